@@ -1,0 +1,60 @@
+//! Where an execution's randomness comes from.
+
+use std::fmt;
+
+use datafusion::common::{Result, exec_datafusion_err};
+use rand::rngs::OsRng;
+use rand::{RngCore, SeedableRng, TryRngCore};
+use rand_chacha::ChaCha20Rng;
+use serde::{Deserialize, Serialize};
+
+/// Seed of one release. Whoever has it and the data can tell counterfeits from people, so it is never printed.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Seed([u8; 32]);
+
+impl Seed {
+    /// A seed from the operating system's entropy.
+    ///
+    /// # Errors
+    /// When the operating system has none.
+    pub fn from_entropy() -> Result<Self> {
+        let mut seed = [0; 32];
+        OsRng
+            .try_fill_bytes(&mut seed)
+            .map_err(|error| exec_datafusion_err!("no randomness from the operating system: {error}"))?;
+        Ok(Self(seed))
+    }
+
+    /// The seed of a reproducible run.
+    pub fn from_number(number: u64) -> Self {
+        let mut seed = [0; 32];
+        ChaCha20Rng::seed_from_u64(number).fill_bytes(&mut seed);
+        Self(seed)
+    }
+
+    /// The seed that this secret gives to one occasion (a query's start, say): unpredictable without the secret.
+    #[must_use]
+    pub fn on_occasion(&self, occasion: u64) -> Self {
+        let mut rng = ChaCha20Rng::from_seed(self.0);
+        rng.set_stream(occasion);
+        let mut seed = [0; 32];
+        rng.fill_bytes(&mut seed);
+        Self(seed)
+    }
+
+    /// A random name for a release, from a seed that is used for nothing else.
+    pub fn release_id(&self) -> String {
+        self.0[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The generator.
+    pub fn rng(&self) -> ChaCha20Rng {
+        ChaCha20Rng::from_seed(self.0)
+    }
+}
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seed(..)")
+    }
+}

@@ -1,0 +1,107 @@
+//! Phase 3, the counts: which signatures the new rows get, and how many of each.
+
+use std::collections::BTreeSet;
+
+use rand::Rng;
+use rand::seq::SliceRandom;
+
+use crate::error::{Error, Result};
+
+/// `rows` rows of each of these values go to the bucket of this signature.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Codes of the values, ascending.
+    pub signature: Box<[u32]>,
+    /// Rows of each value, the paper's alpha.
+    pub rows: usize,
+}
+
+/// The paper's (alpha, beta) assignment (Section 4.2, Inequalities 5 to 7): again and again the most frequent values,
+/// as few as possible and as many rows of them as leave the rest m-eligible, become a bucket. Lemma 5: there always are
+/// some while the rest is m-eligible. Ties between equally frequent values are broken at random.
+///
+/// Every step uses up a value or reaches the bound of eligibility; only the values at the top of the order are touched, so
+/// a step costs O(m log V).
+pub(super) fn steps(counts: &[usize], m: usize, rng: &mut impl Rng) -> Result<Vec<Step>> {
+    let mut tie: Vec<u32> = (0..counts.len() as u32).collect();
+    tie.shuffle(rng);
+    let mut by_count: BTreeSet<(usize, u32, u32)> = counts
+        .iter()
+        .zip(&tie)
+        .enumerate()
+        .filter(|(_, (count, _))| **count > 0)
+        .map(|(value, (&count, &tie))| (count, tie, value as u32))
+        .collect();
+    let mut left: usize = counts.iter().sum();
+    let mut steps = Vec::new();
+    while left > 0 {
+        let (beta, alpha) = alpha_beta(&by_count, left, m)
+            .ok_or_else(|| Error::internal("no (alpha, beta) for rows that should be m-eligible"))?;
+        let mut signature = Vec::with_capacity(beta);
+        let mut reduced = Vec::with_capacity(beta);
+        for _ in 0..beta {
+            if let Some((count, tie, value)) = by_count.pop_last() {
+                signature.push(value);
+                reduced.push((count - alpha, tie, value));
+            }
+        }
+        by_count.extend(reduced.into_iter().filter(|&(count, ..)| count > 0));
+        left -= alpha * beta;
+        signature.sort_unstable();
+        steps.push(Step { signature: signature.into(), rows: alpha });
+    }
+    Ok(steps)
+}
+
+fn alpha_beta(by_count: &BTreeSet<(usize, u32, u32)>, left: usize, m: usize) -> Option<(usize, usize)> {
+    let greatest = by_count.last()?.0;
+    let room = left.checked_sub(m * greatest)?;
+    let mut counts = by_count.iter().rev().map(|&(count, ..)| count).skip(m - 1).peekable();
+    let mut beta = m;
+    while let Some(n_beta) = counts.next() {
+        let next = counts.peek().copied().unwrap_or(0);
+        // (5) alpha <= n_beta; (6) alpha (beta - m) <= left - m n_1; (7) alpha beta <= left - m n_{beta+1}.
+        let by_six = if beta == m { usize::MAX } else { room / (beta - m) };
+        let by_seven = left.checked_sub(m * next).map_or(0, |room| room / beta);
+        let alpha = n_beta.min(by_six).min(by_seven);
+        if alpha >= 1 {
+            return Some((beta, alpha));
+        }
+        beta += 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn eligible_counts_are_assigned_completely(
+            counts in prop::collection::vec(0_usize..40, 2..30), m in 2_usize..7,
+        ) {
+            prop_assume!(counts.iter().max().unwrap() * m <= counts.iter().sum());
+            let mut rest = counts.clone();
+            for step in steps(&counts, m, &mut ChaCha20Rng::seed_from_u64(3)).unwrap() {
+                prop_assert!(step.signature.len() >= m);
+                prop_assert!(step.signature.windows(2).all(|pair| pair[0] < pair[1]));
+                for &value in &step.signature {
+                    rest[value as usize] -= step.rows;
+                }
+                prop_assert!(rest.iter().max().unwrap() * m <= rest.iter().sum());
+            }
+            prop_assert!(rest.iter().all(|&count| count == 0));
+        }
+    }
+
+    #[test]
+    fn many_values_of_one_row_each() {
+        let steps = steps(&vec![1; 100_003], 10, &mut ChaCha20Rng::seed_from_u64(0)).unwrap();
+        assert_eq!(steps.iter().map(|step| step.rows * step.signature.len()).sum::<usize>(), 100_003);
+    }
+}

@@ -1,0 +1,234 @@
+//! Phase 2: how many new rows of each value balance old buckets. Counts only.
+//!
+//! The paper goes bucket by bucket and takes a new row whenever the rest stays eligible, so its result depends on the order
+//! of the buckets. The minimum over all orders is easy to find: for `X` rows moved in all, the rest of
+//! `N - X` rows is m-eligible when no value keeps more than `T = floor((N - X)/m)`, which asks for at least `n_v - T` and
+//! allows at most `min(n_v, need_v)` rows of value `v`.
+
+use rand::Rng;
+use rand::seq::SliceRandom;
+
+use super::{Balance, MInvariance, OnIneligible};
+
+/// What becomes of the new rows of each value, by code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Moves {
+    /// Rows that go to old buckets.
+    pub moved: Vec<usize>,
+    /// Counterfeits that join the rows to be assigned.
+    pub padding: Vec<usize>,
+    /// Rows that stay out of the release.
+    pub withheld: Vec<usize>,
+}
+
+/// Decides for `new[v]` new rows and `need[v]` places in old buckets. `None` when the new rows are not m-eligible whatever
+/// is moved, and the parameters say to refuse (or ask for more values than there are).
+pub(super) fn moves(new: &[usize], need: &[usize], params: &MInvariance, rng: &mut impl Rng) -> Option<Moves> {
+    let m = params.m;
+    let most: Vec<usize> = match params.balance {
+        Balance::Minimal => new.iter().zip(need).map(|(&n, &need)| n.min(need)).collect(),
+        Balance::Blind => vec![0; new.len()],
+    };
+    let none = vec![0; new.len()];
+    if let Some(moved) = largest_move(new, &most, m) {
+        return Some(Moves { moved, padding: none.clone(), withheld: none });
+    }
+    match params.on_ineligible {
+        OnIneligible::Refuse => None,
+        OnIneligible::Counterfeit if new.len() < m => None,
+        OnIneligible::Counterfeit => {
+            let rest: Vec<usize> = new.iter().zip(&most).map(|(n, moved)| n - moved).collect();
+            Some(Moves { moved: most, padding: padding(&rest, m, rng), withheld: none })
+        }
+        OnIneligible::Withhold => {
+            let cap = eligible_cap(new, m);
+            let withheld: Vec<usize> = new.iter().zip(&most).map(|(&n, &most)| (n - most).saturating_sub(cap)).collect();
+            let kept: Vec<usize> = new.iter().zip(&withheld).map(|(n, withheld)| n - withheld).collect();
+            let moved = largest_move(&kept, &most, m)?;
+            Some(Moves { moved, padding: none, withheld })
+        }
+    }
+}
+
+/// The largest move (`x_v <= most_v`) that leaves m-eligible rows, `None` if there is none. O(V log V + N/m).
+fn largest_move(new: &[usize], most: &[usize], m: usize) -> Option<Vec<usize>> {
+    let total: usize = new.iter().sum();
+    let most_total: usize = most.iter().sum();
+    let mut falling = new.to_vec();
+    falling.sort_unstable_by(|a, b| b.cmp(a));
+    // No value may keep more than `cap`; what cannot be moved must stay.
+    let must_stay = new.iter().zip(most).map(|(n, most)| n - most).max().unwrap_or(0);
+    let first_cap = must_stay.max((total - most_total) / m);
+    let mut above = falling.iter().take_while(|&&n| n > first_cap).count();
+    let mut above_total: usize = falling[..above].iter().sum();
+    // Feasible totals do not form an interval, so every cap is tried, and with it the largest total that leads to it.
+    for cap in first_cap..=total / m {
+        while above > 0 && falling[above - 1] <= cap {
+            above -= 1;
+            above_total -= falling[above];
+        }
+        let least_total = above_total - above * cap;
+        let moved_total = most_total.min(total - m * cap);
+        if least_total <= moved_total {
+            return Some(lowest_peaks(new, most, cap, moved_total));
+        }
+    }
+    None
+}
+
+/// Which values the move takes: those that are most frequent after it, down to a common level.
+fn lowest_peaks(new: &[usize], most: &[usize], cap: usize, total: usize) -> Vec<usize> {
+    let move_to = |level: usize| -> Vec<usize> {
+        new.iter().zip(most).map(|(&n, &most)| n.saturating_sub(level.min(cap)).min(most)).collect()
+    };
+    // The lowest level that moves no more than `total`.
+    let (mut low, mut high) = (0, cap);
+    while low < high {
+        let middle = low.midpoint(high);
+        if move_to(middle).iter().sum::<usize>() <= total { high = middle } else { low = middle + 1 }
+    }
+    let mut moved = move_to(low);
+    let mut rest = total - moved.iter().sum::<usize>();
+    for v in 0..new.len() {
+        if rest > 0 && moved[v] < most[v] {
+            moved[v] += 1;
+            rest -= 1;
+        }
+    }
+    moved
+}
+
+/// Counterfeits that make `rest` m-eligible: with `L` its greatest count, `m * L` rows in all, no value above `L`.
+/// Spread over the values in proportion to the room they have, remainders at random.
+fn padding(rest: &[usize], m: usize, rng: &mut impl Rng) -> Vec<usize> {
+    let greatest = rest.iter().max().copied().unwrap_or(0);
+    let total = (m * greatest).saturating_sub(rest.iter().sum());
+    let rooms: Vec<usize> = rest.iter().map(|count| greatest - count).collect();
+    let room: usize = rooms.iter().sum();
+    let share = |room_v: usize| if room == 0 { 0 } else { (total as u128 * room_v as u128 / room as u128) as usize };
+    let mut padding: Vec<usize> = rooms.iter().map(|&room_v| share(room_v)).collect();
+    let mut left = total - padding.iter().sum::<usize>();
+    let mut order: Vec<usize> = (0..rest.len()).collect();
+    order.shuffle(rng);
+    for v in order {
+        let more = left.min(1).min(rooms[v] - padding[v]);
+        padding[v] += more;
+        left -= more;
+    }
+    padding
+}
+
+/// The largest `T` such that the rows are m-eligible once no value has more than `T` of them.
+fn eligible_cap(counts: &[usize], m: usize) -> usize {
+    let (mut low, mut high) = (0, counts.iter().max().copied().unwrap_or(0));
+    // sum min(n, T) - m T is concave and 0 at T = 0, so the caps that do form an interval.
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        let kept: usize = counts.iter().map(|&n| n.min(middle)).sum();
+        if kept >= m * middle { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+
+    use super::*;
+
+    fn is_eligible(counts: impl Iterator<Item = usize> + Clone, m: usize) -> bool {
+        counts.clone().max().unwrap_or(0) * m <= counts.sum()
+    }
+
+    /// All vectors with `x_v <= limits_v`.
+    fn every(limits: &[usize]) -> Vec<Vec<usize>> {
+        limits.iter().fold(vec![vec![]], |vectors, &limit| {
+            let extend = |vector: &Vec<usize>| (0..=limit).map(|x| [vector.as_slice(), &[x]].concat()).collect::<Vec<_>>();
+            vectors.iter().flat_map(extend).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn moves_are_the_largest_there_are(
+            (new, need) in (1_usize..5).prop_flat_map(|values| {
+                (prop::collection::vec(0_usize..6, values), prop::collection::vec(0_usize..6, values))
+            }),
+            m in 2_usize..4,
+        ) {
+            let mut rng = ChaCha20Rng::seed_from_u64(0);
+            let limits: Vec<usize> = new.iter().zip(&need).map(|(&n, &need)| n.min(need)).collect();
+            let brute = every(&limits)
+                .into_iter()
+                .filter(|x| is_eligible(new.iter().zip(x).map(|(n, x)| n - x), m))
+                .map(|x| x.iter().sum::<usize>())
+                .max();
+            let ours = moves(&new, &need, &MInvariance::new(m), &mut rng);
+            prop_assert_eq!(ours.as_ref().map(|moves| moves.moved.iter().sum::<usize>()), brute);
+            if let Some(ours) = ours {
+                prop_assert!(ours.moved.iter().zip(&limits).all(|(x, limit)| x <= limit));
+                prop_assert!(is_eligible(new.iter().zip(&ours.moved).map(|(n, x)| n - x), m));
+            }
+        }
+
+        #[test]
+        fn padding_makes_anything_eligible_with_the_least(
+            new in prop::collection::vec(0_usize..9, 1..7),
+            need in prop::collection::vec(0_usize..4, 7),
+            m in 2_usize..5,
+        ) {
+            let need = &need[..new.len()];
+            let params = MInvariance { on_ineligible: OnIneligible::Counterfeit, ..MInvariance::new(m) };
+            let ours = moves(&new, need, &params, &mut ChaCha20Rng::seed_from_u64(1));
+            prop_assert_eq!(ours.is_none(), new.len() < m && moves(&new, need, &MInvariance::new(m), &mut ChaCha20Rng::seed_from_u64(1)).is_none());
+            if let Some(ours) = ours {
+                let after = (0..new.len()).map(|v| new[v] - ours.moved[v] + ours.padding[v]);
+                prop_assert!(is_eligible(after, m));
+                if ours.padding.iter().any(|&p| p > 0) {
+                    // The paper's total: sum need - N + m L.
+                    let greatest = new.iter().zip(need).map(|(&n, &need)| n - n.min(need)).max().unwrap();
+                    let counterfeits = need.iter().sum::<usize>() - ours.moved.iter().sum::<usize>() + ours.padding.iter().sum::<usize>();
+                    prop_assert_eq!(counterfeits, need.iter().sum::<usize>() + m * greatest - new.iter().sum::<usize>());
+                }
+            }
+        }
+
+        #[test]
+        fn withholding_leaves_out_as_little_as_possible(
+            (new, need) in (1_usize..4).prop_flat_map(|values| {
+                (prop::collection::vec(0_usize..6, values), prop::collection::vec(0_usize..4, values))
+            }),
+            m in 2_usize..4,
+        ) {
+            let params = MInvariance { on_ineligible: OnIneligible::Withhold, ..MInvariance::new(m) };
+            let ours = moves(&new, &need, &params, &mut ChaCha20Rng::seed_from_u64(2)).unwrap();
+            let rest = |v: usize| new[v] - ours.moved[v] - ours.withheld[v];
+            prop_assert!(is_eligible((0..new.len()).map(rest), m));
+            let brute = every(&new)
+                .into_iter()
+                .filter(|withheld| {
+                    let kept: Vec<usize> = new.iter().zip(withheld).map(|(n, w)| n - w).collect();
+                    moves(&kept, &need, &MInvariance::new(m), &mut ChaCha20Rng::seed_from_u64(2)).is_some()
+                })
+                .map(|withheld| withheld.iter().sum::<usize>())
+                .min();
+            prop_assert_eq!(Some(ours.withheld.iter().sum::<usize>()), brute);
+        }
+    }
+
+    #[test]
+    fn feasible_totals_need_not_be_an_interval() {
+        // One new row each of two values, five places for each: moving 0 or 2 is fine, 1 is not.
+        let moves = moves(&[1, 1], &[5, 5], &MInvariance::new(2), &mut ChaCha20Rng::seed_from_u64(0)).unwrap();
+        assert_eq!(moves.moved, [1, 1]);
+    }
+
+    #[test]
+    fn blind_balancing_moves_nothing() {
+        let params = MInvariance { balance: Balance::Blind, ..MInvariance::new(2) };
+        let moves = moves(&[3, 3], &[5, 5], &params, &mut ChaCha20Rng::seed_from_u64(0)).unwrap();
+        assert_eq!(moves.moved, [0, 0]);
+    }
+}

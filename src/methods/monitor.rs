@@ -1,0 +1,52 @@
+//! What the caller of a running method sees of it, and the one thing it can do: stop it.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+/// Shared between a running method and whoever waits for it.
+#[derive(Debug, Default)]
+pub struct Monitor {
+    cancelled: AtomicBool,
+    phases: Mutex<Vec<(&'static str, Duration)>>,
+}
+
+impl Monitor {
+    /// Asks the method to stop at the next opportunity.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the method should stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// `Err` once the method should stop.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] after [`cancel`](Self::cancel).
+    pub fn check(&self) -> Result<()> {
+        if self.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    /// Runs a phase of a method and notes how long it took.
+    ///
+    /// # Errors
+    /// The phase's, or [`Error::Cancelled`] without running it.
+    pub fn phase<T>(&self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.check()?;
+        let start = Instant::now();
+        let result = run();
+        self.phases.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((name, start.elapsed()));
+        self.check()?;
+        result
+    }
+
+    /// The phases so far, in order.
+    pub fn phases(&self) -> Vec<(&'static str, Duration)> {
+        self.phases.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+}

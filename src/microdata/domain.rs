@@ -1,0 +1,154 @@
+//! The domain of an attribute: its distinct values in order, and how far apart they lie.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::arrow::datatypes::{DataType, Float64Type};
+
+use crate::error::Result;
+
+/// The distinct values of an attribute in ascending order. A *code* is a value's index in it.
+///
+/// NULL is a value of its own and comes first. Numbers, dates and timestamps are ordered by value; strings and booleans by
+/// value unless an order was given.
+#[derive(Debug, Clone)]
+pub struct Domain {
+    values: ArrayRef,
+    positions: Vec<f32>,
+}
+
+impl Domain {
+    /// A domain from its sorted distinct values, NULL (if any) first.
+    ///
+    /// # Errors
+    /// When Arrow cannot read the values as numbers although their type is numeric.
+    pub fn new(values: ArrayRef) -> Result<Self> {
+        let positions = positions(&values)?;
+        Ok(Self { values, positions })
+    }
+
+    /// Number of distinct values, NULL included.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are no values at all.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The values; `values()[code]` is the value of a code.
+    pub fn values(&self) -> &ArrayRef {
+        &self.values
+    }
+
+    /// Whether NULL is among the values (it then has code 0).
+    pub fn has_null(&self) -> bool {
+        self.values.null_count() > 0
+    }
+
+    /// Length of the interval of values from code `lo` to code `hi`, as a share of the length of the whole domain: 0 for a
+    /// single value, 1 for everything (m-invariance, Section 4.3).
+    ///
+    /// Numbers and times are measured by their difference, categories by the number of steps in their order.
+    #[inline]
+    pub fn extent(&self, lo: u32, hi: u32) -> f32 {
+        self.positions[hi as usize] - self.positions[lo as usize]
+    }
+}
+
+/// Where each value lies in its domain, scaled to 0..=1. NULL lies one average gap below the least value.
+fn positions(values: &ArrayRef) -> Result<Vec<f32>> {
+    let n = values.len();
+    let nulls = values.null_count().min(1);
+    let by_rank = || {
+        let last = n.saturating_sub(1).max(1) as f64;
+        (0..n).map(|rank| (rank as f64 / last) as f32).collect()
+    };
+    if !is_measured(values.data_type()) || n < 2 {
+        return Ok(by_rank());
+    }
+    let numbers = as_numbers(values)?;
+    let finite = |x: &&f64| x.is_finite();
+    let (Some(&min), Some(&max)) =
+        (numbers[nulls..].iter().find(finite), numbers[nulls..].iter().rev().find(finite))
+    else {
+        return Ok(by_rank());
+    };
+    // Halved first: the difference of the two largest doubles is not a double.
+    let span = max / 2.0 - min / 2.0;
+    let gap = if nulls == 0 { 0.0 } else { 1.0 / (n - 1) as f64 };
+    let mut highest = 0.0_f32;
+    Ok(numbers
+        .iter()
+        .enumerate()
+        .map(|(code, &x)| {
+            if code < nulls {
+                return 0.0;
+            }
+            let share = if span > 0.0 { (x / 2.0 - min / 2.0) / span } else { 0.0 };
+            // Infinities and NaN sort last or first; they lie at that end.
+            let share = if share.is_nan() { 1.0 } else { share.clamp(0.0, 1.0) };
+            highest = highest.max(((gap + share) / (gap + 1.0)) as f32);
+            highest
+        })
+        .collect())
+}
+
+/// Whether differences of the type's values mean something.
+pub(crate) fn is_measured(data_type: &DataType) -> bool {
+    data_type.is_numeric() || data_type.is_temporal()
+}
+
+/// The values as doubles (days, ticks or numbers); NULL becomes NaN.
+fn as_numbers(values: &ArrayRef) -> Result<Vec<f64>> {
+    let options = CastOptions { safe: true, ..CastOptions::default() };
+    let values = match values.data_type() {
+        DataType::Date32 | DataType::Time32(_) => cast_with_options(values, &DataType::Int32, &options)?,
+        data_type if data_type.is_temporal() => cast_with_options(values, &DataType::Int64, &options)?,
+        _ => ArrayRef::clone(values),
+    };
+    let numbers = cast_with_options(&values, &DataType::Float64, &options)?;
+    let numbers = numbers.as_primitive::<Float64Type>();
+    Ok(numbers.iter().map(|x| x.unwrap_or(f64::NAN)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{Float64Array, Int64Array, StringArray};
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_measured_by_difference() {
+        let domain = Domain::new(Arc::new(Int64Array::from(vec![10, 20, 110]))).unwrap();
+        assert_eq!(domain.extent(0, 1), 0.1);
+        assert_eq!(domain.extent(0, 2), 1.0);
+    }
+
+    #[test]
+    fn categories_are_measured_by_rank() {
+        let domain = Domain::new(Arc::new(StringArray::from(vec!["a", "b", "z"]))).unwrap();
+        assert_eq!(domain.extent(0, 1), 0.5);
+    }
+
+    #[test]
+    fn null_lies_below_the_least_value() {
+        let domain = Domain::new(Arc::new(Int64Array::from(vec![None, Some(5), Some(6)]))).unwrap();
+        assert!(domain.has_null());
+        assert!(domain.extent(0, 1) > 0.0);
+        assert_eq!(domain.extent(0, 2), 1.0);
+    }
+
+    #[test]
+    fn extremes_stay_in_range_and_in_order() {
+        let values = [f64::NEG_INFINITY, f64::MIN, 0.0, f64::MAX, f64::INFINITY, f64::NAN];
+        let domain = Domain::new(Arc::new(Float64Array::from(values.to_vec()))).unwrap();
+        for code in 1..6 {
+            let step = domain.extent(code - 1, code);
+            assert!((0.0..=1.0).contains(&step), "{step}");
+        }
+        assert_eq!(domain.extent(0, 5), 1.0);
+    }
+}

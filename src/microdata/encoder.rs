@@ -1,0 +1,171 @@
+//! Arrow columns to dense codes, batch by batch.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, UInt32Array};
+use datafusion::arrow::compute::{SortOptions, cast, sort_to_indices, take};
+use datafusion::arrow::datatypes::{Field, FieldRef, Schema};
+use datafusion::logical_expr::EmitTo;
+use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
+use datafusion::physical_plan::aggregates::order::GroupOrdering;
+
+use super::{Attribute, Domain};
+use crate::error::{Error, Result, thousands};
+
+/// Encodes one column as it arrives. DataFusion's GROUP BY machinery finds the distinct values, so every type it can
+/// group by works; codes are provisional (in order of arrival) until [`finish`](Self::finish) sorts the domain.
+pub struct ColumnEncoder {
+    field: FieldRef,
+    distinct: Box<dyn GroupValues>,
+    groups: Vec<usize>,
+    codes: Vec<u32>,
+}
+
+/// A finished column and where its provisional codes went.
+pub struct Encoded {
+    /// The column's codes and domain.
+    pub attribute: Attribute,
+    /// `final code = ranks[provisional code]`.
+    pub ranks: Vec<u32>,
+}
+
+impl ColumnEncoder {
+    /// An encoder for a column of this name and type.
+    ///
+    /// # Errors
+    /// When DataFusion cannot group by the type.
+    pub fn try_new(field: FieldRef) -> Result<Self> {
+        let single = Schema::new(vec![Field::new(field.name(), field.data_type().clone(), true)]);
+        let distinct = new_group_values(Arc::new(single), &GroupOrdering::None)?;
+        Ok(Self { field, distinct, groups: Vec::new(), codes: Vec::new() })
+    }
+
+    /// Appends rows.
+    ///
+    /// # Errors
+    /// When the column has more rows than codes can number (2^32 - 2).
+    pub fn append(&mut self, array: &ArrayRef) -> Result<()> {
+        if self.codes.len() + array.len() >= u32::MAX as usize {
+            return Err(Error::refused(format!(
+                "more than {} rows in one release are not supported",
+                thousands(u32::MAX as usize - 1)
+            )));
+        }
+        let mut groups = std::mem::take(&mut self.groups);
+        self.intern(array, &mut groups)?;
+        self.codes.extend(groups.iter().map(|&group| group as u32));
+        self.groups = groups;
+        Ok(())
+    }
+
+    /// Provisional codes of values without appending rows: they join the domain all the same.
+    ///
+    /// # Errors
+    /// When DataFusion's grouping fails.
+    pub fn intern(&mut self, array: &ArrayRef, groups: &mut Vec<usize>) -> Result<()> {
+        Ok(self.distinct.intern(std::slice::from_ref(array), groups)?)
+    }
+
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        self.distinct.size() + self.codes.capacity() * size_of::<u32>()
+    }
+
+    /// Sorts the domain, by value or as given, and makes the codes final.
+    ///
+    /// # Errors
+    /// When an order is given that lacks values of the column.
+    pub fn finish(mut self, order: Option<&[String]>) -> Result<Encoded> {
+        let values = match self.distinct.is_empty() {
+            true => datafusion::arrow::array::new_empty_array(self.field.data_type()),
+            false => self.distinct.emit(EmitTo::All)?.swap_remove(0),
+        };
+        drop(self.distinct);
+        let indices = match order {
+            None => {
+                let nulls_first = SortOptions { descending: false, nulls_first: true };
+                sort_to_indices(&values, Some(nulls_first), None)?
+            }
+            Some(order) => indices_as_given(&values, order, self.field.name())?,
+        };
+        let mut ranks = vec![0; values.len()];
+        for (rank, &provisional) in indices.values().iter().enumerate() {
+            ranks[provisional as usize] = rank as u32;
+        }
+        for code in &mut self.codes {
+            *code = ranks[*code as usize];
+        }
+        let domain = Domain::new(take(&values, &indices, None)?)?;
+        Ok(Encoded { attribute: Attribute { field: self.field, codes: self.codes, domain }, ranks })
+    }
+}
+
+/// Positions of the values in a given order of their texts, NULL first.
+fn indices_as_given(values: &ArrayRef, order: &[String], column: &str) -> Result<UInt32Array> {
+    use datafusion::arrow::array::AsArray;
+    use datafusion::arrow::datatypes::DataType;
+
+    let texts = cast(values, &DataType::Utf8View)?;
+    let texts = texts.as_string_view();
+    let places: rustc_hash::FxHashMap<&str, usize> =
+        order.iter().enumerate().map(|(place, value)| (value.as_str(), place + 1)).collect();
+    let place = |i: usize| if texts.is_null(i) { Some(0) } else { places.get(texts.value(i)).copied() };
+    let missing = (0..values.len()).filter(|&i| place(i).is_none()).count();
+    if missing > 0 {
+        return Err(Error::refused(format!(
+            "the order given for column {column} lacks {missing} of the column's {} distinct values; list them all",
+            values.len()
+        )));
+    }
+    let mut indices: Vec<u32> = (0..values.len() as u32).collect();
+    indices.sort_by_key(|&i| place(i as usize));
+    Ok(indices.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{BooleanArray, Decimal128Array, Float64Array, Int32Array, StringViewArray};
+
+    use super::*;
+
+    fn encode(array: ArrayRef, order: Option<&[String]>) -> Result<Attribute> {
+        let field = Arc::new(Field::new("x", array.data_type().clone(), true));
+        let mut encoder = ColumnEncoder::try_new(field)?;
+        // In two batches, so that provisional codes and ranks differ.
+        encoder.append(&array.slice(0, array.len() / 2))?;
+        encoder.append(&array.slice(array.len() / 2, array.len() - array.len() / 2))?;
+        Ok(encoder.finish(order)?.attribute)
+    }
+
+    #[test]
+    fn codes_are_ranks_and_null_is_first() {
+        let attribute = encode(Arc::new(Int32Array::from(vec![Some(7), None, Some(3), Some(7)])), None).unwrap();
+        assert_eq!(attribute.codes, [2, 0, 1, 2]);
+        assert!(attribute.domain.has_null());
+    }
+
+    #[test]
+    fn every_ordinary_type_there_and_back() {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(StringViewArray::from(vec!["b", "a", "b", "c"])),
+            Arc::new(BooleanArray::from(vec![true, false, true, true])),
+            Arc::new(Float64Array::from(vec![1.5, -2.0, 1.5, f64::INFINITY])),
+            Arc::new(Decimal128Array::from(vec![5, -1, 5, 9]).with_precision_and_scale(20, 0).unwrap()),
+        ];
+        for column in columns {
+            let attribute = encode(ArrayRef::clone(&column), None).unwrap();
+            let back = take(attribute.domain.values(), &UInt32Array::from(attribute.codes), None).unwrap();
+            assert_eq!(&back, &column);
+        }
+    }
+
+    #[test]
+    fn a_given_order_counts_and_must_be_complete() {
+        let column: ArrayRef = Arc::new(StringViewArray::from(vec!["low", "high", "mid", "low"]));
+        let order = ["low", "mid", "high"].map(str::to_owned);
+        assert_eq!(encode(ArrayRef::clone(&column), Some(&order)).unwrap().codes, [0, 2, 1, 0]);
+        let error = encode(column, Some(&order[..2])).unwrap_err().to_string();
+        assert!(error.contains("lacks 1 of"), "{error}");
+        assert!(!error.contains("high"), "{error}");
+    }
+}

@@ -1,0 +1,142 @@
+//! The publisher's memory: for everybody ever published, the sensitive values of the group that hosted them.
+
+use std::collections::hash_map::Entry;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use rustc_hash::FxHashMap;
+
+use super::{ColumnEncoder, HashKey, IdentifierBuilder, Identifiers};
+use crate::error::{Error, Result, thousands};
+
+/// Identifier -> signature (a set of codes of the sensitive attribute, ascending), for everybody in earlier releases.
+///
+/// Signature numbers follow the order of the sets themselves, so they do not depend on the order of arrival.
+#[derive(Debug)]
+pub struct Ledger {
+    identifiers: Identifiers,
+    signature_of: Vec<u32>,
+    signatures: Vec<Box<[u32]>>,
+}
+
+impl Ledger {
+    /// The signatures that occur.
+    pub fn signatures(&self) -> &[Box<[u32]>] {
+        &self.signatures
+    }
+
+    /// For each identifier in hash order, the number of its signature, if it was ever published.
+    ///
+    /// # Errors
+    /// When Arrow cannot compare identifiers of the type.
+    pub fn signatures_of(&self, identifiers: &Identifiers) -> Result<Vec<Option<u32>>> {
+        let entries = identifiers.find_in(&self.identifiers)?;
+        Ok(entries.into_iter().map(|entry| entry.map(|row| self.signature_of[row as usize])).collect())
+    }
+}
+
+/// Reads the identifier and `signature` columns of earlier private releases.
+#[derive(Debug)]
+pub struct LedgerBuilder {
+    identifiers: IdentifierBuilder,
+    signature_of: Vec<u32>,
+    numbers: FxHashMap<Box<[u32]>, u32>,
+    codes: Vec<usize>,
+}
+
+impl LedgerBuilder {
+    /// A builder for identifiers of the given type.
+    pub fn new(identifier: DataType) -> Self {
+        Self {
+            identifiers: IdentifierBuilder::new(identifier),
+            signature_of: Vec::new(),
+            numbers: FxHashMap::default(),
+            codes: Vec::new(),
+        }
+    }
+
+    /// Appends a batch: identifiers, and lists of sensitive values. Rows without identifier (counterfeits) are skipped.
+    /// The values join the domain of the sensitive attribute, so that codes agree.
+    ///
+    /// # Errors
+    /// When a published row has no signature or a signature holds NULL.
+    pub fn append(&mut self, ids: &ArrayRef, lists: &ArrayRef, sensitive: &mut ColumnEncoder) -> Result<()> {
+        let published = datafusion::arrow::compute::is_not_null(ids)?;
+        let ids = datafusion::arrow::compute::filter(ids, &published)?;
+        let lists = datafusion::arrow::compute::filter(lists, &published)?;
+        let item = match lists.data_type() {
+            DataType::List(item) | DataType::LargeList(item) => item,
+            other => return Err(Error::internal(format!("signatures of type {other}"))),
+        };
+        let lists = cast(&lists, &DataType::LargeList(item.clone()))?;
+        let lists = lists.as_list::<i64>();
+        let offsets = lists.value_offsets();
+        let (first, last) = (offsets[0] as usize, offsets[offsets.len() - 1] as usize);
+        let values = lists.values().slice(first, last - first);
+        if lists.null_count() > 0 || values.null_count() > 0 {
+            return Err(Error::refused(format!(
+                "`previous` has {} rows with an identifier but with a NULL in column signature; \
+                 pass the private releases (private => true) unchanged",
+                thousands(lists.null_count().max(1))
+            )));
+        }
+        let mut codes = std::mem::take(&mut self.codes);
+        sensitive.intern(&values, &mut codes)?;
+        for window in offsets.windows(2) {
+            let range = window[0] as usize - first..window[1] as usize - first;
+            let mut set: Vec<u32> = codes[range].iter().map(|&code| code as u32).collect();
+            set.sort_unstable();
+            set.dedup();
+            let next = self.numbers.len() as u32;
+            let number = match self.numbers.entry(set.into()) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => *new.insert(next),
+            };
+            self.signature_of.push(number);
+        }
+        self.codes = codes;
+        self.identifiers.append(&ids)
+    }
+
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        let sets: usize = self.numbers.keys().map(|set| size_of_val::<[u32]>(set) + 24).sum();
+        self.identifiers.size() + self.signature_of.capacity() * size_of::<u32>() + sets
+    }
+
+    /// Finishes with the final codes of the sensitive attribute ([`Encoded::ranks`](super::Encoded)).
+    ///
+    /// # Errors
+    /// When an identifier was published with two different signatures.
+    pub fn finish(self, ranks: &[u32], key: HashKey) -> Result<Ledger> {
+        let mut sets: Vec<(Box<[u32]>, u32)> = self
+            .numbers
+            .into_iter()
+            .map(|(mut set, number)| {
+                set.iter_mut().for_each(|code| *code = ranks[*code as usize]);
+                set.sort_unstable();
+                (set, number)
+            })
+            .collect();
+        sets.sort_unstable();
+        let mut renumbered = vec![0; sets.len()];
+        for (new, (_, old)) in sets.iter().enumerate() {
+            renumbered[*old as usize] = new as u32;
+        }
+        let mut signature_of = self.signature_of;
+        signature_of.iter_mut().for_each(|number| *number = renumbered[*number as usize]);
+
+        let identifiers = self.identifiers.finish(key)?;
+        let signature = |entry: &(u64, u32)| signature_of[entry.1 as usize];
+        let torn = identifiers.runs()?.filter(|run| run.iter().any(|e| signature(e) != signature(&run[0]))).count();
+        if torn > 0 {
+            return Err(Error::refused(format!(
+                "`previous` gives {} identifiers two different signatures, so its releases already contradict each \
+                 other; pass the private releases of one publication only",
+                thousands(torn)
+            )));
+        }
+        Ok(Ledger { identifiers, signature_of, signatures: sets.into_iter().map(|(set, _)| set).collect() })
+    }
+}

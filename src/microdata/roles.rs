@@ -1,0 +1,64 @@
+//! What a column is to the publication.
+
+use serde::{Deserialize, Serialize};
+
+/// Role of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Says who the row is about. Never published.
+    Id,
+    /// Known to others, together nearly identifying. Published generalized.
+    Quasi,
+    /// Nobody should learn it about a person. Published as it is.
+    Sensitive,
+}
+
+impl Role {
+    /// Metadata key of a column that declares its role.
+    pub const KEY: &str = "anonymize.role";
+
+    /// Reads a role from metadata; both the short names and the field's full terms are understood.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.trim().to_ascii_lowercase().replace('_', "-").as_str() {
+            "id" | "identifier" => Some(Self::Id),
+            "quasi" | "quasi-identifier" => Some(Self::Quasi),
+            "sensitive" | "sensitive-attribute" => Some(Self::Sensitive),
+            _ => None,
+        }
+    }
+
+    /// The name used in arguments, settings and metadata.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Id => "id",
+            Self::Quasi => "quasi",
+            Self::Sensitive => "sensitive",
+        }
+    }
+}
+
+/// The columns of a table by role. Columns without a role are not published.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Roles {
+    /// The identifier.
+    pub id: String,
+    /// The quasi-identifiers, in the order they are published in.
+    pub quasi: Vec<String>,
+    /// The sensitive attribute.
+    pub sensitive: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_by_any_of_their_names() {
+        for role in [Role::Id, Role::Quasi, Role::Sensitive] {
+            assert_eq!(Role::parse(role.name()), Some(role));
+        }
+        assert_eq!(Role::parse("Quasi_Identifier"), Some(Role::Quasi));
+        assert_eq!(Role::parse("secret"), None);
+    }
+}

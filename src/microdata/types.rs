@@ -1,0 +1,42 @@
+//! Which column types can be published, and as what.
+
+use datafusion::arrow::datatypes::DataType;
+
+/// The type a column is encoded and published with, or `None` if its type has no order or no equality to work with.
+///
+/// Dictionaries are published as their values and half floats as single ones. Unsigned integers become the next wider
+/// signed type (`DECIMAL(20, 0)` for 64 bits), because Delta Lake has no unsigned types.
+pub fn published_type(data_type: &DataType) -> Option<DataType> {
+    Some(match data_type {
+        DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 => DataType::Int64,
+        DataType::UInt64 => DataType::Decimal128(20, 0),
+        DataType::Float16 => DataType::Float32,
+        DataType::Dictionary(_, values) => return published_type(values),
+        DataType::Boolean
+        | DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..)
+        | DataType::Decimal256(..)
+        | DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_)
+        | DataType::Date32
+        | DataType::Date64
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Timestamp(..) => data_type.clone(),
+        _ => return None,
+    })
+}

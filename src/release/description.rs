@@ -1,0 +1,43 @@
+//! How a release describes itself.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What a release says about its making, in the metadata of every column. Nothing in it depends on the data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    /// Name of the method, as it is called in SQL.
+    pub method: String,
+    /// The method's parameters as a JSON object. Never the seed.
+    pub parameters: String,
+    /// A random number that all files of one release share and no two releases do.
+    pub release_id: String,
+}
+
+impl Description {
+    /// Metadata key of the method.
+    pub const METHOD: &str = "anonymize.method";
+    /// Metadata key of the parameters.
+    pub const PARAMETERS: &str = "anonymize.parameters";
+    /// Metadata key of the release id.
+    pub const RELEASE: &str = "anonymize.release";
+
+    /// The metadata that every column of the release carries.
+    pub fn metadata(&self) -> HashMap<String, String> {
+        HashMap::from([
+            (Self::METHOD.to_owned(), self.method.clone()),
+            (Self::PARAMETERS.to_owned(), self.parameters.clone()),
+            (Self::RELEASE.to_owned(), self.release_id.clone()),
+        ])
+    }
+
+    /// Reads the description back from a column's metadata.
+    pub fn from_metadata(metadata: &HashMap<String, String>) -> Option<Self> {
+        Some(Self {
+            method: metadata.get(Self::METHOD)?.clone(),
+            parameters: metadata.get(Self::PARAMETERS)?.clone(),
+            release_id: metadata.get(Self::RELEASE)?.clone(),
+        })
+    }
+}

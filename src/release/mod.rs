@@ -1,0 +1,113 @@
+//! Releases: what a method makes of microdata, and the two views of it.
+//!
+//! A [`Release`] holds groups of rows over flat arrays. The *public* view is what the world sees; the *private* view adds
+//! what the publisher needs for the next release. Both give the rows in an order drawn at random.
+
+mod description;
+mod schema;
+mod view;
+
+pub use description::Description;
+pub use schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, SIGNATURE, View, reserved_names, schema};
+pub use view::Published;
+
+use crate::error::{Error, Result};
+use crate::microdata::Microdata;
+
+/// In place of a row number: a counterfeit, a row that stands for nobody.
+pub const COUNTERFEIT: u32 = u32::MAX;
+
+/// Groups of a release. Group `g` has the members `starts[g]..starts[g + 1]`.
+#[derive(Debug, Default)]
+pub struct Groups {
+    /// First member of each group, and one more entry: the number of all members.
+    pub starts: Vec<u32>,
+    /// Row numbers of the microdata, or [`COUNTERFEIT`].
+    pub members: Vec<u32>,
+    /// Code of the sensitive value that each member publishes.
+    pub sensitive: Vec<u32>,
+    /// Least and greatest code of each group and quasi-identifier: group `g`, attribute `j` of `d` at `g * d + j`.
+    pub intervals: Vec<[u32; 2]>,
+}
+
+impl Groups {
+    /// Number of groups.
+    pub fn len(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// Whether there are no groups.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Places of the members of a group.
+    #[inline]
+    pub fn range(&self, group: usize) -> std::ops::Range<usize> {
+        self.starts[group] as usize..self.starts[group + 1] as usize
+    }
+}
+
+/// Microdata in groups: the result of a method, checked against its guarantee.
+#[derive(Debug)]
+pub struct Release {
+    /// The rows that were anonymized.
+    pub microdata: Microdata,
+    /// Their groups.
+    pub groups: Groups,
+    /// Rows that were left out and stay new for the next release.
+    pub withheld: usize,
+}
+
+impl Release {
+    /// Number of counterfeits.
+    pub fn counterfeits(&self) -> usize {
+        self.groups.members.iter().filter(|&&row| row == COUNTERFEIT).count()
+    }
+
+    /// Computes the intervals of the groups: for each quasi-identifier the smallest one that covers the group's real rows.
+    ///
+    /// # Errors
+    /// When a group has no real row, which no method may produce.
+    pub(crate) fn cover(microdata: &Microdata, groups: &mut Groups) -> Result<()> {
+        use rayon::prelude::*;
+
+        let d = microdata.quasi.len();
+        let mut intervals = vec![[u32::MAX, 0]; groups.len() * d];
+        let groups_ref = &*groups;
+        intervals.par_chunks_mut(d * 256).enumerate().for_each(|(chunk, intervals)| {
+            for (i, interval) in intervals.chunks_exact_mut(d).enumerate() {
+                for &row in &groups_ref.members[groups_ref.range(chunk * 256 + i)] {
+                    if row == COUNTERFEIT {
+                        continue;
+                    }
+                    for ([lo, hi], attribute) in interval.iter_mut().zip(&microdata.quasi) {
+                        let code = attribute.codes[row as usize];
+                        *lo = code.min(*lo);
+                        *hi = code.max(*hi);
+                    }
+                }
+            }
+        });
+        if intervals.iter().any(|[lo, hi]| lo > hi) {
+            return Err(Error::internal("a group without real rows"));
+        }
+        groups.intervals = intervals;
+        Ok(())
+    }
+
+    /// Mean length of the published intervals as a share of their domains (the normalized certainty penalty), over groups'
+    /// real and counterfeit rows alike: 0 when nothing was generalized, 1 when everything was suppressed.
+    pub fn mean_extent(&self) -> f64 {
+        let d = self.microdata.quasi.len();
+        let mut sum = 0.0;
+        for group in 0..self.groups.len() {
+            let size = self.groups.range(group).len() as f64;
+            for (j, attribute) in self.microdata.quasi.iter().enumerate() {
+                let [lo, hi] = self.groups.intervals[group * d + j];
+                sum += size * f64::from(attribute.domain.extent(lo, hi));
+            }
+        }
+        sum / (self.groups.members.len() * d).max(1) as f64
+    }
+}

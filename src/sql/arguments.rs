@@ -1,0 +1,263 @@
+//! Arguments of a call, bound to parameters and checked.
+
+use std::collections::HashMap;
+
+use datafusion::common::{Result, ScalarValue, plan_datafusion_err, plan_err};
+use datafusion::logical_expr::LogicalPlan;
+
+use super::options::AnonymizeOptions;
+use super::signature::{Kind, Parameter, Signature, suggestion};
+
+/// Where a call stands: reads raw arguments, which are SQL syntax in one place and logical expressions in another.
+pub trait Scope {
+    /// An argument as it was written.
+    type Raw;
+
+    /// The relation that an argument names or contains.
+    ///
+    /// # Errors
+    /// When there is no such table, or the query is wrong.
+    fn relation(&mut self, raw: &Self::Raw) -> Result<LogicalPlan>;
+
+    /// The column names of an argument, `None` if it has another form.
+    fn columns(&self, raw: &Self::Raw) -> Option<Vec<String>>;
+
+    /// The constant that an argument amounts to.
+    ///
+    /// # Errors
+    /// When it is not constant.
+    fn constant(&mut self, raw: &Self::Raw) -> Result<ScalarValue>;
+
+    /// The session's settings.
+    fn options(&self) -> AnonymizeOptions;
+}
+
+#[derive(Debug)]
+enum Value {
+    Relation(Box<LogicalPlan>),
+    Integer(i64),
+    Boolean(bool),
+    Columns(Vec<String>),
+    Word(String),
+}
+
+/// The arguments of one call, by parameter.
+#[derive(Debug)]
+pub struct Arguments {
+    signature: &'static Signature,
+    values: HashMap<&'static str, Value>,
+}
+
+impl Arguments {
+    /// Binds positional arguments in the order of the parameters, then named ones.
+    ///
+    /// # Errors
+    /// Too many, unknown, repeated or missing arguments; arguments of the wrong kind.
+    pub fn bind<S: Scope>(
+        signature: &'static Signature,
+        arguments: Vec<(Option<String>, S::Raw)>,
+        scope: &mut S,
+    ) -> Result<Self> {
+        let name = signature.name;
+        let mut bound = Self { signature, values: HashMap::new() };
+        let mut named_before = None;
+        for (position, (argument, raw)) in arguments.into_iter().enumerate() {
+            let parameter = match argument {
+                None => {
+                    if let Some(before) = named_before {
+                        return plan_err!(
+                            "{name}: argument {} has no name but follows {before} => ..; name it too", position + 1
+                        );
+                    }
+                    signature.parameters.get(position).ok_or_else(|| {
+                        plan_datafusion_err!(
+                            "{name}: at most {} arguments, but there are more; usage: {}",
+                            signature.parameters.len(),
+                            signature.usage()
+                        )
+                    })?
+                }
+                Some(argument) => {
+                    let parameter = find(signature, &argument)?;
+                    named_before = Some(parameter.name);
+                    parameter
+                }
+            };
+            let value = read(name, parameter, &raw, scope)?;
+            if bound.values.insert(parameter.name, value).is_some() {
+                return plan_err!("{name}: argument {} is given twice", parameter.name);
+            }
+        }
+        for parameter in signature.parameters.iter().filter(|parameter| parameter.required) {
+            if !bound.values.contains_key(parameter.name) {
+                return plan_err!(
+                    "{name}: argument {} is missing; expected {}, for example {}({})",
+                    parameter.name,
+                    parameter.expected(),
+                    name,
+                    example(signature, parameter)
+                );
+            }
+        }
+        Ok(bound)
+    }
+
+    /// Name of the called function.
+    pub fn function(&self) -> &'static str {
+        self.signature.name
+    }
+
+    /// A required relation.
+    ///
+    /// # Errors
+    /// When the parameter is not declared as such, which is a bug.
+    pub fn relation(&mut self, name: &str) -> Result<LogicalPlan> {
+        self.relation_if_given(name).ok_or_else(|| plan_datafusion_err!("{}: argument {name} is missing", self.function()))
+    }
+
+    /// An optional relation.
+    pub fn relation_if_given(&mut self, name: &str) -> Option<LogicalPlan> {
+        match self.values.remove(name) {
+            Some(Value::Relation(plan)) => Some(*plan),
+            _ => None,
+        }
+    }
+
+    /// A whole number of at least `least`.
+    ///
+    /// # Errors
+    /// When it is less.
+    pub fn integer(&self, name: &str, least: i64) -> Result<Option<i64>> {
+        match self.values.get(name) {
+            Some(Value::Integer(value)) if *value < least => {
+                plan_err!("{}: argument {name} must be at least {least}, got {value}", self.function())
+            }
+            Some(Value::Integer(value)) => Ok(Some(*value)),
+            _ => Ok(None),
+        }
+    }
+
+    /// A truth value, `false` if not given.
+    pub fn boolean(&self, name: &str) -> bool {
+        matches!(self.values.get(name), Some(Value::Boolean(true)))
+    }
+
+    /// Column names.
+    pub fn columns(&self, name: &str) -> Option<&[String]> {
+        match self.values.get(name) {
+            Some(Value::Columns(columns)) => Some(columns),
+            _ => None,
+        }
+    }
+
+    /// A word out of the declared ones.
+    pub fn word(&self, name: &str) -> Option<&str> {
+        match self.values.get(name) {
+            Some(Value::Word(word)) => Some(word),
+            _ => None,
+        }
+    }
+}
+
+fn find(signature: &'static Signature, argument: &str) -> Result<&'static Parameter> {
+    let names = signature.parameters.iter().map(|parameter| parameter.name);
+    signature.parameters.iter().find(|parameter| parameter.name == argument).ok_or_else(|| {
+        let known: Vec<_> = names.clone().collect();
+        plan_datafusion_err!(
+            "{}: unknown argument {argument}{}; it takes {}",
+            signature.name,
+            suggestion(argument, names),
+            known.join(", ")
+        )
+    })
+}
+
+fn example(signature: &Signature, missing: &Parameter) -> String {
+    let mut parts = vec!["patients".to_owned()];
+    if missing.kind != Kind::Relation {
+        parts.push(format!("{} => {}", missing.name, missing.example));
+    }
+    let _ = signature;
+    parts.join(", ")
+}
+
+fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &mut S) -> Result<Value> {
+    let name = parameter.name;
+    let wrong = |got: &str| {
+        plan_datafusion_err!(
+            "{function}: argument {name} must be {}, for example {name} => {}; got {got}",
+            parameter.expected(),
+            parameter.example
+        )
+    };
+    match parameter.kind {
+        Kind::Relation => {
+            let plan = scope.relation(raw).map_err(|error| error.context(format!("{function}: argument {name}")))?;
+            check_relation(function, name, &plan)?;
+            Ok(Value::Relation(Box::new(plan)))
+        }
+        Kind::Column => match scope.columns(raw).as_deref() {
+            Some([column]) => Ok(Value::Columns(vec![column.clone()])),
+            Some(columns) => Err(wrong(&format!("{} columns", columns.len()))),
+            None => Err(wrong("something else")),
+        },
+        Kind::Columns => match scope.columns(raw) {
+            Some(columns) if !columns.is_empty() => Ok(Value::Columns(columns)),
+            Some(_) => Err(wrong("none")),
+            None => Err(wrong("something else")),
+        },
+        Kind::Integer | Kind::Boolean | Kind::Word(_) => {
+            let constant = scope.constant(raw).map_err(|error| {
+                wrong("something that is not a constant").context(error.strip_backtrace())
+            })?;
+            scalar(parameter, &constant).ok_or_else(|| wrong(&describe(&constant)))
+        }
+    }
+}
+
+fn scalar(parameter: &Parameter, constant: &ScalarValue) -> Option<Value> {
+    match parameter.kind {
+        Kind::Integer if constant.data_type().is_integer() && !constant.is_null() => {
+            match constant.cast_to(&datafusion::arrow::datatypes::DataType::Int64) {
+                Ok(ScalarValue::Int64(Some(value))) => Some(Value::Integer(value)),
+                _ => None,
+            }
+        }
+        Kind::Boolean => match constant {
+            ScalarValue::Boolean(Some(value)) => Some(Value::Boolean(*value)),
+            _ => None,
+        },
+        Kind::Word(words) => {
+            let word = constant.try_as_str().flatten()?.to_ascii_lowercase();
+            words.contains(&word.as_str()).then_some(Value::Word(word))
+        }
+        _ => None,
+    }
+}
+
+/// A constant of the call itself, which is not microdata.
+fn describe(constant: &ScalarValue) -> String {
+    match constant.try_as_str().flatten() {
+        Some(text) => format!("'{text}'"),
+        None if constant.is_null() => "NULL".to_owned(),
+        None => format!("{constant}"),
+    }
+}
+
+/// A release is of one table, known when the call is planned.
+fn check_relation(function: &str, name: &str, plan: &LogicalPlan) -> Result<()> {
+    let parameters = plan.get_parameter_names()?;
+    if !parameters.is_empty() {
+        return plan_err!(
+            "{function}: argument {name} contains query parameters, which are not supported inside a relation that is \
+             anonymized; write the values themselves"
+        );
+    }
+    if plan.contains_outer_reference() {
+        return plan_err!(
+            "{function}: argument {name} refers to columns of the outer query; a release cannot depend on the row it is \
+             joined to: put the query in a CTE without such references"
+        );
+    }
+    Ok(())
+}

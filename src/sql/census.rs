@@ -1,0 +1,70 @@
+//! `census(rows, seed)`: synthetic census microdata, streamed.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::common::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+
+use super::arguments::Arguments;
+use super::function::RelationFunction;
+use super::options::AnonymizeOptions;
+use super::signature::{Kind, Parameter, Signature};
+use crate::microdata::census::{self, BLOCK, Census};
+
+/// Synthetic census microdata.
+#[derive(Debug)]
+pub(super) struct CensusFunction;
+
+static SIGNATURE: Signature = Signature {
+    name: "census",
+    parameters: &[
+        Parameter::required("rows", Kind::Integer, "100000"),
+        Parameter::optional("seed", Kind::Integer, "42"),
+    ],
+};
+
+/// Parts that can be made in parallel. The rows do not depend on it.
+const PARTITIONS: usize = 16;
+
+impl RelationFunction for CensusFunction {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn table(&self, arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+        let rows = arguments.integer("rows", 0)?.unwrap_or(0) as u64;
+        let seed = arguments.integer("seed", 0)?.unwrap_or(0) as u64;
+        let schema = census::schema();
+        let blocks = rows.div_ceil(BLOCK as u64);
+        let parts = blocks.clamp(1, PARTITIONS as u64);
+        let partitions = (0..parts).map(|part| -> Arc<dyn PartitionStream> {
+            let blocks = part * blocks / parts..(part + 1) * blocks / parts;
+            Arc::new(Part { census: Census::new(rows, seed), blocks, schema: Arc::clone(&schema) })
+        });
+        Ok(Arc::new(StreamingTable::try_new(Arc::clone(&schema), partitions.collect())?))
+    }
+}
+
+#[derive(Debug)]
+struct Part {
+    census: Census,
+    blocks: std::ops::Range<u64>,
+    schema: SchemaRef,
+}
+
+impl PartitionStream for Part {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let census = self.census;
+        let batches = futures::stream::iter(self.blocks.clone().map(move |block| census.block(block).map_err(|error| error.in_function("census"))));
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))
+    }
+}

@@ -1,0 +1,133 @@
+//! Relation functions, and the two ways DataFusion can be made to see them.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::{Result, ScalarValue, TableReference, plan_err};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::sql::sqlparser::ast::{ObjectName, TableFactor};
+
+use super::arguments::{Arguments, Scope};
+use super::options::AnonymizeOptions;
+use super::resolve;
+use super::signature::Signature;
+use super::syntax::{Call, SqlScope, constant, split_names};
+
+/// A function whose value is a relation.
+pub trait RelationFunction: Debug + Send + Sync + 'static {
+    /// Name and parameters.
+    fn signature(&self) -> &'static Signature;
+
+    /// The table that a call stands for. Reads no data.
+    ///
+    /// # Errors
+    /// Everything about the arguments that can be known at planning time.
+    fn table(&self, arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>>;
+}
+
+/// Plans calls of relation functions in FROM clauses.
+#[derive(Debug)]
+pub(super) struct FunctionPlanner {
+    pub functions: Vec<Arc<dyn RelationFunction>>,
+}
+
+impl RelationPlanner for FunctionPlanner {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let Some(function) = Call::name_in(&relation).and_then(|name| self.find(name, context)) else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        let call = Call::try_new(relation)?;
+        let signature = function.signature();
+        let arguments = call.arguments(signature.name, context)?;
+        let mut scope = SqlScope { context };
+        let arguments = Arguments::bind(signature, arguments, &mut scope)?;
+        let table = function.table(arguments, &scope.options())?;
+        let plan = LogicalPlanBuilder::scan(signature.name, provider_as_source(table), None)?.build()?;
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, call.alias))))
+    }
+}
+
+impl FunctionPlanner {
+    /// The function of this name, bare or in the session's default schema.
+    fn find(&self, name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<&Arc<dyn RelationFunction>> {
+        let reference = context.object_name_to_table_reference(name.clone()).ok()?;
+        let catalog = &context.context_provider().options().catalog;
+        let here = reference.schema().is_none_or(|schema| schema == catalog.default_schema)
+            && reference.catalog().is_none_or(|name| name == catalog.default_catalog);
+        let mut functions = self.functions.iter();
+        functions.find(|function| here && function.signature().name == reference.table())
+    }
+}
+
+/// The same function as a plain table function, for engines without relation planners: positional arguments only, the table
+/// as a name, lists of columns as `'age, zip'` or `['age', 'zip']`.
+#[derive(Debug)]
+pub(super) struct PlainFunction(pub Arc<dyn RelationFunction>);
+
+impl TableFunctionImpl for PlainFunction {
+    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        let options = args.session().config_options().extensions.get::<AnonymizeOptions>();
+        let options = options.cloned().unwrap_or_default();
+        let arguments = args.exprs().iter().map(|expr| (None, expr.clone())).collect();
+        let mut scope = PlainScope { args: &args, options };
+        let arguments = Arguments::bind(self.0.signature(), arguments, &mut scope)?;
+        self.0.table(arguments, &scope.options)
+    }
+}
+
+struct PlainScope<'a, 'e, 's> {
+    args: &'a TableFunctionArgs<'e, 's>,
+    options: AnonymizeOptions,
+}
+
+impl Scope for PlainScope<'_, '_, '_> {
+    type Raw = Expr;
+
+    fn relation(&mut self, raw: &Expr) -> Result<LogicalPlan> {
+        let reference = match raw {
+            Expr::Column(column) => match &column.relation {
+                Some(schema) => TableReference::parse_str(&format!("{schema}.{}", column.name)),
+                None => TableReference::bare(column.name.clone()),
+            },
+            Expr::Literal(value, _) => match value.try_as_str().flatten() {
+                Some(text) => TableReference::parse_str(text),
+                None => return plan_err!("expected the name of a table"),
+            },
+            _ => return plan_err!("expected the name of a table"),
+        };
+        let table = resolve::table(self.args.session(), &reference)?;
+        LogicalPlanBuilder::scan(reference, provider_as_source(table), None)?.build()
+    }
+
+    fn columns(&self, raw: &Expr) -> Option<Vec<String>> {
+        match raw {
+            Expr::Column(column) => Some(vec![column.name.clone()]),
+            Expr::Literal(ScalarValue::List(list), _) => {
+                let values = datafusion::common::utils::list_to_arrays::<i32>(&(Arc::clone(list) as _)).pop()?;
+                (0..values.len())
+                    .map(|i| ScalarValue::try_from_array(&values, i).ok()?.try_as_str().flatten().map(str::to_owned))
+                    .collect()
+            }
+            Expr::Literal(value, _) => value.try_as_str().flatten().map(split_names),
+            Expr::ScalarFunction(function) => {
+                Some(function.args.iter().map(|arg| self.columns(arg)).collect::<Option<Vec<_>>>()?.concat())
+            }
+            _ => None,
+        }
+    }
+
+    fn constant(&mut self, raw: &Expr) -> Result<ScalarValue> {
+        constant(raw.clone())
+    }
+
+    fn options(&self) -> AnonymizeOptions {
+        self.options.clone()
+    }
+}

@@ -1,0 +1,60 @@
+//! `m_invariant(input, m, ..)`.
+
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::Result;
+
+use super::arguments::Arguments;
+use super::function::RelationFunction;
+use super::input::prepare;
+use super::options::AnonymizeOptions;
+use super::signature::{Kind, Parameter, Signature};
+use super::table::AnonymizedTable;
+use crate::methods::Method;
+use crate::methods::m_invariance::{Balance, MInvariance, OnIneligible};
+use crate::release::View;
+
+/// Re-publication when rows come and go.
+#[derive(Debug)]
+pub(super) struct MInvariantFunction;
+
+static SIGNATURE: Signature = Signature {
+    name: "m_invariant",
+    parameters: &[
+        Parameter::required("input", Kind::Relation, "patients"),
+        Parameter::required("m", Kind::Integer, "10"),
+        Parameter::optional("id", Kind::Column, "patient_id"),
+        Parameter::optional("quasi", Kind::Columns, "(age, zip)"),
+        Parameter::optional("sensitive", Kind::Column, "disease"),
+        Parameter::optional("previous", Kind::Relation, "(SELECT patient_id, signature FROM releases)"),
+        Parameter::optional("balance", Kind::Word(&["minimal", "blind"]), "'blind'"),
+        Parameter::optional("on_ineligible", Kind::Word(&["refuse", "counterfeit", "withhold"]), "'counterfeit'"),
+        Parameter::optional("seed", Kind::Integer, "42"),
+        Parameter::optional("private", Kind::Boolean, "true"),
+    ],
+};
+
+impl RelationFunction for MInvariantFunction {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+        let m = arguments.integer("m", 2)?.unwrap_or(2) as usize;
+        let balance = match arguments.word("balance") {
+            Some("blind") => Balance::Blind,
+            _ => Balance::Minimal,
+        };
+        let on_ineligible = match arguments.word("on_ineligible") {
+            Some("counterfeit") => OnIneligible::Counterfeit,
+            Some("withhold") => OnIneligible::Withhold,
+            _ => OnIneligible::Refuse,
+        };
+        let seed = arguments.integer("seed", 0)?.map(|seed| seed as u64);
+        let view = if arguments.boolean("private") { View::Private } else { View::Public };
+        let prepared = prepare(&mut arguments, options, view)?;
+        let method = Method::MInvariance(MInvariance { m, balance, on_ineligible });
+        Ok(Arc::new(AnonymizedTable::try_new(prepared, method, view, seed)?))
+    }
+}

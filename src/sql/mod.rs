@@ -1,0 +1,78 @@
+//! SQL: relation functions, their arguments, and the opaque tables they stand for.
+
+mod arguments;
+mod census;
+mod function;
+mod input;
+mod m_invariant;
+mod options;
+mod resolve;
+mod signature;
+mod syntax;
+mod table;
+
+use std::sync::Arc;
+
+use datafusion::catalog::TableFunction;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::planner::RelationPlanner;
+
+pub use arguments::{Arguments, Scope};
+pub use function::RelationFunction;
+pub use options::AnonymizeOptions;
+pub use signature::{Kind, Parameter, Signature};
+pub use table::AnonymizedTable;
+
+use function::{FunctionPlanner, PlainFunction};
+use resolve::{TABLE_BY_NAME, TableByName};
+
+/// Everything there is.
+fn functions() -> Vec<Arc<dyn RelationFunction>> {
+    vec![Arc::new(m_invariant::MInvariantFunction), Arc::new(census::CensusFunction)]
+}
+
+fn planner() -> Arc<dyn RelationPlanner> {
+    Arc::new(FunctionPlanner { functions: functions() })
+}
+
+fn table_functions() -> Vec<Arc<TableFunction>> {
+    let plain = functions().into_iter().map(|function| {
+        let name = function.signature().name.to_owned();
+        Arc::new(TableFunction::new(name, Arc::new(PlainFunction(function))))
+    });
+    let hidden = Arc::new(TableFunction::new(TABLE_BY_NAME.to_owned(), Arc::new(TableByName)));
+    plain.chain(std::iter::once(hidden)).collect()
+}
+
+/// Adds all relation functions and the `anonymize.*` settings to a session.
+pub fn register_all(context: &SessionContext) {
+    let state = context.state_ref();
+    {
+        let mut state = state.write();
+        let extensions = &mut state.config_mut().options_mut().extensions;
+        if extensions.get::<AnonymizeOptions>().is_none() {
+            extensions.insert(AnonymizeOptions::default());
+        }
+    }
+    for function in table_functions() {
+        context.register_udtf(function.name(), Arc::clone(function.function()));
+    }
+    // Registered last, so asked first.
+    let _ = context.register_relation_planner(planner());
+}
+
+/// The same for a session that is still being built. Keeps relation planners and table functions that are there.
+#[must_use]
+pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    let config = builder.config().get_or_insert_default();
+    if config.options().extensions.get::<AnonymizeOptions>().is_none() {
+        config.options_mut().extensions.insert(AnonymizeOptions::default());
+    }
+    let functions = builder.table_functions().get_or_insert_default();
+    for function in table_functions() {
+        functions.insert(function.name().to_owned(), function);
+    }
+    builder.relation_planners().get_or_insert_default().insert(0, planner());
+    builder
+}

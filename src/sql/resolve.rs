@@ -1,0 +1,88 @@
+//! Tables by name, wherever a session keeps them.
+//!
+//! DataFusion looks up the tables of a statement before it plans it, and an argument of a function is no table to it. So a
+//! table function without users, reached through the planner's context, asks the session's catalogs.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::{Result, TableReference, exec_datafusion_err, internal_err, plan_datafusion_err};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{Expr, lit};
+use datafusion::sql::planner::ContextProvider;
+use futures::FutureExt;
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// Name of the hidden function.
+pub(super) const TABLE_BY_NAME: &str = "__anonymize_table_by_name";
+
+/// `__anonymize_table_by_name('catalog', 'schema', 'table')`: that table, with fewer parts in the default places.
+#[derive(Debug)]
+pub(super) struct TableByName;
+
+impl TableFunctionImpl for TableByName {
+    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        let part = |expr: &Expr| match expr {
+            Expr::Literal(value, _) => value.try_as_str().flatten().map(str::to_owned),
+            _ => None,
+        };
+        let reference = match args.exprs().iter().map(part).collect::<Option<Vec<_>>>().as_deref() {
+            Some([table]) => TableReference::bare(table.as_str()),
+            Some([schema, table]) => TableReference::partial(schema.as_str(), table.as_str()),
+            Some([catalog, schema, table]) => TableReference::full(catalog.as_str(), schema.as_str(), table.as_str()),
+            _ => return internal_err!("{TABLE_BY_NAME} takes the parts of a table's name"),
+        };
+        table(args.session(), &reference)
+    }
+}
+
+/// The table's source by way of the planner's context.
+pub(super) fn source(
+    context: &dyn ContextProvider,
+    reference: &TableReference,
+) -> Result<Arc<dyn datafusion::logical_expr::TableSource>> {
+    let parts = reference.to_vec().into_iter().map(lit).collect();
+    context.get_table_function_source(TABLE_BY_NAME, parts)
+}
+
+/// The table of this name in a session.
+pub(super) fn table(session: &dyn Session, reference: &TableReference) -> Result<Arc<dyn TableProvider>> {
+    let state = session.as_any().downcast_ref::<SessionState>().ok_or_else(|| {
+        exec_datafusion_err!("this engine's session cannot look up tables by name; pass the relation as a query in parentheses")
+    })?;
+    let schema = state.schema_for_ref(reference.clone())?;
+    let name = reference.table().to_owned();
+    let found = {
+        let schema = Arc::clone(&schema);
+        wait_for(move || {
+            let (schema, name) = (Arc::clone(&schema), name.clone());
+            async move { schema.table(&name).await }
+        })?
+    };
+    found.ok_or_else(|| plan_datafusion_err!("table '{reference}' not found"))
+}
+
+/// The result of a look-up that is nearly always ready at once, from code that is not async.
+fn wait_for<T, F>(start: impl Fn() -> F + Sync) -> Result<T>
+where
+    T: Send,
+    F: Future<Output = Result<T>> + Send,
+{
+    if let Some(ready) = start().now_or_never() {
+        return ready;
+    }
+    // A remote catalog. Never block a thread that drives other tasks.
+    match Handle::try_current() {
+        Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
+            tokio::task::block_in_place(|| handle.block_on(start()))
+        }
+        _ => std::thread::scope(|scope| {
+            let helper = scope.spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                runtime.block_on(start())
+            });
+            helper.join().unwrap_or_else(|_| internal_err!("the look-up of a table panicked"))
+        }),
+    }
+}

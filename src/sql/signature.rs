@@ -1,0 +1,106 @@
+//! How relation functions declare their parameters.
+
+/// What a parameter takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A table, view or CTE by name, or a query in parentheses.
+    Relation,
+    /// A whole number.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// The name of a column.
+    Column,
+    /// Names of columns.
+    Columns,
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+/// A parameter of a relation function.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameter {
+    /// Name, as in `name => value`.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// Whether a call must have it.
+    pub required: bool,
+    /// A value for error messages, as one would write it.
+    pub example: &'static str,
+}
+
+impl Parameter {
+    /// A parameter that every call must have.
+    pub const fn required(name: &'static str, kind: Kind, example: &'static str) -> Self {
+        Self { name, kind, required: true, example }
+    }
+
+    /// A parameter that may be left out.
+    pub const fn optional(name: &'static str, kind: Kind, example: &'static str) -> Self {
+        Self { name, kind, required: false, example }
+    }
+
+    /// What is expected, in words.
+    pub fn expected(&self) -> String {
+        match self.kind {
+            Kind::Relation => "a table name or a query in parentheses".to_owned(),
+            Kind::Integer => "a whole number".to_owned(),
+            Kind::Boolean => "true or false".to_owned(),
+            Kind::Column => "a column name".to_owned(),
+            Kind::Columns => "column names in parentheses".to_owned(),
+            Kind::Word(words) => {
+                let words: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+                format!("one of {}", words.join(", "))
+            }
+        }
+    }
+}
+
+/// Name and parameters of a relation function; positional arguments fill the parameters in this order.
+#[derive(Debug, Clone, Copy)]
+pub struct Signature {
+    /// Name of the function, in lower case.
+    pub name: &'static str,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
+}
+
+impl Signature {
+    /// The call with its parameters, for error messages.
+    pub fn usage(&self) -> String {
+        let parameters = self.parameters.iter().map(|parameter| match (parameter.kind, parameter.required) {
+            (Kind::Relation, true) => "<table or (query)>".to_owned(),
+            (_, true) => format!("{} => {}", parameter.name, parameter.example),
+            (_, false) => format!("[{} => {}]", parameter.name, parameter.example),
+        });
+        format!("{}({})", self.name, parameters.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// The candidate that a misspelled name was probably meant to be, as `; did you mean ..?`, or nothing.
+pub fn suggestion<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    let score = |candidate: &str| {
+        let starts = name.len() >= 3 && candidate.starts_with(name) || candidate.len() >= 3 && name.starts_with(candidate);
+        strsim::jaro_winkler(name, candidate) + f64::from(u8::from(starts))
+    };
+    let best = candidates.into_iter().map(|candidate| (score(candidate), candidate)).max_by(|a, b| a.0.total_cmp(&b.0));
+    match best {
+        Some((score, candidate)) if score > 0.75 => format!("; did you mean {candidate}?"),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::suggestion;
+
+    #[test]
+    fn suggests_what_was_probably_meant() {
+        let names = ["previous", "balance", "quasi", "sensitive", "seed"];
+        assert_eq!(suggestion("quasy", names), "; did you mean quasi?");
+        assert_eq!(suggestion("prev", names), "; did you mean previous?");
+        assert_eq!(suggestion("quasi_identifiers", names), "; did you mean quasi?");
+        assert_eq!(suggestion("xyz", names), "");
+    }
+}
