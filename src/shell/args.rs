@@ -1,0 +1,102 @@
+//! Command line arguments.
+
+use clap::Parser;
+use datafusion_cli::pool_type::PoolType;
+use datafusion_cli::print_format::PrintFormat;
+use datafusion_cli::print_options::MaxRows;
+
+/// Anonymized publication of Parquet data, in SQL.
+#[derive(Debug, Parser)]
+#[command(name = "anonymize", version, about)]
+pub struct Args {
+    /// Execute these SQL statements, then exit
+    #[arg(short = 'c', long, num_args = 1.., value_name = "SQL")]
+    pub command: Vec<String>,
+
+    /// Execute the statements of these files, then exit; stops at the first failing statement
+    #[arg(short = 'f', long, num_args = 1.., value_name = "FILE")]
+    pub file: Vec<String>,
+
+    /// Directory that relative paths start from
+    #[arg(short = 'p', long, value_name = "DIRECTORY")]
+    pub data_path: Option<String>,
+
+    /// Output format
+    #[arg(long, value_enum, default_value_t = PrintFormat::Automatic)]
+    pub format: PrintFormat,
+
+    /// Print results only
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
+
+    /// Rows shown of a table, or inf
+    #[arg(long, default_value = "40")]
+    pub maxrows: MaxRows,
+
+    /// Highlight syntax
+    #[arg(long)]
+    pub color: bool,
+
+    /// Memory that queries may use, such as 500m or 8g; no limit by default
+    #[arg(short = 'm', long, value_name = "SIZE", value_parser = size)]
+    pub memory_limit: Option<usize>,
+
+    /// How queries share the memory: greedy or fair
+    #[arg(long, default_value_t = PoolType::Greedy)]
+    pub mem_pool_type: PoolType,
+
+    /// Disk that queries may use for spilling, such as 100g
+    #[arg(short = 'd', long, value_name = "SIZE", value_parser = size)]
+    pub disk_limit: Option<usize>,
+
+    /// Rows of a batch
+    #[arg(short = 'b', long, value_name = "ROWS")]
+    pub batch_size: Option<usize>,
+}
+
+impl Args {
+    /// Whether statements come from a person (or a pipe) instead of the command line.
+    pub fn is_interactive(&self) -> bool {
+        self.command.is_empty() && self.file.is_empty()
+    }
+}
+
+/// `512`, `500m`, `8g`: bytes, in powers of 1024.
+fn size(text: &str) -> Result<usize, String> {
+    let text = text.trim().to_ascii_lowercase();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let power = match text[digits.len()..].trim_end_matches("ib").trim_end_matches('b') {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        _ => return Err(format!("'{text}' has an unknown unit; write 500m or 8g")),
+    };
+    let number: usize = digits.parse().map_err(|_| format!("'{text}' is not a size; write 500m or 8g"))?;
+    let bytes = 1024_usize.pow(power).checked_mul(number).filter(|&bytes| bytes > 0);
+    bytes.ok_or_else(|| format!("'{text}' is not a possible size"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("512"), Ok(512));
+        assert_eq!(size("2k"), Ok(2048));
+        assert_eq!(size("3GB"), Ok(3 << 30));
+        assert_eq!(size("1MiB"), Ok(1 << 20));
+        for wrong in ["", "g", "1x", "-1m", "0", "999999999999t"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Arguments, session and statements of the shell.
+
+mod args;
+mod script;
+mod session;
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion_cli::exec;
+
+pub use args::Args;
+
+/// Runs the shell: files and commands if there are any, else an interactive session.
+///
+/// # Errors
+/// The first failing statement's, saying which it was.
+pub async fn run(args: Args) -> Result<()> {
+    let (context, mut print) = session::start(&args).await?;
+    if args.is_interactive() {
+        if !args.quiet {
+            println!("anonymize {} (DataFusion {})", env!("CARGO_PKG_VERSION"), datafusion_cli::DATAFUSION_CLI_VERSION);
+        }
+        let end = exec::exec_from_repl(&context, &mut print).await;
+        return end.map_err(|error| DataFusionError::External(Box::new(error)));
+    }
+    for path in &args.file {
+        let sql = script::read(path)?;
+        script::run(&context, &print, &sql, path).await?;
+    }
+    for (i, sql) in args.command.iter().enumerate() {
+        script::run(&context, &print, sql, &format!("command {}", i + 1)).await?;
+    }
+    Ok(())
+}

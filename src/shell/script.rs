@@ -1,0 +1,100 @@
+//! Statements from files and the command line: one after the other, up to the first that fails.
+
+use std::io::Read;
+
+use datafusion::common::{Result, exec_datafusion_err};
+use datafusion::config::Dialect;
+use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::dialect::dialect_from_str;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
+use datafusion_cli::exec;
+use datafusion_cli::print_options::PrintOptions;
+
+/// Text of a script; `-` is standard input.
+pub fn read(path: &str) -> Result<String> {
+    let mut text = String::new();
+    let result = match path {
+        "-" => std::io::stdin().read_to_string(&mut text).map(|_| ()),
+        path => std::fs::read_to_string(path).map(|read| text = read),
+    };
+    result.map_err(|error| exec_datafusion_err!("cannot read {path}: {error}"))?;
+    Ok(text)
+}
+
+/// Runs all statements of a text. `origin` names it in errors.
+pub async fn run(context: &SessionContext, print: &PrintOptions, sql: &str, origin: &str) -> Result<()> {
+    let dialect = context.state().config_options().sql_parser.dialect;
+    for (number, statement) in split(sql, dialect, origin)?.into_iter().enumerate() {
+        let result = exec::exec_from_commands(context, vec![statement.text], print).await;
+        result.map_err(|error| {
+            error.context(format!("{origin}: statement {} (line {})", number + 1, statement.line))
+        })?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Statement {
+    text: String,
+    /// Line of the first token, from 1.
+    line: u64,
+}
+
+/// Splits at semicolons, except those in quotes and comments.
+fn split(sql: &str, dialect: Dialect, origin: &str) -> Result<Vec<Statement>> {
+    let dialect = dialect_from_str(dialect)
+        .ok_or_else(|| exec_datafusion_err!("unknown SQL dialect {dialect}"))?;
+    let tokens = Tokenizer::new(dialect.as_ref(), sql)
+        .with_unescape(false)
+        .tokenize_with_location()
+        .map_err(|error| exec_datafusion_err!("{origin}: {error}"))?;
+    let mut statements = Vec::new();
+    let mut current: Option<Statement> = None;
+    for token in tokens {
+        match &token.token {
+            Token::SemiColon => statements.extend(current.take()),
+            Token::Whitespace(Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_)) => {
+                // A line comment takes its line's end with it.
+                if let Some(statement) = &mut current {
+                    statement.text.push('\n');
+                }
+            }
+            Token::Whitespace(space) => {
+                if let Some(statement) = &mut current {
+                    statement.text.push_str(&space.to_string());
+                }
+            }
+            Token::EOF => {}
+            other => {
+                let start = || Statement { text: String::new(), line: token.span.start.line };
+                current.get_or_insert_with(start).text.push_str(&other.to_string());
+            }
+        }
+    }
+    statements.extend(current);
+    Ok(statements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(sql: &str) -> Vec<(String, u64)> {
+        let statements = split(sql, Dialect::Generic, "test").unwrap();
+        statements.into_iter().map(|statement| (statement.text.trim().to_owned(), statement.line)).collect()
+    }
+
+    #[test]
+    fn splits_at_semicolons_outside_of_quotes_and_comments() {
+        let sql = "-- first;\nSELECT 'a;b''c' AS \"x;y\"; /* ; */\n\nSELECT 2 -- two;\n, 3;;";
+        assert_eq!(
+            texts(sql),
+            [("SELECT 'a;b''c' AS \"x;y\"".to_owned(), 2), ("SELECT 2 \n, 3".to_owned(), 4)]
+        );
+    }
+
+    #[test]
+    fn nothing_is_no_statement() {
+        assert_eq!(texts(" \n-- only a comment\n;"), []);
+    }
+}

@@ -1,0 +1,80 @@
+//! The session: DataFusion with our functions, and what datafusion-cli adds to it.
+
+use std::env;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::ExplainFormat;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_anonymize::sql::register_all;
+use datafusion_cli::catalog::DynamicObjectStoreCatalog;
+use datafusion_cli::functions::ParquetMetadataFunc;
+use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistry;
+use datafusion_cli::pool_type::PoolType;
+use datafusion_cli::print_options::PrintOptions;
+
+use super::Args;
+
+/// Consumers named in the error when memory runs out.
+const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
+
+/// A session and how its results are printed.
+pub async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)> {
+    if let Some(path) = &args.data_path {
+        env::set_current_dir(path)?;
+    }
+    let mut runtime = RuntimeEnvBuilder::new();
+    if let Some(limit) = args.memory_limit {
+        let pool: Arc<dyn MemoryPool> = match args.mem_pool_type {
+            PoolType::Fair => Arc::new(TrackConsumersPool::new(FairSpillPool::new(limit), NAMED_CONSUMERS)),
+            PoolType::Greedy => Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(limit), NAMED_CONSUMERS)),
+        };
+        runtime = runtime.with_memory_pool(pool);
+    }
+    if let Some(limit) = args.disk_limit {
+        let disk = DiskManagerBuilder::default()
+            .with_mode(DiskManagerMode::OsTmpDirectory)
+            .with_max_temp_directory_size(limit as u64);
+        runtime = runtime.with_disk_manager_builder(disk);
+    }
+    let instrumented_registry = Arc::new(InstrumentedObjectStoreRegistry::new());
+    runtime = runtime.with_object_store_registry(Arc::clone(&instrumented_registry) as _);
+
+    let context = SessionContext::new_with_config_rt(config(args)?, runtime.build_arc()?).enable_url_table();
+    context.refresh_catalogs().await?;
+    // Files and directories as tables, S3, GCS and HTTP locations.
+    context.register_catalog_list(Arc::new(DynamicObjectStoreCatalog::new(
+        Arc::clone(context.state().catalog_list()),
+        context.state_weak_ref(),
+    )));
+    context.register_udtf("parquet_metadata", Arc::new(ParquetMetadataFunc {}));
+    register_all(&context);
+
+    let print = PrintOptions {
+        format: args.format.clone(),
+        quiet: args.quiet,
+        maxrows: args.maxrows,
+        color: args.color,
+        instrumented_registry,
+    };
+    Ok((context, print))
+}
+
+fn config(args: &Args) -> Result<SessionConfig> {
+    let mut options = ConfigOptions::from_env()?;
+    if let Some(rows) = args.batch_size {
+        options.set("datafusion.execution.batch_size", &rows.to_string())?;
+    }
+    if env::var_os("DATAFUSION_EXPLAIN_FORMAT").is_none() {
+        options.explain.format = ExplainFormat::Tree;
+    }
+    if env::var_os("DATAFUSION_FORMAT_NULL").is_none() {
+        options.format.null = "NULL".to_owned();
+    }
+    Ok(SessionConfig::from(options).with_information_schema(true))
+}
