@@ -46,6 +46,12 @@ impl Domain {
         self.values.null_count() > 0
     }
 
+    /// Where a code's value lies between the domain's ends, 0 to 1. NULL lies below the least value.
+    #[inline]
+    pub fn position(&self, code: u32) -> f32 {
+        self.positions[code as usize]
+    }
+
     /// Length of the interval of values from code `lo` to code `hi`, as a share of the length of the whole domain: 0 for a
     /// single value, 1 for everything (m-invariance, Section 4.3).
     ///

@@ -1,6 +1,10 @@
 //! The last look at a release before a row leaves: does it keep what m-invariance promises? Linear time, and nothing is
 //! taken from the phases but which rows were published at all.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
 use super::division::{Division, NOWHERE};
 use crate::error::{Error, Result};
 use crate::microdata::{Ledger, Microdata};
@@ -13,40 +17,127 @@ pub(super) fn check(
     groups: &Groups,
     m: usize,
 ) -> Result<()> {
-    let fail = |what: &str| Err(Error::internal(format!("the release failed its own check ({what}); nothing was published")));
-    let d = microdata.quasi.len();
     let known = ledger.signatures_of(&microdata.identifiers)?;
-    let mut seen = vec![false; microdata.rows];
-    for group in 0..groups.len() {
-        let range = groups.range(group);
-        let signature = &groups.sensitive[range.clone()];
-        if signature.len() < m || !signature.windows(2).all(|pair| pair[0] < pair[1]) {
-            return fail("a group without m different sensitive values");
-        }
-        let intervals = &groups.intervals[group * d..][..d];
-        for (&row, &value) in groups.members[range].iter().zip(signature) {
-            if row == COUNTERFEIT {
-                continue;
-            }
-            let row = row as usize;
-            if std::mem::replace(&mut seen[row], true) {
-                return fail("a row in two places");
-            }
-            if microdata.sensitive.codes[row] != value {
-                return fail("a row with another's sensitive value");
-            }
-            if known[row].is_some_and(|number| *ledger.signatures()[number as usize] != *signature) {
-                return fail("a returning row under another signature");
-            }
-            let outside = |(attribute, [lo, hi]): (usize, &[u32; 2])| {
-                let code = microdata.quasi[attribute].codes[row];
-                code < *lo || code > *hi
-            };
-            if intervals.iter().enumerate().any(outside) {
-                return fail("an interval that does not cover its row");
-            }
+    let seen: Vec<AtomicBool> = (0..microdata.rows).map(|_| AtomicBool::new(false)).collect();
+    let broken = (0..groups.len()).into_par_iter().with_min_len(1024).find_map_any(|group| {
+        let first_seen = |row: usize| !seen[row].swap(true, Ordering::Relaxed);
+        broken_promise(microdata, ledger, &known, groups, group, m, first_seen)
+    });
+    let missing = || {
+        let mut rows = seen.iter().zip(&division.bucket_of);
+        rows.any(|(seen, &bucket)| seen.load(Ordering::Relaxed) != (bucket != NOWHERE)).then_some("a row missing")
+    };
+    match broken.or_else(missing) {
+        None => Ok(()),
+        Some(what) => {
+            Err(Error::internal(format!("the release failed its own check ({what}); nothing was published")))
         }
     }
-    let missing = seen.iter().zip(&division.bucket_of).any(|(&seen, &bucket)| seen != (bucket != NOWHERE));
-    if missing { fail("a row missing") } else { Ok(()) }
+}
+
+/// What is wrong with a group, if anything.
+fn broken_promise(
+    microdata: &Microdata,
+    ledger: &Ledger,
+    known: &[Option<u32>],
+    groups: &Groups,
+    group: usize,
+    m: usize,
+    first_seen: impl Fn(usize) -> bool,
+) -> Option<&'static str> {
+    let range = groups.range(group);
+    let signature = &groups.sensitive[range.clone()];
+    if signature.len() < m || !signature.windows(2).all(|pair| pair[0] < pair[1]) {
+        return Some("a group without m different sensitive values");
+    }
+    let d = microdata.quasi.len();
+    let intervals = &groups.intervals[group * d..][..d];
+    let rows = groups.members[range].iter().zip(signature).filter(|(row, _)| **row != COUNTERFEIT);
+    for (&row, &value) in rows {
+        let row = row as usize;
+        if !first_seen(row) {
+            return Some("a row in two places");
+        }
+        if microdata.sensitive.codes[row] != value {
+            return Some("a row with another's sensitive value");
+        }
+        if known[row].is_some_and(|number| *ledger.signatures()[number as usize] != *signature) {
+            return Some("a returning row under another signature");
+        }
+        let covered = |(attribute, [lo, hi]): (&crate::microdata::Attribute, &[u32; 2])| {
+            (*lo..=*hi).contains(&attribute.codes[row])
+        };
+        if !microdata.quasi.iter().zip(intervals).all(covered) {
+            return Some("an interval that does not cover its row");
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+
+    use super::super::tests::{encode, example};
+    use super::*;
+    use crate::methods::Monitor;
+    use crate::methods::m_invariance::MInvariance;
+
+    /// Every promise broken on purpose is found.
+    #[test]
+    fn broken_releases_are_caught() {
+        let (rows, known) = example();
+        let (microdata, ledger) = encode(&rows, &known, 3).unwrap();
+        let (again, _) = encode(&rows, &known, 3).unwrap();
+        let mut rng = ChaCha20Rng::seed_from_u64(3);
+        let release = MInvariance::new(2).anonymize(again, &ledger, &Monitor::default(), &mut rng).unwrap();
+        let mut division = Division::new(&microdata, &ledger).unwrap();
+        division.bucket_of.fill(0); // Every row was published.
+        let verdict = |change: &dyn Fn(&mut Groups), m: usize| -> String {
+            let mut groups = Groups {
+                starts: release.groups.starts.clone(),
+                members: release.groups.members.clone(),
+                sensitive: release.groups.sensitive.clone(),
+                intervals: release.groups.intervals.clone(),
+            };
+            change(&mut groups);
+            match check(&microdata, &division, &ledger, &groups, m) {
+                Ok(()) => "fine".to_owned(),
+                Err(error) => error.to_string(),
+            }
+        };
+        let old = |groups: &Groups| {
+            let known = ledger.signatures_of(&microdata.identifiers).unwrap();
+            let member = groups.members.iter().position(|&row| row != COUNTERFEIT && known[row as usize].is_some());
+            member.unwrap()
+        };
+        let real = |groups: &Groups| groups.members.iter().position(|&row| row != COUNTERFEIT).unwrap();
+        assert_eq!(verdict(&|_| {}, 2), "fine");
+        assert!(verdict(&|_| {}, 4).contains("without m different"));
+        assert!(verdict(&|groups| groups.sensitive[1] = groups.sensitive[0], 2).contains("without m different"));
+        let lost = |groups: &mut Groups| {
+            let place = real(groups);
+            groups.members[place] = COUNTERFEIT;
+        };
+        assert!(verdict(&lost, 2).contains("a row missing"));
+        assert!(verdict(&|groups| groups.intervals.iter_mut().for_each(|interval| interval[1] = 0), 2).contains("cover"));
+        let twice = |groups: &mut Groups| {
+            let first = real(groups);
+            let row = groups.members[first];
+            let place = groups.members.iter().rposition(|&other| other != COUNTERFEIT && other != row).unwrap();
+            groups.members[place] = row;
+        };
+        assert_ne!(verdict(&twice, 2), "fine");
+        let merged = |groups: &mut Groups| {
+            // The returning row's group takes one more value at its end.
+            let member = old(groups);
+            let group = groups.starts.iter().rposition(|&start| start as usize <= member).unwrap();
+            let end = groups.starts[group + 1] as usize;
+            groups.members.insert(end, COUNTERFEIT);
+            groups.sensitive.insert(end, u32::MAX);
+            groups.starts[group + 1..].iter_mut().for_each(|start| *start += 1);
+        };
+        assert!(verdict(&merged, 2).contains("another signature"));
+    }
 }

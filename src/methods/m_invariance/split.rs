@@ -23,6 +23,22 @@ use crate::release::Groups;
 
 /// Splits all buckets; the intervals of the groups are not computed yet.
 pub(super) fn split(microdata: &Microdata, division: &Division, secret: u64, monitor: &Monitor) -> Result<Groups> {
+    // Positions are handled in vectors of a fixed width, so that the inner loops compile to a few instructions.
+    match microdata.quasi.len() {
+        0..=4 => split_wide::<4>(microdata, division, secret, monitor),
+        5..=8 => split_wide::<8>(microdata, division, secret, monitor),
+        9..=16 => split_wide::<16>(microdata, division, secret, monitor),
+        17..=64 => split_wide::<64>(microdata, division, secret, monitor),
+        d => Err(Error::refused(format!("{d} quasi-identifiers are too many: at most 64 are supported"))),
+    }
+}
+
+fn split_wide<const W: usize>(
+    microdata: &Microdata,
+    division: &Division,
+    secret: u64,
+    monitor: &Monitor,
+) -> Result<Groups> {
     let lists = Lists::new(microdata, division)?;
     let sizes = || division.buckets.iter().map(|bucket| bucket.signature.len() * bucket.height);
     let total: usize = sizes().sum();
@@ -45,8 +61,11 @@ pub(super) fn split(microdata: &Microdata, division: &Division, secret: u64, mon
         for group in sensitive.chunks_exact_mut(bucket.signature.len()) {
             group.copy_from_slice(&bucket.signature);
         }
-        let node = coarse::Node::new(lists.of(number), bucket.height, mix(secret, number as u64));
-        coarse::split(&Space::new(microdata), node, members, monitor);
+        let mut lists: Vec<Vec<Item<W>>> =
+            lists.of(number).map(|rows| rows.iter().map(|&row| Item::new(microdata, row)).collect()).collect();
+        let lists = lists.iter_mut().map(Vec::as_mut_slice).collect();
+        let node = coarse::Node { lists, height: bucket.height, secret: mix(secret, number as u64) };
+        coarse::split(microdata.quasi.len(), node, members, monitor);
     });
     monitor.check()?;
     let mut starts = Vec::with_capacity(division.buckets.iter().map(|bucket| bucket.height).sum::<usize>() + 1);
@@ -57,6 +76,55 @@ pub(super) fn split(microdata: &Microdata, division: &Division, secret: u64, mon
         }
     }
     Ok(groups_of(starts, members, sensitive))
+}
+
+/// A row and where it lies: its position in each quasi-identifier's domain, 0 to 1. Positions beyond the number of
+/// quasi-identifiers are 0 for all rows.
+#[derive(Debug, Clone, Copy)]
+struct Item<const W: usize> {
+    row: u32,
+    at: [f32; W],
+}
+
+impl<const W: usize> Item<W> {
+    fn new(microdata: &Microdata, row: u32) -> Self {
+        let mut at = [0.0; W];
+        for (at, attribute) in at.iter_mut().zip(&microdata.quasi) {
+            *at = attribute.domain.position(attribute.codes[row as usize]);
+        }
+        Self { row, at }
+    }
+}
+
+/// The smallest box around some rows.
+#[derive(Debug, Clone, Copy)]
+struct Extent<const W: usize> {
+    lo: [f32; W],
+    hi: [f32; W],
+}
+
+impl<const W: usize> Extent<W> {
+    /// Around nothing.
+    const NONE: Self = Self { lo: [f32::INFINITY; W], hi: [f32::NEG_INFINITY; W] };
+
+    #[inline]
+    fn widen(&mut self, at: &[f32; W]) {
+        for j in 0..W {
+            // Not f32::min and max: positions are never NaN, and this is one instruction.
+            self.lo[j] = if at[j] < self.lo[j] { at[j] } else { self.lo[j] };
+            self.hi[j] = if at[j] > self.hi[j] { at[j] } else { self.hi[j] };
+        }
+    }
+
+    /// Sum of the lengths; 0 around nothing.
+    #[inline]
+    fn lengths(&self) -> f32 {
+        let mut sum = 0.0;
+        for j in 0..W {
+            sum += self.hi[j] - self.lo[j];
+        }
+        sum.max(0.0)
+    }
 }
 
 /// The rows of all buckets, one list per bucket and value, side by side.
@@ -105,32 +173,6 @@ impl Lists {
     fn of(&self, bucket: usize) -> impl ExactSizeIterator<Item = &[u32]> {
         let lists = self.buckets[bucket] as usize..self.buckets[bucket + 1] as usize;
         lists.map(|list| &self.rows[self.starts[list] as usize..self.starts[list + 1] as usize])
-    }
-}
-
-/// What the splits look at: codes and lengths of the quasi-identifiers.
-struct Space<'a> {
-    microdata: &'a Microdata,
-}
-
-impl<'a> Space<'a> {
-    fn new(microdata: &'a Microdata) -> Self {
-        Self { microdata }
-    }
-
-    fn dimensions(&self) -> usize {
-        self.microdata.quasi.len()
-    }
-
-    #[inline]
-    fn code(&self, attribute: usize, row: u32) -> u32 {
-        self.microdata.quasi[attribute].codes[row as usize]
-    }
-
-    /// Length of an interval as a share of the domain; an empty interval (`lo > hi`) has none.
-    #[inline]
-    fn extent(&self, attribute: usize, [lo, hi]: [u32; 2]) -> f32 {
-        if lo > hi { 0.0 } else { self.microdata.quasi[attribute].domain.extent(lo, hi) }
     }
 }
 

@@ -16,9 +16,9 @@ use crate::microdata::{Layout, MicrodataBuilder};
 use crate::release::{COUNTERFEIT, Description, Published, View, schema};
 
 /// Identifier, quasi-identifiers, sensitive value.
-type Row = (i64, Vec<Option<i32>>, String);
+pub(super) type Row = (i64, Vec<Option<i32>>, String);
 /// Identifier -> signature.
-type Known = BTreeMap<i64, BTreeSet<String>>;
+pub(super) type Known = BTreeMap<i64, BTreeSet<String>>;
 
 fn layout(quasi: usize) -> Layout {
     let quasi = (0..quasi).map(|j| Arc::new(Field::new(format!("q{j}"), DataType::Int32, true))).collect();
@@ -29,7 +29,7 @@ fn layout(quasi: usize) -> Layout {
     }
 }
 
-fn encode(rows: &[Row], known: &Known, key: u64) -> Result<(Microdata, Ledger)> {
+pub(super) fn encode(rows: &[Row], known: &Known, key: u64) -> Result<(Microdata, Ledger)> {
     let layout = layout(rows.first().map_or(1, |row| row.1.len()));
     let mut columns: Vec<ArrayRef> = vec![Arc::new(rows.iter().map(|row| row.0).collect::<Int64Array>())];
     for j in 0..layout.quasi.len() {
@@ -125,9 +125,9 @@ fn hospital(rows: &[(i64, i32, i32, &str)]) -> Vec<Row> {
     rows.iter().map(|&(id, age, zip, disease)| (id, vec![Some(age), Some(zip)], disease.to_owned())).collect()
 }
 
-/// The paper's running example (Tables 1 to 3), as identifiers 1 to 16.
-#[test]
-fn the_hospital_needs_two_counterfeits() {
+/// The paper's running example (Tables 1 to 3), as identifiers 1 to 16: the second snapshot, and what the first release
+/// makes known.
+pub(super) fn example() -> (Vec<Row>, Known) {
     let known_groups: [&[(i64, &str)]; 5] = [
         &[(1, "dyspepsia"), (2, "bronchitis")],
         &[(3, "flu"), (4, "gastritis")],
@@ -154,6 +154,12 @@ fn the_hospital_needs_two_counterfeits() {
         (15, 60, 44000, "gastritis"),
         (16, 65, 36000, "flu"),
     ]);
+    (second, known)
+}
+
+#[test]
+fn the_hospital_needs_two_counterfeits() {
+    let (second, known) = example();
     for seed in 0..50 {
         let release = publish(&second, &known, &MInvariance::new(2), seed).unwrap();
         assert_eq!(release.counterfeits(), 2);

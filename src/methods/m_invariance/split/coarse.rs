@@ -1,28 +1,26 @@
 //! Large buckets: halved at the medians.
 
-use super::{Space, fine, mix, rows_among};
+use super::{Item, fine, mix, rows_among};
 use crate::methods::Monitor;
 
 /// Buckets up to this height are split by the paper's full search.
 const FINE_HEIGHT: usize = 64;
 /// Buckets with fewer members are not worth another thread.
 const PARALLEL_FROM: usize = 4096;
+/// Rows of each value that are looked at to choose the attribute.
+const SAMPLE: usize = 256;
 
 /// A bucket, or a part of one, on its way to groups.
-pub(super) struct Node {
+pub(super) struct Node<'a, const W: usize> {
     /// Rows of each value.
-    lists: Vec<Vec<u32>>,
+    pub lists: Vec<&'a mut [Item<W>]>,
     /// Rows and counterfeits of each value.
-    height: usize,
+    pub height: usize,
     /// Decides where counterfeits stand.
-    secret: u64,
+    pub secret: u64,
 }
 
-impl Node {
-    pub(super) fn new<'a>(lists: impl Iterator<Item = &'a [u32]>, height: usize, secret: u64) -> Self {
-        Self { lists: lists.map(<[u32]>::to_vec).collect(), height, secret }
-    }
-
+impl<const W: usize> Node<'_, W> {
     /// How many rows of each list fall to the first `k` groups.
     fn rows_among_first(&self, k: usize) -> Vec<usize> {
         let offset = |list: usize| (mix(self.secret, list as u64) % self.height as u64) as usize;
@@ -32,78 +30,63 @@ impl Node {
 }
 
 /// Splits a node into groups; group `g` of `s` members goes to `members[g * s..][..s]`.
-pub(super) fn split(space: &Space<'_>, node: Node, members: &mut [u32], monitor: &Monitor) {
+pub(super) fn split<const W: usize>(d: usize, node: Node<'_, W>, members: &mut [u32], monitor: &Monitor) {
     if monitor.is_cancelled() {
         return;
     }
     if node.height <= FINE_HEIGHT {
-        fine::split(space, &node.lists, node.height, node.secret, members);
+        fine::split(d, node, members);
         return;
     }
     let size = node.lists.len();
     let k = node.height / 2;
-    let (left, right) = halve(space, node, k);
+    let (left, right) = halve(d, node, k);
     let (members_left, members_right) = members.split_at_mut(k * size);
     if members_left.len() >= PARALLEL_FROM {
-        rayon::join(
-            || split(space, left, members_left, monitor),
-            || split(space, right, members_right, monitor),
-        );
+        rayon::join(|| split(d, left, members_left, monitor), || split(d, right, members_right, monitor));
     } else {
-        split(space, left, members_left, monitor);
-        split(space, right, members_right, monitor);
+        split(d, left, members_left, monitor);
+        split(d, right, members_right, monitor);
     }
 }
 
 /// Cuts every list at its median of the attribute whose interval shrinks most by it.
-fn halve(space: &Space<'_>, node: Node, k: usize) -> (Node, Node) {
+fn halve<const W: usize>(d: usize, node: Node<'_, W>, k: usize) -> (Node<'_, W>, Node<'_, W>) {
+    let attribute = best_attribute(d, &node);
     let cuts = node.rows_among_first(k);
-    let mut keys: Vec<Vec<u64>> = node.lists.iter().map(|list| Vec::with_capacity(list.len())).collect();
-    let mut best: Option<(f32, usize, Vec<Vec<u64>>)> = None;
-    for attribute in 0..space.dimensions() {
-        // Code and row in one number: rows with equal codes are told apart the same way every time.
-        for (keys, list) in keys.iter_mut().zip(&node.lists) {
-            keys.clear();
-            keys.extend(list.iter().map(|&row| u64::from(space.code(attribute, row)) << 32 | u64::from(row)));
+    let (mut left, mut right) = (Vec::with_capacity(cuts.len()), Vec::with_capacity(cuts.len()));
+    for (list, &cut) in node.lists.into_iter().zip(&cuts) {
+        if 0 < cut && cut < list.len() {
+            list.select_nth_unstable_by(cut, |a, b| a.at[attribute].total_cmp(&b.at[attribute]));
         }
-        let ([mut low_min, mut low_max], [mut high_min, mut high_max]) = ([u32::MAX, 0], [u32::MAX, 0]);
-        for (keys, &cut) in keys.iter_mut().zip(&cuts) {
-            if 0 < cut && cut < keys.len() {
-                keys.select_nth_unstable(cut);
-            }
-            let (low, high) = keys.split_at(cut);
-            for code in low.iter().map(|key| (key >> 32) as u32) {
-                (low_min, low_max) = (low_min.min(code), low_max.max(code));
-            }
-            for code in high.iter().map(|key| (key >> 32) as u32) {
-                (high_min, high_max) = (high_min.min(code), high_max.max(code));
-            }
-        }
-        let whole = space.extent(attribute, [low_min.min(high_min), low_max.max(high_max)]);
-        let share = k as f32 / node.height as f32;
-        let low = space.extent(attribute, [low_min, low_max]);
-        let high = space.extent(attribute, [high_min, high_max]);
-        let gain = whole - share * low - (1.0 - share) * high;
-        match &mut best {
-            Some((best_gain, best_attribute, best_keys)) if gain > *best_gain => {
-                (*best_gain, *best_attribute) = (gain, attribute);
-                std::mem::swap(best_keys, &mut keys);
-            }
-            Some(_) => {}
-            None => {
-                let empty = node.lists.iter().map(|list| Vec::with_capacity(list.len())).collect();
-                best = Some((gain, attribute, std::mem::replace(&mut keys, empty)));
-            }
-        }
+        let (low, high) = list.split_at_mut(cut);
+        left.push(low);
+        right.push(high);
     }
-    let keys = best.map(|(_, _, keys)| keys).unwrap_or_default();
-    let side = |of: &dyn Fn(usize) -> std::ops::Range<usize>| -> Vec<Vec<u32>> {
-        keys.iter().enumerate().map(|(list, keys)| keys[of(list)].iter().map(|&key| key as u32).collect()).collect()
-    };
-    let left = side(&|list| 0..cuts[list]);
-    let right = side(&|list| cuts[list]..keys[list].len());
     (
         Node { lists: left, height: k, secret: mix(node.secret, u64::MAX) },
         Node { lists: right, height: node.height - k, secret: mix(node.secret, u64::MAX - 1) },
     )
+}
+
+/// The attribute whose halves are shortest against the whole, judged by a sample of each list.
+fn best_attribute<const W: usize>(d: usize, node: &Node<'_, W>) -> usize {
+    let mut sample: Vec<f32> = Vec::with_capacity(SAMPLE);
+    let mut gain = |attribute: usize| {
+        let mut whole = (f32::INFINITY, f32::NEG_INFINITY);
+        let (mut low_max, mut high_min) = (f32::NEG_INFINITY, f32::INFINITY);
+        for list in node.lists.iter().filter(|list| !list.is_empty()) {
+            sample.clear();
+            sample.extend(list.iter().step_by(list.len().div_ceil(SAMPLE)).map(|item| item.at[attribute]));
+            let middle = sample.len() / 2;
+            let (low, median, high) = sample.select_nth_unstable_by(middle, f32::total_cmp);
+            low_max = low.iter().copied().fold(low_max, f32::max);
+            high_min = high_min.min(*median);
+            let ends = low.iter().chain(high.iter()).copied().chain([*median]);
+            whole = ends.fold(whole, |(lo, hi), at| (lo.min(at), hi.max(at)));
+        }
+        (whole.1 - whole.0) - ((low_max - whole.0) + (whole.1 - high_min)) / 2.0
+    };
+    let gains: Vec<f32> = (0..d).map(&mut gain).collect();
+    (0..d).max_by(|&a, &b| gains[a].total_cmp(&gains[b])).unwrap_or(0)
 }

@@ -1,155 +1,193 @@
 //! Small buckets: the paper's full search over attributes and places.
+//!
+//! Each list is sorted by each attribute once; splits keep the orders, so that every level of the recursion takes time
+//! linear in rows (and quadratic in attributes).
 
-use super::{Space, mix, rows_among};
+use super::coarse::Node;
+use super::{Extent, Item, mix, rows_among};
 use crate::release::COUNTERFEIT;
 
-/// Splits lists of rows, `height` places each, into groups.
-pub(super) fn split(space: &Space<'_>, lists: &[Vec<u32>], height: usize, secret: u64, members: &mut [u32]) {
-    let bucket = Bucket::new(space, lists);
-    let mut first = 0;
-    let local = lists.iter().map(|list| {
-        first += list.len() as u32;
-        (first - list.len() as u32..first).collect()
-    });
-    let node = Node { lists: local.collect(), height, secret };
-    bucket.split(node, members, &mut Scratch::default());
+/// Splits a node into groups; group `g` of `s` members goes to `members[g * s..][..s]`.
+pub(super) fn split<const W: usize>(d: usize, node: Node<'_, W>, members: &mut [u32]) {
+    let mut bucket = Bucket::new(d, &node);
+    bucket.split(0, node.height, node.secret, members);
 }
 
-/// A bucket copied together: row `i` has the codes `codes[i * d..][..d]`.
-struct Bucket<'a> {
-    space: &'a Space<'a>,
-    d: usize,
-    rows: Vec<u32>,
-    codes: Vec<u32>,
-}
-
-/// Part of a bucket: local numbers of rows by value.
-struct Node {
-    lists: Vec<Vec<u32>>,
-    height: usize,
-    secret: u64,
-}
-
-/// A way to cut a node: the first `k` places of every list, in the order of one attribute.
-struct Cut {
-    cost: f32,
-    k: usize,
-    /// Code and local row of every list, sorted.
-    sorted: Vec<Vec<u64>>,
-}
-
-#[derive(Default)]
-struct Scratch {
+/// A bucket and the part of it that is being split.
+struct Bucket<const W: usize> {
+    /// All rows, list after list.
+    items: Vec<Item<W>>,
+    /// For each attribute, the places of the rows in `items`: list after list, each sorted by the attribute. A part of the
+    /// bucket is a range of each list, the same range in every order.
+    orders: Vec<Vec<u32>>,
+    /// Ranges of the lists, for the part being split and, below it on this stack, those it is a part of.
+    ranges: Vec<[u32; 2]>,
+    /// Number of lists.
+    size: usize,
+    /// Scratch: which rows go left, the rows that go right, where counterfeits start, the costs of all places.
+    goes_left: Vec<bool>,
+    going_right: Vec<u32>,
+    offsets: Vec<usize>,
     costs: Vec<f32>,
-    intervals: Vec<[u32; 2]>,
 }
 
-impl<'a> Bucket<'a> {
-    fn new(space: &'a Space<'a>, lists: &[Vec<u32>]) -> Self {
-        let d = space.dimensions();
-        let rows: Vec<u32> = lists.concat();
-        let codes = rows.iter().flat_map(|&row| (0..d).map(move |attribute| space.code(attribute, row))).collect();
-        Self { space, d, rows, codes }
+impl<const W: usize> Bucket<W> {
+    fn new(d: usize, node: &Node<'_, W>) -> Self {
+        let items: Vec<Item<W>> = node.lists.iter().flat_map(|list| list.iter().copied()).collect();
+        let mut ranges = Vec::with_capacity(node.lists.len() * 8);
+        let mut end = 0;
+        for list in &node.lists {
+            ranges.push([end, end + list.len() as u32]);
+            end += list.len() as u32;
+        }
+        let orders = (0..d).map(|attribute| {
+            let mut order: Vec<u32> = (0..end).collect();
+            for &[start, end] in &ranges {
+                let list = &mut order[start as usize..end as usize];
+                list.sort_unstable_by(|&a, &b| {
+                    let at = |i: u32| items[i as usize].at[attribute];
+                    at(a).total_cmp(&at(b)).then(a.cmp(&b))
+                });
+            }
+            order
+        });
+        Self {
+            orders: orders.collect(),
+            size: node.lists.len(),
+            goes_left: vec![false; items.len()],
+            going_right: Vec::new(),
+            offsets: Vec::new(),
+            costs: Vec::new(),
+            ranges,
+            items,
+        }
     }
 
-    fn split(&self, node: Node, members: &mut [u32], scratch: &mut Scratch) {
-        let size = node.lists.len();
-        if node.height == 1 {
-            for (member, list) in members.iter_mut().zip(&node.lists) {
-                *member = list.first().map_or(COUNTERFEIT, |&row| self.rows[row as usize]);
+    /// Splits the part whose ranges stand at `base`.
+    fn split(&mut self, base: usize, height: usize, secret: u64, members: &mut [u32]) {
+        if height == 1 {
+            for (member, &[start, end]) in members.iter_mut().zip(&self.ranges[base..]) {
+                *member = match start < end {
+                    true => self.items[self.orders[0][start as usize] as usize].row,
+                    false => COUNTERFEIT,
+                };
             }
             return;
         }
-        let offsets: Vec<usize> =
-            (0..size).map(|list| (mix(node.secret, list as u64) % node.height as u64) as usize).collect();
-        let rows_among = |k: usize, list: usize| rows_among(k, node.height, node.lists[list].len(), offsets[list]);
-        let cut = self.best_cut(&node, &rows_among, scratch);
-        let side = |of: &dyn Fn(usize) -> std::ops::Range<usize>| -> Vec<Vec<u32>> {
-            let lists = cut.sorted.iter().enumerate();
-            lists.map(|(list, keys)| keys[of(list)].iter().map(|&key| key as u32).collect()).collect()
-        };
-        let left = side(&|list| 0..rows_among(cut.k, list));
-        let right = side(&|list| rows_among(cut.k, list)..cut.sorted[list].len());
-        let (members_left, members_right) = members.split_at_mut(cut.k * size);
-        let left = Node { lists: left, height: cut.k, secret: mix(node.secret, u64::MAX) };
-        let right = Node { lists: right, height: node.height - cut.k, secret: mix(node.secret, u64::MAX - 1) };
-        self.split(left, members_left, scratch);
-        self.split(right, members_right, scratch);
+        self.offsets.clear();
+        self.offsets.extend((0..self.size).map(|list| (mix(secret, list as u64) % height as u64) as usize));
+        let (attribute, k) = self.best_cut(base, height);
+        self.cut(base, height, attribute, k);
+        let (members_left, members_right) = members.split_at_mut(k * self.size);
+        let (left, right) = (base + self.size, base + 2 * self.size);
+        self.split(left, k, mix(secret, u64::MAX), members_left);
+        // The left part's parts stood where the right one's are now going to.
+        self.ranges.truncate(right);
+        let whole = base..base + self.size;
+        for list in whole {
+            self.ranges.push([self.ranges[list + self.size][1], self.ranges[list][1]]);
+        }
+        self.split(right, height - k, mix(secret, u64::MAX - 1), members_right);
+        self.ranges.truncate(left);
     }
 
-    fn best_cut(&self, node: &Node, rows_among: &impl Fn(usize, usize) -> usize, scratch: &mut Scratch) -> Cut {
-        let mut best: Option<Cut> = None;
-        for attribute in 0..self.d {
-            let sorted: Vec<Vec<u64>> = node.lists.iter().map(|list| self.sort(list, attribute)).collect();
-            let constant = self.is_constant(&sorted);
-            if constant && (best.is_some() || attribute + 1 < self.d) {
+    /// How many rows of a list are among the first `k` places.
+    #[inline]
+    fn rows_among(&self, base: usize, height: usize, list: usize, k: usize) -> usize {
+        let [start, end] = self.ranges[base + list];
+        let rows = (end - start) as usize;
+        if rows == height { k } else { rows_among(k, height, rows, self.offsets[list]) }
+    }
+
+    /// The attribute and the number of places that cost least.
+    fn best_cut(&mut self, base: usize, height: usize) -> (usize, usize) {
+        let mut best = (f32::INFINITY, 0, height / 2);
+        for attribute in 0..self.orders.len() {
+            if self.is_constant(base, attribute) {
                 continue;
             }
-            let (k, cost) = self.best_place(node, &sorted, rows_among, scratch);
-            if best.as_ref().is_none_or(|best| cost < best.cost) {
-                best = Some(Cut { cost, k, sorted });
+            let (cost, k) = self.best_place(base, height, attribute);
+            if cost < best.0 {
+                best = (cost, attribute, k);
             }
         }
-        best.unwrap_or_else(|| unreachable!("the last attribute is tried if no other was"))
+        (best.1, best.2)
     }
 
-    fn sort(&self, list: &[u32], attribute: usize) -> Vec<u64> {
-        let code = |row: u32| self.codes[row as usize * self.d + attribute];
-        let mut keys: Vec<u64> = list.iter().map(|&row| u64::from(code(row)) << 32 | u64::from(row)).collect();
-        keys.sort_unstable();
-        keys
+    fn is_constant(&self, base: usize, attribute: usize) -> bool {
+        let order = &self.orders[attribute];
+        let at = |place: u32| self.items[order[place as usize] as usize].at[attribute];
+        let (mut lo, mut hi) = (f32::INFINITY, f32::NEG_INFINITY);
+        for &[start, end] in self.ranges[base..base + self.size].iter().filter(|[start, end]| start < end) {
+            lo = lo.min(at(start));
+            hi = hi.max(at(end - 1));
+        }
+        lo >= hi
     }
 
-    fn is_constant(&self, sorted: &[Vec<u64>]) -> bool {
-        let ends = || sorted.iter().filter_map(|keys| Some((keys.first()? >> 32, keys.last()? >> 32)));
-        ends().map(|(first, _)| first).min() == ends().map(|(_, last)| last).max()
-    }
-
-    /// The place that costs least, and what it costs.
-    fn best_place(
-        &self,
-        node: &Node,
-        sorted: &[Vec<u64>],
-        rows_among: &impl Fn(usize, usize) -> usize,
-        scratch: &mut Scratch,
-    ) -> (usize, f32) {
-        let h = node.height;
-        let Scratch { costs, intervals } = scratch;
+    fn best_place(&mut self, base: usize, height: usize, attribute: usize) -> (f32, usize) {
+        let mut costs = std::mem::take(&mut self.costs);
         costs.clear();
-        costs.resize(h, 0.0);
-        intervals.clear();
-        intervals.resize(self.d, [u32::MAX, 0]);
-        for k in 1..h {
-            for (list, keys) in sorted.iter().enumerate() {
-                for &key in &keys[rows_among(k - 1, list)..rows_among(k, list)] {
-                    self.widen(intervals, key as u32);
+        costs.resize(height, 0.0);
+        let order = &self.orders[attribute];
+        // What place `k` of every list adds.
+        let widen = |extent: &mut Extent<W>, k: usize| {
+            for (list, &[start, end]) in self.ranges[base..base + self.size].iter().enumerate() {
+                if (end - start) as usize == height {
+                    extent.widen(&self.items[order[start as usize + k] as usize].at);
+                } else {
+                    let from = start as usize + self.rows_among(base, height, list, k);
+                    let to = start as usize + self.rows_among(base, height, list, k + 1);
+                    for &item in &order[from..to] {
+                        extent.widen(&self.items[item as usize].at);
+                    }
                 }
             }
-            costs[k] = k as f32 * self.extents(intervals);
+        };
+        let mut extent = Extent::NONE;
+        for k in 1..height {
+            widen(&mut extent, k - 1);
+            costs[k] = k as f32 * extent.lengths();
         }
-        intervals.fill([u32::MAX, 0]);
-        for k in (1..h).rev() {
-            for (list, keys) in sorted.iter().enumerate() {
-                for &key in &keys[rows_among(k, list)..rows_among(k + 1, list)] {
-                    self.widen(intervals, key as u32);
-                }
+        let mut extent = Extent::NONE;
+        let mut best = (f32::INFINITY, 1);
+        for k in (1..height).rev() {
+            widen(&mut extent, k);
+            let cost = costs[k] + (height - k) as f32 * extent.lengths();
+            if cost < best.0 {
+                best = (cost, k);
             }
-            costs[k] += (h - k) as f32 * self.extents(intervals);
         }
-        let best = (1..h).min_by(|&a, &b| costs[a].total_cmp(&costs[b])).unwrap_or(1);
-        (best, costs[best])
+        self.costs = costs;
+        best
     }
 
-    #[inline]
-    fn widen(&self, intervals: &mut [[u32; 2]], row: u32) {
-        let codes = &self.codes[row as usize * self.d..][..self.d];
-        for ([lo, hi], &code) in intervals.iter_mut().zip(codes) {
-            *lo = code.min(*lo);
-            *hi = code.max(*hi);
+    /// Reorders the part so that its first `k` places come first in every order, and pushes their ranges.
+    fn cut(&mut self, base: usize, height: usize, attribute: usize, k: usize) {
+        for list in 0..self.size {
+            let [start, end] = self.ranges[base + list];
+            let middle = start + self.rows_among(base, height, list, k) as u32;
+            for place in start..end {
+                self.goes_left[self.orders[attribute][place as usize] as usize] = place < middle;
+            }
+            self.ranges.push([start, middle]);
         }
-    }
-
-    fn extents(&self, intervals: &[[u32; 2]]) -> f32 {
-        intervals.iter().enumerate().map(|(attribute, &interval)| self.space.extent(attribute, interval)).sum()
+        for other in (0..self.orders.len()).filter(|&other| other != attribute) {
+            let order = &mut self.orders[other];
+            for &[start, end] in &self.ranges[base..base + self.size] {
+                self.going_right.clear();
+                let mut next = start as usize;
+                for place in start as usize..end as usize {
+                    let item = order[place];
+                    if self.goes_left[item as usize] {
+                        order[next] = item;
+                        next += 1;
+                    } else {
+                        self.going_right.push(item);
+                    }
+                }
+                order[next..end as usize].copy_from_slice(&self.going_right);
+            }
+        }
     }
 }

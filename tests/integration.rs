@@ -1,0 +1,9 @@
+//! Everything that needs a session, the shell or files, in one binary, so that it is linked once.
+
+mod integration {
+    mod optimizer;
+    mod releases;
+    mod shell;
+    mod slt;
+    mod support;
+}

@@ -1,0 +1,69 @@
+//! The SQL surface, in tests/slt.
+
+use std::path::PathBuf;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::error::DataFusionError;
+use datafusion::prelude::SessionContext;
+use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
+
+use super::support::session;
+
+struct Database(SessionContext);
+
+#[async_trait::async_trait]
+impl AsyncDB for Database {
+    type Error = DataFusionError;
+    type ColumnType = DefaultColumnType;
+
+    async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, DataFusionError> {
+        let frame = self.0.sql(sql).await?;
+        let columns = frame.schema().fields().len();
+        let batches = frame.collect().await?;
+        if columns == 0 {
+            return Ok(DBOutput::StatementComplete(0));
+        }
+        Ok(DBOutput::Rows { types: vec![DefaultColumnType::Text; columns], rows: rows(&batches)? })
+    }
+
+    fn engine_name(&self) -> &'static str {
+        "datafusion"
+    }
+
+    async fn shutdown(&mut self) {}
+}
+
+fn rows(batches: &[RecordBatch]) -> Result<Vec<Vec<String>>, DataFusionError> {
+    let options = FormatOptions::new().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in batches {
+        let formatters: Vec<_> =
+            batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options)).collect::<Result<_, _>>()?;
+        for i in 0..batch.num_rows() {
+            let cell = |formatter: &ArrayFormatter<'_>| match formatter.value(i).to_string() {
+                empty if empty.is_empty() => "(empty)".to_owned(),
+                text => text,
+            };
+            rows.push(formatters.iter().map(cell).collect());
+        }
+    }
+    Ok(rows)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqllogictests() {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(super::support::path("tests/slt"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "slt"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        let mut runner = Runner::new(|| async { Ok(Database(session())) });
+        runner.with_column_validator(sqllogictest::strict_column_validator);
+        let result = runner.run_file_async(&file).await;
+        result.unwrap_or_else(|error| panic!("{}", error.display(false)));
+    }
+}
