@@ -1,7 +1,54 @@
-//! Anonymized publication inside Apache DataFusion.
+//! Anonymized publication of Parquet data inside Apache DataFusion: SQL in, releases out.
+//!
+//! Data is published again and again, and the second release breaks the first. This crate adds relation functions to SQL
+//! whose releases stay safe beside all earlier ones.
+//!
+//! ```
+//! # #[tokio::main]
+//! # async fn main() -> datafusion::error::Result<()> {
+//! use datafusion::prelude::*;
+//!
+//! let context = SessionContext::new();
+//! datafusion_anonymize::register_all(&context);
+//!
+//! let patients = concat!(env!("CARGO_MANIFEST_DIR"), "/data/patients_q1.parquet");
+//! context.register_parquet("patients", patients, ParquetReadOptions::default()).await?;
+//! let release = context
+//!     .sql("SELECT * FROM m_invariant(patients, 2, id => patient_id, quasi => (age, zip), sensitive => disease)")
+//!     .await?;
+//! assert_eq!(release.count().await?, 11);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Guarantee
+//! That of the method a release is made with; see [`methods`]. Every method checks its own guarantee on its result before
+//! a row leaves it. What no method here protects against: membership (that somebody is in the data at all), skewness
+//! (that a value is frequent in a group), and whoever has the publisher's private releases.
+//!
+//! # Map
+//! Data flows downwards, and a module uses only those below it.
+//!
+//! | module | |
+//! |---|---|
+//! | [`sql`] | relation functions, their arguments, the opaque tables they stand for |
+//! | [`exec`] | the physical operator: collect, run a method off the async threads, stream |
+//! | [`risk`] | what a reader can infer; shares no code with the methods |
+//! | [`methods`] | one folder per method: plain functions on microdata |
+//! | [`release`] | groups, intervals, the public and the private view |
+//! | [`microdata`] | Arrow columns to dense codes and back; identifiers; the ledger |
+//! | [`error`] | refusals and broken invariants |
+//!
+//! # Bibliography
+//! - X. Xiao, Y. Tao: *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets.* SIGMOD 2007. All of
+//!   [`methods::m_invariance`].
+
 pub mod error;
 pub mod exec;
 pub mod methods;
 pub mod microdata;
 pub mod release;
+pub mod risk;
 pub mod sql;
+
+pub use sql::{register_all, register_all_with};

@@ -38,13 +38,8 @@ impl IdentifierBuilder {
     /// # Errors
     /// When Arrow cannot convert a string column to a view.
     pub fn append(&mut self, ids: &ArrayRef) -> Result<()> {
-        // Views can be concatenated to any size (offsets of plain strings end at 2 GiB), and collected garbage keeps no
-        // Parquet page alive.
-        let ids = match ids.data_type() {
-            DataType::Utf8 | DataType::LargeUtf8 => cast(ids, &DataType::Utf8View)?,
-            DataType::Binary | DataType::LargeBinary => cast(ids, &DataType::BinaryView)?,
-            _ => ArrayRef::clone(ids),
-        };
+        let ids = cast(ids, &stored_type(&self.data_type))?;
+        // Views without garbage keep no Parquet page alive.
         let ids: ArrayRef = match ids.data_type() {
             DataType::Utf8View => std::sync::Arc::new(ids.as_string_view().gc()),
             DataType::BinaryView => std::sync::Arc::new(ids.as_binary_view().gc()),
@@ -66,11 +61,20 @@ impl IdentifierBuilder {
     /// When Arrow cannot compare values of the type.
     pub fn finish(self, key: HashKey) -> Result<Identifiers> {
         let values = match self.chunks.is_empty() {
-            true => new_empty_array(&self.data_type),
+            true => new_empty_array(&stored_type(&self.data_type)),
             false => concat(&self.chunks.iter().map(|chunk| chunk.as_ref()).collect::<Vec<_>>())?,
         };
         drop(self.chunks);
         Identifiers::try_new(values, self.data_type, key)
+    }
+}
+
+/// Views can be concatenated to any size, while the offsets of plain strings end at 2 GiB.
+fn stored_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        other => other.clone(),
     }
 }
 

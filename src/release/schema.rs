@@ -72,9 +72,9 @@ pub fn schema(layout: &Layout, view: View, description: &Description) -> Schema 
     Schema::new(fields)
 }
 
-/// `lo` and `hi`, both ends included.
+/// `lo` and `hi`, both ends included. Nullable whatever the column is, so that all releases have one schema.
 pub(super) fn interval_fields(quasi: &Field) -> Fields {
-    let end = |name: &str| Field::new(name, quasi.data_type().clone(), quasi.is_nullable());
+    let end = |name: &str| Field::new(name, quasi.data_type().clone(), true);
     Fields::from(vec![end("lo"), end("hi")])
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result, ScalarValue, plan_datafusion_err, plan_err};
 use datafusion::logical_expr::LogicalPlan;
 
@@ -91,11 +92,10 @@ impl Arguments {
         for parameter in signature.parameters.iter().filter(|parameter| parameter.required) {
             if !bound.values.contains_key(parameter.name) {
                 return plan_err!(
-                    "{name}: argument {} is missing; expected {}, for example {}({})",
+                    "{name}: argument {} is missing; expected {}, for example {}",
                     parameter.name,
                     parameter.expected(),
-                    name,
-                    example(signature, parameter)
+                    signature.example()
                 );
             }
         }
@@ -172,15 +172,6 @@ fn find(signature: &'static Signature, argument: &str) -> Result<&'static Parame
     })
 }
 
-fn example(signature: &Signature, missing: &Parameter) -> String {
-    let mut parts = vec!["patients".to_owned()];
-    if missing.kind != Kind::Relation {
-        parts.push(format!("{} => {}", missing.name, missing.example));
-    }
-    let _ = signature;
-    parts.join(", ")
-}
-
 fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &mut S) -> Result<Value> {
     let name = parameter.name;
     let wrong = |got: &str| {
@@ -253,7 +244,8 @@ fn check_relation(function: &str, name: &str, plan: &LogicalPlan) -> Result<()> 
              anonymized; write the values themselves"
         );
     }
-    if plan.contains_outer_reference() {
+    // Subqueries inside the relation may refer to the relation itself, so only its own nodes are looked at.
+    if plan.exists(|node| Ok(node.contains_outer_reference()))? {
         return plan_err!(
             "{function}: argument {name} refers to columns of the outer query; a release cannot depend on the row it is \
              joined to: put the query in a CTE without such references"

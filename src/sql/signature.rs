@@ -67,7 +67,17 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The call with its parameters, for error messages.
+    /// A call with the arguments that every call must have.
+    pub fn example(&self) -> String {
+        let required = self.parameters.iter().filter(|parameter| parameter.required);
+        let arguments = required.map(|parameter| match parameter.kind {
+            Kind::Relation => parameter.example.to_owned(),
+            _ => format!("{} => {}", parameter.name, parameter.example),
+        });
+        format!("{}({})", self.name, arguments.collect::<Vec<_>>().join(", "))
+    }
+
+    /// The call with all its parameters, for error messages.
     pub fn usage(&self) -> String {
         let parameters = self.parameters.iter().map(|parameter| match (parameter.kind, parameter.required) {
             (Kind::Relation, true) => "<table or (query)>".to_owned(),

@@ -41,11 +41,13 @@ fn rows(batches: &[RecordBatch]) -> Result<Vec<Vec<String>>, DataFusionError> {
         let formatters: Vec<_> =
             batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options)).collect::<Result<_, _>>()?;
         for i in 0..batch.num_rows() {
-            let cell = |formatter: &ArrayFormatter<'_>| match formatter.value(i).to_string() {
-                empty if empty.is_empty() => "(empty)".to_owned(),
-                text => text,
+            let cell = |formatter: &ArrayFormatter<'_>| match formatter.value(i).to_string().trim_end() {
+                "" => "(empty)".to_owned(),
+                text => text.to_owned(),
             };
-            rows.push(formatters.iter().map(cell).collect());
+            let cells: Vec<String> = formatters.iter().map(cell).collect();
+            // A plan has several lines; in the file each is a row.
+            rows.extend(cells.join(" ").lines().map(|line| vec![line.to_owned()]));
         }
     }
     Ok(rows)
@@ -60,10 +62,16 @@ async fn sqllogictests() {
         .collect();
     files.sort();
     assert!(!files.is_empty());
+    let mut failures = Vec::new();
     for file in files {
         let mut runner = Runner::new(|| async { Ok(Database(session())) });
         runner.with_column_validator(sqllogictest::strict_column_validator);
-        let result = runner.run_file_async(&file).await;
-        result.unwrap_or_else(|error| panic!("{}", error.display(false)));
+        // Record by record: one run shows all that is wrong.
+        for record in sqllogictest::parse_file(&file).unwrap() {
+            if let Err(error) = runner.run_async(record).await {
+                failures.push(error.display(false).to_string());
+            }
+        }
     }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -1,0 +1,201 @@
+//! Nothing the optimizer does may change what is anonymized. Each query is planned with everything DataFusion has, and the
+//! metrics of the operator tell how many rows it read.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::SessionContext;
+
+use super::support::{error, number, run, session, table};
+
+const RELEASE: &str = "m_invariant(people, 5, person_id, (age, gender), occupation)";
+
+async fn people() -> SessionContext {
+    let context = session();
+    run(&context, "CREATE TABLE people AS SELECT * FROM census(3000)").await.unwrap();
+    context
+}
+
+/// Rows that each anonymizing operator in a plan has read.
+fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> Vec<usize> {
+    let mut rows: Vec<usize> = plan.children().into_iter().flat_map(rows_read).collect();
+    if plan.name() == "AnonymizeExec" {
+        let metrics = plan.metrics().expect("metrics");
+        rows.push(metrics.sum_by_name("input_rows").expect("input_rows").as_usize());
+    }
+    rows
+}
+
+#[tokio::test]
+async fn the_whole_input_is_anonymized_whatever_stands_above() {
+    let context = people().await;
+    for query in [
+        "SELECT * FROM {R} WHERE occupation = 7",
+        "SELECT * FROM {R} WHERE random() < 0.5",
+        "SELECT * FROM {R} WHERE (SELECT count(*) FROM people) > 10",
+        "SELECT * FROM {R} WHERE age.lo < 30 AND random() < 0.9 LIMIT 3",
+        "SELECT * FROM {R} WHERE occupation IN (SELECT occupation FROM people WHERE age < 20)",
+        "SELECT occupation FROM {R} WHERE group_size > 0 LIMIT 1",
+        "SELECT occupation FROM {R} LIMIT 1 OFFSET 10",
+        "SELECT occupation FROM {R} ORDER BY occupation DESC LIMIT 5",
+        "SELECT occupation, group_id FROM {R} ORDER BY group_id",
+        "SELECT count(*) FROM {R}",
+        "SELECT 1 FROM {R}",
+        "SELECT max(occupation) FROM {R}",
+        "SELECT DISTINCT occupation FROM {R}",
+        "SELECT occupation, count(*) FROM {R} GROUP BY occupation HAVING count(*) > 1000",
+        "SELECT r.occupation FROM {R} r JOIN people p ON r.occupation = p.occupation AND p.age = 20 WHERE p.person_id < 100",
+        "SELECT occupation FROM {R} UNION ALL SELECT 1",
+        "SELECT * FROM (SELECT * FROM {R}) WHERE occupation = 3 LIMIT 2",
+        "WITH r AS (SELECT * FROM {R}) SELECT a.occupation FROM r a JOIN r b ON a.group_id = b.group_id WHERE a.occupation < 3",
+        "SELECT * FROM people WHERE occupation IN (SELECT occupation FROM {R} WHERE age.hi < 25)",
+        "SELECT occupation, row_number() OVER (ORDER BY group_id) FROM {R} LIMIT 1",
+    ] {
+        let query = query.replace("{R}", RELEASE);
+        let frame = context.sql(&query).await.unwrap();
+        let task = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await.unwrap();
+        collect(Arc::clone(&plan), task).await.unwrap();
+        let read = rows_read(&plan);
+        assert!(!read.is_empty(), "{query}: no operator");
+        assert!(read.iter().all(|&rows| rows == 3000 || rows == 0), "{query}: {read:?}");
+        assert!(read.contains(&3000), "{query}: {read:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_columns_with_roles_are_read() {
+    let context = people().await;
+    run(&context, "COPY people TO 'target/tmp/optimizer/people.parquet'").await.unwrap();
+    let plan = table(
+        &context,
+        "EXPLAIN SELECT * FROM m_invariant('target/tmp/optimizer/people.parquet', 5, person_id, age, occupation)",
+    )
+    .await;
+    let scan = plan.lines().find(|line| line.contains("DataSourceExec")).expect("a scan");
+    assert!(scan.contains("projection=[person_id, age, occupation]"), "{scan}");
+}
+
+/// A CTE is planned once per use. Both uses see the same release, or a join of it with itself would tell more than one.
+#[tokio::test]
+async fn one_query_sees_one_release() {
+    let context = people().await;
+    let twice = format!(
+        "WITH r AS (SELECT * FROM {RELEASE}) SELECT count(*) FROM (SELECT * FROM r EXCEPT SELECT * FROM r)"
+    );
+    assert_eq!(number(&context, &twice).await, 0);
+    let calls = format!("SELECT count(*) FROM (SELECT * FROM {RELEASE} EXCEPT SELECT * FROM {RELEASE})");
+    assert_ne!(number(&context, &calls).await, 0, "two calls are two releases");
+}
+
+#[tokio::test]
+async fn views_and_prepared_statements_draw_anew() {
+    let context = people().await;
+    run(&context, &format!("CREATE VIEW release AS SELECT * FROM {RELEASE}")).await.unwrap();
+    let first = table(&context, "SELECT * FROM release").await;
+    assert_ne!(first, table(&context, "SELECT * FROM release").await);
+    run(&context, &format!("PREPARE p AS SELECT * FROM {RELEASE}")).await.unwrap();
+    assert_ne!(table(&context, "EXECUTE p").await, table(&context, "EXECUTE p").await);
+    let seeded = RELEASE.replace("occupation)", "occupation, seed => 1)");
+    run(&context, &format!("CREATE VIEW fixed AS SELECT * FROM {seeded}")).await.unwrap();
+    assert_eq!(table(&context, "SELECT * FROM fixed").await, table(&context, "SELECT * FROM fixed").await);
+    // The view follows its table.
+    run(&context, "INSERT INTO people SELECT person_id + 3000, age, gender, education, birthplace, occupation, income FROM people")
+        .await
+        .unwrap();
+    assert_eq!(number(&context, "SELECT count(*) FROM release").await, 6000);
+}
+
+/// The order of rows and the numbers of groups say nothing about the order of the input: correlation with the place of
+/// arrival stays within 4.5 standard deviations of none.
+#[tokio::test]
+async fn rows_and_groups_are_in_random_order() {
+    let context = people().await;
+    let sql = "SELECT person_id, group_id FROM m_invariant((SELECT * FROM people), 5, person_id, (age, gender), occupation, private => true) WHERE person_id IS NOT NULL";
+    let batches = run(&context, sql).await.unwrap();
+    let column = |i: usize| -> Vec<f64> {
+        batches.iter().flat_map(|batch| batch.column(i).as_primitive::<Int64Type>().values().to_vec()).map(|x| x as f64).collect()
+    };
+    let (ids, groups) = (column(0), column(1));
+    let places: Vec<f64> = (0..ids.len()).map(|i| i as f64).collect();
+    for (what, a, b) in [("order", &ids, &places), ("groups by input", &ids, &groups), ("groups by place", &groups, &places)] {
+        let r = correlation(a, b) * (a.len() as f64).sqrt();
+        assert!(r.abs() < 4.5, "{what}: {r} standard deviations");
+    }
+}
+
+fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
+    let (ma, mb) = (mean(a), mean(b));
+    let cov: f64 = a.iter().zip(b).map(|(x, y)| (x - ma) * (y - mb)).sum();
+    let var = |x: &[f64], m: f64| x.iter().map(|x| (x - m).powi(2)).sum::<f64>();
+    cov / (var(a, ma) * var(b, mb)).sqrt()
+}
+
+#[tokio::test]
+async fn too_little_memory_is_a_resource_error() {
+    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+    use datafusion::prelude::SessionConfig;
+
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(2 << 20, 1.0).build_arc().unwrap();
+    let context = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
+    datafusion_anonymize::register_all(&context);
+    let message =
+        error(&context, "SELECT count(*) FROM m_invariant(census(200000), 5, person_id, (age, gender), occupation)").await;
+    assert!(message.contains("Resources exhausted") && message.contains("AnonymizeExec"), "{message}");
+}
+
+/// A query that is dropped stops soon: the release of ten million rows takes many seconds, this test does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_queries_stop() {
+    let context = session();
+    let sql = "SELECT count(*) FROM m_invariant(census(3000000), 10, person_id, (age, gender, education, birthplace), occupation)";
+    let frame = context.sql(sql).await.unwrap();
+    let task = tokio::spawn(frame.collect());
+    tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    // The memory it had reserved is given back once the work has stopped.
+    let pool = Arc::clone(&context.runtime_env().memory_pool);
+    for _ in 0..200 {
+        if pool.reserved() == 0 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("{} bytes are still reserved", pool.reserved());
+}
+
+/// Engines without relation planners.
+#[tokio::test]
+async fn plain_table_functions_work_too() {
+    use datafusion::execution::SessionStateBuilder;
+
+    let full = people().await;
+    let functions = full.state().table_functions().clone();
+    let state = SessionStateBuilder::new().with_default_features().with_table_functions(functions).build();
+    let context = SessionContext::new_with_state(state);
+    run(&context, "CREATE TABLE people AS SELECT * FROM census(1000)").await.unwrap();
+    for call in [
+        "m_invariant('people', 5, 'person_id', 'age, gender', 'occupation')",
+        "m_invariant(people, 5, person_id, ['age', 'gender'], occupation)",
+        "m_invariant('public.people', 5, 'person_id', make_array('age', 'gender'), 'occupation')",
+    ] {
+        let rows = number(&context, &format!("SELECT sum(group_size / group_size) FROM {call} WHERE counterfeits >= 0")).await;
+        assert!(rows >= 1000, "{call}");
+    }
+    let message = error(&context, "SELECT * FROM m_invariant('people', 1, 'person_id', 'age', 'occupation')").await;
+    assert!(message.contains("argument m must be at least 2"), "{message}");
+}
+
+#[tokio::test]
+async fn a_builder_gets_everything_too() {
+    use datafusion::execution::SessionStateBuilder;
+
+    let builder = SessionStateBuilder::new().with_default_features();
+    let context = SessionContext::new_with_state(datafusion_anonymize::register_all_with(builder).build());
+    assert_eq!(number(&context, "SELECT count(*) FROM m_invariant(census(500), 2, id => person_id, quasi => age, sensitive => income)").await, 500);
+    run(&context, "SET anonymize.id = 'person_id'").await.unwrap();
+}
