@@ -70,7 +70,10 @@ impl Execution {
         let monitor = Arc::new(Monitor::default());
         let _guard = CancelOnDrop(Arc::clone(&monitor));
         let work = move || self.publish(builder, &monitor, &output).map_err(|error| error.in_function(name));
-        SpawnedTask::spawn_blocking(work).join_unwind().await.unwrap_or_else(|_| Err(Error::Cancelled.in_function(name)))
+        SpawnedTask::spawn_blocking(work)
+            .join_unwind()
+            .await
+            .unwrap_or_else(|_| Err(Error::Cancelled.in_function(name)))
     }
 
     /// Encodes both inputs as they arrive.

@@ -111,9 +111,14 @@ mod tests {
         let census = Census::new(100_000, 1);
         let blocks: Vec<_> = (0..13).map(|block| census.block(block).unwrap()).collect();
         assert_eq!(blocks.iter().map(RecordBatch::num_rows).sum::<usize>(), 100_000);
-        for (column, distinct, greatest) in
-            [("age", 79, 0.05), ("gender", 2, 0.6), ("education", 17, 0.2), ("birthplace", 57, 0.3), ("occupation", 50, 0.06), ("income", 50, 0.06)]
-        {
+        for (column, distinct, greatest) in [
+            ("age", 79, 0.05),
+            ("gender", 2, 0.6),
+            ("education", 17, 0.2),
+            ("birthplace", 57, 0.3),
+            ("occupation", 50, 0.06),
+            ("income", 50, 0.06),
+        ] {
             let mut counts: HashMap<i32, usize> = HashMap::new();
             for block in &blocks {
                 for value in block.column_by_name(column).unwrap().as_primitive::<Int32Type>().values() {

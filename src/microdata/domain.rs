@@ -75,8 +75,7 @@ fn positions(values: &ArrayRef) -> Result<Vec<f32>> {
     }
     let numbers = as_numbers(values)?;
     let finite = |x: &&f64| x.is_finite();
-    let (Some(&min), Some(&max)) =
-        (numbers[nulls..].iter().find(finite), numbers[nulls..].iter().rev().find(finite))
+    let (Some(&min), Some(&max)) = (numbers[nulls..].iter().find(finite), numbers[nulls..].iter().rev().find(finite))
     else {
         return Ok(by_rank());
     };

@@ -12,9 +12,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use super::schema::{
-    COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, SIGNATURE, interval_fields, signature_item,
-};
+use super::schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, SIGNATURE, interval_fields, signature_item};
 use super::{COUNTERFEIT, Release};
 use crate::error::{Error, Result};
 

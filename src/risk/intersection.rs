@@ -47,7 +47,8 @@ impl PublicRelease {
         let mut rows = Vec::new();
         for batch in batches {
             let groups = column(batch, group)?;
-            let groups = RowConverter::new(vec![SortField::new(groups.data_type().clone())])?.convert_columns(&[groups])?;
+            let groups =
+                RowConverter::new(vec![SortField::new(groups.data_type().clone())])?.convert_columns(&[groups])?;
             let texts = column(batch, sensitive)?;
             let texts = cast(&texts, &DataType::Utf8)?;
             let mut ends = Vec::new();
@@ -55,9 +56,10 @@ impl PublicRelease {
                 let interval = column(batch, name)?;
                 let interval = interval.as_struct_opt();
                 let end = |end: &str| {
-                    interval.and_then(|interval| interval.column_by_name(end)).cloned().ok_or_else(|| {
-                        Error::refused(format!("column {name} of the release has no {end}"))
-                    })
+                    interval
+                        .and_then(|interval| interval.column_by_name(end))
+                        .cloned()
+                        .ok_or_else(|| Error::refused(format!("column {name} of the release has no {end}")))
                 };
                 let (lo, hi) = (end("lo")?, end("hi")?);
                 if converters.len() == j {
@@ -88,9 +90,11 @@ impl PublicRelease {
         for row in &self.rows {
             groups.entry(&row.group).or_default().insert(&row.sensitive);
         }
-        let known = self.converters.iter().zip(people.quasi).map(|((data_type, converter), quasi)| {
-            Ok(converter.convert_columns(&[cast(quasi, data_type)?])?)
-        });
+        let known = self
+            .converters
+            .iter()
+            .zip(people.quasi)
+            .map(|((data_type, converter), quasi)| Ok(converter.convert_columns(&[cast(quasi, data_type)?])?));
         let known = known.collect::<Result<Vec<_>>>()?;
         let people = people.quasi.first().map_or(0, |column| column.len());
         Ok((0..people)

@@ -26,9 +26,8 @@ pub async fn run(context: &SessionContext, print: &PrintOptions, sql: &str, orig
     let dialect = context.state().config_options().sql_parser.dialect;
     for (number, statement) in split(sql, dialect, origin)?.into_iter().enumerate() {
         let result = exec::exec_from_commands(context, vec![statement.text], print).await;
-        result.map_err(|error| {
-            error.context(format!("{origin}: statement {} (line {})", number + 1, statement.line))
-        })?;
+        result
+            .map_err(|error| error.context(format!("{origin}: statement {} (line {})", number + 1, statement.line)))?;
     }
     Ok(())
 }
@@ -42,8 +41,7 @@ struct Statement {
 
 /// Splits at semicolons, except those in quotes and comments.
 fn split(sql: &str, dialect: Dialect, origin: &str) -> Result<Vec<Statement>> {
-    let dialect = dialect_from_str(dialect)
-        .ok_or_else(|| exec_datafusion_err!("unknown SQL dialect {dialect}"))?;
+    let dialect = dialect_from_str(dialect).ok_or_else(|| exec_datafusion_err!("unknown SQL dialect {dialect}"))?;
     let tokens = Tokenizer::new(dialect.as_ref(), sql)
         .with_unescape(false)
         .tokenize_with_location()
@@ -87,10 +85,7 @@ mod tests {
     #[test]
     fn splits_at_semicolons_outside_of_quotes_and_comments() {
         let sql = "-- first;\nSELECT 'a;b''c' AS \"x;y\"; /* ; */\n\nSELECT 2 -- two;\n, 3;;";
-        assert_eq!(
-            texts(sql),
-            [("SELECT 'a;b''c' AS \"x;y\"".to_owned(), 2), ("SELECT 2 \n, 3".to_owned(), 4)]
-        );
+        assert_eq!(texts(sql), [("SELECT 'a;b''c' AS \"x;y\"".to_owned(), 2), ("SELECT 2 \n, 3".to_owned(), 4)]);
     }
 
     #[test]

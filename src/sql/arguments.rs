@@ -67,7 +67,8 @@ impl Arguments {
                 None => {
                     if let Some(before) = named_before {
                         return plan_err!(
-                            "{name}: argument {} has no name but follows {before} => ..; name it too", position + 1
+                            "{name}: argument {} has no name but follows {before} => ..; name it too",
+                            position + 1
                         );
                     }
                     signature.parameters.get(position).ok_or_else(|| {
@@ -112,7 +113,8 @@ impl Arguments {
     /// # Errors
     /// When the parameter is not declared as such, which is a bug.
     pub fn relation(&mut self, name: &str) -> Result<LogicalPlan> {
-        self.relation_if_given(name).ok_or_else(|| plan_datafusion_err!("{}: argument {name} is missing", self.function()))
+        self.relation_if_given(name)
+            .ok_or_else(|| plan_datafusion_err!("{}: argument {name} is missing", self.function()))
     }
 
     /// An optional relation.
@@ -198,9 +200,9 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
             None => Err(wrong("something else")),
         },
         Kind::Integer | Kind::Boolean | Kind::Word(_) => {
-            let constant = scope.constant(raw).map_err(|error| {
-                wrong("something that is not a constant").context(error.strip_backtrace())
-            })?;
+            let constant = scope
+                .constant(raw)
+                .map_err(|error| wrong("something that is not a constant").context(error.strip_backtrace()))?;
             scalar(parameter, &constant).ok_or_else(|| wrong(&describe(&constant)))
         }
     }

@@ -64,7 +64,9 @@ impl PartitionStream for Part {
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let census = self.census;
-        let batches = futures::stream::iter(self.blocks.clone().map(move |block| census.block(block).map_err(|error| error.in_function("census"))));
+        let batches = futures::stream::iter(
+            self.blocks.clone().map(move |block| census.block(block).map_err(|error| error.in_function("census"))),
+        );
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))
     }
 }

@@ -23,11 +23,7 @@ pub(super) struct Prepared {
 }
 
 /// Finds the roles and builds the projections of a call.
-pub(super) fn prepare(
-    arguments: &mut Arguments,
-    options: &AnonymizeOptions,
-    view: View,
-) -> Result<Prepared> {
+pub(super) fn prepare(arguments: &mut Arguments, options: &AnonymizeOptions, view: View) -> Result<Prepared> {
     let function = arguments.function();
     let input = Input { function, argument: "the input", plan: arguments.relation("input")? };
     let roles = roles(arguments, options, &input)?;
@@ -124,8 +120,11 @@ impl Input {
             );
         };
         let item = match signature.field.data_type() {
-            DataType::List(item) | DataType::LargeList(item) | DataType::ListView(item)
-            | DataType::LargeListView(item) | DataType::FixedSizeList(item, _) => Arc::clone(item),
+            DataType::List(item)
+            | DataType::LargeList(item)
+            | DataType::ListView(item)
+            | DataType::LargeListView(item)
+            | DataType::FixedSizeList(item, _) => Arc::clone(item),
             other => {
                 return plan_err!(
                     "{function}: column {SIGNATURE} of previous must be a list of sensitive values, as in a private \
@@ -172,7 +171,11 @@ fn common_type(function: &str, now: &mut InputColumn, before: &InputColumn) -> R
     let common = match (a, &b) {
         _ if *a == b => a.clone(),
         _ if a.is_signed_integer() && b.is_signed_integer() => {
-            if a.primitive_width() >= b.primitive_width() { a.clone() } else { b }
+            if a.primitive_width() >= b.primitive_width() {
+                a.clone()
+            } else {
+                b
+            }
         }
         _ if a.is_string() && b.is_string() => a.clone(),
         _ if a.is_binary() && b.is_binary() => a.clone(),
@@ -199,7 +202,8 @@ fn roles(arguments: &Arguments, options: &AnonymizeOptions, input: &Input) -> Re
     let function = arguments.function();
     let declared = |role: Role| -> Vec<String> {
         let fields = input.plan.schema().fields().iter();
-        let of_role = fields.filter(|field| field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role));
+        let of_role =
+            fields.filter(|field| field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role));
         of_role.map(|field| field.name().clone()).collect()
     };
     let setting = |role: Role| match role {

@@ -49,7 +49,9 @@ pub(super) fn source(
 /// The table of this name in a session.
 pub(super) fn table(session: &dyn Session, reference: &TableReference) -> Result<Arc<dyn TableProvider>> {
     let state = session.as_any().downcast_ref::<SessionState>().ok_or_else(|| {
-        exec_datafusion_err!("this engine's session cannot look up tables by name; pass the relation as a query in parentheses")
+        exec_datafusion_err!(
+            "this engine's session cannot look up tables by name; pass the relation as a query in parentheses"
+        )
     })?;
     let schema = state.schema_for_ref(reference.clone())?;
     let name = reference.table().to_owned();

@@ -91,7 +91,8 @@ impl Signature {
 /// The candidate that a misspelled name was probably meant to be, as `; did you mean ..?`, or nothing.
 pub fn suggestion<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let score = |candidate: &str| {
-        let starts = name.len() >= 3 && candidate.starts_with(name) || candidate.len() >= 3 && name.starts_with(candidate);
+        let starts =
+            name.len() >= 3 && candidate.starts_with(name) || candidate.len() >= 3 && name.starts_with(candidate);
         strsim::jaro_winkler(name, candidate) + f64::from(u8::from(starts))
     };
     let best = candidates.into_iter().map(|candidate| (score(candidate), candidate)).max_by(|a, b| a.0.total_cmp(&b.0));

@@ -169,7 +169,9 @@ impl Scope for SqlScope<'_> {
 
     fn constant(&mut self, raw: &ast::Expr) -> Result<ScalarValue> {
         if let ast::Expr::Value(ast::ValueWithSpan { value: Value::Placeholder(_), .. }) = raw {
-            return plan_err!("query parameters are not supported here, because they are not known when the call is planned");
+            return plan_err!(
+                "query parameters are not supported here, because they are not known when the call is planned"
+            );
         }
         let expr = self.context.sql_to_expr(raw.clone(), &DFSchema::empty())?;
         constant(expr)

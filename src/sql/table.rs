@@ -58,7 +58,10 @@ impl AnonymizedTable {
 
 impl fmt::Debug for AnonymizedTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnonymizedTable").field("method", &self.method).field("view", &self.view).finish_non_exhaustive()
+        f.debug_struct("AnonymizedTable")
+            .field("method", &self.method)
+            .field("view", &self.view)
+            .finish_non_exhaustive()
     }
 }
 

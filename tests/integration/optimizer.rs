@@ -82,9 +82,8 @@ async fn only_columns_with_roles_are_read() {
 #[tokio::test]
 async fn one_query_sees_one_release() {
     let context = people().await;
-    let twice = format!(
-        "WITH r AS (SELECT * FROM {RELEASE}) SELECT count(*) FROM (SELECT * FROM r EXCEPT SELECT * FROM r)"
-    );
+    let twice =
+        format!("WITH r AS (SELECT * FROM {RELEASE}) SELECT count(*) FROM (SELECT * FROM r EXCEPT SELECT * FROM r)");
     assert_eq!(number(&context, &twice).await, 0);
     let calls = format!("SELECT count(*) FROM (SELECT * FROM {RELEASE} EXCEPT SELECT * FROM {RELEASE})");
     assert_ne!(number(&context, &calls).await, 0, "two calls are two releases");
@@ -116,11 +115,17 @@ async fn rows_and_groups_are_in_random_order() {
     let sql = "SELECT person_id, group_id FROM m_invariant((SELECT * FROM people), 5, person_id, (age, gender), occupation, private => true) WHERE person_id IS NOT NULL";
     let batches = run(&context, sql).await.unwrap();
     let column = |i: usize| -> Vec<f64> {
-        batches.iter().flat_map(|batch| batch.column(i).as_primitive::<Int64Type>().values().to_vec()).map(|x| x as f64).collect()
+        batches
+            .iter()
+            .flat_map(|batch| batch.column(i).as_primitive::<Int64Type>().values().to_vec())
+            .map(|x| x as f64)
+            .collect()
     };
     let (ids, groups) = (column(0), column(1));
     let places: Vec<f64> = (0..ids.len()).map(|i| i as f64).collect();
-    for (what, a, b) in [("order", &ids, &places), ("groups by input", &ids, &groups), ("groups by place", &groups, &places)] {
+    for (what, a, b) in
+        [("order", &ids, &places), ("groups by input", &ids, &groups), ("groups by place", &groups, &places)]
+    {
         let r = correlation(a, b) * (a.len() as f64).sqrt();
         assert!(r.abs() < 4.5, "{what}: {r} standard deviations");
     }
@@ -143,7 +148,8 @@ async fn too_little_memory_is_a_resource_error() {
     let context = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
     datafusion_anonymize::register_all(&context);
     let message =
-        error(&context, "SELECT count(*) FROM m_invariant(census(200000), 5, person_id, (age, gender), occupation)").await;
+        error(&context, "SELECT count(*) FROM m_invariant(census(200000), 5, person_id, (age, gender), occupation)")
+            .await;
     assert!(message.contains("Resources exhausted") && message.contains("AnonymizeExec"), "{message}");
 }
 
@@ -183,7 +189,8 @@ async fn plain_table_functions_work_too() {
         "m_invariant(people, 5, person_id, ['age', 'gender'], occupation)",
         "m_invariant('public.people', 5, 'person_id', make_array('age', 'gender'), 'occupation')",
     ] {
-        let rows = number(&context, &format!("SELECT sum(group_size / group_size) FROM {call} WHERE counterfeits >= 0")).await;
+        let rows =
+            number(&context, &format!("SELECT sum(group_size / group_size) FROM {call} WHERE counterfeits >= 0")).await;
         assert!(rows >= 1000, "{call}");
     }
     let message = error(&context, "SELECT * FROM m_invariant('people', 1, 'person_id', 'age', 'occupation')").await;
@@ -196,6 +203,13 @@ async fn a_builder_gets_everything_too() {
 
     let builder = SessionStateBuilder::new().with_default_features();
     let context = SessionContext::new_with_state(datafusion_anonymize::register_all_with(builder).build());
-    assert_eq!(number(&context, "SELECT count(*) FROM m_invariant(census(500), 2, id => person_id, quasi => age, sensitive => income)").await, 500);
+    assert_eq!(
+        number(
+            &context,
+            "SELECT count(*) FROM m_invariant(census(500), 2, id => person_id, quasi => age, sensitive => income)"
+        )
+        .await,
+        500
+    );
     run(&context, "SET anonymize.id = 'person_id'").await.unwrap();
 }

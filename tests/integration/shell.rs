@@ -30,7 +30,8 @@ fn err(output: &Output) -> String {
 #[test]
 fn commands_and_formats() {
     let here = tempdir().unwrap();
-    let output = shell(here.path(), &["-q", "--format", "csv", "-c", "SELECT 1 AS a; SELECT 'x;y' AS b", "SELECT 3 AS c"]);
+    let output =
+        shell(here.path(), &["-q", "--format", "csv", "-c", "SELECT 1 AS a; SELECT 'x;y' AS b", "SELECT 3 AS c"]);
     assert!(output.status.success(), "{}", err(&output));
     assert_eq!(out(&output), "a\n1\nb\nx;y\nc\n3\n");
     let output = shell(here.path(), &["-q", "--format", "json", "-c", "SELECT count(*) AS n FROM census(10)"]);
@@ -40,7 +41,8 @@ fn commands_and_formats() {
 #[test]
 fn a_script_stops_at_the_first_failure_and_says_where() {
     let here = tempdir().unwrap();
-    let script = "-- A script; with a comment\nSELECT 1;\n\nSELECT *\nFROM nowhere;\nCOPY (SELECT 2 AS x) TO 'after.parquet';\n";
+    let script =
+        "-- A script; with a comment\nSELECT 1;\n\nSELECT *\nFROM nowhere;\nCOPY (SELECT 2 AS x) TO 'after.parquet';\n";
     std::fs::write(here.path().join("script.sql"), script).unwrap();
     let output = shell(here.path(), &["-q", "-f", "script.sql"]);
     assert!(!output.status.success());
@@ -119,7 +121,8 @@ fn public_files_hold_nothing_but_the_release() {
         assert!(!holds(needle), "{}", String::from_utf8_lossy(needle));
     }
     // The Arrow schema is encoded in the file, so it is read to be searched.
-    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(here.path().join("release.parquet")).unwrap()).unwrap();
+    let reader =
+        ParquetRecordBatchReaderBuilder::try_new(File::open(here.path().join("release.parquet")).unwrap()).unwrap();
     let schema = format!("{:?}", reader.schema());
     assert!(schema.contains("anonymize.release") && schema.contains("m_invariant"), "{schema}");
     for needle in ["person", "note", "5820974613", "who", "seed"] {

@@ -42,7 +42,8 @@ pub(super) fn moves(new: &[usize], need: &[usize], params: &MInvariance, rng: &m
         }
         OnIneligible::Withhold => {
             let cap = eligible_cap(new, m);
-            let withheld: Vec<usize> = new.iter().zip(&most).map(|(&n, &most)| (n - most).saturating_sub(cap)).collect();
+            let withheld: Vec<usize> =
+                new.iter().zip(&most).map(|(&n, &most)| (n - most).saturating_sub(cap)).collect();
             let kept: Vec<usize> = new.iter().zip(&withheld).map(|(n, withheld)| n - withheld).collect();
             let moved = largest_move(&kept, &most, m)?;
             Some(Moves { moved, padding: none, withheld })
@@ -145,7 +146,8 @@ mod tests {
     /// All vectors with `x_v <= limits_v`.
     fn every(limits: &[usize]) -> Vec<Vec<usize>> {
         limits.iter().fold(vec![vec![]], |vectors, &limit| {
-            let extend = |vector: &Vec<usize>| (0..=limit).map(|x| [vector.as_slice(), &[x]].concat()).collect::<Vec<_>>();
+            let extend =
+                |vector: &Vec<usize>| (0..=limit).map(|x| [vector.as_slice(), &[x]].concat()).collect::<Vec<_>>();
             vectors.iter().flat_map(extend).collect()
         })
     }

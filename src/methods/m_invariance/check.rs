@@ -29,9 +29,7 @@ pub(super) fn check(
     };
     match broken.or_else(missing) {
         None => Ok(()),
-        Some(what) => {
-            Err(Error::internal(format!("the release failed its own check ({what}); nothing was published")))
-        }
+        Some(what) => Err(Error::internal(format!("the release failed its own check ({what}); nothing was published"))),
     }
 }
 
@@ -121,7 +119,9 @@ mod tests {
             groups.members[place] = COUNTERFEIT;
         };
         assert!(verdict(&lost, 2).contains("a row missing"));
-        assert!(verdict(&|groups| groups.intervals.iter_mut().for_each(|interval| interval[1] = 0), 2).contains("cover"));
+        assert!(
+            verdict(&|groups| groups.intervals.iter_mut().for_each(|interval| interval[1] = 0), 2).contains("cover")
+        );
         let twice = |groups: &mut Groups| {
             let first = real(groups);
             let row = groups.members[first];

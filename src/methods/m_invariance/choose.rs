@@ -25,8 +25,7 @@ pub(super) fn assign(
     rng: &mut impl Rng,
 ) -> Result<()> {
     let curve = Curve::new(&microdata.quasi);
-    let padding_keys: Vec<Vec<u64>> =
-        padding.iter().map(|&count| (0..count).map(|_| rng.random()).collect()).collect();
+    let padding_keys: Vec<Vec<u64>> = padding.iter().map(|&count| (0..count).map(|_| rng.random()).collect()).collect();
     if padding.iter().any(|&count| count > 0) {
         // Padding leaves no slack: the most frequent value is in every step, and all its rows are real. A bucket of such
         // steps has a value without counterfeits, and so a real row in every group; merged with an old bucket, whose

@@ -63,8 +63,7 @@ fn publish(rows: &[Row], known: &Known, params: &MInvariance, seed: u64) -> Resu
 /// The private view as one batch.
 fn private(release: Release, seed: u64) -> RecordBatch {
     let layout = layout(release.microdata.quasi.len());
-    let description =
-        Description { method: "m_invariant".into(), parameters: "{}".into(), release_id: "x".into() };
+    let description = Description { method: "m_invariant".into(), parameters: "{}".into(), release_id: "x".into() };
     let schema = Arc::new(schema(&layout, View::Private, &description));
     let published = Published::new(release, schema, &mut ChaCha20Rng::seed_from_u64(seed));
     published.batch(0, published.len()).unwrap()
@@ -271,11 +270,13 @@ proptest! {
 #[test]
 fn counterfeits_look_like_any_row() {
     let values = ["a", "b", "c", "d"];
-    let first: Vec<Row> =
-        (0..400).map(|id| (id, vec![Some((id % 37) as i32), Some((id % 11) as i32)], values[id as usize % 4].to_owned())).collect();
+    let first: Vec<Row> = (0..400)
+        .map(|id| (id, vec![Some((id % 37) as i32), Some((id % 11) as i32)], values[id as usize % 4].to_owned()))
+        .collect();
     let mut known = Known::new();
     verify(&private(publish(&first, &known, &MInvariance::new(2), 5).unwrap(), 5), &first, &mut known, 2);
-    let second: Vec<Row> = first.iter().filter(|row| row.0 % 7 != 0 && (row.2 != "a" || row.0 % 3 != 1)).cloned().collect();
+    let second: Vec<Row> =
+        first.iter().filter(|row| row.0 % 7 != 0 && (row.2 != "a" || row.0 % 3 != 1)).cloned().collect();
     let (mut place, mut total) = (0.0, 0.0);
     for seed in 0..30 {
         let batch = private(publish(&second, &known, &MInvariance::new(2), seed).unwrap(), seed);
