@@ -43,6 +43,8 @@
 //! - X. Xiao, Y. Tao: *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets.* SIGMOD 2007. All of
 //!   [`methods::m_invariance`].
 
+#![deny(clippy::unwrap_used, clippy::expect_used)]
+
 pub mod error;
 pub mod exec;
 pub mod methods;

@@ -1,6 +1,6 @@
 //! The `anonymize` shell: datafusion-cli's library with our functions registered.
 
-#![deny(missing_docs)]
+#![deny(clippy::unwrap_used, clippy::expect_used)]
 
 mod shell;
 

@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    fn encode(array: ArrayRef, order: Option<&[String]>) -> Result<Attribute> {
+    fn encode(array: &ArrayRef, order: Option<&[String]>) -> Result<Attribute> {
         let field = Arc::new(Field::new("x", array.data_type().clone(), true));
         let mut encoder = ColumnEncoder::try_new(field)?;
         // In two batches, so that provisional codes and ranks differ.
@@ -139,7 +139,8 @@ mod tests {
 
     #[test]
     fn codes_are_ranks_and_null_is_first() {
-        let attribute = encode(Arc::new(Int32Array::from(vec![Some(7), None, Some(3), Some(7)])), None).unwrap();
+        let attribute =
+            encode(&(Arc::new(Int32Array::from(vec![Some(7), None, Some(3), Some(7)])) as ArrayRef), None).unwrap();
         assert_eq!(attribute.codes, [2, 0, 1, 2]);
         assert!(attribute.domain.has_null());
     }
@@ -153,7 +154,7 @@ mod tests {
             Arc::new(Decimal128Array::from(vec![5, -1, 5, 9]).with_precision_and_scale(20, 0).unwrap()),
         ];
         for column in columns {
-            let attribute = encode(ArrayRef::clone(&column), None).unwrap();
+            let attribute = encode(&column, None).unwrap();
             let back = take(attribute.domain.values(), &UInt32Array::from(attribute.codes), None).unwrap();
             assert_eq!(&back, &column);
         }
@@ -163,8 +164,8 @@ mod tests {
     fn a_given_order_counts_and_must_be_complete() {
         let column: ArrayRef = Arc::new(StringViewArray::from(vec!["low", "high", "mid", "low"]));
         let order = ["low", "mid", "high"].map(str::to_owned);
-        assert_eq!(encode(ArrayRef::clone(&column), Some(&order)).unwrap().codes, [0, 2, 1, 0]);
-        let error = encode(column, Some(&order[..2])).unwrap_err().to_string();
+        assert_eq!(encode(&column, Some(&order)).unwrap().codes, [0, 2, 1, 0]);
+        let error = encode(&column, Some(&order[..2])).unwrap_err().to_string();
         assert!(error.contains("lacks 1 of"), "{error}");
         assert!(!error.contains("high"), "{error}");
     }

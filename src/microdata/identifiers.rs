@@ -202,7 +202,8 @@ mod tests {
 
     use super::*;
 
-    fn identifiers(ids: ArrayRef) -> Identifiers {
+    fn identifiers(ids: impl Array + 'static) -> Identifiers {
+        let ids: ArrayRef = Arc::new(ids);
         let mut builder = IdentifierBuilder::new(ids.data_type().clone());
         builder.append(&ids).unwrap();
         builder.finish([1, 2]).unwrap()
@@ -213,7 +214,7 @@ mod tests {
         let forward: Vec<i64> = (0..1000).collect();
         let backward: Vec<i64> = (0..1000).rev().collect();
         let ordered = |ids: &[i64]| -> Vec<i64> {
-            let sorted = identifiers(Arc::new(Int64Array::from(ids.to_vec())));
+            let sorted = identifiers(Int64Array::from(ids.to_vec()));
             sorted.order().map(|row| ids[row as usize]).collect()
         };
         assert_eq!(ordered(&forward), ordered(&backward));
@@ -222,14 +223,14 @@ mod tests {
 
     #[test]
     fn repeated_identifiers_are_counted() {
-        let ids = identifiers(Arc::new(StringArray::from(vec!["a", "b", "a", "c", "a"])));
+        let ids = identifiers(StringArray::from(vec!["a", "b", "a", "c", "a"]));
         assert_eq!(ids.repeated().unwrap(), 2);
     }
 
     #[test]
     fn finds_equal_identifiers_elsewhere() {
-        let now = identifiers(Arc::new(StringArray::from(vec!["x", "a", "y", "b"])));
-        let before = identifiers(Arc::new(StringArray::from(vec!["b", "c", "a"])));
+        let now = identifiers(StringArray::from(vec!["x", "a", "y", "b"]));
+        let before = identifiers(StringArray::from(vec!["b", "c", "a"]));
         let found = now.find_in(&before).unwrap();
         let of = |row: u32| found[now.order().position(|r| r == row).unwrap()];
         assert_eq!([of(0), of(1), of(2), of(3)], [None, Some(2), None, Some(0)]);
@@ -237,7 +238,7 @@ mod tests {
 
     #[test]
     fn nothing_is_fine() {
-        let none = identifiers(Arc::new(Int64Array::from(Vec::<i64>::new())));
+        let none = identifiers(Int64Array::from(Vec::<i64>::new()));
         assert!(none.is_empty());
         assert_eq!(none.repeated().unwrap(), 0);
     }

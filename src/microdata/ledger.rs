@@ -42,6 +42,7 @@ pub struct LedgerBuilder {
     identifiers: IdentifierBuilder,
     signature_of: Vec<u32>,
     numbers: FxHashMap<Box<[u32]>, u32>,
+    set_bytes: usize,
     codes: Vec<usize>,
 }
 
@@ -52,6 +53,7 @@ impl LedgerBuilder {
             identifiers: IdentifierBuilder::new(identifier),
             signature_of: Vec::new(),
             numbers: FxHashMap::default(),
+            set_bytes: 0,
             codes: Vec::new(),
         }
     }
@@ -89,9 +91,13 @@ impl LedgerBuilder {
             set.sort_unstable();
             set.dedup();
             let next = self.numbers.len() as u32;
+            let bytes = size_of_val::<[u32]>(&set) + size_of::<(Box<[u32]>, u32)>();
             let number = match self.numbers.entry(set.into()) {
                 Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(new) => *new.insert(next),
+                Entry::Vacant(new) => {
+                    self.set_bytes += bytes;
+                    *new.insert(next)
+                }
             };
             self.signature_of.push(number);
         }
@@ -101,8 +107,7 @@ impl LedgerBuilder {
 
     /// Bytes held.
     pub fn size(&self) -> usize {
-        let sets: usize = self.numbers.keys().map(|set| size_of_val::<[u32]>(set) + 24).sum();
-        self.identifiers.size() + self.signature_of.capacity() * size_of::<u32>() + sets
+        self.identifiers.size() + self.signature_of.capacity() * size_of::<u32>() + self.set_bytes
     }
 
     /// Finishes with the final codes of the sensitive attribute ([`Encoded::ranks`](super::Encoded)).

@@ -8,55 +8,55 @@ use datafusion_cli::print_options::MaxRows;
 /// Anonymized publication of Parquet data, in SQL.
 #[derive(Debug, Parser)]
 #[command(name = "anonymize", version, about)]
-pub struct Args {
+pub(crate) struct Args {
     /// Execute these SQL statements, then exit
     #[arg(short = 'c', long, num_args = 1.., value_name = "SQL")]
-    pub command: Vec<String>,
+    pub(crate) command: Vec<String>,
 
     /// Execute the statements of these files, then exit; stops at the first failing statement
     #[arg(short = 'f', long, num_args = 1.., value_name = "FILE")]
-    pub file: Vec<String>,
+    pub(crate) file: Vec<String>,
 
     /// Directory that relative paths start from
     #[arg(short = 'p', long, value_name = "DIRECTORY")]
-    pub data_path: Option<String>,
+    pub(crate) data_path: Option<String>,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = PrintFormat::Automatic)]
-    pub format: PrintFormat,
+    pub(crate) format: PrintFormat,
 
     /// Print results only
     #[arg(short = 'q', long)]
-    pub quiet: bool,
+    pub(crate) quiet: bool,
 
     /// Rows shown of a table, or inf
     #[arg(long, default_value = "40")]
-    pub maxrows: MaxRows,
+    pub(crate) maxrows: MaxRows,
 
     /// Highlight syntax
     #[arg(long)]
-    pub color: bool,
+    pub(crate) color: bool,
 
     /// Memory that queries may use, such as 500m or 8g; no limit by default
     #[arg(short = 'm', long, value_name = "SIZE", value_parser = size)]
-    pub memory_limit: Option<usize>,
+    pub(crate) memory_limit: Option<usize>,
 
     /// How queries share the memory: greedy or fair
     #[arg(long, default_value_t = PoolType::Greedy)]
-    pub mem_pool_type: PoolType,
+    pub(crate) mem_pool_type: PoolType,
 
     /// Disk that queries may use for spilling, such as 100g
     #[arg(short = 'd', long, value_name = "SIZE", value_parser = size)]
-    pub disk_limit: Option<usize>,
+    pub(crate) disk_limit: Option<usize>,
 
     /// Rows of a batch
     #[arg(short = 'b', long, value_name = "ROWS")]
-    pub batch_size: Option<usize>,
+    pub(crate) batch_size: Option<usize>,
 }
 
 impl Args {
     /// Whether statements come from a person (or a pipe) instead of the command line.
-    pub fn is_interactive(&self) -> bool {
+    pub(crate) fn is_interactive(&self) -> bool {
         self.command.is_empty() && self.file.is_empty()
     }
 }

@@ -7,13 +7,13 @@ mod session;
 use datafusion::error::{DataFusionError, Result};
 use datafusion_cli::exec;
 
-pub use args::Args;
+pub(crate) use args::Args;
 
 /// Runs the shell: files and commands if there are any, else an interactive session.
 ///
 /// # Errors
 /// The first failing statement's, saying which it was.
-pub async fn run(args: Args) -> Result<()> {
+pub(crate) async fn run(args: Args) -> Result<()> {
     let (context, mut print) = session::start(&args).await?;
     if args.is_interactive() {
         if !args.quiet {

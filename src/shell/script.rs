@@ -11,7 +11,7 @@ use datafusion_cli::exec;
 use datafusion_cli::print_options::PrintOptions;
 
 /// Text of a script; `-` is standard input.
-pub fn read(path: &str) -> Result<String> {
+pub(crate) fn read(path: &str) -> Result<String> {
     let mut text = String::new();
     let result = match path {
         "-" => std::io::stdin().read_to_string(&mut text).map(|_| ()),
@@ -22,7 +22,7 @@ pub fn read(path: &str) -> Result<String> {
 }
 
 /// Runs all statements of a text. `origin` names it in errors.
-pub async fn run(context: &SessionContext, print: &PrintOptions, sql: &str, origin: &str) -> Result<()> {
+pub(crate) async fn run(context: &SessionContext, print: &PrintOptions, sql: &str, origin: &str) -> Result<()> {
     let dialect = context.state().config_options().sql_parser.dialect;
     for (number, statement) in split(sql, dialect, origin)?.into_iter().enumerate() {
         let result = exec::exec_from_commands(context, vec![statement.text], print).await;

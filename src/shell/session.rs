@@ -24,7 +24,7 @@ use super::Args;
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 
 /// A session and how its results are printed.
-pub async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)> {
+pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)> {
     if let Some(path) = &args.data_path {
         env::set_current_dir(path)?;
     }
@@ -56,7 +56,7 @@ pub async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)> {
     register_all(&context);
 
     let print = PrintOptions {
-        format: args.format.clone(),
+        format: args.format,
         quiet: args.quiet,
         maxrows: args.maxrows,
         color: args.color,
@@ -74,7 +74,7 @@ fn config(args: &Args) -> Result<SessionConfig> {
         options.explain.format = ExplainFormat::Tree;
     }
     if env::var_os("DATAFUSION_FORMAT_NULL").is_none() {
-        options.format.null = "NULL".to_owned();
+        options.set("datafusion.format.null", "NULL")?;
     }
     Ok(SessionConfig::from(options).with_information_schema(true))
 }

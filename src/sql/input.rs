@@ -16,6 +16,7 @@ use crate::microdata::{Layout, ORDER_KEY, Role, Roles, published_type};
 use crate::release::{SIGNATURE, View, reserved_names};
 
 /// Microdata and earlier releases, ready to be planned.
+#[derive(Debug, Clone)]
 pub(super) struct Prepared {
     pub microdata: LogicalPlan,
     pub previous: Option<LogicalPlan>,

@@ -8,6 +8,7 @@ mod m_invariant;
 mod options;
 mod resolve;
 mod signature;
+mod stamp;
 mod syntax;
 mod table;
 
@@ -58,6 +59,7 @@ pub fn register_all(context: &SessionContext) {
     for function in table_functions() {
         context.register_udtf(function.name(), Arc::clone(function.function()));
     }
+    context.add_optimizer_rule(Arc::new(stamp::StampReleases));
     // Registered last, so asked first.
     let _ = context.register_relation_planner(planner());
 }
@@ -74,5 +76,5 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
         functions.insert(function.name().to_owned(), function);
     }
     builder.relation_planners().get_or_insert_default().insert(0, planner());
-    builder
+    builder.with_optimizer_rule(Arc::new(stamp::StampReleases))
 }

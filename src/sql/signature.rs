@@ -89,7 +89,7 @@ impl Signature {
 }
 
 /// The candidate that a misspelled name was probably meant to be, as `; did you mean ..?`, or nothing.
-pub fn suggestion<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+pub(super) fn suggestion<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let score = |candidate: &str| {
         let starts =
             name.len() >= 3 && candidate.starts_with(name) || candidate.len() >= 3 && name.starts_with(candidate);

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableType};
+use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::input::Prepared;
@@ -18,30 +18,43 @@ use crate::methods::Method;
 use crate::release::{Description, View, schema};
 
 /// A release that is made anew by every query.
+#[derive(Clone)]
 pub struct AnonymizedTable {
-    microdata: LogicalPlan,
-    previous: Option<LogicalPlan>,
+    prepared: Prepared,
     method: Method,
     view: View,
+    /// Where the randomness of every execution comes from.
     secret: Seed,
     /// An explicit seed makes every execution the same.
     fixed: bool,
+    /// Where the ids of releases come from; of its own, because a seed must not show in what is published.
+    names: Seed,
+    /// The query that this table stands in, once that is known.
+    occasion: Option<Occasion>,
     schema: SchemaRef,
 }
+
+/// A query, told from others by the nanosecond of its start.
+pub(super) type Occasion = i64;
 
 impl AnonymizedTable {
     pub(super) fn try_new(prepared: Prepared, method: Method, view: View, seed: Option<u64>) -> Result<Self> {
         let secret = seed.map_or_else(Seed::from_entropy, |seed| Ok(Seed::from_number(seed)))?;
-        let parameters = method.parameters().map_err(|error| error.in_function(method.name()))?;
-        let description = Description {
-            method: method.name().to_owned(),
-            parameters: serde_json::Value::Object(parameters).to_string(),
-            // From entropy of its own: a seed must not show in what is published.
-            release_id: Seed::from_entropy()?.release_id(),
-        };
-        let schema = Arc::new(schema(&prepared.layout, view, &description));
-        let Prepared { microdata, previous, .. } = prepared;
-        Ok(Self { microdata, previous, method, view, secret, fixed: seed.is_some(), schema })
+        let names = Seed::from_entropy()?;
+        let schema = release_schema(&prepared, &method, view, names.release_id())?;
+        Ok(Self { prepared, method, view, secret, fixed: seed.is_some(), names, occasion: None, schema })
+    }
+
+    /// The query this table was made for with [`on_occasion`](Self::on_occasion).
+    pub(super) fn occasion(&self) -> Option<Occasion> {
+        self.occasion
+    }
+
+    /// The table as one query sees it: the release has an id of its own.
+    pub(super) fn on_occasion(&self, occasion: Occasion) -> Result<Self> {
+        let release_id = self.names.on_occasion(occasion as u64).release_id();
+        let schema = release_schema(&self.prepared, &self.method, self.view, release_id)?;
+        Ok(Self { occasion: Some(occasion), schema, ..self.clone() })
     }
 
     /// All uses of the table in one query see one release; another query draws anew.
@@ -49,11 +62,19 @@ impl AnonymizedTable {
         if self.fixed {
             return Ok(self.secret.clone());
         }
-        match session.execution_props().query_execution_start_time {
-            Some(start) => Ok(self.secret.on_occasion(start.timestamp_nanos_opt().unwrap_or_default() as u64)),
+        let start = session.execution_props().query_execution_start_time;
+        match self.occasion.or_else(|| start.and_then(|start| start.timestamp_nanos_opt())) {
+            Some(occasion) => Ok(self.secret.on_occasion(occasion as u64)),
             None => Seed::from_entropy(),
         }
     }
+}
+
+fn release_schema(prepared: &Prepared, method: &Method, view: View, release_id: String) -> Result<SchemaRef> {
+    let parameters = method.parameters().map_err(|error| error.in_function(method.name()))?;
+    let parameters = serde_json::Value::Object(parameters).to_string();
+    let description = Description { method: method.name().to_owned(), parameters, release_id };
+    Ok(Arc::new(schema(&prepared.layout, view, &description)))
 }
 
 impl fmt::Debug for AnonymizedTable {
@@ -82,8 +103,8 @@ impl TableProvider for AnonymizedTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let microdata = session.create_physical_plan(&self.microdata).await?;
-        let previous = match &self.previous {
+        let microdata = session.create_physical_plan(&self.prepared.microdata).await?;
+        let previous = match &self.prepared.previous {
             Some(plan) => Some(session.create_physical_plan(plan).await?),
             None => None,
         };

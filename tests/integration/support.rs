@@ -6,7 +6,7 @@ use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 /// A session with our functions.
-pub fn session() -> SessionContext {
+pub(super) fn session() -> SessionContext {
     let config = SessionConfig::new().with_information_schema(true).with_target_partitions(4);
     let context = SessionContext::new_with_config(config).enable_url_table();
     datafusion_anonymize::register_all(&context);
@@ -14,12 +14,12 @@ pub fn session() -> SessionContext {
 }
 
 /// Runs statements and returns the rows of the last.
-pub async fn run(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
+pub(super) async fn run(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     context.sql(sql).await?.collect().await
 }
 
 /// The single number that a query returns.
-pub async fn number(context: &SessionContext, sql: &str) -> i64 {
+pub(super) async fn number(context: &SessionContext, sql: &str) -> i64 {
     use datafusion::arrow::array::AsArray;
     use datafusion::arrow::compute::cast;
     use datafusion::arrow::datatypes::{DataType, Int64Type};
@@ -30,13 +30,13 @@ pub async fn number(context: &SessionContext, sql: &str) -> i64 {
 }
 
 /// Rows as text.
-pub async fn table(context: &SessionContext, sql: &str) -> String {
+pub(super) async fn table(context: &SessionContext, sql: &str) -> String {
     let batches = run(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     pretty_format_batches(&batches).unwrap().to_string()
 }
 
 /// The message of a query that must fail.
-pub async fn error(context: &SessionContext, sql: &str) -> String {
+pub(super) async fn error(context: &SessionContext, sql: &str) -> String {
     match run(context, sql).await {
         Ok(_) => panic!("{sql} should fail"),
         Err(error) => error.strip_backtrace(),
@@ -44,12 +44,12 @@ pub async fn error(context: &SessionContext, sql: &str) -> String {
 }
 
 /// Path of a file of the repository.
-pub fn path(name: &str) -> String {
+pub(super) fn path(name: &str) -> String {
     format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Path of the real microdata, which is not part of the repository, if it is there.
-pub fn microdata(name: &str) -> Option<String> {
+pub(super) fn microdata(name: &str) -> Option<String> {
     let path = std::env::var("ANONYMIZE_MICRODATA").unwrap_or_else(|_| path("../shared/data"));
     let file = format!("{path}/{name}");
     if std::path::Path::new(&file).exists() {

@@ -8,7 +8,7 @@
 //!
 //! # Method
 //! X. Xiao and Y. Tao, *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets*, SIGMOD 2007. The four
-//! phases of its Section 4 are the files of this module: [division], [balance], [assign] (with [choose]), [split]. Ours
+//! phases of its Section 4 are the files of this module: `division`, `balance`, `assign` (with `choose`), `split`. Ours
 //! differ in that the number of counterfeits is minimal for the given signatures, that rows which lie close together get
 //! into the same bucket, that counterfeits have no extent, and that the ledger remembers everybody ever published, so that
 //! people who come back are safe.
@@ -159,19 +159,21 @@ impl MInvariance {
                 ));
             }
             let most = new.iter().max().copied().unwrap_or(0);
-            let allowed = total / self.m;
+            let few = if distinct < self.m { format!(" (they have only {distinct} different values)") } else { String::new() };
+            let instead = match total / most.max(1) {
+                0 | 1 => String::new(),
+                m => format!("lower m (m = {m} would do), "),
+            };
             Error::refused(format!(
-                "the {} new rows are not {m}-eligible: the most frequent value of {} makes up {:.2}% of them and at most \
-                 1/m = {:.2}% is allowed, {} rows too many{}; lower m (m = {} would do), add rows, or set on_ineligible \
+                "the {} new rows are not {}-eligible: the most frequent value of {} makes up {:.2}% of them and at most \
+                 1/m = {:.2}% is allowed, {} rows too many{few}; {instead}add rows of other values, or set on_ineligible \
                  to 'counterfeit' or 'withhold'",
                 thousands(total),
+                self.m,
                 microdata.sensitive.field.name(),
                 100.0 * most as f64 / total as f64,
                 100.0 / self.m as f64,
-                thousands(most - allowed),
-                if distinct < self.m { format!(" (they have only {distinct} different values)") } else { String::new() },
-                (total / most.max(1)).max(1),
-                m = self.m,
+                thousands(most - total / self.m),
             ))
         })
     }

@@ -109,21 +109,17 @@ impl<const W: usize> Extent<W> {
 
     #[inline]
     fn widen(&mut self, at: &[f32; W]) {
-        for j in 0..W {
-            // Not f32::min and max: positions are never NaN, and this is one instruction.
-            self.lo[j] = if at[j] < self.lo[j] { at[j] } else { self.lo[j] };
-            self.hi[j] = if at[j] > self.hi[j] { at[j] } else { self.hi[j] };
+        // Not f32::min and max: positions are never NaN, and a comparison is one instruction.
+        for ((lo, hi), &at) in self.lo.iter_mut().zip(&mut self.hi).zip(at) {
+            *lo = if at < *lo { at } else { *lo };
+            *hi = if at > *hi { at } else { *hi };
         }
     }
 
     /// Sum of the lengths; 0 around nothing.
     #[inline]
     fn lengths(&self) -> f32 {
-        let mut sum = 0.0;
-        for j in 0..W {
-            sum += self.hi[j] - self.lo[j];
-        }
-        sum.max(0.0)
+        self.hi.iter().zip(&self.lo).map(|(hi, lo)| hi - lo).sum::<f32>().max(0.0)
     }
 }
 

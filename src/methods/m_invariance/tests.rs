@@ -289,6 +289,6 @@ fn counterfeits_look_like_any_row() {
     }
     assert!(total > 100.0, "{total} counterfeits are too few to tell");
     // The mean of n uniform places has a standard deviation of 1/sqrt(12 n).
-    let deviation = (place / total - 0.5) * (12.0 * total as f64).sqrt();
+    let deviation = (place / total - 0.5) * (12.0_f64 * total).sqrt();
     assert!(deviation.abs() < 4.5, "{deviation} standard deviations from the middle");
 }

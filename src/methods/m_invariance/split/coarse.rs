@@ -35,7 +35,7 @@ pub(super) fn split<const W: usize>(d: usize, node: Node<'_, W>, members: &mut [
         return;
     }
     if node.height <= FINE_HEIGHT {
-        fine::split(d, node, members);
+        fine::split(d, &node, members);
         return;
     }
     let size = node.lists.len();

@@ -8,8 +8,8 @@ use super::{Extent, Item, mix, rows_among};
 use crate::release::COUNTERFEIT;
 
 /// Splits a node into groups; group `g` of `s` members goes to `members[g * s..][..s]`.
-pub(super) fn split<const W: usize>(d: usize, node: Node<'_, W>, members: &mut [u32]) {
-    let mut bucket = Bucket::new(d, &node);
+pub(super) fn split<const W: usize>(d: usize, node: &Node<'_, W>, members: &mut [u32]) {
+    let mut bucket = Bucket::new(d, node);
     bucket.split(0, node.height, node.secret, members);
 }
 
@@ -145,9 +145,9 @@ impl<const W: usize> Bucket<W> {
             }
         };
         let mut extent = Extent::NONE;
-        for k in 1..height {
+        for (k, cost) in costs.iter_mut().enumerate().skip(1) {
             widen(&mut extent, k - 1);
-            costs[k] = k as f32 * extent.lengths();
+            *cost = k as f32 * extent.lengths();
         }
         let mut extent = Extent::NONE;
         let mut best = (f32::INFINITY, 1);

@@ -1,0 +1,148 @@
+//! Releases from Parquet to Parquet, against DataFusion sorting and writing the same table, from 100,000 to 10,000,000 rows:
+//! `cargo bench --bench releases`, or `-- 1000000` for sizes of your own.
+//!
+//! Every measurement runs in a process of its own, so that its peak memory is its own. Times are the best of three. Columns:
+//! the sort and write of the table; the release alone, and its phases; the release with writing; the ratio of that to the
+//! sort; how much time grew over how much the table grew since the size before; peak memory of the process less that of an
+//! idle one, as a multiple of the encoded input (four bytes a code, eight an identifier).
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::SessionContext;
+use futures::StreamExt;
+use mimalloc::MiMalloc;
+
+/// As in the shell.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+const QUASI: &str = "age, gender, education, birthplace";
+const PHASES: [&str; 7] = ["encoding", "division", "balancing", "assignment", "split", "check", "shuffle"];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    match arguments.as_slice() {
+        [task, input, m] if std::path::Path::new(input).exists() => runtime.block_on(measure(task, input, m)),
+        sizes => {
+            let sizes: Vec<u64> = sizes.iter().map(|size| size.parse().expect("a number of rows")).collect();
+            runtime.block_on(compare(if sizes.is_empty() { &[100_000, 1_000_000, 10_000_000] } else { &sizes }));
+        }
+    }
+}
+
+/// Prints one line per size and m.
+async fn compare(sizes: &[u64]) {
+    let directory = tempfile::tempdir().unwrap();
+    println!(
+        "| rows | m | sort + write | release | rows/s | release + write | ratio | growth | memory | phases in ms |"
+    );
+    println!("|---:|---:|---:|---:|---:|---:|---:|---:|---:|:---|");
+    let idle = child("idle", "Cargo.toml", 0).memory;
+    let mut before: [Option<(u64, f64)>; 2] = [None, None];
+    for &rows in sizes {
+        let input = directory.path().join(format!("{rows}.parquet")).display().to_string();
+        run(&session(), &format!("COPY (SELECT * FROM census({rows})) TO '{input}'")).await;
+        let sort = child("sort", &input, 0);
+        for (m, before) in [2, 10].into_iter().zip(&mut before) {
+            let release = child("release", &input, m);
+            let write = child("write", &input, m);
+            let growth = before.map_or("".to_owned(), |(rows_before, seconds)| {
+                format!("{:.2}", release.seconds / seconds / (rows as f64 / rows_before as f64))
+            });
+            *before = Some((rows, release.seconds));
+            let encoded = rows as f64 * (8.0 + 5.0 * 4.0);
+            println!(
+                "| {rows} | {m} | {:.2} s | {:.3} s | {:.2} M | {:.2} s | {:.2} | {growth} | {:.1}x | {} |",
+                sort.seconds,
+                release.seconds,
+                rows as f64 / release.seconds / 1e6,
+                write.seconds,
+                write.seconds / sort.seconds,
+                (release.memory - idle) / encoded,
+                release.phases
+            );
+        }
+    }
+}
+
+struct Measured {
+    seconds: f64,
+    memory: f64,
+    phases: String,
+}
+
+fn child(task: &str, input: &str, m: usize) -> Measured {
+    let output = Command::new(std::env::current_exe().unwrap()).args([task, input, &m.to_string()]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut parts = text.trim().splitn(3, ' ');
+    let mut next = || parts.next().unwrap_or_default().to_owned();
+    Measured { seconds: next().parse().unwrap(), memory: next().parse().unwrap(), phases: next() }
+}
+
+/// In the child: prints seconds, peak bytes of the process, phases.
+async fn measure(task: &str, input: &str, m: &str) {
+    let output = tempfile::tempdir().unwrap();
+    let output = output.path().join("output.parquet").display().to_string();
+    let release = format!(
+        "SELECT * FROM m_invariant('{input}', {m}, id => person_id, quasi => ({QUASI}), sensitive => occupation)"
+    );
+    let sql = match task {
+        "sort" => format!("COPY (SELECT * FROM '{input}' ORDER BY {QUASI}) TO '{output}'"),
+        "release" => release,
+        "write" => format!("COPY ({release}) TO '{output}'"),
+        _ => return println!("0 {}", peak_memory()),
+    };
+    let mut best = (f64::INFINITY, String::new());
+    for _ in 0..3 {
+        let start = Instant::now();
+        let phases = run(&session(), &sql).await;
+        let seconds = start.elapsed().as_secs_f64();
+        if seconds < best.0 {
+            best = (seconds, phases);
+        }
+    }
+    println!("{} {} {}", best.0, peak_memory(), best.1);
+}
+
+fn session() -> SessionContext {
+    let context = SessionContext::new().enable_url_table();
+    datafusion_anonymize::register_all(&context);
+    context
+}
+
+/// Runs a query, drops its rows, and returns the phases of the release in it.
+async fn run(context: &SessionContext, sql: &str) -> String {
+    let frame = context.sql(sql).await.unwrap();
+    let task = Arc::new(frame.task_ctx());
+    let plan = frame.create_physical_plan().await.unwrap();
+    let mut rows = execute_stream(Arc::clone(&plan), task).unwrap();
+    while let Some(batch) = rows.next().await {
+        batch.unwrap();
+    }
+    phases(&plan)
+}
+
+fn phases(plan: &Arc<dyn ExecutionPlan>) -> String {
+    if plan.name() == "AnonymizeExec" {
+        let metrics = plan.metrics().unwrap();
+        let phase = |name: &&str| {
+            let nanos = metrics.sum_by_name(&format!("{name}_time"))?.as_usize();
+            Some(format!("{name} {:.0}", nanos as f64 / 1e6))
+        };
+        return PHASES.iter().filter_map(phase).collect::<Vec<_>>().join(", ");
+    }
+    plan.children().into_iter().map(phases).collect()
+}
+
+/// Peak resident memory of this process in bytes; 0 where /proc is missing.
+fn peak_memory() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)).and_then(|number| number.parse::<f64>().ok());
+    kilobytes.unwrap_or(0.0) * 1024.0
+}
