@@ -4,7 +4,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use rayon::prelude::*;
 
-use super::{Attribute, ColumnEncoder, HashKey, IdentifierBuilder, Ledger, LedgerBuilder, Microdata};
+use super::{ColumnEncoder, Encoded, HashKey, IdentifierBuilder, Ledger, LedgerBuilder, Microdata};
 use crate::error::{Error, Result, thousands};
 
 /// Metadata key of a column that gives the order of its categories, as a JSON array of texts.
@@ -122,37 +122,46 @@ impl MicrodataBuilder {
                 thousands(self.rows)
             )));
         }
-        let order: Vec<u32> = identifiers.order().collect();
         let sensitive = self.sensitive.finish(given_order(&self.layout.sensitive)?.as_deref())?;
-        let ledger = self.ledger.finish(&sensitive.ranks, key)?;
-        let sensitive = in_order(sensitive.attribute, &order);
-        if sensitive.domain.has_null() && sensitive.codes.contains(&0) {
+        let ledger = self.ledger.finish(&sensitive.ranks, key, &identifiers)?;
+        let people = identifiers.into_people();
+        let sensitive_codes: Vec<u32> = people.arrival.iter().map(|&place| sensitive.codes[place as usize]).collect();
+        let sensitive = sensitive.attribute;
+        if sensitive.domain.has_null() && sensitive_codes.contains(&0) {
             return Err(Error::refused(format!(
                 "{} of {} rows have a NULL in the sensitive column {}; drop them or give NULL a value of its own, \
                  for example coalesce({}, 'unknown')",
-                thousands(sensitive.codes.iter().filter(|&&code| code == 0).count()),
+                thousands(sensitive_codes.iter().filter(|&&code| code == 0).count()),
                 thousands(self.rows),
                 sensitive.field.name(),
                 sensitive.field.name()
             )));
         }
-        let quasi = self
+        let encoded: Vec<Encoded> = self
             .quasi
             .into_par_iter()
             .zip(&self.layout.quasi)
-            .map(|(encoder, field)| {
-                let encoded = encoder.finish(given_order(field)?.as_deref())?;
-                Ok(in_order(encoded.attribute, &order))
-            })
+            .map(|(encoder, field)| encoder.finish(given_order(field)?.as_deref()))
             .collect::<Result<_>>()?;
-        Ok((Microdata { rows: self.rows, identifiers, quasi, sensitive }, ledger))
+        let quasi_codes = row_after_row(&encoded, &people.arrival);
+        let quasi = encoded.into_iter().map(|encoded| encoded.attribute).collect();
+        Ok((Microdata { rows: self.rows, people, quasi, quasi_codes, sensitive, sensitive_codes }, ledger))
     }
 }
 
-/// Row `i` becomes the row that arrived as number `order[i]`.
-fn in_order(mut attribute: Attribute, order: &[u32]) -> Attribute {
-    attribute.codes = order.iter().map(|&row| attribute.codes[row as usize]).collect();
-    attribute
+/// The codes of all columns, row after row; row `i` is the one that arrived as number `arrival[i]`.
+fn row_after_row(columns: &[Encoded], arrival: &[u32]) -> Vec<u32> {
+    const ROWS: usize = 4096;
+    let d = columns.len();
+    let mut codes = vec![0; arrival.len() * d];
+    codes.par_chunks_mut(ROWS * d).zip(arrival.par_chunks(ROWS)).for_each(|(codes, arrival)| {
+        for (row, &place) in codes.chunks_exact_mut(d).zip(arrival) {
+            for (code, column) in row.iter_mut().zip(columns) {
+                *code = column.codes[place as usize];
+            }
+        }
+    });
+    codes
 }
 
 fn given_order(field: &FieldRef) -> Result<Option<Vec<String>>> {

@@ -22,9 +22,12 @@ pub struct ColumnEncoder {
 }
 
 /// A finished column and where its provisional codes went.
+#[derive(Debug)]
 pub struct Encoded {
-    /// The column's codes and domain.
+    /// The column and its domain.
     pub attribute: Attribute,
+    /// Code of each row, in order of arrival.
+    pub codes: Vec<u32>,
     /// `final code = ranks[provisional code]`.
     pub ranks: Vec<u32>,
 }
@@ -96,7 +99,7 @@ impl ColumnEncoder {
             *code = ranks[*code as usize];
         }
         let domain = Domain::new(take(&values, &indices, None)?)?;
-        Ok(Encoded { attribute: Attribute { field: self.field, codes: self.codes, domain }, ranks })
+        Ok(Encoded { attribute: Attribute { field: self.field, domain }, codes: self.codes, ranks })
     }
 }
 
@@ -128,21 +131,21 @@ mod tests {
 
     use super::*;
 
-    fn encode(array: &ArrayRef, order: Option<&[String]>) -> Result<Attribute> {
+    fn encode(array: &ArrayRef, order: Option<&[String]>) -> Result<Encoded> {
         let field = Arc::new(Field::new("x", array.data_type().clone(), true));
         let mut encoder = ColumnEncoder::try_new(field)?;
         // In two batches, so that provisional codes and ranks differ.
         encoder.append(&array.slice(0, array.len() / 2))?;
         encoder.append(&array.slice(array.len() / 2, array.len() - array.len() / 2))?;
-        Ok(encoder.finish(order)?.attribute)
+        encoder.finish(order)
     }
 
     #[test]
     fn codes_are_ranks_and_null_is_first() {
-        let attribute =
+        let encoded =
             encode(&(Arc::new(Int32Array::from(vec![Some(7), None, Some(3), Some(7)])) as ArrayRef), None).unwrap();
-        assert_eq!(attribute.codes, [2, 0, 1, 2]);
-        assert!(attribute.domain.has_null());
+        assert_eq!(encoded.codes, [2, 0, 1, 2]);
+        assert!(encoded.attribute.domain.has_null());
     }
 
     #[test]
@@ -154,8 +157,8 @@ mod tests {
             Arc::new(Decimal128Array::from(vec![5, -1, 5, 9]).with_precision_and_scale(20, 0).unwrap()),
         ];
         for column in columns {
-            let attribute = encode(&column, None).unwrap();
-            let back = take(attribute.domain.values(), &UInt32Array::from(attribute.codes), None).unwrap();
+            let encoded = encode(&column, None).unwrap();
+            let back = take(encoded.attribute.domain.values(), &UInt32Array::from(encoded.codes), None).unwrap();
             assert_eq!(&back, &column);
         }
     }

@@ -78,6 +78,17 @@ fn stored_type(data_type: &DataType) -> DataType {
     }
 }
 
+/// Who the rows of microdata are about.
+#[derive(Debug)]
+pub struct People {
+    /// The identifiers in order of arrival; strings as views, whatever they arrived as.
+    pub identifiers: ArrayRef,
+    /// The type the identifiers arrived with.
+    pub data_type: DataType,
+    /// Place of arrival of each row of the microdata.
+    pub arrival: Vec<u32>,
+}
+
 /// A column of identifiers and its order by keyed hash (equal hashes by value, equal values in no particular order).
 ///
 /// The order is random to anyone without the key, and the same for any order of arrival.
@@ -117,14 +128,9 @@ impl Identifiers {
         self.values.null_count()
     }
 
-    /// The type they arrived with.
-    pub fn data_type(&self) -> &DataType {
-        &self.data_type
-    }
-
-    /// The identifiers in order of arrival; strings as views whatever they arrived as.
-    pub fn values(&self) -> &ArrayRef {
-        &self.values
+    /// The identifiers in order of arrival and the places of arrival in hash order; the hashes are given up.
+    pub fn into_people(self) -> People {
+        People { arrival: self.order().collect(), identifiers: self.values, data_type: self.data_type }
     }
 
     /// Places of arrival in the order of the keyed hash.

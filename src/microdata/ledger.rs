@@ -10,29 +10,29 @@ use rustc_hash::FxHashMap;
 use super::{ColumnEncoder, HashKey, IdentifierBuilder, Identifiers};
 use crate::error::{Error, Result, thousands};
 
-/// Identifier -> signature (a set of codes of the sensitive attribute, ascending), for everybody in earlier releases.
+/// What earlier releases say about the rows of microdata: the signature (a set of codes of the sensitive attribute,
+/// ascending) of everybody who was published before.
 ///
 /// Signature numbers follow the order of the sets themselves, so they do not depend on the order of arrival.
 #[derive(Debug)]
 pub struct Ledger {
-    identifiers: Identifiers,
     signature_of: Vec<u32>,
     signatures: Vec<Box<[u32]>>,
 }
 
+/// Instead of a signature's number: never published.
+const NEW: u32 = u32::MAX;
+
 impl Ledger {
-    /// The signatures that occur.
+    /// All signatures that were ever given, also to people who are not in the microdata.
     pub fn signatures(&self) -> &[Box<[u32]>] {
         &self.signatures
     }
 
-    /// For each identifier in hash order, the number of its signature, if it was ever published.
-    ///
-    /// # Errors
-    /// When Arrow cannot compare identifiers of the type.
-    pub fn signatures_of(&self, identifiers: &Identifiers) -> Result<Vec<Option<u32>>> {
-        let entries = identifiers.find_in(&self.identifiers)?;
-        Ok(entries.into_iter().map(|entry| entry.map(|row| self.signature_of[row as usize])).collect())
+    /// The number of a row's signature, if its identifier was ever published.
+    #[inline]
+    pub fn signature_of(&self, row: usize) -> Option<u32> {
+        Some(self.signature_of[row]).filter(|&number| number != NEW)
     }
 }
 
@@ -110,11 +110,12 @@ impl LedgerBuilder {
         self.identifiers.size() + self.signature_of.capacity() * size_of::<u32>() + self.set_bytes
     }
 
-    /// Finishes with the final codes of the sensitive attribute ([`Encoded::ranks`](super::Encoded)).
+    /// Finishes with the final codes of the sensitive attribute ([`Encoded::ranks`](super::Encoded)) and the identifiers of
+    /// the microdata, hashed under the same key.
     ///
     /// # Errors
     /// When an identifier was published with two different signatures.
-    pub fn finish(self, ranks: &[u32], key: HashKey) -> Result<Ledger> {
+    pub fn finish(self, ranks: &[u32], key: HashKey, microdata: &Identifiers) -> Result<Ledger> {
         let mut sets: Vec<(Box<[u32]>, u32)> = self
             .numbers
             .into_iter()
@@ -132,9 +133,9 @@ impl LedgerBuilder {
         let mut signature_of = self.signature_of;
         signature_of.iter_mut().for_each(|number| *number = renumbered[*number as usize]);
 
-        let identifiers = self.identifiers.finish(key)?;
+        let published = self.identifiers.finish(key)?;
         let signature = |entry: &(u64, u32)| signature_of[entry.1 as usize];
-        let torn = identifiers.runs()?.filter(|run| run.iter().any(|e| signature(e) != signature(&run[0]))).count();
+        let torn = published.runs()?.filter(|run| run.iter().any(|e| signature(e) != signature(&run[0]))).count();
         if torn > 0 {
             return Err(Error::refused(format!(
                 "`previous` gives {} identifiers two different signatures, so its releases already contradict each \
@@ -142,6 +143,13 @@ impl LedgerBuilder {
                 thousands(torn)
             )));
         }
-        Ok(Ledger { identifiers, signature_of, signatures: sets.into_iter().map(|(set, _)| set).collect() })
+        let entries = microdata.find_in(&published)?;
+        Ok(Ledger {
+            signature_of: entries
+                .into_iter()
+                .map(|entry| entry.map_or(NEW, |row| signature_of[row as usize]))
+                .collect(),
+            signatures: sets.into_iter().map(|(set, _)| set).collect(),
+        })
     }
 }

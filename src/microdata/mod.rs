@@ -18,31 +18,42 @@ pub use builder::{Layout, MicrodataBuilder, ORDER_KEY};
 use datafusion::arrow::datatypes::FieldRef;
 pub use domain::Domain;
 pub use encoder::{ColumnEncoder, Encoded};
-pub use identifiers::{HashKey, IdentifierBuilder, Identifiers};
+pub use identifiers::{HashKey, IdentifierBuilder, Identifiers, People};
 pub use ledger::{Ledger, LedgerBuilder};
 pub use roles::{Role, Roles};
 pub use types::published_type;
 
-/// One column as codes: row `i` has the value `domain.values()[codes[i]]`.
+/// A column of microdata: the value of code `c` is `domain.values()[c]`.
 #[derive(Debug, Clone)]
 pub struct Attribute {
     /// Name, type and metadata of the column.
     pub field: FieldRef,
-    /// One code per row.
-    pub codes: Vec<u32>,
     /// The distinct values.
     pub domain: Domain,
 }
 
-/// A table to be published, encoded. All columns have [`rows`](Self::rows) rows in the same order.
+/// A table to be published, encoded.
 #[derive(Debug)]
 pub struct Microdata {
     /// Number of rows.
     pub rows: usize,
-    /// Who each row is about; `identifiers.order()` lists the places of arrival of rows 0, 1, 2, ...
-    pub identifiers: Identifiers,
+    /// Who each row is about.
+    pub people: People,
     /// The quasi-identifiers, in the order they were named in.
     pub quasi: Vec<Attribute>,
+    /// Codes of the quasi-identifiers, row after row: methods look at all codes of a row at once, and at rows in any order.
+    pub quasi_codes: Vec<u32>,
     /// The sensitive attribute.
     pub sensitive: Attribute,
+    /// Code of each row's sensitive value.
+    pub sensitive_codes: Vec<u32>,
+}
+
+impl Microdata {
+    /// Codes of a row's quasi-identifiers.
+    #[inline]
+    pub fn quasi_of(&self, row: u32) -> &[u32] {
+        let d = self.quasi.len();
+        &self.quasi_codes[row as usize * d..][..d]
+    }
 }

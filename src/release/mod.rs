@@ -81,8 +81,7 @@ impl Release {
                     if row == COUNTERFEIT {
                         continue;
                     }
-                    for ([lo, hi], attribute) in interval.iter_mut().zip(&microdata.quasi) {
-                        let code = attribute.codes[row as usize];
+                    for ([lo, hi], &code) in interval.iter_mut().zip(microdata.quasi_of(row)) {
                         *lo = code.min(*lo);
                         *hi = code.max(*hi);
                     }

@@ -29,8 +29,6 @@ pub struct Published {
     numbers: Vec<u32>,
     /// Counterfeits of each group.
     counterfeits: Vec<i32>,
-    /// Place of arrival of each row: where its identifier stands.
-    arrival: Vec<u32>,
 }
 
 impl Published {
@@ -49,8 +47,7 @@ impl Published {
             group_of.resize(group_of.len() + members.len(), group as u32);
             counterfeits.push(members.iter().filter(|&&row| row == COUNTERFEIT).count() as i32);
         }
-        let arrival = release.microdata.identifiers.order().collect();
-        Self { schema, order, group_of, numbers, counterfeits, arrival, release }
+        Self { schema, order, group_of, numbers, counterfeits, release }
     }
 
     /// Number of rows, counterfeits included.
@@ -141,15 +138,15 @@ impl Published {
     }
 
     fn identifiers(&self, members: &[u32]) -> Result<ArrayRef> {
-        let identifiers = &self.release.microdata.identifiers;
+        let people = &self.release.microdata.people;
         let rows = members.iter().map(|&member| match self.release.groups.members[member as usize] {
             COUNTERFEIT => None,
-            row => Some(self.arrival[row as usize]),
+            row => Some(people.arrival[row as usize]),
         });
-        let taken = take(identifiers.values(), &rows.collect::<UInt32Array>(), None)?;
-        if taken.data_type() == identifiers.data_type() {
+        let taken = take(&people.identifiers, &rows.collect::<UInt32Array>(), None)?;
+        if *taken.data_type() == people.data_type {
             return Ok(taken);
         }
-        cast(&taken, identifiers.data_type()).map_err(Error::from)
+        cast(&taken, &people.data_type).map_err(Error::from)
     }
 }

@@ -17,11 +17,10 @@ pub(super) fn check(
     groups: &Groups,
     m: usize,
 ) -> Result<()> {
-    let known = ledger.signatures_of(&microdata.identifiers)?;
     let seen: Vec<AtomicBool> = (0..microdata.rows).map(|_| AtomicBool::new(false)).collect();
     let broken = (0..groups.len()).into_par_iter().with_min_len(1024).find_map_any(|group| {
         let first_seen = |row: usize| !seen[row].swap(true, Ordering::Relaxed);
-        broken_promise(microdata, ledger, &known, groups, group, m, first_seen)
+        broken_promise(microdata, ledger, groups, group, m, first_seen)
     });
     let missing = || {
         let mut rows = seen.iter().zip(&division.bucket_of);
@@ -37,7 +36,6 @@ pub(super) fn check(
 fn broken_promise(
     microdata: &Microdata,
     ledger: &Ledger,
-    known: &[Option<u32>],
     groups: &Groups,
     group: usize,
     m: usize,
@@ -56,16 +54,14 @@ fn broken_promise(
         if !first_seen(row) {
             return Some("a row in two places");
         }
-        if microdata.sensitive.codes[row] != value {
+        if microdata.sensitive_codes[row] != value {
             return Some("a row with another's sensitive value");
         }
-        if known[row].is_some_and(|number| *ledger.signatures()[number as usize] != *signature) {
+        if ledger.signature_of(row).is_some_and(|number| *ledger.signatures()[number as usize] != *signature) {
             return Some("a returning row under another signature");
         }
-        let covered = |(attribute, [lo, hi]): (&crate::microdata::Attribute, &[u32; 2])| {
-            (*lo..=*hi).contains(&attribute.codes[row])
-        };
-        if !microdata.quasi.iter().zip(intervals).all(covered) {
+        let mut codes = microdata.quasi_of(row as u32).iter().zip(intervals);
+        if !codes.all(|(code, [lo, hi])| (lo..=hi).contains(&code)) {
             return Some("an interval that does not cover its row");
         }
     }
@@ -106,8 +102,10 @@ mod tests {
             }
         };
         let old = |groups: &Groups| {
-            let known = ledger.signatures_of(&microdata.identifiers).unwrap();
-            let member = groups.members.iter().position(|&row| row != COUNTERFEIT && known[row as usize].is_some());
+            let member = groups
+                .members
+                .iter()
+                .position(|&row| row != COUNTERFEIT && ledger.signature_of(row as usize).is_some());
             member.unwrap()
         };
         let real = |groups: &Groups| groups.members.iter().position(|&row| row != COUNTERFEIT).unwrap();

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::assign::Step;
 use super::division::Division;
 use crate::error::Result;
-use crate::microdata::{Attribute, Microdata};
+use crate::microdata::Microdata;
 use crate::release::COUNTERFEIT;
 
 /// Puts all new rows, and as many counterfeits of each value as `padding` says, into buckets.
@@ -24,7 +24,7 @@ pub(super) fn assign(
     padding: &[usize],
     rng: &mut impl Rng,
 ) -> Result<()> {
-    let curve = Curve::new(&microdata.quasi);
+    let curve = Curve::new(microdata);
     let padding_keys: Vec<Vec<u64>> = padding.iter().map(|&count| (0..count).map(|_| rng.random()).collect()).collect();
     if padding.iter().any(|&count| count > 0) {
         // Padding leaves no slack: the most frequent value is in every step, and all its rows are real. A bucket of such
@@ -100,38 +100,35 @@ impl Line {
 
 /// Morton order: the bits of the attributes' quantiles interleaved, most significant first.
 struct Curve<'a> {
-    attributes: &'a [Attribute],
+    microdata: &'a Microdata,
     /// For each attribute and code, the code's quantile with its bits spread to their places in the key.
     spread: Vec<Vec<u64>>,
 }
 
 impl<'a> Curve<'a> {
-    fn new(attributes: &'a [Attribute]) -> Self {
-        let d = attributes.len();
+    fn new(microdata: &'a Microdata) -> Self {
+        let d = microdata.quasi.len();
         let bits = (64 / d.max(1)).min(16) as u32;
-        let spread = attributes
-            .par_iter()
-            .enumerate()
-            .map(|(j, attribute)| {
-                quantiles(attribute, bits).into_iter().map(|quantile| spread_bits(quantile, bits, j, d)).collect()
-            })
-            .collect();
-        Self { attributes, spread }
+        let spread = (0..d).into_par_iter().map(|j| {
+            quantiles(microdata, j, bits).into_iter().map(|quantile| spread_bits(quantile, bits, j, d)).collect()
+        });
+        Self { microdata, spread: spread.collect() }
     }
 
     fn key(&self, row: u32) -> u64 {
-        let spread = self.attributes.iter().zip(&self.spread);
-        spread.fold(0, |key, (attribute, spread)| key | spread[attribute.codes[row as usize] as usize])
+        let spread = self.microdata.quasi_of(row).iter().zip(&self.spread);
+        spread.fold(0, |key, (&code, spread)| key | spread[code as usize])
     }
 }
 
-/// For each code, the share of rows below its middle, in `0..2^bits`.
-fn quantiles(attribute: &Attribute, bits: u32) -> Vec<u64> {
-    let mut counts = vec![0_u64; attribute.domain.len()];
-    for &code in &attribute.codes {
+/// For each code of an attribute, the share of rows below its middle, in `0..2^bits`.
+fn quantiles(microdata: &Microdata, attribute: usize, bits: u32) -> Vec<u64> {
+    let d = microdata.quasi.len();
+    let mut counts = vec![0_u64; microdata.quasi[attribute].domain.len()];
+    for &code in microdata.quasi_codes.iter().skip(attribute).step_by(d) {
         counts[code as usize] += 1;
     }
-    let rows = attribute.codes.len() as u64;
+    let rows = microdata.rows as u64;
     let mut below = 0;
     for count in &mut counts {
         let middle = 2 * below + *count;

@@ -47,9 +47,8 @@ impl Division {
         let signatures = ledger.signatures();
         let mut bucket_of_signature = vec![NOWHERE; signatures.len()];
         let mut updated = 0;
-        for (row, number) in ledger.signatures_of(&microdata.identifiers)?.into_iter().enumerate() {
-            let value = microdata.sensitive.codes[row];
-            let Some(number) = number else {
+        for (row, &value) in microdata.sensitive_codes.iter().enumerate() {
+            let Some(number) = ledger.signature_of(row) else {
                 division.new[value as usize].push(row as u32);
                 continue;
             };
@@ -109,7 +108,7 @@ impl Division {
     fn find_lacking(&mut self, microdata: &Microdata) {
         let starts = self.list_starts();
         let mut counts = vec![0; starts[starts.len() - 1] as usize];
-        for (&bucket, &value) in self.bucket_of.iter().zip(&microdata.sensitive.codes) {
+        for (&bucket, &value) in self.bucket_of.iter().zip(&microdata.sensitive_codes) {
             if bucket != NOWHERE {
                 counts[self.list_of(&starts, bucket, value)] += 1;
             }

@@ -89,8 +89,8 @@ struct Item<const W: usize> {
 impl<const W: usize> Item<W> {
     fn new(microdata: &Microdata, row: u32) -> Self {
         let mut at = [0.0; W];
-        for (at, attribute) in at.iter_mut().zip(&microdata.quasi) {
-            *at = attribute.domain.position(attribute.codes[row as usize]);
+        for ((at, attribute), &code) in at.iter_mut().zip(&microdata.quasi).zip(microdata.quasi_of(row)) {
+            *at = attribute.domain.position(code);
         }
         Self { row, at }
     }
@@ -140,7 +140,7 @@ impl Lists {
             division
                 .bucket_of
                 .iter()
-                .zip(&microdata.sensitive.codes)
+                .zip(&microdata.sensitive_codes)
                 .enumerate()
                 .filter(|(_, (bucket, _))| **bucket != NOWHERE)
                 .map(|(row, (&bucket, &value))| (row, division.list_of(&buckets, bucket, value)))

@@ -10,7 +10,7 @@ use crate::release::COUNTERFEIT;
 /// Splits a node into groups; group `g` of `s` members goes to `members[g * s..][..s]`.
 pub(super) fn split<const W: usize>(d: usize, node: &Node<'_, W>, members: &mut [u32]) {
     let mut bucket = Bucket::new(d, node);
-    bucket.split(0, node.height, node.secret, members);
+    bucket.split(0, node.height, 0, node.secret, members);
 }
 
 /// A bucket and the part of it that is being split.
@@ -63,16 +63,13 @@ impl<const W: usize> Bucket<W> {
         }
     }
 
-    /// Splits the part whose ranges stand at `base`.
-    fn split(&mut self, base: usize, height: usize, secret: u64, members: &mut [u32]) {
-        if height == 1 {
-            for (member, &[start, end]) in members.iter_mut().zip(&self.ranges[base..]) {
-                *member = match start < end {
-                    true => self.items[self.orders[0][start as usize] as usize].row,
-                    false => COUNTERFEIT,
-                };
-            }
-            return;
+    /// Splits the part whose ranges stand at `base`. The order by `order` is that part's; so are all others if it is higher
+    /// than two.
+    fn split(&mut self, base: usize, height: usize, order: usize, secret: u64, members: &mut [u32]) {
+        match height {
+            1 => return self.take(base, order, members),
+            2 => return self.split_pairs(base, order, secret, members),
+            _ => {}
         }
         self.offsets.clear();
         self.offsets.extend((0..self.size).map(|list| (mix(secret, list as u64) % height as u64) as usize));
@@ -80,15 +77,60 @@ impl<const W: usize> Bucket<W> {
         self.cut(base, height, attribute, k);
         let (members_left, members_right) = members.split_at_mut(k * self.size);
         let (left, right) = (base + self.size, base + 2 * self.size);
-        self.split(left, k, mix(secret, u64::MAX), members_left);
+        self.split(left, k, attribute, mix(secret, u64::MAX), members_left);
         // The left part's parts stood where the right one's are now going to.
         self.ranges.truncate(right);
-        let whole = base..base + self.size;
-        for list in whole {
+        for list in base..base + self.size {
             self.ranges.push([self.ranges[list + self.size][1], self.ranges[list][1]]);
         }
-        self.split(right, height - k, mix(secret, u64::MAX - 1), members_right);
+        self.split(right, height - k, attribute, mix(secret, u64::MAX - 1), members_right);
         self.ranges.truncate(left);
+    }
+
+    /// One group.
+    fn take(&self, base: usize, order: usize, members: &mut [u32]) {
+        for (member, &[start, end]) in members.iter_mut().zip(&self.ranges[base..]) {
+            *member = match start < end {
+                true => self.items[self.orders[order][start as usize] as usize].row,
+                false => COUNTERFEIT,
+            };
+        }
+    }
+
+    /// Two groups, which is what half of all splits come down to: for each attribute, the lower row of every list goes left.
+    fn split_pairs(&self, base: usize, order: usize, secret: u64, members: &mut [u32]) {
+        let order = &self.orders[order];
+        let pair = |list: usize, attribute: usize| -> [Option<&Item<W>>; 2] {
+            let [start, end] = self.ranges[base + list];
+            let item = |place: u32| &self.items[order[place as usize] as usize];
+            match end - start {
+                0 => [None, None],
+                1 if mix(secret, list as u64).is_multiple_of(2) => [Some(item(start)), None],
+                1 => [None, Some(item(start))],
+                _ => {
+                    let (a, b) = (item(start), item(start + 1));
+                    if b.at[attribute] < a.at[attribute] { [Some(b), Some(a)] } else { [Some(a), Some(b)] }
+                }
+            }
+        };
+        let cost = |attribute: usize| {
+            let mut extents = [Extent::NONE; 2];
+            for list in 0..self.size {
+                for (extent, item) in extents.iter_mut().zip(pair(list, attribute)) {
+                    if let Some(item) = item {
+                        extent.widen(&item.at);
+                    }
+                }
+            }
+            extents[0].lengths() + extents[1].lengths()
+        };
+        let costs = (0..self.orders.len()).map(|attribute| (cost(attribute), attribute));
+        let (_, best) = costs.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default();
+        let (left, right) = members.split_at_mut(self.size);
+        for (list, members) in left.iter_mut().zip(right).enumerate() {
+            let [low, high] = pair(list, best).map(|item| item.map_or(COUNTERFEIT, |item| item.row));
+            (*members.0, *members.1) = (low, high);
+        }
     }
 
     /// How many rows of a list are among the first `k` places.
@@ -162,15 +204,21 @@ impl<const W: usize> Bucket<W> {
         best
     }
 
-    /// Reorders the part so that its first `k` places come first in every order, and pushes their ranges.
+    /// Reorders the part so that its first `k` places come first in every order, and pushes their ranges. They come first
+    /// in the order by `attribute` already, which is enough for halves that are not split by search.
     fn cut(&mut self, base: usize, height: usize, attribute: usize, k: usize) {
         for list in 0..self.size {
             let [start, end] = self.ranges[base + list];
             let middle = start + self.rows_among(base, height, list, k) as u32;
-            for place in start..end {
-                self.goes_left[self.orders[attribute][place as usize] as usize] = place < middle;
-            }
             self.ranges.push([start, middle]);
+            if k.max(height - k) > 2 {
+                for place in start..end {
+                    self.goes_left[self.orders[attribute][place as usize] as usize] = place < middle;
+                }
+            }
+        }
+        if k.max(height - k) <= 2 {
+            return;
         }
         for other in (0..self.orders.len()).filter(|&other| other != attribute) {
             let order = &mut self.orders[other];
