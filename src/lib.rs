@@ -54,3 +54,8 @@ pub mod risk;
 pub mod sql;
 
 pub use sql::{register_all, register_all_with};
+
+/// The README's Rust example compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

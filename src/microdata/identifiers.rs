@@ -45,7 +45,8 @@ impl IdentifierBuilder {
             DataType::BinaryView => std::sync::Arc::new(ids.as_binary_view().gc()),
             _ => ids,
         };
-        self.bytes += ids.get_array_memory_size();
+        // Of the slice, not of what it is a slice of: an aggregation below emits slices of one large array.
+        self.bytes += ids.to_data().get_slice_memory_size()?;
         self.chunks.push(ids);
         Ok(())
     }

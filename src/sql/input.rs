@@ -108,7 +108,7 @@ impl Input {
         LogicalPlanBuilder::from(self.plan).project(expressions)?.build()
     }
 
-    /// Identifier and signature of everybody published, once each. Where they have other types than the microdata, both
+    /// Identifier and signature of everybody published. Where they have other types than the microdata, both
     /// sides get a type that holds them all: a cast that can fail would print the value it failed on.
     fn ledger(self, columns: &mut [InputColumn], id: &str) -> Result<LogicalPlan> {
         let function = self.function;
@@ -142,8 +142,7 @@ impl Input {
         signature.field = retyped(&signature.field, list);
         let published = Expr::Column(identifier.column.clone()).is_not_null();
         let plan = LogicalPlanBuilder::from(self.plan.clone()).filter(published)?.build()?;
-        let projected = Self { plan, ..self }.project(vec![identifier, signature])?;
-        LogicalPlanBuilder::from(projected).distinct()?.build()
+        Self { plan, ..self }.project(vec![identifier, signature])
     }
 }
 

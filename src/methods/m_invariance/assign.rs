@@ -55,14 +55,14 @@ pub(super) fn steps(counts: &[usize], m: usize, rng: &mut impl Rng) -> Result<Ve
 
 fn alpha_beta(by_count: &BTreeSet<(usize, u32, u32)>, left: usize, m: usize) -> Option<(usize, usize)> {
     let greatest = by_count.last()?.0;
-    let room = left.checked_sub(m * greatest)?;
+    let room = left.checked_sub(m.checked_mul(greatest)?)?;
     let mut counts = by_count.iter().rev().map(|&(count, ..)| count).skip(m - 1).peekable();
     let mut beta = m;
     while let Some(n_beta) = counts.next() {
         let next = counts.peek().copied().unwrap_or(0);
         // (5) alpha <= n_beta; (6) alpha (beta - m) <= left - m n_1; (7) alpha beta <= left - m n_{beta+1}.
         let by_six = if beta == m { usize::MAX } else { room / (beta - m) };
-        let by_seven = left.checked_sub(m * next).map_or(0, |room| room / beta);
+        let by_seven = left.checked_sub(m.saturating_mul(next)).map_or(0, |room| room / beta);
         let alpha = n_beta.min(by_six).min(by_seven);
         if alpha >= 1 {
             return Some((beta, alpha));

@@ -103,7 +103,7 @@ fn lowest_peaks(new: &[usize], most: &[usize], cap: usize, total: usize) -> Vec<
 /// Spread over the values in proportion to the room they have, remainders at random.
 fn padding(rest: &[usize], m: usize, rng: &mut impl Rng) -> Vec<usize> {
     let greatest = rest.iter().max().copied().unwrap_or(0);
-    let total = (m * greatest).saturating_sub(rest.iter().sum());
+    let total = m.saturating_mul(greatest).saturating_sub(rest.iter().sum());
     let rooms: Vec<usize> = rest.iter().map(|count| greatest - count).collect();
     let room: usize = rooms.iter().sum();
     let share = |room_v: usize| if room == 0 { 0 } else { (total as u128 * room_v as u128 / room as u128) as usize };
@@ -126,7 +126,7 @@ fn eligible_cap(counts: &[usize], m: usize) -> usize {
     while low < high {
         let middle = (low + high).div_ceil(2);
         let kept: usize = counts.iter().map(|&n| n.min(middle)).sum();
-        if kept >= m * middle { low = middle } else { high = middle - 1 }
+        if kept >= m.saturating_mul(middle) { low = middle } else { high = middle - 1 }
     }
     low
 }

@@ -292,3 +292,33 @@ fn counterfeits_look_like_any_row() {
     let deviation = (place / total - 0.5) * (12.0_f64 * total).sqrt();
     assert!(deviation.abs() < 4.5, "{deviation} standard deviations from the middle");
 }
+
+/// Tables at the edge: each is published as it must be, or refused.
+#[test]
+fn odd_tables() {
+    let none = Known::new();
+    let row = |id: i64, quasi: &[Option<i32>], value: &str| (id, quasi.to_vec(), value.to_owned());
+    let lone = [row(7, &[Some(1)], "a")];
+    assert!(refusal(&lone, &none, &MInvariance::new(2)).contains("only 1 distinct values"));
+    let equal: Vec<Row> = (0..50).map(|id| row(id, &[Some(3), None], "a")).collect();
+    assert!(refusal(&equal, &none, &MInvariance::new(2)).contains("only 1 distinct values"));
+    // One value in every quasi-identifier, all NULL in another, and as many sensitive values as rows.
+    let all: Vec<Row> = (0..60).map(|id| row(id, &[Some(3), None], &format!("v{id}"))).collect();
+    for m in [2, 7, 30, 59, 60] {
+        let release = publish(&all, &none, &MInvariance::new(m), 1).unwrap();
+        assert_eq!((release.counterfeits(), release.mean_extent()), (0, 0.0));
+        verify(&private(release, 1), &all, &mut Known::new(), m);
+    }
+    for m in [61, 1_000_000, usize::MAX / 4, usize::MAX] {
+        assert!(refusal(&all, &none, &MInvariance::new(m)).contains("only 60 distinct values"));
+        let withhold = MInvariance { on_ineligible: OnIneligible::Withhold, ..MInvariance::new(m) };
+        assert_eq!(publish(&all, &none, &withhold, 1).unwrap().withheld, 60);
+    }
+    // A lone row can be padded once there are other values to pad with: here, those of the ledger.
+    let signature: BTreeSet<String> = ["a", "b", "c"].map(str::to_owned).into();
+    let params = MInvariance { on_ineligible: OnIneligible::Counterfeit, ..MInvariance::new(3) };
+    let mut known = Known::from([(1, signature)]);
+    let release = publish(&lone, &known, &params, 1).unwrap();
+    assert_eq!(release.counterfeits(), 2);
+    verify(&private(release, 1), &lone, &mut known, 3);
+}
