@@ -140,6 +140,9 @@ impl ExecutionPlan for AnonymizeExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.len() != self.children().len() {
+            return internal_err!("AnonymizeExec cannot gain or lose an input");
+        }
         let mut children = children.into_iter();
         let (Some(input), previous, None) = (children.next(), children.next(), children.next()) else {
             return internal_err!("AnonymizeExec has one or two inputs");

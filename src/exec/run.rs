@@ -39,7 +39,7 @@ pub(super) fn run(
     let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&schema), 2);
     let output = builder.tx();
     let batch_size = context.session_config().batch_size();
-    let reservation = MemoryConsumer::new("AnonymizeExec").register(context.memory_pool());
+    let reservation = Arc::new(MemoryConsumer::new("AnonymizeExec").register(context.memory_pool()));
     let metrics = Metrics::new(metrics);
     let baseline = metrics.baseline.clone();
     let quasi = inputs.layout.quasi.len();
@@ -58,7 +58,7 @@ struct Execution {
     schema: SchemaRef,
     quasi: usize,
     batch_size: usize,
-    reservation: MemoryReservation,
+    reservation: Arc<MemoryReservation>,
     metrics: Metrics,
 }
 
@@ -67,7 +67,9 @@ impl Execution {
         let name = self.job.method.name();
         let builder = self.collect(inputs).await?;
         // The method looks at the flag from time to time; dropping the guard, with this future, raises it.
-        let monitor = Arc::new(Monitor::default());
+        let reservation = Arc::clone(&self.reservation);
+        let budget = move |bytes| Ok(reservation.try_grow(bytes)?);
+        let monitor = Arc::new(Monitor::with_budget(budget));
         let _guard = CancelOnDrop(Arc::clone(&monitor));
         let work = move || self.publish(builder, &monitor, &output).map_err(|error| error.in_function(name));
         SpawnedTask::spawn_blocking(work)
@@ -110,12 +112,13 @@ impl Execution {
         let mut rng = self.job.seed.rng();
         let collected = builder.size();
         let working = self.job.method.working_bytes(builder.rows(), self.quasi);
-        // While rows are put in order, one column exists twice, and so do the identifiers.
+        // Before the method starts, codes exist twice: by column, and row after row.
         self.reserve(collected + working.max(collected))?;
         let (microdata, ledger) = monitor.phase("encoding", || builder.finish(rng.random()))?;
         self.reserve(collected + working)?;
         let release = self.job.method.anonymize(microdata, &ledger, monitor, &mut rng)?;
         drop(ledger);
+        self.metrics.peak_memory.set_max(self.reservation.size());
         let published = monitor.phase("shuffle", || {
             self.metrics.groups.add(release.groups.len());
             self.metrics.counterfeits.add(release.counterfeits());

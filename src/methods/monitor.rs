@@ -1,19 +1,46 @@
 //! What the caller of a running method sees of it, and the one thing it can do: stop it.
 
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
+/// Grants memory beyond what was reserved when the method started, or refuses.
+type Budget = Box<dyn Fn(usize) -> Result<()> + Send + Sync>;
+
 /// Shared between a running method and whoever waits for it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Monitor {
     cancelled: AtomicBool,
+    budget: Option<Budget>,
     phases: Mutex<Vec<(&'static str, Duration)>>,
 }
 
+impl fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Monitor")
+            .field("cancelled", &self.cancelled)
+            .field("phases", &self.phases)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Monitor {
+    /// A monitor that asks for memory before the method takes more than its working memory.
+    pub fn with_budget(budget: impl Fn(usize) -> Result<()> + Send + Sync + 'static) -> Self {
+        Self { budget: Some(Box::new(budget)), ..Self::default() }
+    }
+
+    /// Asks for more bytes.
+    ///
+    /// # Errors
+    /// When they are not to be had.
+    pub fn charge(&self, bytes: usize) -> Result<()> {
+        self.budget.as_ref().map_or(Ok(()), |budget| budget(bytes))
+    }
+
     /// Asks the method to stop at the next opportunity.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);

@@ -26,6 +26,11 @@ impl Domain {
         Ok(Self { values, positions })
     }
 
+    /// A domain in an order that was given, NULL (if any) first: measured by steps whatever the type.
+    pub fn in_order(values: ArrayRef) -> Self {
+        Self { positions: ranks(values.len()), values }
+    }
+
     /// Number of distinct values, NULL included.
     pub fn len(&self) -> usize {
         self.values.len()
@@ -66,21 +71,20 @@ impl Domain {
 fn positions(values: &ArrayRef) -> Result<Vec<f32>> {
     let n = values.len();
     let nulls = values.null_count().min(1);
-    let by_rank = || {
-        let last = n.saturating_sub(1).max(1) as f64;
-        (0..n).map(|rank| (rank as f64 / last) as f32).collect()
-    };
     if !is_measured(values.data_type()) || n < 2 {
-        return Ok(by_rank());
+        return Ok(ranks(n));
     }
     let numbers = as_numbers(values)?;
     let finite = |x: &&f64| x.is_finite();
     let (Some(&min), Some(&max)) = (numbers[nulls..].iter().find(finite), numbers[nulls..].iter().rev().find(finite))
     else {
-        return Ok(by_rank());
+        return Ok(ranks(n));
     };
     // Halved first: the difference of the two largest doubles is not a double.
     let span = max / 2.0 - min / 2.0;
+    if span <= 0.0 {
+        return Ok(ranks(n));
+    }
     let gap = if nulls == 0 { 0.0 } else { 1.0 / (n - 1) as f64 };
     let mut highest = 0.0_f32;
     Ok(numbers
@@ -90,17 +94,27 @@ fn positions(values: &ArrayRef) -> Result<Vec<f32>> {
             if code < nulls {
                 return 0.0;
             }
-            let share = if span > 0.0 { (x / 2.0 - min / 2.0) / span } else { 0.0 };
-            // Infinities and NaN sort last or first; they lie at that end.
-            let share = if share.is_nan() { 1.0 } else { share.clamp(0.0, 1.0) };
+            let share = (x / 2.0 - min / 2.0) / span;
+            // Infinities and NaN sort last or, with a minus, first; they lie at that end.
+            let share = match share.is_nan() {
+                true if x.is_sign_negative() => 0.0,
+                true => 1.0,
+                false => share.clamp(0.0, 1.0),
+            };
             highest = highest.max(((gap + share) / (gap + 1.0)) as f32);
             highest
         })
         .collect())
 }
 
+/// Equal steps from 0 to 1.
+fn ranks(n: usize) -> Vec<f32> {
+    let last = n.saturating_sub(1).max(1) as f64;
+    (0..n).map(|rank| (rank as f64 / last) as f32).collect()
+}
+
 /// Whether differences of the type's values mean something.
-pub(crate) fn is_measured(data_type: &DataType) -> bool {
+fn is_measured(data_type: &DataType) -> bool {
     data_type.is_numeric() || data_type.is_temporal()
 }
 
@@ -148,12 +162,13 @@ mod tests {
 
     #[test]
     fn extremes_stay_in_range_and_in_order() {
-        let values = [f64::NEG_INFINITY, f64::MIN, 0.0, f64::MAX, f64::INFINITY, f64::NAN];
+        let values = [-f64::NAN.abs(), f64::NEG_INFINITY, f64::MIN, 0.0, f64::MAX, f64::INFINITY, f64::NAN];
         let domain = Domain::new(Arc::new(Float64Array::from(values.to_vec()))).unwrap();
-        for code in 1..6 {
+        for code in 1..7 {
             let step = domain.extent(code - 1, code);
             assert!((0.0..=1.0).contains(&step), "{step}");
         }
-        assert_eq!(domain.extent(0, 5), 1.0);
+        assert_eq!(domain.extent(0, 6), 1.0);
+        assert!(domain.extent(2, 3) > 0.0, "numbers are still told apart");
     }
 }

@@ -9,7 +9,7 @@ use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
-use super::{Attribute, Domain};
+use super::{Attribute, Domain, compact_views, held_type};
 use crate::error::{Error, Result, thousands};
 
 /// Encodes one column as it arrives. DataFusion's GROUP BY machinery finds the distinct values, so every type it can
@@ -38,7 +38,7 @@ impl ColumnEncoder {
     /// # Errors
     /// When DataFusion cannot group by the type.
     pub fn try_new(field: FieldRef) -> Result<Self> {
-        let single = Schema::new(vec![Field::new(field.name(), field.data_type().clone(), true)]);
+        let single = Schema::new(vec![Field::new(field.name(), held_type(field.data_type()), true)]);
         let distinct = new_group_values(Arc::new(single), &GroupOrdering::None)?;
         Ok(Self { field, distinct, groups: Vec::new(), codes: Vec::new() })
     }
@@ -66,7 +66,9 @@ impl ColumnEncoder {
     /// # Errors
     /// When DataFusion's grouping fails.
     pub fn intern(&mut self, array: &ArrayRef, groups: &mut Vec<usize>) -> Result<()> {
-        Ok(self.distinct.intern(std::slice::from_ref(array), groups)?)
+        let held = held_type(self.field.data_type());
+        let array = if *array.data_type() == held { ArrayRef::clone(array) } else { cast(array, &held)? };
+        Ok(self.distinct.intern(&[array], groups)?)
     }
 
     /// Bytes held.
@@ -80,7 +82,7 @@ impl ColumnEncoder {
     /// When an order is given that lacks values of the column.
     pub fn finish(mut self, order: Option<&[String]>) -> Result<Encoded> {
         let values = match self.distinct.is_empty() {
-            true => datafusion::arrow::array::new_empty_array(self.field.data_type()),
+            true => datafusion::arrow::array::new_empty_array(&held_type(self.field.data_type())),
             false => self.distinct.emit(EmitTo::All)?.swap_remove(0),
         };
         drop(self.distinct);
@@ -98,7 +100,8 @@ impl ColumnEncoder {
         for code in &mut self.codes {
             *code = ranks[*code as usize];
         }
-        let domain = Domain::new(take(&values, &indices, None)?)?;
+        let values = compact_views(take(&values, &indices, None)?);
+        let domain = if order.is_some() { Domain::in_order(values) } else { Domain::new(values)? };
         Ok(Encoded { attribute: Attribute { field: self.field, domain }, codes: self.codes, ranks })
     }
 }

@@ -4,13 +4,14 @@
 use std::cmp::Ordering;
 use std::hash::Hasher;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, make_comparator, new_empty_array};
+use datafusion::arrow::array::{Array, ArrayRef, make_comparator, new_empty_array};
 use datafusion::arrow::compute::{SortOptions, cast, concat};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::row::{RowConverter, SortField};
 use rayon::prelude::*;
 use siphasher::sip::SipHasher13;
 
+use super::{compact_views, held_type};
 use crate::error::Result;
 
 /// Key of the hash that orders identifiers. Drawn anew for every release.
@@ -25,12 +26,13 @@ pub struct IdentifierBuilder {
     data_type: DataType,
     chunks: Vec<ArrayRef>,
     bytes: usize,
+    rows: usize,
 }
 
 impl IdentifierBuilder {
     /// A builder for identifiers of one type.
     pub fn new(data_type: DataType) -> Self {
-        Self { data_type, chunks: Vec::new(), bytes: 0 }
+        Self { data_type, chunks: Vec::new(), bytes: 0, rows: 0 }
     }
 
     /// Appends a batch.
@@ -38,22 +40,20 @@ impl IdentifierBuilder {
     /// # Errors
     /// When Arrow cannot convert a string column to a view.
     pub fn append(&mut self, ids: &ArrayRef) -> Result<()> {
-        let ids = cast(ids, &stored_type(&self.data_type))?;
-        // Views without garbage keep no Parquet page alive.
-        let ids: ArrayRef = match ids.data_type() {
-            DataType::Utf8View => std::sync::Arc::new(ids.as_string_view().gc()),
-            DataType::BinaryView => std::sync::Arc::new(ids.as_binary_view().gc()),
-            _ => ids,
+        let ids = compact_views(cast(ids, &held_type(&self.data_type))?);
+        self.bytes += match ids.data_type() {
+            DataType::Utf8View | DataType::BinaryView => ids.get_array_memory_size(),
+            // Of the slice, not of what it is a slice of: an aggregation below emits slices of one large array.
+            _ => ids.to_data().get_slice_memory_size()?,
         };
-        // Of the slice, not of what it is a slice of: an aggregation below emits slices of one large array.
-        self.bytes += ids.to_data().get_slice_memory_size()?;
+        self.rows += ids.len();
         self.chunks.push(ids);
         Ok(())
     }
 
-    /// Bytes held.
+    /// Bytes held, and bytes that [`finish`](Self::finish) will need: a copy in one piece, and a hash and a place for each.
     pub fn size(&self) -> usize {
-        self.bytes
+        2 * self.bytes + self.rows * size_of::<(u64, u32)>()
     }
 
     /// Orders the identifiers by their hash under `key`.
@@ -62,20 +62,11 @@ impl IdentifierBuilder {
     /// When Arrow cannot compare values of the type.
     pub fn finish(self, key: HashKey) -> Result<Identifiers> {
         let values = match self.chunks.is_empty() {
-            true => new_empty_array(&stored_type(&self.data_type)),
+            true => new_empty_array(&held_type(&self.data_type)),
             false => concat(&self.chunks.iter().map(|chunk| chunk.as_ref()).collect::<Vec<_>>())?,
         };
         drop(self.chunks);
         Identifiers::try_new(values, self.data_type, key)
-    }
-}
-
-/// Views can be concatenated to any size, while the offsets of plain strings end at 2 GiB.
-fn stored_type(data_type: &DataType) -> DataType {
-    match data_type {
-        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
-        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
-        other => other.clone(),
     }
 }
 
@@ -180,25 +171,20 @@ impl Identifiers {
 /// Keyed hashes of all values with their rows. Row format makes this work for every type, and equal values hash alike
 /// on every platform.
 fn hash(values: &ArrayRef, key: HashKey) -> Result<Vec<(u64, u32)>> {
-    let starts: Vec<usize> = (0..values.len()).step_by(CHUNK).collect();
-    let chunks: Vec<Vec<(u64, u32)>> = starts
-        .par_iter()
-        .map(|&start| {
-            let chunk = values.slice(start, CHUNK.min(values.len() - start));
-            let converter = RowConverter::new(vec![SortField::new(chunk.data_type().clone())])?;
-            let rows = converter.convert_columns(&[chunk])?;
-            Ok(rows
-                .iter()
-                .enumerate()
-                .map(|(i, row)| {
-                    let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
-                    hasher.write(row.as_ref());
-                    (hasher.finish(), (start + i) as u32)
-                })
-                .collect())
-        })
-        .collect::<Result<_>>()?;
-    Ok(chunks.concat())
+    let mut hashes = vec![(0, 0); values.len()];
+    hashes.par_chunks_mut(CHUNK).enumerate().try_for_each(|(number, hashes)| -> Result<()> {
+        let start = number * CHUNK;
+        let chunk = values.slice(start, hashes.len());
+        let converter = RowConverter::new(vec![SortField::new(chunk.data_type().clone())])?;
+        let rows = converter.convert_columns(&[chunk])?;
+        for (i, (row, hash)) in rows.iter().zip(hashes).enumerate() {
+            let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
+            hasher.write(row.as_ref());
+            *hash = (hasher.finish(), (start + i) as u32);
+        }
+        Ok(())
+    })?;
+    Ok(hashes)
 }
 
 #[cfg(test)]

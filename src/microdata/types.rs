@@ -1,5 +1,8 @@
 //! Which column types can be published, and as what.
 
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::DataType;
 
 /// The type a column is encoded and published with, or `None` if its type has no order or no equality to work with.
@@ -39,4 +42,23 @@ pub fn published_type(data_type: &DataType) -> Option<DataType> {
         | DataType::Timestamp(..) => data_type.clone(),
         _ => return None,
     })
+}
+
+/// The type a column is held in: texts as views, which can be of any total size, while the offsets of plain strings end at
+/// 2 GiB.
+pub(crate) fn held_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        other => other.clone(),
+    }
+}
+
+/// View arrays with buffers that hold their own values and nothing else; other arrays as they are.
+pub(crate) fn compact_views(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        _ => array,
+    }
 }

@@ -8,13 +8,14 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{cast, take};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
 use super::schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, SIGNATURE, interval_fields, signature_item};
 use super::{COUNTERFEIT, Release};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::microdata::compact_views;
 
 /// A release whose order of rows and group numbers has been drawn.
 #[derive(Debug)]
@@ -86,7 +87,11 @@ impl Published {
         let microdata = &self.release.microdata;
         if name == microdata.sensitive.field.name() {
             let codes = members.iter().map(|&member| self.release.groups.sensitive[member as usize]);
-            return Ok(take(microdata.sensitive.domain.values(), &UInt32Array::from_iter_values(codes), None)?);
+            return gather(
+                microdata.sensitive.domain.values(),
+                &UInt32Array::from_iter_values(codes),
+                microdata.sensitive.field.data_type(),
+            );
         }
         if let Some(j) = microdata.quasi.iter().position(|attribute| attribute.field.name() == name) {
             return self.intervals(j, groups);
@@ -116,7 +121,8 @@ impl Published {
         let d = self.release.microdata.quasi.len();
         let end = |which: usize| {
             let codes = groups.iter().map(|&group| self.release.groups.intervals[group as usize * d + j][which]);
-            take(attribute.domain.values(), &UInt32Array::from_iter_values(codes), None)
+            let codes = UInt32Array::from_iter_values(codes);
+            gather(attribute.domain.values(), &codes, attribute.field.data_type())
         };
         Ok(Arc::new(StructArray::try_new(interval_fields(&attribute.field), vec![end(0)?, end(1)?], None)?))
     }
@@ -132,7 +138,7 @@ impl Published {
             codes.extend_from_slice(&self.release.groups.sensitive[range]);
             codes[from..].sort_unstable();
         }
-        let values = take(sensitive.domain.values(), &UInt32Array::from(codes), None)?;
+        let values = gather(sensitive.domain.values(), &UInt32Array::from(codes), sensitive.field.data_type())?;
         let offsets = OffsetBuffer::from_lengths(lengths);
         Ok(Arc::new(ListArray::try_new(signature_item(&sensitive.field), offsets, values, None)?))
     }
@@ -143,10 +149,16 @@ impl Published {
             COUNTERFEIT => None,
             row => Some(people.arrival[row as usize]),
         });
-        let taken = take(&people.identifiers, &rows.collect::<UInt32Array>(), None)?;
-        if *taken.data_type() == people.data_type {
-            return Ok(taken);
-        }
-        cast(&taken, &people.data_type).map_err(Error::from)
+        gather(&people.identifiers, &rows.collect::<UInt32Array>(), &people.data_type)
     }
+}
+
+/// The values at these places, with buffers of their own. A view array that is only taken from shares the buffers of the
+/// whole column, and some writers (Arrow IPC) write buffers as they are: all values of the input, in order of arrival.
+fn gather(values: &ArrayRef, places: &UInt32Array, data_type: &DataType) -> Result<ArrayRef> {
+    let taken = compact_views(take(values, places, None)?);
+    if taken.data_type() == data_type {
+        return Ok(taken);
+    }
+    Ok(cast(&taken, data_type)?)
 }

