@@ -23,7 +23,8 @@
 //!
 //! # Guarantee
 //! That of the method a release is made with; see [`methods`]. Every method checks its own guarantee on its result before
-//! a row leaves it. What no method here protects against: membership (that somebody is in the data at all), skewness
+//! a row leaves it. Two executions of the same call are two releases that do not know of each other: publish a stored
+//! execution, not a view. What no method here protects against: membership (that somebody is in the data at all), skewness
 //! (that a value is frequent in a group), and whoever has the publisher's private releases.
 //!
 //! # Map
