@@ -9,9 +9,8 @@
 //! # Method
 //! X. Xiao and Y. Tao, *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets*, SIGMOD 2007. The four
 //! phases of its Section 4 are the files of this module: `division`, `balance`, `assign` (with `choose`), `split`. Ours
-//! differ in that the number of counterfeits is minimal for the given signatures, that rows which lie close together get
-//! into the same bucket, that counterfeits have no extent, and that the ledger remembers everybody ever published, so that
-//! people who come back are safe.
+//! differ in that the number of counterfeits is minimal for the given signatures, that counterfeits have no extent, and
+//! that the ledger remembers everybody ever published, so that people who come back are safe.
 //!
 //! # Cost
 //! O(n log n) in rows and quadratic in the number of quasi-identifiers; parallel over buckets and inside large ones.
@@ -118,7 +117,8 @@ impl MInvariance {
         monitor.charge(self.member_bytes(counterfeits, microdata.quasi.len()))?;
         monitor.phase("assignment", || {
             let steps = assign::steps(&division.new_counts(&moves), self.m, rng)?;
-            choose::assign(&microdata, &mut division, &steps, &moves.padding, rng)
+            choose::assign(&mut division, &steps, &moves.padding, rng);
+            Ok(())
         })?;
         let mut groups = monitor.phase("split", || {
             let mut groups = split::split(&microdata, &division, rng.random(), monitor)?;

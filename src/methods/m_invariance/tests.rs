@@ -55,6 +55,11 @@ pub(super) fn encode(rows: &[Row], known: &Known, key: u64) -> Result<(Microdata
     builder.finish([key, 1])
 }
 
+/// People 0, 1, 2, .. along one quasi-identifier, with two values in turn.
+pub(super) fn in_a_row(people: i64) -> Vec<Row> {
+    (0..people).map(|id| (id, vec![Some(id as i32)], if id % 2 == 0 { "a" } else { "b" }.to_owned())).collect()
+}
+
 fn publish(rows: &[Row], known: &Known, params: &MInvariance, seed: u64) -> Result<Release> {
     let (microdata, ledger) = encode(rows, known, seed)?;
     params.anonymize(microdata, &ledger, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed))
@@ -362,4 +367,86 @@ fn odd_tables() {
     let release = publish(&lone, &known, &params, 1).unwrap();
     assert_eq!(release.counterfeits(), 2);
     verify(&private(release, 1), &lone, &mut known, 3, 0);
+}
+
+/// What a reader can work out who knows everybody's place on a line, who is in the data, how often each value occurs, and
+/// this code: the release of a tiny table is made over and over for every world the reader thinks possible (every way to
+/// give out the values), and worlds are weighed by how often they lead to the release that was published. Nobody's value
+/// may come out likelier than 1/m, here 1/2.
+#[test]
+fn a_reader_of_the_code_learns_nothing_from_a_first_release() {
+    const PEOPLE: usize = 6;
+    const DRAWS: u64 = 3000;
+    // What is published of groups: their ends and values, in no order.
+    type Published = Vec<(i32, i32, BTreeSet<String>)>;
+    let publish_world = |values: &[&str], seed: u64| -> Published {
+        let rows: Vec<Row> = values
+            .iter()
+            .enumerate()
+            .map(|(i, v)| (i as i64, vec![Some(i as i32 * i as i32)], (*v).to_owned()))
+            .collect();
+        let release = publish(&rows, &Known::new(), &MInvariance::new(2), seed).unwrap();
+        let domain = &release.microdata.sensitive.domain;
+        let value = |code: u32| domain.values().as_string_view().value(code as usize).to_owned();
+        let ends = |code: u32| {
+            release.microdata.quasi[0]
+                .domain
+                .values()
+                .as_primitive::<datafusion::arrow::datatypes::Int32Type>()
+                .value(code as usize)
+        };
+        let mut groups: Published = (0..release.groups.len())
+            .map(|g| {
+                let [lo, hi] = release.groups.intervals[g];
+                let values = release.groups.sensitive[release.groups.range(g)].iter().map(|&code| value(code));
+                (ends(lo), ends(hi), values.collect())
+            })
+            .collect();
+        groups.sort();
+        groups
+    };
+    // Three of a, two of b, one of c: two buckets, so rows of `a` are chosen between them.
+    let mut worlds = BTreeSet::new();
+    for a in 0..PEOPLE {
+        for b in 0..PEOPLE {
+            for c in 0..PEOPLE {
+                let (b, c) = (b.max(c), b.min(c));
+                if a != b && a != c && b != c {
+                    let mut world = ["a"; PEOPLE];
+                    (world[a], world[b], world[c]) = ("c", "b", "b");
+                    worlds.insert(world);
+                }
+            }
+        }
+    }
+    assert_eq!(worlds.len(), 60);
+    let mut likelihood: BTreeMap<Published, BTreeMap<[&str; PEOPLE], f64>> = BTreeMap::new();
+    for &world in &worlds {
+        for seed in 0..DRAWS {
+            *likelihood.entry(publish_world(&world, seed)).or_default().entry(world).or_default() += 1.0;
+        }
+    }
+    let mut worst = (0.0_f64, 0.0);
+    for by_world in likelihood.values() {
+        let total: f64 = by_world.values().sum();
+        if total < 2000.0 {
+            continue; // Too rare to tell chance from knowledge.
+        }
+        for person in 0..PEOPLE {
+            for value in ["a", "b", "c"] {
+                let share =
+                    by_world.iter().filter(|(world, _)| world[person] == value).map(|(_, n)| n).sum::<f64>() / total;
+                if share > worst.0 {
+                    worst = (share, (share - 0.5) / (0.25 / total).sqrt());
+                }
+            }
+        }
+    }
+    assert!(worst.0 > 0.0, "no release was frequent enough");
+    assert!(
+        worst.0 <= 0.5 || worst.1 < 4.5,
+        "somebody's value has probability {:.3}, {:.1} deviations above 1/2",
+        worst.0,
+        worst.1
+    );
 }
