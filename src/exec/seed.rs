@@ -1,12 +1,14 @@
 //! Where an execution's randomness comes from.
 
 use std::fmt;
+use std::hash::Hasher;
 
 use datafusion::common::{Result, exec_datafusion_err};
 use rand::rngs::OsRng;
 use rand::{RngCore, SeedableRng, TryRngCore};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
+use siphasher::sip128::{Hasher128, SipHasher24};
 
 /// Seed of one release. Whoever has it and the data can tell counterfeits from people, so it is never printed.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,6 +31,19 @@ impl Seed {
     pub fn from_number(number: u64) -> Self {
         let mut seed = [0; 32];
         ChaCha20Rng::seed_from_u64(number).fill_bytes(&mut seed);
+        Self(seed)
+    }
+
+    /// The seed of a reproducible run, from a text of any length.
+    pub fn from_text(text: &str) -> Self {
+        let mut seed = [0; 32];
+        for (number, half) in seed.chunks_exact_mut(16).enumerate() {
+            let mut hasher = SipHasher24::new_with_keys(number as u64, text.len() as u64);
+            hasher.write(text.as_bytes());
+            let hash = hasher.finish128();
+            half[..8].copy_from_slice(&hash.h1.to_le_bytes());
+            half[8..].copy_from_slice(&hash.h2.to_le_bytes());
+        }
         Self(seed)
     }
 

@@ -9,7 +9,7 @@ use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
-use super::{Attribute, Domain, compact_views, held_type};
+use super::{Attribute, Domain, compact_views, held, held_type};
 use crate::error::{Error, Result, thousands};
 
 /// Encodes one column as it arrives. DataFusion's GROUP BY machinery finds the distinct values, so every type it can
@@ -66,9 +66,7 @@ impl ColumnEncoder {
     /// # Errors
     /// When DataFusion's grouping fails.
     pub fn intern(&mut self, array: &ArrayRef, groups: &mut Vec<usize>) -> Result<()> {
-        let held = held_type(self.field.data_type());
-        let array = if *array.data_type() == held { ArrayRef::clone(array) } else { cast(array, &held)? };
-        Ok(self.distinct.intern(&[array], groups)?)
+        Ok(self.distinct.intern(&[held(array)?], groups)?)
     }
 
     /// Bytes held.

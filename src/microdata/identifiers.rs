@@ -5,13 +5,13 @@ use std::cmp::Ordering;
 use std::hash::Hasher;
 
 use datafusion::arrow::array::{Array, ArrayRef, make_comparator, new_empty_array};
-use datafusion::arrow::compute::{SortOptions, cast, concat};
+use datafusion::arrow::compute::{SortOptions, concat};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::row::{RowConverter, SortField};
 use rayon::prelude::*;
 use siphasher::sip::SipHasher13;
 
-use super::{compact_views, held_type};
+use super::{compact_views, held, held_type};
 use crate::error::Result;
 
 /// Key of the hash that orders identifiers. Drawn anew for every release.
@@ -40,7 +40,7 @@ impl IdentifierBuilder {
     /// # Errors
     /// When Arrow cannot convert a string column to a view.
     pub fn append(&mut self, ids: &ArrayRef) -> Result<()> {
-        let ids = compact_views(cast(ids, &held_type(&self.data_type))?);
+        let ids = compact_views(held(ids)?);
         self.bytes += match ids.data_type() {
             DataType::Utf8View | DataType::BinaryView => ids.get_array_memory_size(),
             // Of the slice, not of what it is a slice of: an aggregation below emits slices of one large array.

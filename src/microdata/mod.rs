@@ -22,7 +22,7 @@ pub use identifiers::{HashKey, IdentifierBuilder, Identifiers, People};
 pub use ledger::{Ledger, LedgerBuilder};
 pub use roles::{Role, Roles};
 pub use types::published_type;
-pub(crate) use types::{compact_views, held_type};
+pub(crate) use types::{compact_views, held, held_type};
 
 /// A column of microdata: the value of code `c` is `domain.values()[c]`.
 #[derive(Debug, Clone)]

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
+
+use crate::error::Result;
 
 /// The type a column is encoded and published with, or `None` if its type has no order or no equality to work with.
 ///
@@ -61,4 +64,22 @@ pub(crate) fn compact_views(array: ArrayRef) -> ArrayRef {
         DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
         _ => array,
     }
+}
+
+/// A column as it is held: texts as views; of floats, one zero and one NaN, so that equal values are one value.
+pub(crate) fn held(array: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match array.data_type() {
+        DataType::Float32 => {
+            let one = |x: f32| if x.is_nan() { f32::NAN } else { x + 0.0 };
+            Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(one))
+        }
+        DataType::Float64 => {
+            let one = |x: f64| if x.is_nan() { f64::NAN } else { x + 0.0 };
+            Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(one))
+        }
+        data_type => match held_type(data_type) {
+            held if held == *data_type => ArrayRef::clone(array),
+            held => cast(array, &held)?,
+        },
+    })
 }

@@ -11,7 +11,7 @@ pub struct Description {
     pub method: String,
     /// The method's parameters as a JSON object. Never the seed.
     pub parameters: String,
-    /// A random number that all files of one release share and no two releases do.
+    /// A random number: all files of one release share it, and releases with different ones are different releases.
     pub release_id: String,
 }
 

@@ -79,5 +79,11 @@ pub(super) fn interval_fields(quasi: &Field) -> Fields {
 }
 
 pub(super) fn signature_item(sensitive: &Field) -> FieldRef {
-    Arc::new(Field::new_list_field(sensitive.data_type().clone(), true))
+    // Not views: some readers of Parquet (pyarrow) know no lists of them.
+    let item = match sensitive.data_type() {
+        DataType::Utf8View => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
+        other => other.clone(),
+    };
+    Arc::new(Field::new_list_field(item, true))
 }

@@ -138,9 +138,10 @@ impl Published {
             codes.extend_from_slice(&self.release.groups.sensitive[range]);
             codes[from..].sort_unstable();
         }
-        let values = gather(sensitive.domain.values(), &UInt32Array::from(codes), sensitive.field.data_type())?;
+        let item = signature_item(&sensitive.field);
+        let values = gather(sensitive.domain.values(), &UInt32Array::from(codes), item.data_type())?;
         let offsets = OffsetBuffer::from_lengths(lengths);
-        Ok(Arc::new(ListArray::try_new(signature_item(&sensitive.field), offsets, values, None)?))
+        Ok(Arc::new(ListArray::try_new(item, offsets, values, None)?))
     }
 
     fn identifiers(&self, members: &[u32]) -> Result<ArrayRef> {

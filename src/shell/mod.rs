@@ -4,6 +4,8 @@ mod args;
 mod script;
 mod session;
 
+use std::io::IsTerminal;
+
 use datafusion::error::{DataFusionError, Result};
 use datafusion_cli::exec;
 
@@ -15,6 +17,10 @@ pub(crate) use args::Args;
 /// The first failing statement's, saying which it was.
 pub(crate) async fn run(args: Args) -> Result<()> {
     let (context, mut print) = session::start(&args).await?;
+    if args.is_interactive() && !std::io::stdin().is_terminal() {
+        // A pipe is a script.
+        return script::run(&context, &print, &script::read("-")?, "standard input").await;
+    }
     if args.is_interactive() {
         if !args.quiet {
             println!("anonymize {} (DataFusion {})", env!("CARGO_PKG_VERSION"), datafusion_cli::DATAFUSION_CLI_VERSION);

@@ -18,7 +18,7 @@ pub(crate) fn read(path: &str) -> Result<String> {
         path => std::fs::read_to_string(path).map(|read| text = read),
     };
     result.map_err(|error| exec_datafusion_err!("cannot read {path}: {error}"))?;
-    Ok(text)
+    Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
 /// Runs all statements of a text. `origin` names it in errors.

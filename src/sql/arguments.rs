@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue, plan_datafusion_err, plan_err};
 use datafusion::logical_expr::LogicalPlan;
 
 use super::options::AnonymizeOptions;
 use super::signature::{Kind, Parameter, Signature, suggestion};
+use crate::exec::Seed;
 
 /// Where a call stands: reads raw arguments, which are SQL syntax in one place and logical expressions in another.
 pub trait Scope {
@@ -38,6 +40,7 @@ enum Value {
     Relation(Box<LogicalPlan>),
     Integer(i64),
     Boolean(bool),
+    Seed(Seed),
     Columns(Vec<String>),
     Word(String),
 }
@@ -139,6 +142,14 @@ impl Arguments {
         }
     }
 
+    /// A seed.
+    pub fn seed(&self, name: &str) -> Option<Seed> {
+        match self.values.get(name) {
+            Some(Value::Seed(seed)) => Some(seed.clone()),
+            _ => None,
+        }
+    }
+
     /// A truth value, `false` if not given.
     pub fn boolean(&self, name: &str) -> bool {
         matches!(self.values.get(name), Some(Value::Boolean(true)))
@@ -199,7 +210,15 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
             Some(_) => Err(wrong("none")),
             None => Err(wrong("something else")),
         },
-        Kind::Integer | Kind::Boolean | Kind::Word(_) => {
+        // A word may stand without quotes, where it reads like a column.
+        Kind::Word(words)
+            if scope
+                .columns(raw)
+                .is_some_and(|names| matches!(&names[..], [word] if words.contains(&word.as_str()))) =>
+        {
+            Ok(Value::Word(scope.columns(raw).unwrap_or_default().concat()))
+        }
+        Kind::Integer | Kind::Seed | Kind::Boolean | Kind::Word(_) => {
             let constant = scope
                 .constant(raw)
                 .map_err(|error| wrong("something that is not a constant").context(error.strip_backtrace()))?;
@@ -211,11 +230,19 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
 fn scalar(parameter: &Parameter, constant: &ScalarValue) -> Option<Value> {
     match parameter.kind {
         Kind::Integer if constant.data_type().is_integer() && !constant.is_null() => {
-            match constant.cast_to(&datafusion::arrow::datatypes::DataType::Int64) {
+            match constant.cast_to(&DataType::Int64) {
                 Ok(ScalarValue::Int64(Some(value))) => Some(Value::Integer(value)),
                 _ => None,
             }
         }
+        Kind::Seed => match constant.try_as_str().flatten() {
+            Some(text) => Some(Value::Seed(Seed::from_text(text))),
+            None if !constant.data_type().is_integer() => None,
+            None => match constant.cast_to(&DataType::UInt64) {
+                Ok(ScalarValue::UInt64(Some(number))) => Some(Value::Seed(Seed::from_number(number))),
+                _ => None,
+            },
+        },
         Kind::Boolean => match constant {
             ScalarValue::Boolean(Some(value)) => Some(Value::Boolean(*value)),
             _ => None,

@@ -5,13 +5,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, Result, TableReference, plan_err};
+use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
 use super::options::AnonymizeOptions;
 use super::signature::suggestion;
 use super::syntax::split_names;
+use super::table::AnonymizedTable;
 use crate::microdata::{Layout, ORDER_KEY, Role, Roles, published_type};
 use crate::release::{SIGNATURE, View, reserved_names};
 
@@ -42,6 +45,7 @@ pub(super) fn prepare(arguments: &mut Arguments, options: &AnonymizeOptions, vie
     let mut previous = None;
     if let Some(plan) = arguments.relation_if_given("previous") {
         let earlier = Input { function, argument: "previous", plan };
+        earlier.refuse_new_draws()?;
         previous = Some(earlier.ledger(&mut columns, &roles.id)?);
     }
     let sensitive = columns.len() - 1;
@@ -106,6 +110,24 @@ impl Input {
         });
         let expressions = expressions.collect::<Result<Vec<_>>>()?;
         LogicalPlanBuilder::from(self.plan).project(expressions)?.build()
+    }
+
+    /// A release that is drawn anew by every query was never published as this query will see it.
+    fn refuse_new_draws(&self) -> Result<()> {
+        let drawn = |node: &LogicalPlan| -> Result<bool> {
+            let LogicalPlan::TableScan(scan) = node else { return Ok(false) };
+            let provider = source_as_provider(&scan.source).ok();
+            Ok(provider
+                .is_some_and(|table| table.downcast_ref::<AnonymizedTable>().is_some_and(AnonymizedTable::draws_anew)))
+        };
+        if self.plan.exists(drawn)? {
+            return plan_err!(
+                "{}: previous is drawn anew by every query, so it is not the release that was published; store the private \
+                 release (CREATE TABLE .. AS, or COPY) and pass what was stored",
+                self.function
+            );
+        }
+        Ok(())
     }
 
     /// Identifier and signature of everybody published. Where they have other types than the microdata, both

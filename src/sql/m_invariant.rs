@@ -30,7 +30,7 @@ static SIGNATURE: Signature = Signature {
         Parameter::optional("previous", Kind::Relation, "(SELECT patient_id, signature FROM releases)"),
         Parameter::optional("balance", Kind::Word(&["minimal", "blind"]), "'blind'"),
         Parameter::optional("on_ineligible", Kind::Word(&["refuse", "counterfeit", "withhold"]), "'counterfeit'"),
-        Parameter::optional("seed", Kind::Integer, "42"),
+        Parameter::optional("seed", Kind::Seed, "'a long random text'"),
         Parameter::optional("private", Kind::Boolean, "true"),
     ],
 };
@@ -51,7 +51,7 @@ impl RelationFunction for MInvariantFunction {
             Some("withhold") => OnIneligible::Withhold,
             _ => OnIneligible::Refuse,
         };
-        let seed = arguments.integer("seed", 0)?.map(|seed| seed as u64);
+        let seed = arguments.seed("seed");
         let view = if arguments.boolean("private") { View::Private } else { View::Public };
         let prepared = prepare(&mut arguments, options, view)?;
         let method = Method::MInvariance(MInvariance { m, balance, on_ineligible });

@@ -7,6 +7,8 @@ pub enum Kind {
     Relation,
     /// A whole number.
     Integer,
+    /// A whole number or a text.
+    Seed,
     /// `true` or `false`.
     Boolean,
     /// The name of a column.
@@ -46,6 +48,7 @@ impl Parameter {
         match self.kind {
             Kind::Relation => "a table name or a query in parentheses".to_owned(),
             Kind::Integer => "a whole number".to_owned(),
+            Kind::Seed => "a whole number from 0 or a text".to_owned(),
             Kind::Boolean => "true or false".to_owned(),
             Kind::Column => "a column name".to_owned(),
             Kind::Columns => "column names in parentheses".to_owned(),

@@ -38,11 +38,17 @@ pub struct AnonymizedTable {
 pub(super) type Occasion = i64;
 
 impl AnonymizedTable {
-    pub(super) fn try_new(prepared: Prepared, method: Method, view: View, seed: Option<u64>) -> Result<Self> {
-        let secret = seed.map_or_else(Seed::from_entropy, |seed| Ok(Seed::from_number(seed)))?;
+    pub(super) fn try_new(prepared: Prepared, method: Method, view: View, seed: Option<Seed>) -> Result<Self> {
+        let fixed = seed.is_some();
+        let secret = seed.map_or_else(Seed::from_entropy, Ok)?;
         let names = Seed::from_entropy()?;
         let schema = release_schema(&prepared, &method, view, names.release_id())?;
-        Ok(Self { prepared, method, view, secret, fixed: seed.is_some(), names, occasion: None, schema })
+        Ok(Self { prepared, method, view, secret, fixed, names, occasion: None, schema })
+    }
+
+    /// Whether every query sees another release.
+    pub(super) fn draws_anew(&self) -> bool {
+        !self.fixed
     }
 
     /// The query this table was made for with [`on_occasion`](Self::on_occasion).

@@ -79,22 +79,24 @@ fn memory_limits_hold() {
 }
 
 #[test]
-fn an_interactive_session_reads_standard_input() {
+fn a_pipe_is_a_script() {
     use std::io::Write;
     use std::process::Stdio;
 
     let here = tempdir().unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_anonymize"))
-        .current_dir(here.path())
-        .args(["--format", "csv"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(b"SELECT count(*) AS n FROM census(12);\n\\q\n").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success());
-    assert!(out(&output).contains("n\n12\n"), "{}", out(&output));
+    let run = |sql: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+        command.current_dir(here.path()).args(["-q", "--format", "csv"]).env_remove("RUST_BACKTRACE");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(sql.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let fine = run("\u{feff}-- a comment; with a semicolon\nSELECT count(*) AS n FROM census(12); SELECT 2 AS two");
+    assert!(fine.status.success(), "{}", err(&fine));
+    assert_eq!(out(&fine), "n\n12\ntwo\n2\n");
+    let failing = run("SELECT bad;\nSELECT 2;\n");
+    assert!(!failing.status.success() && out(&failing).is_empty());
+    assert!(err(&failing).contains("standard input: statement 1 (line 1)"), "{}", err(&failing));
 }
 
 /// The README's first command, from the root of the repository.

@@ -69,7 +69,7 @@ impl Division {
         if updated > 0 {
             return Err(Error::refused(format!(
                 "the sensitive value of {} returning rows is not one of the values they were published with; m-invariance \
-                 cannot express changed values: use m_distinct for data whose values change",
+                 cannot express changed values; m-Distinct (m_distinct) is the method for data whose values change",
                 thousands(updated)
             )));
         }
