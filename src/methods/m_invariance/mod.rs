@@ -41,7 +41,7 @@ use crate::release::{Groups, Release};
 pub enum Balance {
     /// With new rows where they are to spare, else with counterfeits: as few counterfeits as possible, the paper's aim. A
     /// reader who knows that new rows are spent first can reason from what was *not* filled with one: a counterfeit
-    /// beside a person hints at which value was missing.
+    /// beside a person hints at which value was missing, sometimes with certainty.
     #[default]
     Minimal,
     /// With counterfeits only, without a look at the new rows. Closes that channel at the price of more counterfeits.
