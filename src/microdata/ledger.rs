@@ -16,6 +16,7 @@ use crate::error::{Error, Result, thousands};
 /// Signature numbers follow the order of the sets themselves, so they do not depend on the order of arrival.
 #[derive(Debug)]
 pub struct Ledger {
+    /// Number of each row's signature; empty if nobody was ever published.
     signature_of: Vec<u32>,
     signatures: Vec<Box<[u32]>>,
 }
@@ -32,7 +33,7 @@ impl Ledger {
     /// The number of a row's signature, if its identifier was ever published.
     #[inline]
     pub fn signature_of(&self, row: usize) -> Option<u32> {
-        Some(self.signature_of[row]).filter(|&number| number != NEW)
+        self.signature_of.get(row).copied().filter(|&number| number != NEW)
     }
 }
 
@@ -143,13 +144,13 @@ impl LedgerBuilder {
                 thousands(torn)
             )));
         }
-        let entries = microdata.find_in(&published)?;
-        Ok(Ledger {
-            signature_of: entries
-                .into_iter()
-                .map(|entry| entry.map_or(NEW, |row| signature_of[row as usize]))
-                .collect(),
-            signatures: sets.into_iter().map(|(set, _)| set).collect(),
-        })
+        let signature_of = match published.is_empty() {
+            true => Vec::new(),
+            false => {
+                let entries = microdata.find_in(&published)?.into_iter();
+                entries.map(|entry| entry.map_or(NEW, |row| signature_of[row as usize])).collect()
+            }
+        };
+        Ok(Ledger { signature_of, signatures: sets.into_iter().map(|(set, _)| set).collect() })
     }
 }

@@ -82,11 +82,11 @@ impl MInvariance {
         Self { m, balance: Balance::default(), on_ineligible: OnIneligible::default() }
     }
 
-    /// Bytes the method needs beside the microdata itself: for each row its places in lists, on the curve and in a bucket
-    /// with its positions; for each member of the release its row, its value, its group and its share of the intervals.
+    /// Bytes the method needs beside the microdata itself: for each row its places in lists and, in a bucket, its
+    /// positions; for each member of the release its row, its value, its group and its share of the intervals.
     /// Counterfeits are charged to the monitor once their number is known.
     pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        rows * (32 + split::item_bytes(quasi)) + self.member_bytes(rows, quasi)
+        rows * (16 + split::item_bytes(quasi)) + self.member_bytes(rows, quasi)
     }
 
     fn member_bytes(&self, members: usize, quasi: usize) -> usize {

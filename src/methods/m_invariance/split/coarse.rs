@@ -5,6 +5,10 @@ use crate::methods::Monitor;
 
 /// Buckets up to this height are split by the paper's full search.
 const FINE_HEIGHT: usize = 64;
+/// The same for buckets of few values, for which a search at larger heights gains nothing: measured by the mean length of
+/// intervals, at 200,000 rows and m = 2.
+const FINE_HEIGHT_OF_FEW: usize = 16;
+const FEW: usize = 4;
 /// Buckets with fewer members are not worth another thread.
 const PARALLEL_FROM: usize = 4096;
 /// Rows of each value that are looked at to choose the attribute.
@@ -34,7 +38,8 @@ pub(super) fn split<const W: usize>(d: usize, node: Node<'_, W>, members: &mut [
     if monitor.is_cancelled() {
         return;
     }
-    if node.height <= FINE_HEIGHT {
+    let fine_height = if node.lists.len() <= FEW { FINE_HEIGHT_OF_FEW } else { FINE_HEIGHT };
+    if node.height <= fine_height {
         fine::split(d, &node, members);
         return;
     }
