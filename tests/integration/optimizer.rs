@@ -69,12 +69,11 @@ async fn the_whole_input_is_anonymized_whatever_stands_above() {
 #[tokio::test]
 async fn only_columns_with_roles_are_read() {
     let context = people().await;
-    run(&context, "COPY people TO 'target/tmp/optimizer/people.parquet'").await.unwrap();
-    let plan = table(
-        &context,
-        "EXPLAIN SELECT * FROM m_invariant('target/tmp/optimizer/people.parquet', 5, person_id, age, occupation)",
-    )
-    .await;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("people.parquet").display().to_string();
+    run(&context, &format!("COPY people TO '{file}'")).await.unwrap();
+    let plan =
+        table(&context, &format!("EXPLAIN SELECT * FROM m_invariant('{file}', 5, person_id, age, occupation)")).await;
     let scan = plan.lines().find(|line| line.contains("DataSourceExec")).expect("a scan");
     assert!(scan.contains("projection=[person_id, age, occupation]"), "{scan}");
 }

@@ -23,6 +23,8 @@ mod division;
 mod split;
 
 #[cfg(test)]
+mod attack;
+#[cfg(test)]
 mod tests;
 
 use rand::Rng;
