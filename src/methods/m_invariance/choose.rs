@@ -80,6 +80,6 @@ mod tests {
         }
         // Two of twenty are both among ten with probability 10/20 * 9/19; neighbours in one draw depend on each other, which
         // the wider bound allows for.
-        assert!(deviation(neighbours, pairs, 0.5 * 9.0 / 19.0).abs() < 6.0, "{} of {pairs}", neighbours);
+        assert!(deviation(neighbours, pairs, 0.5 * 9.0 / 19.0).abs() < 6.0, "{neighbours} of {pairs}");
     }
 }
