@@ -218,7 +218,12 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
         {
             Ok(Value::Word(scope.columns(raw).unwrap_or_default().concat()))
         }
-        Kind::Integer | Kind::Seed | Kind::Boolean | Kind::Word(_) => {
+        // A seed is a secret, a wrong one may be nearly the right one: errors do not repeat it.
+        Kind::Seed => {
+            let seed = scope.constant(raw).ok().and_then(|constant| scalar(parameter, &constant));
+            seed.ok_or_else(|| wrong("something else"))
+        }
+        Kind::Integer | Kind::Boolean | Kind::Word(_) => {
             let constant = scope
                 .constant(raw)
                 .map_err(|error| wrong("something that is not a constant").context(error.strip_backtrace()))?;

@@ -122,16 +122,12 @@ impl MInvariance {
             choose::assign(&mut division, &steps, &moves.padding, rng);
             Ok(())
         })?;
-        let mut groups = monitor.phase("split", || {
+        let groups = monitor.phase("split", || {
             let mut groups = split::split(&microdata, &division, rng.random(), monitor)?;
             Release::cover(&microdata, &mut groups)?;
             Ok(groups)
         })?;
-        monitor.phase("check", || {
-            check::check(&microdata, ledger, &groups, self.m, moves.withheld.iter().sum())?;
-            groups.starts.shrink_to_fit();
-            Ok(())
-        })?;
+        monitor.phase("check", || check::check(&microdata, ledger, &groups, self.m, moves.withheld.iter().sum()))?;
         Ok(Release { withheld: moves.withheld.iter().sum(), groups, microdata })
     }
 
