@@ -1,7 +1,9 @@
 //! The methods alone, without engine and files: `cargo bench --bench methods`.
 
 use datafusion_anonymize::methods::Monitor;
+use datafusion_anonymize::methods::anatomy::Anatomy;
 use datafusion_anonymize::methods::m_invariance::MInvariance;
+use datafusion_anonymize::methods::mondrian::Mondrian;
 use datafusion_anonymize::microdata::census::{BLOCK, Census, schema};
 use datafusion_anonymize::microdata::{Layout, Ledger, Microdata, MicrodataBuilder};
 use divan::Bencher;
@@ -16,7 +18,8 @@ fn main() {
 /// Four quasi-identifiers and occupation.
 fn census(rows: u64) -> (Microdata, Ledger) {
     let field = |i: usize| schema().fields()[i].clone();
-    let layout = Layout { identifier: field(0), quasi: (1..5).map(field).collect(), sensitive: field(5) };
+    let quasi = (1..5).map(field).collect();
+    let layout = Layout { identifier: Some(field(0)), quasi, sensitive: Some(field(5)), within: None };
     let mut builder = MicrodataBuilder::try_new(layout).unwrap();
     for block in 0..rows.div_ceil(BLOCK as u64) {
         let batch = Census::new(rows, 0).block(block).unwrap();
@@ -30,5 +33,19 @@ fn m_invariance<const M: usize>(bencher: Bencher<'_, '_>, rows: u64) {
     bencher.counter(ItemsCount::new(rows)).with_inputs(|| census(rows)).bench_values(|(microdata, ledger)| {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         MInvariance::new(M).anonymize(microdata, &ledger, &Monitor::default(), &mut rng).unwrap()
+    });
+}
+
+#[divan::bench(args = [100_000, 1_000_000], consts = [10], sample_count = 5, sample_size = 1)]
+fn mondrian<const K: usize>(bencher: Bencher<'_, '_>, rows: u64) {
+    bencher.counter(ItemsCount::new(rows)).with_inputs(|| census(rows).0).bench_values(|microdata| {
+        Mondrian::new(K).anonymize(microdata, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(1)).unwrap()
+    });
+}
+
+#[divan::bench(args = [100_000, 1_000_000], consts = [10], sample_count = 5, sample_size = 1)]
+fn anatomy<const L: usize>(bencher: Bencher<'_, '_>, rows: u64) {
+    bencher.counter(ItemsCount::new(rows)).with_inputs(|| census(rows).0).bench_values(|microdata| {
+        Anatomy { l: L }.anonymize(microdata, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(1)).unwrap()
     });
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Seed, run};
 use crate::methods::Method;
-use crate::microdata::Layout;
+use crate::microdata::{Layout, Roles};
 use crate::release::View;
 
 /// What the operator does: plain data, so that a distributed engine can ship it.
@@ -26,6 +26,8 @@ use crate::release::View;
 pub struct Job {
     /// The method and its parameters.
     pub method: Method,
+    /// Which columns are what.
+    pub roles: Roles,
     /// Who the released rows are for.
     pub view: View,
     /// The randomness of this release.
@@ -36,39 +38,51 @@ pub struct Job {
 ///
 /// ```text
 /// AnonymizeExec: method=m_invariant, m=10, .., quasi=[age, zip], sensitive=disease, view=public
-///   <microdata: identifier, quasi-identifiers.., sensitive attribute>
+///   <microdata: identifier, quasi-identifiers.., sensitive attribute, within; as far as there are any>
 ///   <earlier private releases: identifier, signature>            (optional)
+///   <hierarchies: attribute, leaf, level1, level2, ..>           (optional)
 /// ```
 ///
-/// A pipeline breaker with one output partition. The whole of both inputs is read, encoded as it arrives and charged to the
+/// A pipeline breaker with one output partition. The whole of all inputs is read, encoded as it arrives and charged to the
 /// memory pool; the method then runs on blocking threads and rayon; batches of the release follow in random order.
 /// Nothing above changes what is read below: the operator supports neither filter, nor limit, nor sort push-down, and its
 /// projection is applied to the release.
 #[derive(Debug, Clone)]
 pub struct AnonymizeExec {
-    input: Arc<dyn ExecutionPlan>,
-    previous: Option<Arc<dyn ExecutionPlan>>,
+    inputs: Inputs,
     job: Job,
     layout: Layout,
     metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
 }
 
+/// What the operator reads.
+#[derive(Debug, Clone)]
+pub struct Inputs {
+    /// The columns with roles, in the order of [`Roles::columns`].
+    pub microdata: Arc<dyn ExecutionPlan>,
+    /// Identifier and signature of earlier private releases.
+    pub previous: Option<Arc<dyn ExecutionPlan>>,
+    /// Attribute, leaf and levels, as texts.
+    pub hierarchies: Option<Arc<dyn ExecutionPlan>>,
+}
+
+impl Inputs {
+    fn plans(&self) -> impl Iterator<Item = &Arc<dyn ExecutionPlan>> {
+        std::iter::once(&self.microdata).chain(&self.previous).chain(&self.hierarchies)
+    }
+}
+
 impl AnonymizeExec {
-    /// An operator over microdata (columns in the order of a [`Layout`]) and earlier private releases. `schema` lists the
-    /// columns of the release that are wanted.
+    /// An operator over these inputs. `schema` lists the columns of the release that are wanted.
     ///
     /// # Errors
-    /// When the input has no such layout or never ends.
-    pub fn try_new(
-        input: Arc<dyn ExecutionPlan>,
-        previous: Option<Arc<dyn ExecutionPlan>>,
-        job: Job,
-        schema: SchemaRef,
-    ) -> Result<Self> {
+    /// When an input never ends, or the columns of the microdata are not those of the job's roles.
+    pub fn try_new(inputs: Inputs, job: Job, schema: SchemaRef) -> Result<Self> {
         let name = job.method.name();
-        let layout = Layout::try_from_schema(&input.schema()).map_err(|error| error.in_function(name))?;
-        for plan in std::iter::once(&input).chain(&previous) {
+        let layout =
+            Layout::try_new(&inputs.microdata.schema(), &job.roles).map_err(|error| error.in_function(name))?;
+        for plan in inputs.plans() {
             if plan.boundedness().is_unbounded() {
                 return plan_err!("{name}: the input never ends; a release needs a finite table");
             }
@@ -81,7 +95,7 @@ impl AnonymizeExec {
         )
         .with_evaluation_type(EvaluationType::Eager);
         let metrics = ExecutionPlanMetricsSet::new();
-        Ok(Self { input, previous, job, layout, metrics, properties: Arc::new(properties) })
+        Ok(Self { inputs, job, layout, metrics, properties: Arc::new(properties) })
     }
 
     /// What the operator does.
@@ -99,7 +113,8 @@ impl DisplayAs for AnonymizeExec {
             facts.push((name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
         }
         facts.push(("quasi", format!("[{quasi}]")));
-        facts.push(("sensitive", self.layout.sensitive.name().clone()));
+        facts.extend(self.layout.sensitive.iter().map(|field| ("sensitive", field.name().clone())));
+        facts.extend(self.layout.within.iter().map(|field| ("within", field.name().clone())));
         facts.push(("view", format!("{:?}", self.job.view).to_lowercase()));
         match t {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
@@ -121,7 +136,7 @@ impl ExecutionPlan for AnonymizeExec {
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        std::iter::once(&self.input).chain(&self.previous).collect()
+        self.inputs.plans().collect()
     }
 
     fn input_distribution_requirements(&self) -> InputDistributionRequirements {
@@ -144,10 +159,11 @@ impl ExecutionPlan for AnonymizeExec {
             return internal_err!("AnonymizeExec cannot gain or lose an input");
         }
         let mut children = children.into_iter();
-        let (Some(input), previous, None) = (children.next(), children.next(), children.next()) else {
-            return internal_err!("AnonymizeExec has one or two inputs");
-        };
-        Ok(Arc::new(Self::try_new(input, previous, self.job.clone(), self.schema())?))
+        let mut next = |there: bool| if there { children.next() } else { None };
+        let Some(microdata) = next(true) else { return internal_err!("AnonymizeExec has an input") };
+        let previous = next(self.inputs.previous.is_some());
+        let inputs = Inputs { microdata, previous, hierarchies: next(self.inputs.hierarchies.is_some()) };
+        Ok(Arc::new(Self::try_new(inputs, self.job.clone(), self.schema())?))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -158,9 +174,13 @@ impl ExecutionPlan for AnonymizeExec {
         if partition != 0 {
             return internal_err!("AnonymizeExec has one partition, not {partition}");
         }
-        let input = self.input.execute(0, Arc::clone(&context))?;
-        let previous = self.previous.as_ref().map(|plan| plan.execute(0, Arc::clone(&context))).transpose()?;
-        let inputs = run::Inputs { layout: self.layout.clone(), microdata: input, previous };
+        let start = |plan: &Arc<dyn ExecutionPlan>| plan.execute(0, Arc::clone(&context));
+        let inputs = run::Streams {
+            layout: self.layout.clone(),
+            microdata: start(&self.inputs.microdata)?,
+            previous: self.inputs.previous.as_ref().map(start).transpose()?,
+            hierarchies: self.inputs.hierarchies.as_ref().map(start).transpose()?,
+        };
         run::run(inputs, self.job.clone(), self.schema(), &self.metrics, &context)
     }
 

@@ -22,15 +22,16 @@ use crate::microdata::{Layout, MicrodataBuilder};
 use crate::release::Published;
 
 /// What is read.
-pub(super) struct Inputs {
+pub(super) struct Streams {
     pub layout: Layout,
     pub microdata: SendableRecordBatchStream,
     pub previous: Option<SendableRecordBatchStream>,
+    pub hierarchies: Option<SendableRecordBatchStream>,
 }
 
 /// Starts an execution; its rows arrive on the stream. Dropping the stream cancels it.
 pub(super) fn run(
-    inputs: Inputs,
+    inputs: Streams,
     job: Job,
     schema: SchemaRef,
     metrics: &ExecutionPlanMetricsSet,
@@ -63,7 +64,7 @@ struct Execution {
 }
 
 impl Execution {
-    async fn run(self, inputs: Inputs, output: Sender<Result<RecordBatch>>) -> Result<()> {
+    async fn run(self, inputs: Streams, output: Sender<Result<RecordBatch>>) -> Result<()> {
         let name = self.job.method.name();
         let builder = self.collect(inputs).await?;
         // The method looks at the flag from time to time; dropping the guard, with this future, raises it.
@@ -78,8 +79,8 @@ impl Execution {
             .unwrap_or_else(|_| Err(Error::Cancelled.in_function(name)))
     }
 
-    /// Encodes both inputs as they arrive.
-    async fn collect(&self, mut inputs: Inputs) -> Result<MicrodataBuilder> {
+    /// Encodes all inputs as they arrive.
+    async fn collect(&self, mut inputs: Streams) -> Result<MicrodataBuilder> {
         let named = |error: Error| error.in_function(self.job.method.name());
         let mut builder = MicrodataBuilder::try_new(inputs.layout).map_err(named)?;
         while let Some(batch) = inputs.microdata.next().await {
@@ -98,6 +99,13 @@ impl Execution {
                 self.reserve(builder.size())?;
             }
         }
+        if let Some(mut hierarchies) = inputs.hierarchies.take() {
+            builder.expect_hierarchies();
+            while let Some(batch) = hierarchies.next().await {
+                builder.append_hierarchies(&batch?).map_err(named)?;
+                self.reserve(builder.size())?;
+            }
+        }
         Ok(builder)
     }
 
@@ -111,7 +119,11 @@ impl Execution {
         let timer = self.metrics.baseline.elapsed_compute().timer();
         let mut rng = self.job.seed.rng();
         let collected = builder.size();
-        let working = self.job.method.working_bytes(builder.rows(), self.quasi);
+        let mut working = self.job.method.working_bytes(builder.rows(), self.quasi);
+        if self.job.roles.within.is_some() {
+            // The parts are copies.
+            working += builder.rows() * (self.quasi + 3) * size_of::<u32>();
+        }
         // Before the method starts, codes exist twice: by column, and row after row.
         self.reserve(collected + working.max(collected))?;
         let (microdata, ledger) = monitor.phase("encoding", || builder.finish(rng.random()))?;

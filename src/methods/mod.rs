@@ -2,10 +2,24 @@
 //!
 //! Each is deterministic for a random generator's seed on any number of threads and for any order of arrival, and each
 //! ends by checking its own guarantee on its result.
+//!
+//! | module | |
+//! |---|---|
+//! | [`m_invariance`] | re-publication when rows come and go |
+//! | [`mondrian`] | one release, generalized: k-anonymity, l-diversity, t-closeness |
+//! | [`anatomy`] | one release, exact quasi-identifiers: l-diversity |
 
+mod assignment;
+mod extent;
 mod monitor;
+mod within;
 
+#[cfg(test)]
+mod sample;
+
+pub mod anatomy;
 pub mod m_invariance;
+pub mod mondrian;
 
 pub use monitor::Monitor;
 use rand::Rng;
@@ -13,8 +27,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::microdata::{Ledger, Microdata};
-use crate::release::Release;
+use crate::release::{Form, Release};
+use anatomy::Anatomy;
 use m_invariance::MInvariance;
+use mondrian::Mondrian;
 
 /// A method with its parameters: what a plan carries, in a form that can be shipped to another process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -23,6 +39,10 @@ use m_invariance::MInvariance;
 pub enum Method {
     /// Re-publication when rows come and go.
     MInvariance(MInvariance),
+    /// One release, generalized.
+    Mondrian(Mondrian),
+    /// One release with exact quasi-identifiers.
+    Anatomy(Anatomy),
 }
 
 impl Method {
@@ -30,6 +50,16 @@ impl Method {
     pub fn name(&self) -> &'static str {
         match self {
             Self::MInvariance(_) => "m_invariant",
+            Self::Mondrian(_) => "mondrian",
+            Self::Anatomy(_) => "anatomy",
+        }
+    }
+
+    /// How it publishes.
+    pub fn form(&self) -> Form {
+        match self {
+            Self::MInvariance(_) | Self::Mondrian(_) => Form::Intervals,
+            Self::Anatomy(_) => Form::Anatomy,
         }
     }
 
@@ -40,6 +70,8 @@ impl Method {
     pub fn parameters(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
         let value = match self {
             Self::MInvariance(params) => serde_json::to_value(params),
+            Self::Mondrian(params) => serde_json::to_value(params),
+            Self::Anatomy(params) => serde_json::to_value(params),
         };
         match value {
             Ok(serde_json::Value::Object(map)) => Ok(map),
@@ -51,10 +83,12 @@ impl Method {
     pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         match self {
             Self::MInvariance(params) => params.working_bytes(rows, quasi),
+            Self::Mondrian(params) => params.working_bytes(rows, quasi),
+            Self::Anatomy(params) => params.working_bytes(rows, quasi),
         }
     }
 
-    /// Runs the method.
+    /// Runs the method: on the whole, or on each part by the column `within`.
     ///
     /// # Errors
     /// The method's refusals.
@@ -65,8 +99,23 @@ impl Method {
         monitor: &Monitor,
         rng: &mut impl Rng,
     ) -> Result<Release> {
+        match microdata.within {
+            Some(_) => within::anonymize(self, microdata, ledger, monitor, rng),
+            None => self.anonymize_whole(microdata, ledger, monitor, rng),
+        }
+    }
+
+    fn anonymize_whole(
+        &self,
+        microdata: Microdata,
+        ledger: &Ledger,
+        monitor: &Monitor,
+        rng: &mut impl Rng,
+    ) -> Result<Release> {
         match self {
             Self::MInvariance(params) => params.anonymize(microdata, ledger, monitor, rng),
+            Self::Mondrian(params) => params.anonymize(microdata, monitor, rng),
+            Self::Anatomy(params) => params.anonymize(microdata, monitor, rng),
         }
     }
 }

@@ -1,49 +1,28 @@
 //! Record batches to [`Microdata`].
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
+use datafusion::arrow::datatypes::FieldRef;
 use rayon::prelude::*;
 
-use super::{ColumnEncoder, Encoded, HashKey, IdentifierBuilder, Ledger, LedgerBuilder, Microdata};
+use super::{
+    ColumnEncoder, Encoded, HashKey, Hierarchies, IdentifierBuilder, Identifiers, Layout, Ledger, LedgerBuilder,
+    Microdata, Order, order,
+};
 use crate::error::{Error, Result, thousands};
 
 /// Metadata key of a column that gives the order of its categories, as a JSON array of texts.
 pub const ORDER_KEY: &str = "anonymize.order";
 
-/// Where the roles stand in the batches: the identifier first, then the quasi-identifiers, then the sensitive attribute.
-#[derive(Debug, Clone)]
-pub struct Layout {
-    /// Identifier column.
-    pub identifier: FieldRef,
-    /// Quasi-identifier columns.
-    pub quasi: Vec<FieldRef>,
-    /// Sensitive column.
-    pub sensitive: FieldRef,
-}
-
-impl Layout {
-    /// Reads the layout off a schema whose columns stand in that order.
-    ///
-    /// # Errors
-    /// When there are fewer than three columns.
-    pub fn try_from_schema(schema: &SchemaRef) -> Result<Self> {
-        match schema.fields().as_ref() {
-            [identifier, quasi @ .., sensitive] if !quasi.is_empty() => {
-                Ok(Self { identifier: identifier.clone(), quasi: quasi.to_vec(), sensitive: sensitive.clone() })
-            }
-            _ => Err(Error::internal("microdata needs an identifier, quasi-identifiers and a sensitive attribute")),
-        }
-    }
-}
-
 /// Collects batches of microdata, and of earlier private releases, as codes.
 pub struct MicrodataBuilder {
     layout: Layout,
     rows: usize,
-    identifiers: IdentifierBuilder,
+    identifiers: Option<IdentifierBuilder>,
     quasi: Vec<ColumnEncoder>,
-    sensitive: ColumnEncoder,
-    ledger: LedgerBuilder,
+    sensitive: Option<ColumnEncoder>,
+    within: Option<ColumnEncoder>,
+    ledger: Option<LedgerBuilder>,
+    hierarchies: Option<Hierarchies>,
 }
 
 impl MicrodataBuilder {
@@ -53,12 +32,15 @@ impl MicrodataBuilder {
     /// When a column's type cannot be grouped by.
     pub fn try_new(layout: Layout) -> Result<Self> {
         let encoder = |field: &FieldRef| ColumnEncoder::try_new(FieldRef::clone(field));
+        let id_type = || layout.identifier.as_ref().map(|field| field.data_type().clone());
         Ok(Self {
             rows: 0,
-            identifiers: IdentifierBuilder::new(layout.identifier.data_type().clone()),
+            identifiers: id_type().map(IdentifierBuilder::new),
             quasi: layout.quasi.iter().map(encoder).collect::<Result<_>>()?,
-            sensitive: encoder(&layout.sensitive)?,
-            ledger: LedgerBuilder::new(layout.identifier.data_type().clone()),
+            sensitive: layout.sensitive.as_ref().map(encoder).transpose()?,
+            within: layout.within.as_ref().map(encoder).transpose()?,
+            ledger: id_type().map(LedgerBuilder::new),
+            hierarchies: None,
             layout,
         })
     }
@@ -68,14 +50,17 @@ impl MicrodataBuilder {
     /// # Errors
     /// When there are too many rows.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
-        let [identifier, quasi @ .., sensitive] = batch.columns() else {
-            return Err(Error::internal("a batch without columns"));
-        };
-        self.identifiers.append(identifier)?;
-        for (encoder, column) in self.quasi.iter_mut().zip(quasi) {
+        if batch.num_columns() != self.layout.fields().count() {
+            return Err(Error::internal("a batch with other columns than the layout"));
+        }
+        let mut columns = batch.columns().iter();
+        if let (Some(identifiers), Some(column)) = (&mut self.identifiers, columns.as_slice().first()) {
+            identifiers.append(column)?;
+            columns.next();
+        }
+        for (encoder, column) in self.quasi.iter_mut().chain(&mut self.sensitive).chain(&mut self.within).zip(columns) {
             encoder.append(column)?;
         }
-        self.sensitive.append(sensitive)?;
         self.rows += batch.num_rows();
         Ok(())
     }
@@ -85,7 +70,24 @@ impl MicrodataBuilder {
     /// # Errors
     /// When a published row has no signature.
     pub fn append_previous(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.ledger.append(batch.column(0), batch.column(1), &mut self.sensitive)
+        let (Some(ledger), Some(sensitive)) = (&mut self.ledger, &mut self.sensitive) else {
+            return Err(Error::internal("earlier releases of microdata without identifier or sensitive attribute"));
+        };
+        ledger.append(batch.column(0), batch.column(1), sensitive)
+    }
+
+    /// Appends rows of hierarchies: attribute, leaf and levels.
+    ///
+    /// # Errors
+    /// When the columns are not texts, which is a bug.
+    pub fn append_hierarchies(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.expect_hierarchies().append(batch)
+    }
+
+    /// Says that there are hierarchies, even if no row of them follows.
+    pub fn expect_hierarchies(&mut self) -> &mut Hierarchies {
+        let names = self.layout.quasi.iter().map(|field| field.name());
+        self.hierarchies.get_or_insert_with(|| Hierarchies::new(names))
     }
 
     /// Rows of microdata so far.
@@ -93,60 +95,116 @@ impl MicrodataBuilder {
         self.rows
     }
 
-    /// Bytes held.
+    /// Bytes held, and bytes that [`finish`](Self::finish) will need to order the rows.
     pub fn size(&self) -> usize {
-        let quasi: usize = self.quasi.iter().map(ColumnEncoder::size).sum();
-        self.identifiers.size() + quasi + self.sensitive.size() + self.ledger.size()
+        let encoders = self.quasi.iter().chain(&self.sensitive).chain(&self.within);
+        let order = match &self.identifiers {
+            Some(identifiers) => identifiers.size(),
+            None => self.rows * size_of::<(u64, u32)>(),
+        };
+        order
+            + encoders.map(ColumnEncoder::size).sum::<usize>()
+            + self.ledger.as_ref().map_or(0, LedgerBuilder::size)
+            + self.hierarchies.as_ref().map_or(0, Hierarchies::size)
     }
 
     /// Sorts domains, orders the rows by the keyed hash of their identifiers and checks what every method needs.
     ///
     /// # Errors
-    /// NULL or repeated identifiers, NULL sensitive values, an incomplete order of categories, a contradictory ledger.
+    /// NULL or repeated identifiers, NULL sensitive values, an incomplete order of categories, a malformed hierarchy, a
+    /// contradictory ledger.
     pub fn finish(self, key: HashKey) -> Result<(Microdata, Ledger)> {
-        let identifiers = self.identifiers.finish(key)?;
-        let name = self.layout.identifier.name();
-        if identifiers.nulls() > 0 {
-            return Err(Error::refused(format!(
-                "{} of {} rows have a NULL in the identifier column {name}; every row needs an identifier",
-                thousands(identifiers.nulls()),
-                thousands(self.rows)
-            )));
+        let Self { layout, rows, identifiers, quasi, sensitive, within, ledger, hierarchies } = self;
+        let identifiers = match (identifiers, &layout.identifier) {
+            (Some(identifiers), Some(field)) => Some(ordered(identifiers, field.name(), rows, key)?),
+            _ => None,
+        };
+        let finish = |encoder: ColumnEncoder, field: &FieldRef, hierarchies: Option<&Hierarchies>| match (
+            hierarchies.and_then(|all| all.of(field.name())),
+            given_order(field)?.as_deref(),
+        ) {
+            (Some(paths), _) => encoder.finish(Order::Tree(paths)),
+            (None, Some(order)) => encoder.finish(Order::Given(order)),
+            (None, None) => encoder.finish(Order::ByValue),
+        };
+        let alone = |encoder: Option<ColumnEncoder>, field: &Option<FieldRef>| match (encoder, field) {
+            (Some(encoder), Some(field)) => finish(encoder, field, None).map(Some),
+            _ => Ok(None),
+        };
+        let sensitive = alone(sensitive, &layout.sensitive)?;
+        let within = alone(within, &layout.within)?;
+        let ledger = match (ledger, &identifiers, &sensitive) {
+            (Some(ledger), Some(identifiers), Some(sensitive)) => ledger.finish(&sensitive.ranks, key, identifiers)?,
+            _ => Ledger::default(),
+        };
+        if let Some(sensitive) = &sensitive {
+            refuse_nulls(sensitive, rows)?;
         }
-        let repeated = identifiers.repeated()?;
-        if repeated > 0 {
-            return Err(Error::refused(format!(
-                "{} of {} rows repeat an identifier of column {name}; a release has one row per identifier: \
-                 aggregate or deduplicate the input first",
-                thousands(repeated),
-                thousands(self.rows)
-            )));
-        }
-        let sensitive = self.sensitive.finish(given_order(&self.layout.sensitive)?.as_deref())?;
-        let ledger = self.ledger.finish(&sensitive.ranks, key, &identifiers)?;
-        let people = identifiers.into_people();
-        let sensitive_codes: Vec<u32> = people.arrival.iter().map(|&place| sensitive.codes[place as usize]).collect();
-        let sensitive = sensitive.attribute;
-        if sensitive.domain.has_null() && sensitive_codes.contains(&0) {
-            return Err(Error::refused(format!(
-                "{} of {} rows have a NULL in the sensitive column {}; drop them or give NULL a value of its own, \
-                 for example coalesce({}, 'unknown')",
-                thousands(sensitive_codes.iter().filter(|&&code| code == 0).count()),
-                thousands(self.rows),
-                sensitive.field.name(),
-                sensitive.field.name()
-            )));
-        }
-        let encoded: Vec<Encoded> = self
-            .quasi
+        let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
+        let quasi: Vec<Encoded> = quasi
             .into_par_iter()
-            .zip(&self.layout.quasi)
-            .map(|(encoder, field)| encoder.finish(given_order(field)?.as_deref()))
+            .zip(&layout.quasi)
+            .map(|(encoder, field)| finish(encoder, field, hierarchies.as_ref()))
             .collect::<Result<_>>()?;
-        let quasi_codes = row_after_row(&encoded, &people.arrival);
-        let quasi = encoded.into_iter().map(|encoded| encoded.attribute).collect();
-        Ok((Microdata { rows: self.rows, people, quasi, quasi_codes, sensitive, sensitive_codes }, ledger))
+        let people = identifiers.map(Identifiers::into_people);
+        let by_codes;
+        let arrival = match &people {
+            Some(people) => &people.arrival,
+            None => {
+                let columns: Vec<&Encoded> = quasi.iter().chain(&sensitive).chain(&within).collect();
+                by_codes = order::by_codes(&columns, rows, key);
+                &by_codes
+            }
+        };
+        let in_order = |column: &Encoded| {
+            arrival.par_iter().with_min_len(4096).map(|&place| column.codes[place as usize]).collect()
+        };
+        let sensitive_codes = sensitive.as_ref().map_or_else(Vec::new, in_order);
+        let within =
+            within.map(|encoded| (in_order(&encoded), encoded)).map(|(codes, encoded)| (encoded.attribute, codes));
+        let quasi_codes = row_after_row(&quasi, arrival);
+        let quasi = quasi.into_iter().map(|encoded| encoded.attribute).collect();
+        let sensitive = sensitive.map(|encoded| encoded.attribute);
+        Ok((Microdata { rows, people, quasi, quasi_codes, sensitive, sensitive_codes, within }, ledger))
     }
+}
+
+fn ordered(identifiers: IdentifierBuilder, name: &str, rows: usize, key: HashKey) -> Result<Identifiers> {
+    let identifiers = identifiers.finish(key)?;
+    if identifiers.nulls() > 0 {
+        return Err(Error::refused(format!(
+            "{} of {} rows have a NULL in the identifier column {name}; every row needs an identifier",
+            thousands(identifiers.nulls()),
+            thousands(rows)
+        )));
+    }
+    let repeated = identifiers.repeated()?;
+    if repeated > 0 {
+        return Err(Error::refused(format!(
+            "{} of {} rows repeat an identifier of column {name}; a release has one row per identifier: \
+             aggregate or deduplicate the input first",
+            thousands(repeated),
+            thousands(rows)
+        )));
+    }
+    Ok(identifiers)
+}
+
+fn refuse_nulls(sensitive: &Encoded, rows: usize) -> Result<()> {
+    let nulls = match sensitive.attribute.domain.has_null() {
+        true => sensitive.codes.iter().filter(|&&code| code == 0).count(),
+        false => 0,
+    };
+    if nulls == 0 {
+        return Ok(());
+    }
+    let name = sensitive.attribute.field.name();
+    Err(Error::refused(format!(
+        "{} of {} rows have a NULL in the sensitive column {name}; drop them or give NULL a value of its own, \
+         for example coalesce({name}, 'unknown')",
+        thousands(nulls),
+        thousands(rows),
+    )))
 }
 
 /// The codes of all columns, row after row; row `i` is the one that arrived as number `arrival[i]`.
@@ -164,7 +222,16 @@ fn row_after_row(columns: &[Encoded], arrival: &[u32]) -> Vec<u32> {
     codes
 }
 
-fn given_order(field: &FieldRef) -> Result<Option<Vec<String>>> {
+/// The order of a column's values: that of its hierarchy, else a given one.
+pub(super) fn order_of<'a>(name: &str, hierarchies: Option<&'a Hierarchies>, given: Option<&'a [String]>) -> Order<'a> {
+    match (hierarchies.and_then(|all| all.of(name)), given) {
+        (Some(paths), _) => Order::Tree(paths),
+        (None, Some(order)) => Order::Given(order),
+        (None, None) => Order::ByValue,
+    }
+}
+
+pub(super) fn given_order(field: &FieldRef) -> Result<Option<Vec<String>>> {
     let Some(text) = field.metadata().get(ORDER_KEY) else { return Ok(None) };
     let order = serde_json::from_str(text).map_err(|_| {
         Error::refused(format!(

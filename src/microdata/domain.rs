@@ -1,5 +1,7 @@
 //! The domain of an attribute: its distinct values in order, and how far apart they lie.
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Float64Type};
@@ -13,7 +15,7 @@ use crate::error::Result;
 #[derive(Debug, Clone)]
 pub struct Domain {
     values: ArrayRef,
-    positions: Vec<f32>,
+    positions: Arc<[f32]>,
 }
 
 impl Domain {
@@ -22,13 +24,13 @@ impl Domain {
     /// # Errors
     /// When Arrow cannot read the values as numbers although their type is numeric.
     pub fn new(values: ArrayRef) -> Result<Self> {
-        let positions = positions(&values)?;
+        let positions = positions(&values)?.into();
         Ok(Self { values, positions })
     }
 
     /// A domain in an order that was given, NULL (if any) first: measured by steps whatever the type.
     pub fn in_order(values: ArrayRef) -> Self {
-        Self { positions: ranks(values.len()), values }
+        Self { positions: ranks(values.len()).into(), values }
     }
 
     /// Number of distinct values, NULL included.
@@ -55,6 +57,16 @@ impl Domain {
     #[inline]
     pub fn position(&self, code: u32) -> f32 {
         self.positions[code as usize]
+    }
+
+    /// Where all values lie, by code.
+    pub fn positions(&self) -> &Arc<[f32]> {
+        &self.positions
+    }
+
+    /// Whether the values are measured, so that differences mean something, rather than categories.
+    pub fn is_measured(&self) -> bool {
+        is_measured(self.values.data_type())
     }
 
     /// Length of the interval of values from code `lo` to code `hi`, as a share of the length of the whole domain: 0 for a
@@ -133,8 +145,6 @@ fn as_numbers(values: &ArrayRef) -> Result<Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use datafusion::arrow::array::{Float64Array, Int64Array, StringArray};
 
     use super::*;

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, UInt32Array};
-use datafusion::arrow::compute::{SortOptions, cast, sort_to_indices, take};
-use datafusion::arrow::datatypes::{Field, FieldRef, Schema};
+use datafusion::arrow::array::{Array, ArrayRef, StringArray, UInt32Array};
+use datafusion::arrow::compute::{
+    CastOptions, SortOptions, can_cast_types, cast, cast_with_options, sort_to_indices, take,
+};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
-use super::{Attribute, Domain, compact_views, held, held_type};
+use super::{Attribute, Domain, Hierarchy, Paths, compact_views, held, held_type};
 use crate::error::{Error, Result, thousands};
 
 /// Encodes one column as it arrives. DataFusion's GROUP BY machinery finds the distinct values, so every type it can
@@ -19,6 +21,17 @@ pub struct ColumnEncoder {
     distinct: Box<dyn GroupValues>,
     groups: Vec<usize>,
     codes: Vec<u32>,
+}
+
+/// The order of a domain.
+#[derive(Debug, Clone, Copy)]
+pub enum Order<'a> {
+    /// Numbers, times, texts as they compare.
+    ByValue,
+    /// That of a list of texts, which must hold all values.
+    Given(&'a [String]),
+    /// That of the leaves of a hierarchy: those of a node side by side, and nodes by their least leaf.
+    Tree(&'a Paths),
 }
 
 /// A finished column and where its provisional codes went.
@@ -74,22 +87,31 @@ impl ColumnEncoder {
         self.distinct.size() + self.codes.capacity() * size_of::<u32>()
     }
 
-    /// Sorts the domain, by value or as given, and makes the codes final.
+    /// Sorts the domain and makes the codes final. With a hierarchy, the domain is all of its leaves.
     ///
     /// # Errors
-    /// When an order is given that lacks values of the column.
-    pub fn finish(mut self, order: Option<&[String]>) -> Result<Encoded> {
+    /// When the order lacks values of the column; when a leaf is not of the column's type or occurs twice.
+    pub fn finish(mut self, order: Order<'_>) -> Result<Encoded> {
+        let leaves = match order {
+            Order::Tree(paths) => self.intern_leaves(paths)?,
+            _ => Vec::new(),
+        };
         let values = match self.distinct.is_empty() {
             true => datafusion::arrow::array::new_empty_array(&held_type(self.field.data_type())),
             false => self.distinct.emit(EmitTo::All)?.swap_remove(0),
         };
         drop(self.distinct);
+        let nulls_first = SortOptions { descending: false, nulls_first: true };
+        let mut hierarchy = None;
         let indices = match order {
-            None => {
-                let nulls_first = SortOptions { descending: false, nulls_first: true };
-                sort_to_indices(&values, Some(nulls_first), None)?
+            Order::ByValue => sort_to_indices(&values, Some(nulls_first), None)?,
+            Order::Given(order) => indices_as_given(&values, order, self.field.name())?,
+            Order::Tree(paths) => {
+                let by_value = sort_to_indices(&values, Some(nulls_first), None)?;
+                let (indices, tree) = indices_in_tree(&values, &by_value, paths, &leaves, self.field.name())?;
+                hierarchy = Some(Arc::new(tree));
+                indices
             }
-            Some(order) => indices_as_given(&values, order, self.field.name())?,
         };
         let mut ranks = vec![0; values.len()];
         for (rank, &provisional) in indices.values().iter().enumerate() {
@@ -99,15 +121,87 @@ impl ColumnEncoder {
             *code = ranks[*code as usize];
         }
         let values = compact_views(take(&values, &indices, None)?);
-        let domain = if order.is_some() { Domain::in_order(values) } else { Domain::new(values)? };
-        Ok(Encoded { attribute: Attribute { field: self.field, domain }, codes: self.codes, ranks })
+        let domain = match order {
+            Order::ByValue => Domain::new(values)?,
+            _ => Domain::in_order(values),
+        };
+        Ok(Encoded { attribute: Attribute { field: self.field, domain, hierarchy }, codes: self.codes, ranks })
     }
+
+    /// Provisional codes of the leaves of a hierarchy.
+    fn intern_leaves(&mut self, paths: &Paths) -> Result<Vec<usize>> {
+        let field = FieldRef::clone(&self.field);
+        let (name, data_type) = (field.name(), field.data_type());
+        let refuse = |what: String| Error::refused(format!("the hierarchy of {name} {what}"));
+        if !can_cast_types(&DataType::Utf8, data_type) {
+            return Err(refuse(format!("cannot be used: texts cannot be read as {data_type}")));
+        }
+        let texts: ArrayRef = Arc::new(paths.leaves.iter().map(Some).collect::<StringArray>());
+        let safe = CastOptions { safe: true, ..CastOptions::default() };
+        let leaves = cast_with_options(&texts, data_type, &safe)?;
+        if leaves.null_count() > 0 {
+            let (bad, all) = (thousands(leaves.null_count()), thousands(leaves.len()));
+            return Err(refuse(format!("has {bad} of {all} leaves that are not of the column's type {data_type}")));
+        }
+        let mut codes = Vec::new();
+        self.intern(&leaves, &mut codes)?;
+        let distinct = codes.iter().collect::<rustc_hash::FxHashSet<_>>().len();
+        if distinct < codes.len() {
+            return Err(refuse(format!(
+                "has {} leaves twice; list each value once",
+                thousands(codes.len() - distinct)
+            )));
+        }
+        Ok(codes)
+    }
+}
+
+/// Positions of the values in the order of a hierarchy's leaves, NULL first, and the hierarchy over their ranks.
+fn indices_in_tree(
+    values: &ArrayRef,
+    by_value: &UInt32Array,
+    paths: &Paths,
+    leaves: &[usize],
+    column: &str,
+) -> Result<(UInt32Array, Hierarchy)> {
+    const NONE: u32 = u32::MAX;
+    let mut leaf_of = vec![NONE; values.len()];
+    for (leaf, &value) in leaves.iter().enumerate() {
+        leaf_of[value] = leaf as u32;
+    }
+    let missing = (0..values.len()).filter(|&i| values.is_valid(i) && leaf_of[i] == NONE).count();
+    if missing > 0 {
+        return Err(Error::refused(format!(
+            "the hierarchy of {column} has no leaf for {} of the column's values; list them all",
+            thousands(missing)
+        )));
+    }
+    // Each node comes where its least leaf does: with all levels as keys, from the root down, nodes stay in one piece.
+    let in_order = || by_value.values().iter().map(|&value| leaf_of[value as usize]).filter(|&leaf| leaf != NONE);
+    let mut keys: Vec<Vec<u32>> = vec![Vec::with_capacity(paths.levels.len() + 1); leaves.len()];
+    for level in paths.levels.iter().rev() {
+        let mut first = rustc_hash::FxHashMap::default();
+        for (rank, leaf) in (0..).zip(in_order()) {
+            let key = *first.entry(level[leaf as usize].as_str()).or_insert(rank);
+            keys[leaf as usize].push(key);
+        }
+    }
+    for (rank, leaf) in (0..).zip(in_order()) {
+        keys[leaf as usize].push(rank);
+    }
+    let mut order: Vec<u32> = in_order().collect();
+    order.sort_by(|&a, &b| keys[a as usize].cmp(&keys[b as usize]));
+    let label = |level: &Vec<String>| order.iter().map(|&leaf| level[leaf as usize].clone()).collect();
+    let labels = paths.levels.iter().map(label).collect();
+    let null = (0..values.len()).find(|&i| values.is_null(i));
+    let indices = null.into_iter().chain(order.iter().map(|&leaf| leaves[leaf as usize]));
+    let indices = indices.map(|i| i as u32).collect::<Vec<_>>().into();
+    Ok((indices, Hierarchy::new(labels, null.is_some())))
 }
 
 /// Positions of the values in a given order of their texts, NULL first.
 fn indices_as_given(values: &ArrayRef, order: &[String], column: &str) -> Result<UInt32Array> {
     use datafusion::arrow::array::AsArray;
-    use datafusion::arrow::datatypes::DataType;
 
     let texts = cast(values, &DataType::Utf8View)?;
     let texts = texts.as_string_view();
@@ -132,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    fn encode(array: &ArrayRef, order: Option<&[String]>) -> Result<Encoded> {
+    fn encode(array: &ArrayRef, order: Order<'_>) -> Result<Encoded> {
         let field = Arc::new(Field::new("x", array.data_type().clone(), true));
         let mut encoder = ColumnEncoder::try_new(field)?;
         // In two batches, so that provisional codes and ranks differ.
@@ -144,7 +238,8 @@ mod tests {
     #[test]
     fn codes_are_ranks_and_null_is_first() {
         let encoded =
-            encode(&(Arc::new(Int32Array::from(vec![Some(7), None, Some(3), Some(7)])) as ArrayRef), None).unwrap();
+            encode(&(Arc::new(Int32Array::from(vec![Some(7), None, Some(3), Some(7)])) as ArrayRef), Order::ByValue)
+                .unwrap();
         assert_eq!(encoded.codes, [2, 0, 1, 2]);
         assert!(encoded.attribute.domain.has_null());
     }
@@ -158,7 +253,7 @@ mod tests {
             Arc::new(Decimal128Array::from(vec![5, -1, 5, 9]).with_precision_and_scale(20, 0).unwrap()),
         ];
         for column in columns {
-            let encoded = encode(&column, None).unwrap();
+            let encoded = encode(&column, Order::ByValue).unwrap();
             let back = take(encoded.attribute.domain.values(), &UInt32Array::from(encoded.codes), None).unwrap();
             assert_eq!(&back, &column);
         }
@@ -168,8 +263,8 @@ mod tests {
     fn a_given_order_counts_and_must_be_complete() {
         let column: ArrayRef = Arc::new(StringViewArray::from(vec!["low", "high", "mid", "low"]));
         let order = ["low", "mid", "high"].map(str::to_owned);
-        assert_eq!(encode(&column, Some(&order)).unwrap().codes, [0, 2, 1, 0]);
-        let error = encode(&column, Some(&order[..2])).unwrap_err().to_string();
+        assert_eq!(encode(&column, Order::Given(&order)).unwrap().codes, [0, 2, 1, 0]);
+        let error = encode(&column, Order::Given(&order[..2])).unwrap_err().to_string();
         assert!(error.contains("lacks 1 of"), "{error}");
         assert!(!error.contains("high"), "{error}");
     }

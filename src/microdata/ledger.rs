@@ -1,6 +1,7 @@
 //! The publisher's memory: for everybody ever published, the sensitive values of the group that hosted them.
 
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
@@ -14,11 +15,11 @@ use crate::error::{Error, Result, thousands};
 /// ascending) of everybody who was published before.
 ///
 /// Signature numbers follow the order of the sets themselves, so they do not depend on the order of arrival.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Ledger {
     /// Number of each row's signature; empty if nobody was ever published.
     signature_of: Vec<u32>,
-    signatures: Vec<Box<[u32]>>,
+    signatures: Arc<[Box<[u32]>]>,
 }
 
 /// Instead of a signature's number: never published.
@@ -34,6 +35,15 @@ impl Ledger {
     #[inline]
     pub fn signature_of(&self, row: usize) -> Option<u32> {
         self.signature_of.get(row).copied().filter(|&number| number != NEW)
+    }
+
+    /// What it says about some of the rows.
+    pub(super) fn part(&self, rows: &[u32]) -> Self {
+        let signature_of = match self.signature_of.is_empty() {
+            true => Vec::new(),
+            false => rows.iter().map(|&row| self.signature_of[row as usize]).collect(),
+        };
+        Self { signature_of, signatures: Arc::clone(&self.signatures) }
     }
 }
 

@@ -2,35 +2,60 @@
 //!
 //! A [`MicrodataBuilder`] turns record batches into flat arrays of `u32` codes, one per quasi-identifier and one for the
 //! sensitive attribute, each with a sorted [`Domain`] to turn codes back into values. Rows are then put in the order of a
-//! keyed hash of their identifiers, so that nothing a method does can depend on the order of arrival.
+//! keyed hash of their identifiers (of their codes, where there are none), so that nothing a method does can depend on the
+//! order of arrival.
 
 mod builder;
 mod domain;
 mod encoder;
+mod hierarchies;
+mod hierarchy;
 mod identifiers;
+mod layout;
 mod ledger;
+mod loss;
+mod order;
+mod parts;
 mod roles;
 mod types;
 
 pub mod census;
 
-pub use builder::{Layout, MicrodataBuilder, ORDER_KEY};
 use datafusion::arrow::datatypes::FieldRef;
+
+pub use builder::{MicrodataBuilder, ORDER_KEY};
 pub use domain::Domain;
-pub use encoder::{ColumnEncoder, Encoded};
+pub use encoder::{ColumnEncoder, Encoded, Order};
+pub use hierarchies::{ATTRIBUTE, Hierarchies, LEAF, LEVEL, Paths};
+pub use hierarchy::Hierarchy;
 pub use identifiers::{HashKey, IdentifierBuilder, Identifiers, People};
+pub use layout::Layout;
 pub use ledger::{Ledger, LedgerBuilder};
+pub use loss::{Loss, LossBuilder};
+pub(crate) use parts::Part;
 pub use roles::{Role, Roles};
 pub use types::published_type;
 pub(crate) use types::{compact_views, held, held_type};
+
+use crate::error::{Error, Result};
 
 /// A column of microdata: the value of code `c` is `domain.values()[c]`.
 #[derive(Debug, Clone)]
 pub struct Attribute {
     /// Name, type and metadata of the column.
     pub field: FieldRef,
-    /// The distinct values.
+    /// The distinct values, and with a hierarchy all of its leaves.
     pub domain: Domain,
+    /// How values generalize. Without one, to intervals.
+    pub hierarchy: Option<std::sync::Arc<Hierarchy>>,
+}
+
+impl Attribute {
+    /// The smallest published value that holds the codes from `lo` to `hi`: a node of the hierarchy, else the interval.
+    #[inline]
+    pub fn closure(&self, [lo, hi]: [u32; 2]) -> [u32; 2] {
+        self.hierarchy.as_ref().map_or([lo, hi], |hierarchy| hierarchy.closure(lo, hi))
+    }
 }
 
 /// A table to be published, encoded.
@@ -38,16 +63,18 @@ pub struct Attribute {
 pub struct Microdata {
     /// Number of rows.
     pub rows: usize,
-    /// Who each row is about.
-    pub people: People,
+    /// Who each row is about, where there is an identifier.
+    pub people: Option<People>,
     /// The quasi-identifiers, in the order they were named in.
     pub quasi: Vec<Attribute>,
     /// Codes of the quasi-identifiers, row after row: methods look at all codes of a row at once, and at rows in any order.
     pub quasi_codes: Vec<u32>,
-    /// The sensitive attribute.
-    pub sensitive: Attribute,
-    /// Code of each row's sensitive value.
+    /// The sensitive attribute; a method that needs none may have none.
+    pub sensitive: Option<Attribute>,
+    /// Code of each row's sensitive value; empty without the attribute.
     pub sensitive_codes: Vec<u32>,
+    /// The column within whose values rows are anonymized independently of each other, and each row's code in it.
+    pub within: Option<(Attribute, Vec<u32>)>,
 }
 
 impl Microdata {
@@ -56,5 +83,13 @@ impl Microdata {
     pub fn quasi_of(&self, row: u32) -> &[u32] {
         let d = self.quasi.len();
         &self.quasi_codes[row as usize * d..][..d]
+    }
+
+    /// The sensitive attribute of a method that needs one.
+    ///
+    /// # Errors
+    /// When there is none, which planning should have refused.
+    pub fn sensitive(&self) -> Result<&Attribute> {
+        self.sensitive.as_ref().ok_or_else(|| Error::internal("no sensitive attribute"))
     }
 }

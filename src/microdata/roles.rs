@@ -12,6 +12,8 @@ pub enum Role {
     Quasi,
     /// Nobody should learn it about a person. Published as it is.
     Sensitive,
+    /// Each of its values is a table of its own. Published as it is.
+    Within,
 }
 
 impl Role {
@@ -24,6 +26,7 @@ impl Role {
             "id" | "identifier" => Some(Self::Id),
             "quasi" | "quasi-identifier" => Some(Self::Quasi),
             "sensitive" | "sensitive-attribute" => Some(Self::Sensitive),
+            "within" => Some(Self::Within),
             _ => None,
         }
     }
@@ -34,19 +37,31 @@ impl Role {
             Self::Id => "id",
             Self::Quasi => "quasi",
             Self::Sensitive => "sensitive",
+            Self::Within => "within",
         }
     }
 }
 
 /// The columns of a table by role. Columns without a role are not published.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Roles {
     /// The identifier.
-    pub id: String,
+    pub id: Option<String>,
     /// The quasi-identifiers, in the order they are published in.
     pub quasi: Vec<String>,
     /// The sensitive attribute.
-    pub sensitive: String,
+    pub sensitive: Option<String>,
+    /// The column whose values are anonymized independently of each other.
+    pub within: Option<String>,
+}
+
+impl Roles {
+    /// All columns with a role, in the order methods expect them in: identifier, quasi-identifiers, sensitive attribute,
+    /// `within`.
+    pub fn columns(&self) -> impl Iterator<Item = &String> {
+        self.id.iter().chain(&self.quasi).chain(&self.sensitive).chain(&self.within)
+    }
 }
 
 #[cfg(test)]
@@ -55,7 +70,7 @@ mod tests {
 
     #[test]
     fn roles_by_any_of_their_names() {
-        for role in [Role::Id, Role::Quasi, Role::Sensitive] {
+        for role in [Role::Id, Role::Quasi, Role::Sensitive, Role::Within] {
             assert_eq!(Role::parse(role.name()), Some(role));
         }
         assert_eq!(Role::parse("Quasi_Identifier"), Some(Role::Quasi));

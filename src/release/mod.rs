@@ -8,7 +8,10 @@ mod schema;
 mod view;
 
 pub use description::Description;
-pub use schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, SIGNATURE, View, reserved_names, schema};
+pub use schema::{
+    COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_SIZE, SIGNATURE, Shape, View, reserved_names, schema,
+};
+pub(crate) use schema::{HI, LO, NODE};
 pub use view::Published;
 
 use crate::error::{Error, Result};
@@ -24,10 +27,13 @@ pub struct Groups {
     pub starts: Vec<u32>,
     /// Row numbers of the microdata, or [`COUNTERFEIT`].
     pub members: Vec<u32>,
-    /// Code of the sensitive value that each member publishes.
+    /// Code of the sensitive value that each member publishes; empty without a sensitive attribute.
     pub sensitive: Vec<u32>,
-    /// Least and greatest code of each group and quasi-identifier: group `g`, attribute `j` of `d` at `g * d + j`.
+    /// Least and greatest published code of each group and quasi-identifier: group `g`, attribute `j` of `d` at `g * d + j`.
+    /// Empty where quasi-identifiers are published as they are.
     pub intervals: Vec<[u32; 2]>,
+    /// Code of each group in the column that the release was made within; empty without one.
+    pub within: Vec<u32>,
 }
 
 impl Groups {
@@ -45,6 +51,27 @@ impl Groups {
     #[inline]
     pub fn range(&self, group: usize) -> std::ops::Range<usize> {
         self.starts[group] as usize..self.starts[group + 1] as usize
+    }
+
+    /// Sensitive values of a group, ascending, each with its number of members.
+    pub fn histogram(&self, group: usize) -> Vec<(u32, u32)> {
+        let mut codes = self.sensitive[self.range(group)].to_vec();
+        codes.sort_unstable();
+        codes.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect()
+    }
+
+    /// Appends the groups of a part of the microdata, whose row `i` is row `rows[i]` of the whole.
+    pub(crate) fn append(&mut self, part: Self, rows: &[u32], within: u32) {
+        let members = self.members.len() as u32;
+        if self.starts.is_empty() {
+            self.starts.push(0);
+        }
+        self.starts.extend(part.starts.iter().skip(1).map(|start| members + start));
+        self.within.resize(self.within.len() + part.len(), within);
+        let row_of = |row: u32| if row == COUNTERFEIT { row } else { rows[row as usize] };
+        self.members.extend(part.members.into_iter().map(row_of));
+        self.sensitive.extend(part.sensitive);
+        self.intervals.extend(part.intervals);
     }
 }
 
@@ -65,7 +92,8 @@ impl Release {
         self.groups.members.iter().filter(|&&row| row == COUNTERFEIT).count()
     }
 
-    /// Computes the intervals of the groups: for each quasi-identifier the smallest one that covers the group's real rows.
+    /// Computes the intervals of the groups: for each quasi-identifier the smallest one that covers the group's real rows,
+    /// or the smallest node of the hierarchy that does.
     ///
     /// # Errors
     /// When a group has no real row, which no method may produce.
@@ -86,6 +114,11 @@ impl Release {
                         *hi = code.max(*hi);
                     }
                 }
+                for (interval, attribute) in interval.iter_mut().zip(&microdata.quasi) {
+                    if interval[0] < interval[1] {
+                        *interval = attribute.closure(*interval);
+                    }
+                }
             }
         });
         if intervals.iter().any(|[lo, hi]| lo > hi) {
@@ -100,6 +133,9 @@ impl Release {
     pub fn mean_extent(&self) -> f64 {
         let d = self.microdata.quasi.len();
         let mut sum = 0.0;
+        if self.groups.intervals.is_empty() {
+            return sum;
+        }
         for group in 0..self.groups.len() {
             let size = self.groups.range(group).len() as f64;
             for (j, attribute) in self.microdata.quasi.iter().enumerate() {

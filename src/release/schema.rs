@@ -17,6 +17,26 @@ pub enum View {
     Private,
 }
 
+/// How a method publishes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Form {
+    /// Quasi-identifiers generalized to the intervals of the group, beside each row's sensitive value.
+    Intervals,
+    /// Quasi-identifiers as they are, beside the sensitive values of the group.
+    Anatomy,
+}
+
+/// What a released table looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Shape {
+    /// Who it is for.
+    pub view: View,
+    /// How it publishes.
+    pub form: Form,
+    /// Whether intervals have the names of hierarchies' nodes beside their ends.
+    pub nodes: bool,
+}
+
 /// Number of the group: random, without order.
 pub const GROUP_ID: &str = "group_id";
 /// Rows of the group, counterfeits included.
@@ -36,9 +56,15 @@ pub fn reserved_names(view: View) -> &'static [&'static str] {
     }
 }
 
-/// Schema of a release of microdata of the given layout: quasi-identifiers as `Struct<lo, hi>` of their own type, the
-/// sensitive attribute as it is, then the columns of the group. Every field carries the description and its role.
-pub fn schema(layout: &Layout, view: View, description: &Description) -> Schema {
+/// Schema of a release of microdata of the given layout. Every field carries the description and its role.
+///
+/// - [`Form::Intervals`]: quasi-identifiers as `Struct<lo, hi>` of their own type (with hierarchies `Struct<lo, hi, node>`,
+///   where `node` is a text, NULL for attributes without hierarchy), the sensitive attribute as it is.
+/// - [`Form::Anatomy`]: quasi-identifiers as they are, and of the sensitive attribute a `List<Struct<value, count>>`: the
+///   values of the row's group and how many of its rows have them.
+///
+/// Then follow the column that the release was made within, and those of the group.
+pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schema {
     let labelled = |field: Field, role: &str, order: Option<&String>| -> FieldRef {
         let mut metadata = description.metadata();
         metadata.insert(Role::KEY.to_owned(), role.to_owned());
@@ -47,43 +73,73 @@ pub fn schema(layout: &Layout, view: View, description: &Description) -> Schema 
         }
         Arc::new(field.with_metadata(metadata))
     };
+    let private = shape.view == View::Private;
     let mut fields = Vec::new();
-    if view == View::Private {
-        let id = &layout.identifier;
+    if let Some(id) = layout.identifier.as_ref().filter(|_| private) {
         fields.push(labelled(Field::new(id.name(), id.data_type().clone(), true), Role::Id.name(), None));
     }
     for quasi in &layout.quasi {
-        let interval = DataType::Struct(interval_fields(quasi));
         let order = quasi.metadata().get(ORDER_KEY);
-        fields.push(labelled(Field::new(quasi.name(), interval, false), Role::Quasi.name(), order));
+        let field = match shape.form {
+            Form::Intervals => {
+                Field::new(quasi.name(), DataType::Struct(interval_fields(quasi.data_type(), shape.nodes)), false)
+            }
+            Form::Anatomy => Field::new(quasi.name(), quasi.data_type().clone(), true),
+        };
+        fields.push(labelled(field, Role::Quasi.name(), order));
     }
-    let sensitive = &layout.sensitive;
-    let order = sensitive.metadata().get(ORDER_KEY);
-    let published = Field::new(sensitive.name(), sensitive.data_type().clone(), false);
-    fields.push(labelled(published, Role::Sensitive.name(), order));
+    if let Some(sensitive) = &layout.sensitive {
+        let order = sensitive.metadata().get(ORDER_KEY);
+        let data_type = match shape.form {
+            Form::Intervals => sensitive.data_type().clone(),
+            Form::Anatomy => DataType::List(histogram_item(sensitive.data_type())),
+        };
+        fields.push(labelled(Field::new(sensitive.name(), data_type, false), Role::Sensitive.name(), order));
+    }
+    if let Some(within) = &layout.within {
+        fields.push(labelled(Field::new(within.name(), within.data_type().clone(), true), Role::Within.name(), None));
+    }
     fields.push(labelled(Field::new(GROUP_ID, DataType::Int64, false), "group", None));
     fields.push(labelled(Field::new(GROUP_SIZE, DataType::Int32, false), GROUP_SIZE, None));
     fields.push(labelled(Field::new(COUNTERFEITS, DataType::Int32, false), COUNTERFEITS, None));
-    if view == View::Private {
+    if private {
         fields.push(labelled(Field::new(COUNTERFEIT_MARK, DataType::Boolean, false), COUNTERFEIT_MARK, None));
-        let signature = DataType::List(signature_item(sensitive));
+    }
+    if let Some(sensitive) = layout.sensitive.as_ref().filter(|_| private) {
+        let signature = DataType::List(signature_item(sensitive.data_type()));
         fields.push(labelled(Field::new(SIGNATURE, signature, false), SIGNATURE, None));
     }
     Schema::new(fields)
 }
 
-/// `lo` and `hi`, both ends included. Nullable whatever the column is, so that all releases have one schema.
-pub(super) fn interval_fields(quasi: &Field) -> Fields {
-    let end = |name: &str| Field::new(name, quasi.data_type().clone(), true);
-    Fields::from(vec![end("lo"), end("hi")])
+/// First child of an interval: its least value, included.
+pub(crate) const LO: &str = "lo";
+/// Second child of an interval: its greatest value, included.
+pub(crate) const HI: &str = "hi";
+/// Third child of an interval, with hierarchies: the name of the node.
+pub(crate) const NODE: &str = "node";
+
+/// Both ends included. Nullable whatever the column is, so that all releases have one schema.
+fn interval_fields(data_type: &DataType, nodes: bool) -> Fields {
+    let end = |name: &str| Field::new(name, data_type.clone(), true);
+    let node = nodes.then(|| Field::new(NODE, DataType::Utf8, true));
+    [end(LO), end(HI)].into_iter().chain(node).collect()
 }
 
-pub(super) fn signature_item(sensitive: &Field) -> FieldRef {
-    // Not views: some readers of Parquet (pyarrow) know no lists of them.
-    let item = match sensitive.data_type() {
+fn signature_item(sensitive: &DataType) -> FieldRef {
+    Arc::new(Field::new_list_field(listed(sensitive), true))
+}
+
+fn histogram_item(sensitive: &DataType) -> FieldRef {
+    let fields = vec![Field::new("value", listed(sensitive), false), Field::new("count", DataType::Int32, false)];
+    Arc::new(Field::new_list_field(DataType::Struct(Fields::from(fields)), false))
+}
+
+/// In lists no views: some readers of Parquet (pyarrow) know no lists of them.
+fn listed(data_type: &DataType) -> DataType {
+    match data_type {
         DataType::Utf8View => DataType::Utf8,
         DataType::BinaryView => DataType::Binary,
         other => other.clone(),
-    };
-    Arc::new(Field::new_list_field(item, true))
+    }
 }

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions, StructArray,
-    UInt32Array,
+    Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions,
+    StringArray, StructArray, UInt32Array, new_null_array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{cast, take};
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use super::schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, SIGNATURE, interval_fields, signature_item};
+use super::schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, SIGNATURE};
 use super::{COUNTERFEIT, Release};
-use crate::error::Result;
-use crate::microdata::compact_views;
+use crate::error::{Error, Result};
+use crate::microdata::{Attribute, compact_views};
 
 /// A release whose order of rows and group numbers has been drawn.
 #[derive(Debug)]
@@ -77,29 +77,38 @@ impl Published {
             .schema
             .fields()
             .iter()
-            .map(|field| self.column(field.name(), members, &groups))
+            .map(|field| self.column(field, members, &groups))
             .collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)?)
     }
 
-    fn column(&self, name: &str, members: &[u32], groups: &[u32]) -> Result<ArrayRef> {
+    fn column(&self, field: &Field, members: &[u32], groups: &[u32]) -> Result<ArrayRef> {
         let microdata = &self.release.microdata;
-        if name == microdata.sensitive.field.name() {
-            let codes = members.iter().map(|&member| self.release.groups.sensitive[member as usize]);
-            return gather(
-                microdata.sensitive.domain.values(),
-                &UInt32Array::from_iter_values(codes),
-                microdata.sensitive.field.data_type(),
-            );
+        let name = field.name();
+        if let Some(sensitive) = microdata.sensitive.as_ref().filter(|attribute| attribute.field.name() == name) {
+            return match field.data_type() {
+                DataType::List(item) => self.histograms(sensitive, item, groups),
+                data_type => {
+                    let codes = members.iter().map(|&member| self.release.groups.sensitive[member as usize]);
+                    gather(sensitive.domain.values(), &UInt32Array::from_iter_values(codes), data_type)
+                }
+            };
         }
         if let Some(j) = microdata.quasi.iter().position(|attribute| attribute.field.name() == name) {
-            return self.intervals(j, groups);
+            return match field.data_type() {
+                DataType::Struct(ends) => self.intervals(j, ends, groups),
+                data_type => self.exact(j, data_type, members),
+            };
+        }
+        if let Some((within, _)) = microdata.within.as_ref().filter(|(attribute, _)| attribute.field.name() == name) {
+            let codes = groups.iter().map(|&group| self.release.groups.within[group as usize]);
+            return gather(within.domain.values(), &UInt32Array::from_iter_values(codes), field.data_type());
         }
         let of_group = |f: &dyn Fn(usize) -> i32| -> ArrayRef {
             Arc::new(Int32Array::from_iter_values(groups.iter().map(|&group| f(group as usize))))
         };
-        Ok(match name {
+        Ok(match name.as_str() {
             GROUP_ID => {
                 let numbers = groups.iter().map(|&group| i64::from(self.numbers[group as usize]));
                 Arc::new(Int64Array::from_iter_values(numbers))
@@ -111,41 +120,91 @@ impl Published {
                 let marks = members.iter().map(|&member| Some(row_of(member) == COUNTERFEIT));
                 Arc::new(marks.collect::<BooleanArray>())
             }
-            SIGNATURE => self.signatures(groups)?,
+            SIGNATURE => self.signatures(field, groups)?,
             _ => self.identifiers(members)?,
         })
     }
 
-    fn intervals(&self, j: usize, groups: &[u32]) -> Result<ArrayRef> {
+    fn intervals(&self, j: usize, ends: &Fields, groups: &[u32]) -> Result<ArrayRef> {
         let attribute = &self.release.microdata.quasi[j];
         let d = self.release.microdata.quasi.len();
+        let interval = |group: u32| self.release.groups.intervals[group as usize * d + j];
         let end = |which: usize| {
-            let codes = groups.iter().map(|&group| self.release.groups.intervals[group as usize * d + j][which]);
-            let codes = UInt32Array::from_iter_values(codes);
+            let codes = UInt32Array::from_iter_values(groups.iter().map(|&group| interval(group)[which]));
             gather(attribute.domain.values(), &codes, attribute.field.data_type())
         };
-        Ok(Arc::new(StructArray::try_new(interval_fields(&attribute.field), vec![end(0)?, end(1)?], None)?))
+        let mut columns = vec![end(0)?, end(1)?];
+        if ends.len() > columns.len() {
+            columns.push(self.nodes(attribute, &columns[0], groups.iter().map(|&group| interval(group)))?);
+        }
+        Ok(Arc::new(StructArray::try_new(ends.clone(), columns, None)?))
     }
 
-    fn signatures(&self, groups: &[u32]) -> Result<ArrayRef> {
-        let sensitive = &self.release.microdata.sensitive;
+    /// Names of intervals in a hierarchy: of a node what it is called, of a single value its text.
+    fn nodes(
+        &self,
+        attribute: &Attribute,
+        lo: &ArrayRef,
+        intervals: impl Iterator<Item = [u32; 2]>,
+    ) -> Result<ArrayRef> {
+        let Some(hierarchy) = &attribute.hierarchy else { return Ok(new_null_array(&DataType::Utf8, lo.len())) };
+        let texts = cast(lo, &DataType::Utf8)?;
+        let texts = texts.as_string::<i32>();
+        let labels = intervals.zip(texts).map(|([lo, hi], text)| hierarchy.label(lo, hi).or(text));
+        Ok(Arc::new(labels.collect::<StringArray>()))
+    }
+
+    fn exact(&self, j: usize, data_type: &DataType, members: &[u32]) -> Result<ArrayRef> {
+        let microdata = &self.release.microdata;
+        let codes = members.iter().map(|&member| match self.release.groups.members[member as usize] {
+            COUNTERFEIT => None,
+            row => Some(microdata.quasi_of(row)[j]),
+        });
+        gather(microdata.quasi[j].domain.values(), &codes.collect::<UInt32Array>(), data_type)
+    }
+
+    /// The sensitive values of each row's group and how many rows of it have them.
+    fn histograms(&self, sensitive: &Attribute, item: &FieldRef, groups: &[u32]) -> Result<ArrayRef> {
+        let DataType::Struct(fields) = item.data_type() else {
+            return Err(Error::internal("a histogram without counts"));
+        };
+        let (mut codes, mut counts) = (Vec::new(), Vec::new());
+        let lengths: Vec<usize> = groups
+            .iter()
+            .map(|&group| {
+                let histogram = self.release.groups.histogram(group as usize);
+                codes.extend(histogram.iter().map(|&(code, _)| code));
+                counts.extend(histogram.iter().map(|&(_, count)| count as i32));
+                histogram.len()
+            })
+            .collect();
+        let values = gather(sensitive.domain.values(), &UInt32Array::from(codes), fields[0].data_type())?;
+        let pairs = StructArray::try_new(fields.clone(), vec![values, Arc::new(Int32Array::from(counts))], None)?;
+        let offsets = OffsetBuffer::from_lengths(lengths);
+        Ok(Arc::new(ListArray::try_new(FieldRef::clone(item), offsets, Arc::new(pairs), None)?))
+    }
+
+    fn signatures(&self, field: &Field, groups: &[u32]) -> Result<ArrayRef> {
+        let (DataType::List(item), Some(sensitive)) = (field.data_type(), &self.release.microdata.sensitive) else {
+            return Err(Error::internal("a signature that is not a list of sensitive values"));
+        };
         let mut codes = Vec::new();
-        let mut lengths = Vec::with_capacity(groups.len());
-        for &group in groups {
-            let range = self.release.groups.range(group as usize);
-            lengths.push(range.len());
-            let from = codes.len();
-            codes.extend_from_slice(&self.release.groups.sensitive[range]);
-            codes[from..].sort_unstable();
-        }
-        let item = signature_item(&sensitive.field);
+        let lengths: Vec<usize> = groups
+            .iter()
+            .map(|&group| {
+                let from = codes.len();
+                codes.extend(self.release.groups.histogram(group as usize).into_iter().map(|(code, _)| code));
+                codes.len() - from
+            })
+            .collect();
         let values = gather(sensitive.domain.values(), &UInt32Array::from(codes), item.data_type())?;
         let offsets = OffsetBuffer::from_lengths(lengths);
-        Ok(Arc::new(ListArray::try_new(item, offsets, values, None)?))
+        Ok(Arc::new(ListArray::try_new(FieldRef::clone(item), offsets, values, None)?))
     }
 
     fn identifiers(&self, members: &[u32]) -> Result<ArrayRef> {
-        let people = &self.release.microdata.people;
+        let people = self.release.microdata.people.as_ref();
+        let people = people.ok_or_else(|| Error::internal("a column that the release has not"))?;
         let rows = members.iter().map(|&member| match self.release.groups.members[member as usize] {
             COUNTERFEIT => None,
             row => Some(people.arrival[row as usize]),

@@ -39,6 +39,7 @@ pub trait Scope {
 enum Value {
     Relation(Box<LogicalPlan>),
     Integer(i64),
+    Number(f64),
     Boolean(bool),
     Seed(Seed),
     Columns(Vec<String>),
@@ -142,6 +143,14 @@ impl Arguments {
         }
     }
 
+    /// A number.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        match self.values.get(name) {
+            Some(Value::Number(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
     /// A seed.
     pub fn seed(&self, name: &str) -> Option<Seed> {
         match self.values.get(name) {
@@ -223,7 +232,7 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
             let seed = scope.constant(raw).ok().and_then(|constant| scalar(parameter, &constant));
             seed.ok_or_else(|| wrong("something else"))
         }
-        Kind::Integer | Kind::Boolean | Kind::Word(_) => {
+        Kind::Integer | Kind::Number | Kind::Boolean | Kind::Word(_) => {
             let constant = scope
                 .constant(raw)
                 .map_err(|error| wrong("something that is not a constant").context(error.strip_backtrace()))?;
@@ -240,6 +249,10 @@ fn scalar(parameter: &Parameter, constant: &ScalarValue) -> Option<Value> {
                 _ => None,
             }
         }
+        Kind::Number if constant.data_type().is_numeric() => match constant.cast_to(&DataType::Float64) {
+            Ok(ScalarValue::Float64(Some(value))) if value.is_finite() => Some(Value::Number(value)),
+            _ => None,
+        },
         Kind::Seed => match constant.try_as_str().flatten() {
             Some(text) => Some(Value::Seed(Seed::from_text(text))),
             None if !constant.data_type().is_integer() => None,

@@ -1,43 +1,42 @@
 //! The relations of a call made ready for the operator: only the columns with roles, in the order of a layout, with types
 //! that can be published. The casts are ordinary expressions, so the engine does that work.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{Column, Result, TableReference, plan_err};
+use datafusion::common::{Column, Result, TableReference, internal_err, plan_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
 use super::options::AnonymizeOptions;
+use super::roles::{Needs, roles};
 use super::signature::suggestion;
-use super::syntax::split_names;
 use super::table::AnonymizedTable;
-use crate::microdata::{Layout, ORDER_KEY, Role, Roles, published_type};
-use crate::release::{SIGNATURE, View, reserved_names};
+use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, Layout, ORDER_KEY, Roles, published_type};
+use crate::release::{SIGNATURE, View};
 
-/// Microdata and earlier releases, ready to be planned.
+/// The relations of a call, ready to be planned.
 #[derive(Debug, Clone)]
 pub(super) struct Prepared {
     pub microdata: LogicalPlan,
     pub previous: Option<LogicalPlan>,
+    pub hierarchies: Option<LogicalPlan>,
     pub layout: Layout,
 }
 
 /// Finds the roles and builds the projections of a call.
-pub(super) fn prepare(arguments: &mut Arguments, options: &AnonymizeOptions, view: View) -> Result<Prepared> {
+pub(super) fn prepare(
+    arguments: &mut Arguments,
+    options: &AnonymizeOptions,
+    view: View,
+    needs: Needs,
+) -> Result<Prepared> {
     let function = arguments.function();
     let input = Input { function, argument: "the input", plan: arguments.relation("input")? };
-    let roles = roles(arguments, options, &input)?;
-    check_roles(function, &roles, view)?;
-
-    let mut columns = vec![input.column(&roles.id)?];
-    for quasi in &roles.quasi {
-        columns.push(input.column(quasi)?);
-    }
-    columns.push(input.column(&roles.sensitive)?);
+    let roles = roles(arguments, options, input.plan.schema(), view, needs)?;
+    let mut columns = roles.columns().map(|name| input.column(name)).collect::<Result<Vec<_>>>()?;
     for column in &mut columns {
         column.publish(function)?;
     }
@@ -46,33 +45,33 @@ pub(super) fn prepare(arguments: &mut Arguments, options: &AnonymizeOptions, vie
     if let Some(plan) = arguments.relation_if_given("previous") {
         let earlier = Input { function, argument: "previous", plan };
         earlier.refuse_new_draws()?;
-        previous = Some(earlier.ledger(&mut columns, &roles.id)?);
+        previous = Some(earlier.ledger(&mut columns, &roles)?);
     }
-    let sensitive = columns.len() - 1;
-    let layout = Layout {
-        identifier: columns[0].field.clone(),
-        quasi: columns[1..sensitive].iter().map(|column| column.field.clone()).collect(),
-        sensitive: columns[sensitive].field.clone(),
+    let hierarchies = match arguments.relation_if_given("hierarchies") {
+        Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
+        None => None,
     };
+    let schema = Schema::new(columns.iter().map(|column| FieldRef::clone(&column.field)).collect::<Vec<_>>());
+    let layout = Layout::try_new(&schema, &roles).map_err(|error| error.in_function(function))?;
     let microdata = input.project(columns)?;
-    Ok(Prepared { microdata, previous, layout })
+    Ok(Prepared { microdata, previous, hierarchies, layout })
 }
 
 /// A relation of the call.
-struct Input {
-    function: &'static str,
-    argument: &'static str,
-    plan: LogicalPlan,
+pub(super) struct Input {
+    pub function: &'static str,
+    pub argument: &'static str,
+    pub plan: LogicalPlan,
 }
 
 /// A column of it, with the type it will have.
-struct InputColumn {
-    column: Column,
-    field: FieldRef,
+pub(super) struct InputColumn {
+    pub column: Column,
+    pub field: FieldRef,
 }
 
 impl Input {
-    fn column(&self, name: &str) -> Result<InputColumn> {
+    pub(super) fn column(&self, name: &str) -> Result<InputColumn> {
         let schema = self.plan.schema();
         let matches: Vec<(Option<&TableReference>, &FieldRef)> =
             schema.iter().filter(|(_, field)| field.name() == name).collect();
@@ -99,7 +98,7 @@ impl Input {
         }
     }
 
-    fn project(self, columns: Vec<InputColumn>) -> Result<LogicalPlan> {
+    pub(super) fn project(self, columns: Vec<InputColumn>) -> Result<LogicalPlan> {
         let schema = Arc::clone(self.plan.schema());
         let expressions = columns.into_iter().map(|InputColumn { column, field }| {
             let (name, expr) = (column.name.clone(), Expr::Column(column));
@@ -132,8 +131,13 @@ impl Input {
 
     /// Identifier and signature of everybody published. Where they have other types than the microdata, both
     /// sides get a type that holds them all: a cast that can fail would print the value it failed on.
-    fn ledger(self, columns: &mut [InputColumn], id: &str) -> Result<LogicalPlan> {
+    fn ledger(self, columns: &mut [InputColumn], roles: &Roles) -> Result<LogicalPlan> {
         let function = self.function;
+        let (Some(id), Some(sensitive)) = (&roles.id, &roles.sensitive) else {
+            return internal_err!("{function}: previous without identifier or sensitive attribute");
+        };
+        let place = |name: &String| columns.iter().position(|column| column.field.name() == name).unwrap_or_default();
+        let (id_place, sensitive_place) = (place(id), place(sensitive));
         let (Ok(mut identifier), Ok(mut signature)) = (self.column(id), self.column(SIGNATURE)) else {
             let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
             return plan_err!(
@@ -157,8 +161,8 @@ impl Input {
         };
         identifier.publish(function)?;
         let item = InputColumn { column: Column::from_name(SIGNATURE), field: item };
-        let item_type = common_type(function, &mut columns[columns.len() - 1], &item)?;
-        let id_type = common_type(function, &mut columns[0], &identifier)?;
+        let item_type = common_type(function, &mut columns[sensitive_place], &item, self.argument)?;
+        let id_type = common_type(function, &mut columns[id_place], &identifier, self.argument)?;
         identifier.field = retyped(&identifier.field, id_type);
         let list = DataType::List(Arc::new(Field::new_list_field(item_type, true)));
         signature.field = retyped(&signature.field, list);
@@ -168,9 +172,35 @@ impl Input {
     }
 }
 
+impl Input {
+    /// Attribute, leaf and the levels in order, as texts.
+    pub(super) fn hierarchies(self) -> Result<LogicalPlan> {
+        let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
+        let number = |name: &&str| name.strip_prefix(LEVEL).and_then(|number| number.parse::<usize>().ok());
+        let levels = names.iter().filter_map(number).max().unwrap_or(0);
+        let wanted = [ATTRIBUTE.to_owned(), LEAF.to_owned()].into_iter();
+        let wanted: Vec<String> = wanted.chain((1..=levels).map(|level| format!("{LEVEL}{level}"))).collect();
+        if levels == 0 || wanted.iter().any(|name| !names.contains(&name.as_str())) {
+            return plan_err!(
+                "{}: hierarchies must have the columns {ATTRIBUTE}, {LEAF}, {LEVEL}1, {LEVEL}2 and so on: for each value of a \
+                 quasi-identifier, what it generalizes to from level to level; it has {}",
+                self.function,
+                names.join(", ")
+            );
+        }
+        let columns = wanted.iter().map(|name| {
+            let mut column = self.column(name)?;
+            column.field = retyped(&column.field, DataType::Utf8View);
+            Ok(column)
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        self.project(columns)
+    }
+}
+
 impl InputColumn {
     /// Gives the column the type it is published with.
-    fn publish(&mut self, function: &str) -> Result<()> {
+    pub(super) fn publish(&mut self, function: &str) -> Result<()> {
         let Some(data_type) = published_type(self.field.data_type()) else {
             return plan_err!(
                 "{function}: column {} has type {}, which cannot be anonymized; cast it, or select its parts, in a query \
@@ -185,10 +215,15 @@ impl InputColumn {
 }
 
 /// A type that holds the values of both, given to the first.
-fn common_type(function: &str, now: &mut InputColumn, before: &InputColumn) -> Result<DataType> {
+pub(super) fn common_type(
+    function: &str,
+    now: &mut InputColumn,
+    before: &InputColumn,
+    argument: &str,
+) -> Result<DataType> {
     let (a, b) = (now.field.data_type(), before.field.data_type());
     let Some(b) = published_type(b) else {
-        return plan_err!("{function}: previous has {} of type {b}, which cannot be compared", before.column.name);
+        return plan_err!("{function}: {argument} has {} of type {b}, which cannot be compared", before.column.name);
     };
     let common = match (a, &b) {
         _ if *a == b => a.clone(),
@@ -203,7 +238,7 @@ fn common_type(function: &str, now: &mut InputColumn, before: &InputColumn) -> R
         _ if a.is_binary() && b.is_binary() => a.clone(),
         _ => {
             return plan_err!(
-                "{function}: column {} is {a} in the input but {b} in previous (column {}); cast one of them",
+                "{function}: column {} is {a} in the input but {b} in {argument} (column {}); cast one of them",
                 now.column.name,
                 before.column.name
             );
@@ -217,76 +252,4 @@ fn retyped(field: &FieldRef, data_type: DataType) -> FieldRef {
     // Of the metadata only the order of categories says something to a reader of the release.
     let order = field.metadata().get(ORDER_KEY).map(|order| (ORDER_KEY.to_owned(), order.clone()));
     Arc::new(Field::new(field.name(), data_type, field.is_nullable()).with_metadata(order.into_iter().collect()))
-}
-
-/// Roles from the arguments, else from the columns' metadata, else from the session's settings.
-fn roles(arguments: &Arguments, options: &AnonymizeOptions, input: &Input) -> Result<Roles> {
-    let function = arguments.function();
-    let declared = |role: Role| -> Vec<String> {
-        let fields = input.plan.schema().fields().iter();
-        let of_role =
-            fields.filter(|field| field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role));
-        of_role.map(|field| field.name().clone()).collect()
-    };
-    let setting = |role: Role| match role {
-        Role::Id => &options.id,
-        Role::Quasi => &options.quasi,
-        Role::Sensitive => &options.sensitive,
-    };
-    let find = |role: Role, what: &str, example: &str| -> Result<Vec<String>> {
-        if let Some(columns) = arguments.columns(role.name()) {
-            return Ok(columns.to_vec());
-        }
-        let columns = declared(role);
-        if !columns.is_empty() {
-            return Ok(columns);
-        }
-        let columns = setting(role).as_deref().map(split_names).unwrap_or_default();
-        if !columns.is_empty() {
-            return Ok(columns);
-        }
-        let name = role.name();
-        plan_err!(
-            "{function}: no {what}; name it with {name} => {example}, or SET anonymize.{name}, or give the column the \
-             metadata {} = '{name}'",
-            Role::KEY
-        )
-    };
-    let single = |role: Role, what: &str, columns: Vec<String>| -> Result<String> {
-        match <[String; 1]>::try_from(columns) {
-            Ok([column]) => Ok(column),
-            Err(columns) => plan_err!(
-                "{function}: {} columns are declared as {what}, but there must be one; choose with {} => ..",
-                columns.len(),
-                role.name()
-            ),
-        }
-    };
-    Ok(Roles {
-        id: single(Role::Id, "the identifier", find(Role::Id, "identifier column", "patient_id")?)?,
-        quasi: find(Role::Quasi, "quasi-identifier columns", "(age, zip)")?,
-        sensitive: single(
-            Role::Sensitive,
-            "the sensitive attribute",
-            find(Role::Sensitive, "sensitive column", "disease")?,
-        )?,
-    })
-}
-
-fn check_roles(function: &str, roles: &Roles, view: View) -> Result<()> {
-    let mut seen = HashSet::new();
-    let all = std::iter::once(&roles.id).chain(&roles.quasi).chain(std::iter::once(&roles.sensitive));
-    for column in all {
-        if !seen.insert(column) {
-            return plan_err!(
-                "{function}: column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
-            );
-        }
-        if reserved_names(view).contains(&column.as_str()) {
-            return plan_err!(
-                "{function}: a release has a column {column} of its own; rename yours in a query in parentheses"
-            );
-        }
-    }
-    Ok(())
 }

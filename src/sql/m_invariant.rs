@@ -9,6 +9,7 @@ use super::arguments::Arguments;
 use super::function::RelationFunction;
 use super::input::prepare;
 use super::options::AnonymizeOptions;
+use super::roles::Needs;
 use super::signature::{Kind, Parameter, Signature};
 use super::table::AnonymizedTable;
 use crate::methods::Method;
@@ -22,16 +23,18 @@ pub(super) struct MInvariantFunction;
 static SIGNATURE: Signature = Signature {
     name: "m_invariant",
     parameters: &[
-        Parameter::required("input", Kind::Relation, "patients"),
+        Parameter::INPUT,
         Parameter::required("m", Kind::Integer, "10"),
-        Parameter::optional("id", Kind::Column, "patient_id"),
-        Parameter::optional("quasi", Kind::Columns, "(age, zip)"),
-        Parameter::optional("sensitive", Kind::Column, "disease"),
+        Parameter::ID,
+        Parameter::QUASI,
+        Parameter::SENSITIVE,
         Parameter::optional("previous", Kind::Relation, "(SELECT patient_id, signature FROM releases)"),
         Parameter::optional("balance", Kind::Word(&["minimal", "blind"]), "'blind'"),
         Parameter::optional("on_ineligible", Kind::Word(&["refuse", "counterfeit", "withhold"]), "'counterfeit'"),
-        Parameter::optional("seed", Kind::Seed, "'a long random text'"),
-        Parameter::optional("private", Kind::Boolean, "true"),
+        Parameter::SEED,
+        Parameter::PRIVATE,
+        Parameter::HIERARCHIES,
+        Parameter::WITHIN,
     ],
 };
 
@@ -53,7 +56,8 @@ impl RelationFunction for MInvariantFunction {
         };
         let seed = arguments.seed("seed");
         let view = if arguments.boolean("private") { View::Private } else { View::Public };
-        let prepared = prepare(&mut arguments, options, view)?;
+        let needs = Needs { id: true, sensitive: true };
+        let prepared = prepare(&mut arguments, options, view, needs)?;
         let method = Method::MInvariance(MInvariance { m, balance, on_ineligible });
         Ok(Arc::new(AnonymizedTable::try_new(prepared, method, view, seed)?))
     }

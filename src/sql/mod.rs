@@ -1,12 +1,16 @@
 //! SQL: relation functions, their arguments, and the opaque tables they stand for.
 
+mod anatomy;
 mod arguments;
 mod census;
 mod function;
+mod information_loss;
 mod input;
 mod m_invariant;
+mod mondrian;
 mod options;
 mod resolve;
+mod roles;
 mod signature;
 mod stamp;
 mod syntax;
@@ -30,7 +34,13 @@ use resolve::{TABLE_BY_NAME, TableByName};
 
 /// Everything there is.
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
-    vec![Arc::new(m_invariant::MInvariantFunction), Arc::new(census::CensusFunction)]
+    vec![
+        Arc::new(m_invariant::MInvariantFunction),
+        Arc::new(mondrian::MondrianFunction),
+        Arc::new(anatomy::AnatomyFunction),
+        Arc::new(information_loss::InformationLossFunction),
+        Arc::new(census::CensusFunction),
+    ]
 }
 
 fn planner() -> Arc<dyn RelationPlanner> {

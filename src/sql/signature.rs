@@ -7,6 +7,8 @@ pub enum Kind {
     Relation,
     /// A whole number.
     Integer,
+    /// A number.
+    Number,
     /// A whole number or a text.
     Seed,
     /// `true` or `false`.
@@ -43,11 +45,31 @@ impl Parameter {
         Self { name, kind, required: false, example }
     }
 
+    // Parameters that mean the same everywhere.
+
+    /// The table that is anonymized.
+    pub const INPUT: Self = Self::required("input", Kind::Relation, "patients");
+    /// The identifier.
+    pub const ID: Self = Self::optional("id", Kind::Column, "patient_id");
+    /// The quasi-identifiers.
+    pub const QUASI: Self = Self::optional("quasi", Kind::Columns, "(age, zip)");
+    /// The sensitive attribute.
+    pub const SENSITIVE: Self = Self::optional("sensitive", Kind::Column, "disease");
+    /// How values generalize.
+    pub const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'");
+    /// The column whose values are tables of their own.
+    pub const WITHIN: Self = Self::optional("within", Kind::Column, "month");
+    /// Where randomness comes from.
+    pub const SEED: Self = Self::optional("seed", Kind::Seed, "'a long random text'");
+    /// Whether the rows are for the publisher.
+    pub const PRIVATE: Self = Self::optional("private", Kind::Boolean, "true");
+
     /// What is expected, in words.
     pub fn expected(&self) -> String {
         match self.kind {
             Kind::Relation => "a table name or a query in parentheses".to_owned(),
             Kind::Integer => "a whole number".to_owned(),
+            Kind::Number => "a number".to_owned(),
             Kind::Seed => "a whole number from 0 or a text".to_owned(),
             Kind::Boolean => "true or false".to_owned(),
             Kind::Column => "a column name".to_owned(),

@@ -9,13 +9,13 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::input::Prepared;
-use crate::exec::{AnonymizeExec, Job, Seed};
+use crate::exec::{AnonymizeExec, Inputs, Job, Seed};
 use crate::methods::Method;
-use crate::release::{Description, View, schema};
+use crate::release::{Description, Shape, View, schema};
 
 /// A release that is made anew by every query.
 #[derive(Clone)]
@@ -80,7 +80,8 @@ fn release_schema(prepared: &Prepared, method: &Method, view: View, release_id: 
     let parameters = method.parameters().map_err(|error| error.in_function(method.name()))?;
     let parameters = serde_json::Value::Object(parameters).to_string();
     let description = Description { method: method.name().to_owned(), parameters, release_id };
-    Ok(Arc::new(schema(&prepared.layout, view, &description)))
+    let shape = Shape { view, form: method.form(), nodes: prepared.hierarchies.is_some() };
+    Ok(Arc::new(schema(&prepared.layout, shape, &description)))
 }
 
 impl fmt::Debug for AnonymizedTable {
@@ -109,17 +110,22 @@ impl TableProvider for AnonymizedTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let microdata = session.create_physical_plan(&self.prepared.microdata).await?;
-        let previous = match &self.prepared.previous {
-            Some(plan) => Some(session.create_physical_plan(plan).await?),
-            None => None,
+        let optional = async |plan: &Option<LogicalPlan>| match plan {
+            Some(plan) => session.create_physical_plan(plan).await.map(Some),
+            None => Ok(None),
+        };
+        let inputs = Inputs {
+            microdata: session.create_physical_plan(&self.prepared.microdata).await?,
+            previous: optional(&self.prepared.previous).await?,
+            hierarchies: optional(&self.prepared.hierarchies).await?,
         };
         let schema: Schema = match projection {
             Some(columns) => self.schema.project(columns)?,
             None => self.schema.as_ref().clone(),
         };
-        let job = Job { method: self.method.clone(), view: self.view, seed: self.seed(session)? };
-        Ok(Arc::new(AnonymizeExec::try_new(microdata, previous, job, Arc::new(schema))?))
+        let roles = self.prepared.layout.roles();
+        let job = Job { method: self.method.clone(), roles, view: self.view, seed: self.seed(session)? };
+        Ok(Arc::new(AnonymizeExec::try_new(inputs, job, Arc::new(schema))?))
     }
 
     async fn insert_into(

@@ -32,7 +32,7 @@ fn publish(world: &World, present: &[usize], known: &mut Known, params: &MInvari
     for group in 0..release.groups.len() {
         let signature = look_at(&release, group).2;
         for &row in release.groups.members[release.groups.range(group)].iter().filter(|&&row| row != COUNTERFEIT) {
-            let place = release.microdata.people.arrival[row as usize] as usize;
+            let place = release.microdata.people.as_ref().unwrap().arrival[row as usize] as usize;
             known.insert(rows[place].0, signature.clone());
         }
     }
@@ -45,7 +45,9 @@ fn look_at(release: &Release, group: usize) -> (i32, i32, BTreeSet<String>, usiz
     let range = release.groups.range(group);
     let [lo, hi] = release.groups.intervals[group];
     let end = |code: u32| microdata.quasi[0].domain.values().as_primitive::<Int32Type>().value(code as usize);
-    let value = |&code: &u32| microdata.sensitive.domain.values().as_string_view().value(code as usize).to_owned();
+    let value = |&code: &u32| {
+        microdata.sensitive.as_ref().unwrap().domain.values().as_string_view().value(code as usize).to_owned()
+    };
     let counterfeits = release.groups.members[range.clone()].iter().filter(|&&row| row == COUNTERFEIT).count();
     (end(lo), end(hi), release.groups.sensitive[range].iter().map(value).collect(), counterfeits)
 }

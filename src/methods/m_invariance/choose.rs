@@ -9,8 +9,8 @@
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use super::assign::Step;
 use super::division::Division;
+use crate::methods::assignment::Step;
 use crate::release::COUNTERFEIT;
 
 /// Puts all new rows, and as many counterfeits of each value as `padding` says, into buckets.

@@ -38,7 +38,7 @@ pub(super) struct Division {
 impl Division {
     /// Divides the rows by what the ledger knows of them.
     pub(super) fn new(microdata: &Microdata, ledger: &Ledger) -> Result<Self> {
-        let values = microdata.sensitive.domain.len();
+        let values = microdata.sensitive()?.domain.len();
         let mut division = Self {
             buckets: Vec::new(),
             bucket_of: vec![NOWHERE; microdata.rows],

@@ -8,14 +8,14 @@
 //!
 //! # Method
 //! X. Xiao and Y. Tao, *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets*, SIGMOD 2007. The four
-//! phases of its Section 4 are the files of this module: `division`, `balance`, `assign` (with `choose`), `split`. Ours
+//! phases of its Section 4 are the files of this module: `division`, `balance`, `choose` (with the counts of
+//! `methods::assignment`), `split`. Ours
 //! differ in that the number of counterfeits is minimal for the given signatures, that counterfeits have no extent, and
 //! that the ledger remembers everybody ever published, so that people who come back are safe.
 //!
 //! # Cost
 //! O(n log n) in rows and quadratic in the number of quasi-identifiers; parallel over buckets and inside large ones.
 
-mod assign;
 mod balance;
 mod check;
 mod choose;
@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use self::balance::Moves;
 use self::division::Division;
-use super::Monitor;
+use super::{Monitor, assignment};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{Ledger, Microdata};
 use crate::release::{Groups, Release};
@@ -118,7 +118,7 @@ impl MInvariance {
         let counterfeits = division.needs_left(&moves) + moves.padding.iter().sum::<usize>();
         monitor.charge(self.member_bytes(counterfeits, microdata.quasi.len()))?;
         monitor.phase("assignment", || {
-            let steps = assign::steps(&division.new_counts(&moves), self.m, rng)?;
+            let steps = assignment::steps(&division.new_counts(&moves), self.m, rng)?;
             choose::assign(&mut division, &steps, &moves.padding, rng);
             Ok(())
         })?;
@@ -151,16 +151,17 @@ impl MInvariance {
         let new = division.new_values();
         let need = division.needs();
         let moves = balance::moves(&new, &need, self, rng);
+        let sensitive = microdata.sensitive()?;
         moves.ok_or_else(|| {
             let total: usize = new.iter().sum();
             let distinct = new.iter().filter(|&&count| count > 0).count();
-            let values = microdata.sensitive.domain.len();
+            let values = sensitive.domain.len();
             if values < self.m {
                 return Error::refused(format!(
                     "m = {} but the sensitive column {} has only {values} distinct values; every group needs m different \
                      ones, so m can be at most {values}",
                     self.m,
-                    microdata.sensitive.field.name()
+                    sensitive.field.name()
                 ));
             }
             let most = new.iter().max().copied().unwrap_or(0);
@@ -175,7 +176,7 @@ impl MInvariance {
                  to 'counterfeit' or 'withhold'",
                 thousands(total),
                 self.m,
-                microdata.sensitive.field.name(),
+                sensitive.field.name(),
                 100.0 * most as f64 / total as f64,
                 100.0 / self.m as f64,
                 thousands(most - total / self.m),
@@ -186,5 +187,5 @@ impl MInvariance {
 
 /// Groups before their intervals are known.
 fn groups_of(starts: Vec<u32>, members: Vec<u32>, sensitive: Vec<u32>) -> Groups {
-    Groups { starts, members, sensitive, intervals: Vec::new() }
+    Groups { starts, members, sensitive, ..Groups::default() }
 }

@@ -108,33 +108,6 @@ impl<const W: usize> Item<W> {
     }
 }
 
-/// The smallest box around some rows.
-#[derive(Debug, Clone, Copy)]
-struct Extent<const W: usize> {
-    lo: [f32; W],
-    hi: [f32; W],
-}
-
-impl<const W: usize> Extent<W> {
-    /// Around nothing.
-    const NONE: Self = Self { lo: [f32::INFINITY; W], hi: [f32::NEG_INFINITY; W] };
-
-    #[inline]
-    fn widen(&mut self, at: &[f32; W]) {
-        // Not f32::min and max: positions are never NaN, and a comparison is one instruction.
-        for ((lo, hi), &at) in self.lo.iter_mut().zip(&mut self.hi).zip(at) {
-            *lo = if at < *lo { at } else { *lo };
-            *hi = if at > *hi { at } else { *hi };
-        }
-    }
-
-    /// Sum of the lengths; 0 around nothing.
-    #[inline]
-    fn lengths(&self) -> f32 {
-        self.hi.iter().zip(&self.lo).map(|(hi, lo)| hi - lo).sum::<f32>().max(0.0)
-    }
-}
-
 /// The rows of all buckets, one list per bucket and value, side by side.
 struct Lists {
     rows: Vec<u32>,

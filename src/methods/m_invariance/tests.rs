@@ -13,7 +13,7 @@ use rand_chacha::ChaCha20Rng;
 
 use super::*;
 use crate::microdata::{Layout, MicrodataBuilder};
-use crate::release::{COUNTERFEIT, Description, Published, View, schema};
+use crate::release::{COUNTERFEIT, Description, Form, Published, Shape, View, schema};
 
 /// Identifier, quasi-identifiers, sensitive value.
 pub(super) type Row = (i64, Vec<Option<i32>>, String);
@@ -23,9 +23,10 @@ pub(super) type Known = BTreeMap<i64, BTreeSet<String>>;
 fn layout(quasi: usize) -> Layout {
     let quasi = (0..quasi).map(|j| Arc::new(Field::new(format!("q{j}"), DataType::Int32, true))).collect();
     Layout {
-        identifier: Arc::new(Field::new("id", DataType::Int64, true)),
+        identifier: Some(Arc::new(Field::new("id", DataType::Int64, true))),
         quasi,
-        sensitive: Arc::new(Field::new("disease", DataType::Utf8, true)),
+        sensitive: Some(Arc::new(Field::new("disease", DataType::Utf8, true))),
+        within: None,
     }
 }
 
@@ -36,9 +37,7 @@ pub(super) fn encode(rows: &[Row], known: &Known, key: u64) -> Result<(Microdata
         columns.push(Arc::new(rows.iter().map(|row| row.1[j]).collect::<Int32Array>()));
     }
     columns.push(Arc::new(rows.iter().map(|row| Some(row.2.as_str())).collect::<StringArray>()));
-    let mut fields = vec![layout.identifier.clone()];
-    fields.extend(layout.quasi.iter().cloned());
-    fields.push(layout.sensitive.clone());
+    let fields: Vec<_> = layout.fields().cloned().collect();
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
 
     let mut signatures = ListBuilder::new(StringBuilder::new());
@@ -69,7 +68,8 @@ fn publish(rows: &[Row], known: &Known, params: &MInvariance, seed: u64) -> Resu
 fn private(release: Release, seed: u64) -> RecordBatch {
     let layout = layout(release.microdata.quasi.len());
     let description = Description { method: "m_invariant".into(), parameters: "{}".into(), release_id: "x".into() };
-    let schema = Arc::new(schema(&layout, View::Private, &description));
+    let shape = Shape { view: View::Private, form: Form::Intervals, nodes: false };
+    let schema = Arc::new(schema(&layout, shape, &description));
     let published = Published::new(release, schema, &mut ChaCha20Rng::seed_from_u64(seed));
     published.batch(0, published.len()).unwrap()
 }

@@ -4,7 +4,8 @@
 //! linear in rows (and quadratic in attributes).
 
 use super::coarse::Node;
-use super::{Extent, Item, mix, rows_among};
+use super::{Item, mix, rows_among};
+use crate::methods::extent::Extent;
 use crate::release::COUNTERFEIT;
 
 /// Splits a node into groups; group `g` of `s` members goes to `members[g * s..][..s]`.

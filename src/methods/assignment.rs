@@ -1,4 +1,5 @@
-//! Phase 3, the counts: which signatures the new rows get, and how many of each.
+//! m-Invariance's assignment, the counts: which sets of sensitive values rows are grouped under, and how many rows of each
+//! value under which. [Anatomy](super::anatomy) uses it with m = l.
 
 use std::collections::BTreeSet;
 

@@ -1,0 +1,181 @@
+//! The recursion: a part of the table is cut in two, and both parts again, until no cut is left that may be made.
+
+use rayon::prelude::*;
+
+use super::axis::Axis;
+use super::cut::{Cut, Item, around};
+use super::principle::{Counts, Principle};
+use super::tight::{self, Scratch};
+use super::{Cuts, median};
+use crate::error::{Error, Result};
+use crate::methods::Monitor;
+use crate::methods::extent::Extent;
+use crate::microdata::Microdata;
+
+/// Parts with fewer rows are not worth another thread.
+const PARALLEL_FROM: usize = 4096;
+/// Cuts of larger parts are chosen by a sample.
+const SAMPLED_FROM: usize = 4096;
+/// Rows of a sample.
+const SAMPLE: usize = 1024;
+/// Rows that are looked at for one part to see which of the cuts may be made, at least.
+const TRIED_ROWS: usize = 1 << 16;
+/// Cuts that are tried whatever that costs.
+const TRIES: usize = 16;
+
+/// Groups of rows: starts and members.
+pub(super) fn grow(microdata: &Microdata, principle: &Principle, monitor: &Monitor) -> Result<(Vec<u32>, Vec<u32>)> {
+    // Positions are handled in vectors of a fixed width, so that the inner loops compile to a few instructions.
+    match microdata.quasi.len() {
+        0..=4 => grow_wide::<4>(microdata, principle, monitor),
+        5..=8 => grow_wide::<8>(microdata, principle, monitor),
+        9..=16 => grow_wide::<16>(microdata, principle, monitor),
+        17..=32 => grow_wide::<32>(microdata, principle, monitor),
+        33..=64 => grow_wide::<64>(microdata, principle, monitor),
+        d => Err(Error::refused(format!("{d} quasi-identifiers are too many: at most 64 are supported"))),
+    }
+}
+
+/// Bytes of a row on its way through the cuts.
+pub(super) fn item_bytes(quasi: usize) -> usize {
+    match quasi {
+        0..=4 => size_of::<Item<4>>(),
+        5..=8 => size_of::<Item<8>>(),
+        9..=16 => size_of::<Item<16>>(),
+        17..=32 => size_of::<Item<32>>(),
+        _ => size_of::<Item<64>>(),
+    }
+}
+
+fn grow_wide<const W: usize>(
+    microdata: &Microdata,
+    principle: &Principle,
+    monitor: &Monitor,
+) -> Result<(Vec<u32>, Vec<u32>)> {
+    if microdata.rows == 0 {
+        return Ok((vec![0], Vec::new()));
+    }
+    let axes = microdata.quasi.iter().map(Axis::try_new).collect::<Result<Vec<_>>>()?;
+    let rows = (0..microdata.rows as u32).into_par_iter().with_min_len(PARALLEL_FROM);
+    let mut items: Vec<Item<W>> = rows.map(|row| Item::new(microdata, &axes, row)).collect();
+    let trunk = Trunk { axes: &axes, principle, monitor };
+    let mut ends = Vec::new();
+    trunk.split(&mut items, 0, &mut Worker::new(principle), &mut ends);
+    monitor.check()?;
+    ends.sort_unstable();
+    let starts = std::iter::once(0).chain(ends).collect();
+    Ok((starts, items.into_iter().map(|item| item.row).collect()))
+}
+
+struct Trunk<'a> {
+    axes: &'a [Axis],
+    principle: &'a Principle,
+    monitor: &'a Monitor,
+}
+
+/// What a thread needs for itself.
+struct Worker<const W: usize> {
+    buffer: Vec<Item<W>>,
+    sample: Vec<Item<W>>,
+    scratch: Scratch<W>,
+    sides: [Counts; 2],
+}
+
+impl<const W: usize> Worker<W> {
+    fn new(principle: &Principle) -> Self {
+        Self {
+            buffer: Vec::new(),
+            sample: Vec::new(),
+            scratch: Scratch::default(),
+            sides: [principle.counts(), principle.counts()],
+        }
+    }
+}
+
+impl Trunk<'_> {
+    /// Cuts rows that start at place `offset` of the table into groups, and pushes the end of each.
+    fn split<const W: usize>(
+        &self,
+        mut items: &mut [Item<W>],
+        mut offset: usize,
+        worker: &mut Worker<W>,
+        ends: &mut Vec<u32>,
+    ) {
+        loop {
+            let cut = if self.monitor.is_cancelled() { None } else { self.best_cut(items, worker) };
+            let Some(cut) = cut else {
+                ends.push((offset + items.len()) as u32);
+                return;
+            };
+            let inside = cut.apply(items, &mut worker.buffer);
+            let (a, b) = items.split_at_mut(inside);
+            if a.len().min(b.len()) >= PARALLEL_FROM {
+                // The buffer of a large part is given back before smaller ones have theirs.
+                worker.buffer = Vec::new();
+                let mut other_ends = Vec::new();
+                rayon::join(
+                    || self.split(a, offset, worker, ends),
+                    || self.split(b, offset + inside, &mut Worker::new(self.principle), &mut other_ends),
+                );
+                ends.append(&mut other_ends);
+                return;
+            }
+            // The smaller side on the stack, the larger in the loop: the stack stays low however uneven cuts are.
+            if a.len() <= b.len() {
+                self.split(a, offset, worker, ends);
+                (items, offset) = (b, offset + inside);
+            } else {
+                self.split(b, offset + inside, worker, ends);
+                items = a;
+            }
+        }
+    }
+
+    fn best_cut<const W: usize>(&self, items: &[Item<W>], worker: &mut Worker<W>) -> Option<Cut> {
+        let least = self.principle.least();
+        if items.len() < 2 * least {
+            return None;
+        }
+        let extent = around(items);
+        if self.axes.iter().zip(extent.lo.iter().zip(&extent.hi)).all(|(axis, (&lo, &hi))| axis.extent(lo, hi) <= 0.0) {
+            return None;
+        }
+        match self.principle.params.cuts {
+            Cuts::Median => {
+                let cuts = median::cuts(self.axes, items, &extent, least);
+                self.first_allowed(items, cuts, worker)
+            }
+            Cuts::Tight => self.tight(items, &extent, worker),
+        }
+    }
+
+    fn tight<const W: usize>(&self, items: &[Item<W>], extent: &Extent<W>, worker: &mut Worker<W>) -> Option<Cut> {
+        let least = self.principle.least();
+        if items.len() > SAMPLED_FROM {
+            let mut sample = std::mem::take(&mut worker.sample);
+            sample.clear();
+            sample.extend((0..SAMPLE).map(|i| items[i * items.len() / SAMPLE]));
+            let even = tight::Search { axes: self.axes, least: SAMPLE / tight::EVEN, even: true };
+            let cuts = even.cuts(&sample, &around(&sample), &mut worker.scratch);
+            worker.sample = sample;
+            if let Some(cut) = self.first_allowed(items, cuts, worker) {
+                return Some(cut);
+            }
+        }
+        let all = tight::Search { axes: self.axes, least, even: false };
+        let cuts = all.cuts(items, extent, &mut worker.scratch);
+        self.first_allowed(items, cuts, worker)
+    }
+
+    /// The first cut both of whose sides keep the principle.
+    fn first_allowed<const W: usize>(&self, items: &[Item<W>], cuts: Vec<Cut>, worker: &mut Worker<W>) -> Option<Cut> {
+        let tries = (TRIED_ROWS / items.len()).max(TRIES);
+        cuts.into_iter().take(tries).find(|cut| {
+            for (item, inside) in cut.sides(items) {
+                worker.sides[usize::from(inside)].add(item.sensitive);
+            }
+            let holds = worker.sides.each_mut().map(|counts| self.principle.holds(counts));
+            holds == [true; 2]
+        })
+    }
+}

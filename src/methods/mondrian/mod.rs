@@ -1,0 +1,155 @@
+//! Mondrian: one table, anonymized once, by recursive cuts.
+//!
+//! # Guarantee
+//! Of any combination of
+//! - *k-anonymity*: every group has at least `k` rows;
+//! - *l-diversity*: in every group no sensitive value makes up more than `1/l` of the rows ([`Diversity::Frequency`]), or there
+//!   are at least `l` different ones ([`Diversity::Distinct`]), or their entropy is at least `ln l` ([`Diversity::Entropy`]);
+//! - *t-closeness*: the distribution of sensitive values in every group is within distance `t` of that in the whole table
+//!   (earth mover's distance: for numbers and times by rank, for categories with all values equally far apart).
+//!
+//! For one release. Two releases of overlapping data can contradict each other, whatever `k`, `l` and `t` are; that is what
+//! [m-invariance](super::m_invariance) is for. And a reader who knows that cuts are made where both sides keep the
+//! principle can sometimes reason from a cut that was not made (the *minimality attack*, Wong et al., VLDB 2007): with `k`
+//! alone, where no cut looks at sensitive values, there is nothing to reason from.
+//!
+//! # Method
+//! K. LeFevre, D. DeWitt and R. Ramakrishnan, *Mondrian Multidimensional K-Anonymity*, ICDE 2006; l-diversity after
+//! A. Machanavajjhala et al., ICDE 2006; t-closeness after N. Li, T. Li and S. Venkatasubramanian, ICDE 2007. The whole table
+//! is cut in two, and each part again, while both parts keep the principle. [`Cuts::Median`] is the paper's choice of cuts.
+//! [`Cuts::Tight`] takes the cut that loses least instead, of all places in all attributes; also single values, or nodes of a
+//! hierarchy, against the rest, which binary cuts in an order cannot express. Where too few rows lie on one side, rows that lie on the cut fill up (*relaxed* cuts).
+//!
+//! # Cost
+//! O(n log n) rows looked at, times the square of the number of quasi-identifiers in parts below a thousand rows; larger
+//! parts are cut by a sample. Parallel over parts.
+
+mod axis;
+mod check;
+mod cut;
+mod grow;
+mod median;
+mod principle;
+mod tight;
+
+#[cfg(test)]
+mod tests;
+
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use super::Monitor;
+use crate::error::{Error, Result};
+use crate::microdata::Microdata;
+use crate::release::{Groups, Release};
+
+/// What l-diversity means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Diversity {
+    /// The most frequent sensitive value makes up at most `1/l` of a group.
+    #[default]
+    Frequency,
+    /// A group has at least `l` different sensitive values. The weakest form: one of them may be nearly everybody's.
+    Distinct,
+    /// The entropy of the sensitive values of a group is at least `ln l`.
+    Entropy,
+}
+
+/// How cuts are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cuts {
+    /// The cut that loses least.
+    #[default]
+    Tight,
+    /// At the median of the attribute with the greatest spread, as in the paper.
+    Median,
+}
+
+/// The threshold of t-closeness, 0 to 1.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Closeness(f64);
+
+impl Closeness {
+    /// # Errors
+    /// When it is not between 0 and 1.
+    pub fn try_new(t: f64) -> Result<Self> {
+        match (0.0..=1.0).contains(&t) {
+            true => Ok(Self(t)),
+            false => Err(Error::refused(format!("t must be between 0 and 1, got {t}"))),
+        }
+    }
+
+    /// The number.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl PartialEq for Closeness {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+
+impl Eq for Closeness {}
+
+impl std::hash::Hash for Closeness {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
+
+/// Parameters of the method.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Mondrian {
+    /// Least number of rows in a group.
+    pub k: usize,
+    /// Least diversity of a group, if it matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l: Option<usize>,
+    /// What diversity means.
+    #[serde(default)]
+    pub diversity: Diversity,
+    /// Greatest distance of a group from the whole, if it matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub t: Option<Closeness>,
+    /// How cuts are chosen.
+    #[serde(default)]
+    pub cuts: Cuts,
+}
+
+impl Mondrian {
+    /// k-anonymity alone.
+    pub fn new(k: usize) -> Self {
+        Self { k, l: None, diversity: Diversity::default(), t: None, cuts: Cuts::default() }
+    }
+
+    /// Bytes the method needs beside the microdata itself: for each row its positions, twice while a part is cut, and its
+    /// place, its value, its group and its share of the intervals in the release.
+    pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
+        rows * (2 * grow::item_bytes(quasi) + 16 + 8 * quasi / self.k.max(1))
+    }
+
+    /// Anonymizes a table.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when the table as a whole does not keep the principle.
+    pub fn anonymize(&self, microdata: Microdata, monitor: &Monitor, _rng: &mut impl Rng) -> Result<Release> {
+        let principle = principle::Principle::try_new(self, &microdata)?;
+        let groups = monitor.phase("cuts", || {
+            let (starts, members) = grow::grow(&microdata, &principle, monitor)?;
+            let sensitive = match &microdata.sensitive {
+                Some(_) => members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect(),
+                None => Vec::new(),
+            };
+            let mut groups = Groups { starts, members, sensitive, ..Groups::default() };
+            Release::cover(&microdata, &mut groups)?;
+            Ok(groups)
+        })?;
+        monitor.phase("check", || check::check(&microdata, &groups, self))?;
+        Ok(Release { microdata, groups, withheld: 0 })
+    }
+}

@@ -1,0 +1,264 @@
+//! What every group must keep, and fast answers to whether it does.
+
+use super::{Diversity, Mondrian};
+use crate::error::{Error, Result, thousands};
+use crate::microdata::Microdata;
+
+/// Comparisons of logarithms and distances allow for this much rounding.
+pub(super) const TOLERANCE: f64 = 1e-9;
+
+/// Domains of sensitive values up to this size are counted in an array, larger ones by sorting.
+const COUNTED: usize = 1 << 16;
+
+/// The parameters, with what they need to know of the whole table.
+#[derive(Debug)]
+pub(super) struct Principle {
+    pub params: Mondrian,
+    values: usize,
+    whole: Option<Whole>,
+}
+
+impl Principle {
+    /// # Errors
+    /// When the table as a whole does not keep it, so that no group could be made.
+    pub(super) fn try_new(params: &Mondrian, microdata: &Microdata) -> Result<Self> {
+        let needs_sensitive = params.l.is_some() || params.t.is_some();
+        let values = match needs_sensitive {
+            true => microdata.sensitive()?.domain.len(),
+            false => 0,
+        };
+        let mut principle = Self { params: params.clone(), values, whole: None };
+        let codes = &microdata.sensitive_codes;
+        if params.t.is_some() {
+            principle.whole = Some(Whole::new(codes, values, microdata.sensitive()?.domain.is_measured()));
+        }
+        if microdata.rows == 0 {
+            return Ok(principle);
+        }
+        if microdata.rows < params.k {
+            return Err(Error::refused(format!(
+                "k = {} but there are only {} rows; lower k",
+                thousands(params.k),
+                thousands(microdata.rows)
+            )));
+        }
+        let mut counts = principle.counts();
+        if needs_sensitive {
+            codes.iter().for_each(|&code| counts.add(code));
+        }
+        counts.rows = microdata.rows;
+        match principle.holds(&mut counts) {
+            true => Ok(principle),
+            false => Err(principle.refusal(microdata)),
+        }
+    }
+
+    /// Fewer rows than this cannot be a group.
+    pub(super) fn least(&self) -> usize {
+        self.params.k.max(self.params.l.unwrap_or(1)).max(1)
+    }
+
+    /// Whether sensitive values matter at all.
+    pub(super) fn looks_at_values(&self) -> bool {
+        self.params.l.is_some() || self.params.t.is_some()
+    }
+
+    /// An empty count of sensitive values.
+    pub(super) fn counts(&self) -> Counts {
+        let counted = if self.values <= COUNTED { self.values } else { 0 };
+        let ignored = !self.looks_at_values();
+        Counts { rows: 0, of: vec![0; counted], codes: Vec::new(), sorts: counted < self.values, ignored }
+    }
+
+    /// Whether rows with these counts may be a group. Empties the counts.
+    pub(super) fn holds(&self, counts: &mut Counts) -> bool {
+        let rows = std::mem::take(&mut counts.rows);
+        let large_enough = rows >= self.least();
+        if !self.looks_at_values() {
+            return large_enough;
+        }
+        counts.finish();
+        let holds = large_enough && self.is_diverse(counts, rows) && self.is_close(counts, rows);
+        counts.clear();
+        holds
+    }
+
+    /// Distance between rows with these sensitive values and the whole table, for t-closeness.
+    pub(super) fn distance(&self, codes: &[u32]) -> Option<f64> {
+        let mut counts = self.counts();
+        codes.iter().for_each(|&code| counts.add(code));
+        counts.finish();
+        self.whole.as_ref().map(|whole| whole.distance(&mut counts, codes.len()))
+    }
+
+    fn is_diverse(&self, counts: &Counts, rows: usize) -> bool {
+        let Some(l) = self.params.l else { return true };
+        match self.params.diversity {
+            Diversity::Distinct => counts.codes.len() >= l,
+            Diversity::Frequency => counts.each().all(|(_, count)| count as usize * l <= rows),
+            Diversity::Entropy => {
+                let weighted: f64 = counts.each().map(|(_, count)| f64::from(count) * f64::from(count).ln()).sum();
+                (rows as f64).ln() - weighted / rows as f64 >= (l as f64).ln() - TOLERANCE
+            }
+        }
+    }
+
+    fn is_close(&self, counts: &mut Counts, rows: usize) -> bool {
+        let (Some(t), Some(whole)) = (self.params.t, &self.whole) else { return true };
+        whole.distance(counts, rows) <= t.get() + TOLERANCE
+    }
+
+    fn refusal(&self, microdata: &Microdata) -> Error {
+        let name = microdata.sensitive.as_ref().map_or("", |sensitive| sensitive.field.name());
+        let mut counts = vec![0_usize; self.values];
+        microdata.sensitive_codes.iter().for_each(|&code| counts[code as usize] += 1);
+        let distinct = counts.iter().filter(|&&count| count > 0).count();
+        let most = counts.iter().max().copied().unwrap_or(0);
+        let rows = microdata.rows;
+        let l = self.params.l.unwrap_or(1);
+        if distinct < l {
+            return Error::refused(format!(
+                "l = {l} but the sensitive column {name} has only {distinct} distinct values, so l can be at most {distinct}"
+            ));
+        }
+        match self.params.diversity {
+            Diversity::Frequency => Error::refused(format!(
+                "the {} rows are not {l}-diverse: the most frequent value of {name} makes up {:.2}% of them and at most \
+                 1/l = {:.2}% is allowed; lower l (l = {} would do), or use diversity => 'distinct'",
+                thousands(rows),
+                100.0 * most as f64 / rows as f64,
+                100.0 / l as f64,
+                rows / most.max(1),
+            )),
+            _ => Error::refused(format!(
+                "the {} rows are not entropy {l}-diverse: the values of {name} are too unevenly distributed for l = {l}; \
+                 lower l, or use diversity => 'distinct'",
+                thousands(rows)
+            )),
+        }
+    }
+}
+
+/// How many rows have which sensitive value.
+#[derive(Debug)]
+pub(super) struct Counts {
+    pub rows: usize,
+    /// Count of each code; where codes are sorted instead, of each of `codes`.
+    of: Vec<u32>,
+    /// Codes that occur; where codes are sorted, all of them until [`finish`](Self::finish).
+    codes: Vec<u32>,
+    sorts: bool,
+    /// Only the number of rows matters.
+    ignored: bool,
+}
+
+impl Counts {
+    #[inline]
+    pub(super) fn add(&mut self, code: u32) {
+        self.rows += 1;
+        if self.ignored {
+            return;
+        }
+        if self.sorts {
+            self.codes.push(code);
+            return;
+        }
+        let count = &mut self.of[code as usize];
+        if *count == 0 {
+            self.codes.push(code);
+        }
+        *count += 1;
+    }
+
+    fn finish(&mut self) {
+        if self.sorts {
+            self.codes.sort_unstable();
+            self.of.clear();
+            self.of.extend(self.codes.chunk_by(|a, b| a == b).map(|run| run.len() as u32));
+            self.codes.dedup();
+        }
+    }
+
+    /// Codes that occur, each with its count.
+    fn each(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        (0..).zip(&self.codes).map(|(place, &code): (usize, &u32)| {
+            let count = if self.sorts { self.of[place] } else { self.of[code as usize] };
+            (code, count)
+        })
+    }
+
+    fn sort(&mut self) {
+        if !self.sorts {
+            self.codes.sort_unstable();
+        }
+    }
+
+    fn clear(&mut self) {
+        if self.sorts {
+            self.of.clear();
+        } else {
+            self.codes.iter().for_each(|&code| self.of[code as usize] = 0);
+        }
+        self.codes.clear();
+    }
+}
+
+/// The distribution of sensitive values in the whole table, for t-closeness.
+#[derive(Debug)]
+struct Whole {
+    /// Share of the values below each code, and of all at the end.
+    below: Vec<f64>,
+    /// Sums of `below` up to each code, so that sums over ranges take no time.
+    sums: Vec<f64>,
+    ordered: bool,
+}
+
+impl Whole {
+    fn new(codes: &[u32], values: usize, ordered: bool) -> Self {
+        let mut counts = vec![0_u32; values];
+        codes.iter().for_each(|&code| counts[code as usize] += 1);
+        let mut below = vec![0.0];
+        let mut seen = 0.0;
+        for count in counts {
+            seen += f64::from(count);
+            below.push(seen / codes.len().max(1) as f64);
+        }
+        let mut sums = vec![0.0];
+        for share in &below {
+            sums.push(sums[sums.len() - 1] + share);
+        }
+        Self { below, sums, ordered }
+    }
+
+    /// Earth mover's distance between some rows and the whole (Li, Li and Venkatasubramanian, ICDE 2007, Section 4): for
+    /// categories all values are equally far apart, numbers and times as many steps as lie between them in their order, as a
+    /// share of the longest way.
+    fn distance(&self, counts: &mut Counts, rows: usize) -> f64 {
+        let share = |count: u32| f64::from(count) / rows as f64;
+        if !self.ordered {
+            let of = |code: u32| self.below[code as usize + 1] - self.below[code as usize];
+            return counts.each().map(|(code, count)| (share(count) - of(code)).max(0.0)).sum();
+        }
+        counts.sort();
+        let values = self.below.len() - 1;
+        let (mut distance, mut cumulated, mut from) = (0.0, 0.0, 1);
+        // Between two values that occur, the share of the rows up to there stays the same.
+        for (code, count) in counts.each().map(|(code, count)| (code as usize, share(count))).chain([(values, 0.0)]) {
+            distance += self.difference(from, code + 1, cumulated);
+            cumulated += count;
+            from = code + 1;
+        }
+        distance / (values.max(2) - 1) as f64
+    }
+
+    /// Sum of `|below[i] - share|` over `i` in `from..to`.
+    fn difference(&self, from: usize, to: usize, share: f64) -> f64 {
+        let to = to.min(self.below.len());
+        if from >= to {
+            return 0.0;
+        }
+        let middle = from + self.below[from..to].partition_point(|&below| below < share);
+        let sum = |from: usize, to: usize| self.sums[to] - self.sums[from];
+        (share * (middle - from) as f64 - sum(from, middle)) + (sum(middle, to) - share * (to - middle) as f64)
+    }
+}

@@ -1,0 +1,225 @@
+//! Tight cuts: of all places in all attributes, those after which what is published is shortest.
+//!
+//! The loss of rows is their number times the sum of the lengths of their box, over quasi-identifiers, as it would be
+//! published (closed to a node where there is a hierarchy). A cut is good by the loss it saves. Sensitive values play no part
+//! in this; whether the sides may be groups is tested afterwards.
+
+use super::axis::Axis;
+use super::cut::{Cut, Item, Spare, around};
+use crate::methods::extent::Extent;
+
+/// Even cuts leave at least one row of so many on each side.
+pub(super) const EVEN: usize = 16;
+
+/// Which cuts are looked at.
+pub(super) struct Search<'a> {
+    pub axes: &'a [Axis],
+    /// Rows on each side, at least.
+    pub least: usize,
+    /// Only the boundary nearest to the median, no relaxed cuts: for samples.
+    pub even: bool,
+}
+
+/// Values of an attribute in a part: ascending, with their rows and the boxes around them, and around all of them up to each
+/// and from each.
+#[derive(Default)]
+pub(super) struct Scratch<const W: usize> {
+    values: Vec<f32>,
+    rows: Vec<usize>,
+    boxes: Vec<Extent<W>>,
+    up_to: Vec<Extent<W>>,
+    from: Vec<Extent<W>>,
+    /// Rows up to each value.
+    below: Vec<usize>,
+    keys: Vec<u64>,
+    found: Vec<(f32, Cut)>,
+}
+
+impl Search<'_> {
+    /// Cuts that save something, best first.
+    pub(super) fn cuts<const W: usize>(
+        &self,
+        items: &[Item<W>],
+        extent: &Extent<W>,
+        scratch: &mut Scratch<W>,
+    ) -> Vec<Cut> {
+        scratch.found.clear();
+        let now = items.len() as f32 * self.length(extent);
+        for (attribute, axis) in self.axes.iter().enumerate() {
+            if axis.extent(extent.lo[attribute], extent.hi[attribute]) > 0.0 {
+                scratch.read(axis, attribute, items, extent);
+                self.boundaries(attribute, items.len(), scratch);
+                self.picks(axis, attribute, items, scratch);
+                if !self.even {
+                    self.relaxed(attribute, items, scratch);
+                }
+            }
+        }
+        // What rounding may feign is no saving.
+        let worth = now * (1.0 - 1e-5);
+        scratch.found.retain(|(loss, _)| *loss < worth);
+        let key = |cut: &Cut| (cut.attribute, cut.from.to_bits(), cut.to.to_bits(), cut.spare.rows);
+        scratch.found.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| key(&a.1).cmp(&key(&b.1))));
+        scratch.found.iter().map(|(_, cut)| *cut).collect()
+    }
+
+    /// Sum of the lengths of what would be published.
+    #[inline]
+    fn length<const W: usize>(&self, extent: &Extent<W>) -> f32 {
+        let ends = extent.lo.iter().zip(&extent.hi);
+        self.axes.iter().zip(ends).map(|(axis, (&lo, &hi))| axis.extent(lo, hi)).sum()
+    }
+
+    fn loss<const W: usize>(&self, sides: [(usize, &Extent<W>); 2]) -> f32 {
+        sides.iter().map(|(rows, extent)| *rows as f32 * self.length(extent)).sum()
+    }
+
+    /// Cuts between two values.
+    fn boundaries<const W: usize>(&self, attribute: usize, all: usize, scratch: &mut Scratch<W>) {
+        let Scratch { values, up_to, from, below, found, .. } = scratch;
+        let mut consider = |place: usize| {
+            let rows = below[place];
+            let loss = self.loss([(rows, &up_to[place]), (all - rows, &from[place + 1])]);
+            found.push((loss, Cut { attribute, from: values[0], to: values[place], spare: Spare::NONE }));
+        };
+        let first = below.partition_point(|&rows| rows < self.least);
+        let last = below.partition_point(|&rows| rows + self.least <= all);
+        let places = first..last.min(values.len() - 1);
+        if self.even {
+            places.min_by_key(|&place| below[place].abs_diff(all / 2)).into_iter().for_each(consider);
+        } else {
+            places.for_each(&mut consider);
+        }
+    }
+
+    /// Cuts between neighbouring values that are something together, and the rest on both sides of them.
+    fn picks<const W: usize>(&self, axis: &Axis, attribute: usize, items: &[Item<W>], scratch: &mut Scratch<W>) {
+        let Scratch { values, boxes, up_to, from, below, found, .. } = scratch;
+        let all = items.len();
+        axis.picks(values, |first, last| {
+            let before = first.checked_sub(1).map_or(0, |place| below[place]);
+            let rows = below[last] - before;
+            let rest = all - rows;
+            let mut outside = Extent::NONE;
+            if first > 0 {
+                outside = outside.with(&up_to[first - 1]);
+            }
+            if last + 1 < values.len() {
+                outside = outside.with(&from[last + 1]);
+            }
+            let inside = boxes[first..=last].iter().fold(Extent::NONE, |extent, next| extent.with(next));
+            let (lo, hi) = (values[first], values[last]);
+            let spare = self.least.saturating_sub(rest);
+            if rest == 0 || rows < self.least + spare || (self.even && spare > 0) {
+                return;
+            }
+            let spare = if spare == 0 { Spare::NONE } else { Spare { rows: spare, from: lo, to: hi } };
+            if spare.rows > 0 {
+                let spared = items.iter().filter(|item| (lo..=hi).contains(&item.at[attribute])).take(spare.rows);
+                outside = outside.with(&around(spared));
+            }
+            // With spared rows the inside may be shorter than this; never longer.
+            let loss = self.loss([(rows - spare.rows, &inside), (rest + spare.rows, &outside)]);
+            found.push((loss, Cut { attribute, from: lo, to: hi, spare }));
+        });
+    }
+
+    /// The least and the greatest rows, as few as can be a group, where no boundary leaves so few.
+    fn relaxed<const W: usize>(&self, attribute: usize, items: &[Item<W>], scratch: &mut Scratch<W>) {
+        let all = items.len();
+        for low in [true, false] {
+            let Scratch { values, boxes, up_to, from, below, found, rows, .. } = &mut *scratch;
+            let last = values.len() - 1;
+            // The value that both sides share.
+            let place = match low {
+                true => below.partition_point(|&rows| rows < self.least),
+                false => below.partition_point(|&rows| rows <= all - self.least),
+            };
+            let before = below[place] - rows[place];
+            let (beyond, ends) = match low {
+                true => (before, [values[0], values[place]]),
+                false => (all - below[place], [values[place], values[last]]),
+            };
+            let spare = (rows[place] + beyond).saturating_sub(self.least);
+            if spare == 0 || spare >= rows[place] || all < 2 * self.least {
+                continue;
+            }
+            let at = values[place];
+            let of_value = || items.iter().filter(|item| item.at[attribute] == at);
+            let spared = around(of_value().take(spare));
+            let kept = around(of_value().skip(spare));
+            let lower = place.checked_sub(1).map_or(Extent::NONE, |place| up_to[place]);
+            let upper = if place < last { from[place + 1] } else { Extent::NONE };
+            let (mine, others) = if low { (lower, upper) } else { (upper, lower) };
+            debug_assert!(boxes.len() == values.len());
+            let loss = self.loss([(self.least, &mine.with(&kept)), (all - self.least, &others.with(&spared))]);
+            let spare = Spare { rows: spare, from: at, to: at };
+            found.push((loss, Cut { attribute, from: ends[0], to: ends[1], spare }));
+        }
+    }
+}
+
+impl<const W: usize> Scratch<W> {
+    fn read(&mut self, axis: &Axis, attribute: usize, items: &[Item<W>], extent: &Extent<W>) {
+        self.values.clear();
+        self.rows.clear();
+        self.boxes.clear();
+        let (lo, hi) = (extent.lo[attribute], extent.hi[attribute]);
+        if axis.is_whole() && hi - lo < (4 * items.len()) as f32 {
+            self.count(attribute, items, lo, (hi - lo) as usize + 1);
+        } else {
+            self.sort(attribute, items);
+        }
+        self.below.clear();
+        self.up_to.clear();
+        let (mut rows, mut whole) = (0, Extent::NONE);
+        for (extent, count) in self.boxes.iter().zip(&self.rows) {
+            rows += count;
+            whole = whole.with(extent);
+            self.below.push(rows);
+            self.up_to.push(whole);
+        }
+        self.from.clear();
+        self.from.resize(self.boxes.len(), Extent::NONE);
+        let mut whole = Extent::NONE;
+        for (from, extent) in self.from.iter_mut().zip(&self.boxes).rev() {
+            whole = whole.with(extent);
+            *from = whole;
+        }
+    }
+
+    /// Few different positions, all whole numbers: each has a place.
+    fn count(&mut self, attribute: usize, items: &[Item<W>], lo: f32, places: usize) {
+        self.rows.resize(places, 0);
+        self.boxes.resize(places, Extent::NONE);
+        for item in items {
+            let place = (item.at[attribute] - lo) as usize;
+            self.rows[place] += 1;
+            self.boxes[place].widen(&item.at);
+        }
+        let mut next = 0;
+        for place in 0..places {
+            if self.rows[place] > 0 {
+                self.rows[next] = self.rows[place];
+                self.boxes[next] = self.boxes[place];
+                self.values.push(lo + place as f32);
+                next += 1;
+            }
+        }
+        self.rows.truncate(next);
+        self.boxes.truncate(next);
+    }
+
+    fn sort(&mut self, attribute: usize, items: &[Item<W>]) {
+        // Positions are not negative, so their bits ascend with them.
+        let key = |(place, item): (usize, &Item<W>)| u64::from(item.at[attribute].to_bits()) << 32 | place as u64;
+        self.keys.clear();
+        self.keys.extend(items.iter().enumerate().map(key));
+        self.keys.sort_unstable();
+        for run in self.keys.chunk_by(|a, b| a >> 32 == b >> 32) {
+            self.values.push(f32::from_bits((run[0] >> 32) as u32));
+            self.rows.push(run.len());
+            self.boxes.push(around(run.iter().map(|&key| &items[key as u32 as usize])));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Hierarchies as their users write them: one row per leaf, with the values it generalizes to from level to level.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+
+use crate::error::{Error, Result, thousands};
+
+/// Column that names the attribute.
+pub const ATTRIBUTE: &str = "attribute";
+/// Column of the values of the attribute.
+pub const LEAF: &str = "leaf";
+/// Columns of what they generalize to: `level1`, `level2` and so on.
+pub const LEVEL: &str = "level";
+
+/// The hierarchies of some attributes.
+#[derive(Debug, Default)]
+pub struct Hierarchies {
+    paths: BTreeMap<String, Paths>,
+    bytes: usize,
+}
+
+/// From each leaf of one attribute to the root, as texts.
+#[derive(Debug, Default)]
+pub struct Paths {
+    /// The leaves.
+    pub leaves: Vec<String>,
+    /// Values of each level, from the one above the leaves to the root, one per leaf.
+    pub levels: Vec<Vec<String>>,
+    /// Rows whose number of levels is not that of the attribute's first row, have gaps between levels, or no leaf.
+    uneven: usize,
+    gaps: usize,
+    without_leaf: usize,
+}
+
+impl Hierarchies {
+    /// Hierarchies of these attributes; rows of others will be ignored.
+    pub fn new<'a>(attributes: impl Iterator<Item = &'a String>) -> Self {
+        Self { paths: attributes.map(|name| (name.clone(), Paths::default())).collect(), bytes: 0 }
+    }
+
+    /// Appends rows: attribute, leaf and levels in order, as texts. NULL and the empty text mean that a level is not used.
+    ///
+    /// # Errors
+    /// When the columns are not texts, which is a bug.
+    pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
+        let columns = batch.columns().iter().map(|column| column.as_string_view_opt());
+        let columns = columns.collect::<Option<Vec<_>>>();
+        let columns = columns.ok_or_else(|| Error::internal("a hierarchy that is not text"))?;
+        let [attribute, leaf, levels @ ..] = columns.as_slice() else {
+            return Err(Error::internal("a hierarchy without leaves"));
+        };
+        for row in 0..batch.num_rows() {
+            let text = |column: &datafusion::arrow::array::StringViewArray| {
+                if column.is_null(row) { "" } else { column.value(row) }.to_owned()
+            };
+            if let Some(paths) = self.paths.get_mut(&text(attribute)) {
+                let leaf = leaf.is_valid(row).then(|| text(leaf));
+                self.bytes += paths.append(leaf, levels.iter().map(|level| text(level)).collect());
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        self.bytes
+    }
+
+    /// Checks what was appended.
+    ///
+    /// # Errors
+    /// When no attribute has a hierarchy at all, and when rows of one have no leaf, have gaps or different numbers of levels,
+    /// or when levels do not nest.
+    pub fn finish(mut self) -> Result<Self> {
+        let names: Vec<_> = self.paths.keys().cloned().collect();
+        self.paths.retain(|_, paths| !paths.is_empty());
+        if self.paths.is_empty() {
+            return Err(Error::refused(format!(
+                "hierarchies has no rows for any quasi-identifier ({}); its column {ATTRIBUTE} must hold their names",
+                names.join(", ")
+            )));
+        }
+        for (attribute, paths) in &mut self.paths {
+            paths.check(attribute)?;
+        }
+        Ok(self)
+    }
+
+    /// The hierarchy of an attribute.
+    pub fn of(&self, attribute: &str) -> Option<&Paths> {
+        self.paths.get(attribute)
+    }
+}
+
+impl Paths {
+    fn is_empty(&self) -> bool {
+        self.leaves.is_empty() && self.without_leaf == 0
+    }
+
+    /// Returns the bytes that were added.
+    fn append(&mut self, leaf: Option<String>, mut levels: Vec<String>) -> usize {
+        let Some(leaf) = leaf else {
+            self.without_leaf += 1;
+            return 0;
+        };
+        while levels.last().is_some_and(String::is_empty) {
+            levels.pop();
+        }
+        if self.leaves.is_empty() {
+            self.levels.resize(levels.len(), Vec::new());
+        }
+        self.gaps += usize::from(levels.iter().any(String::is_empty));
+        self.uneven += usize::from(levels.len() != self.levels.len());
+        let bytes =
+            leaf.len() + levels.iter().map(String::len).sum::<usize>() + (levels.len() + 1) * size_of::<String>();
+        self.leaves.push(leaf);
+        for (level, value) in self.levels.iter_mut().zip(levels) {
+            level.push(value);
+        }
+        bytes
+    }
+
+    fn check(&mut self, attribute: &str) -> Result<()> {
+        let refuse = |what: String| Err(Error::refused(format!("the hierarchy of {attribute} {what}")));
+        if self.without_leaf > 0 {
+            return refuse(format!("has {} rows without a {LEAF}", thousands(self.without_leaf)));
+        }
+        if self.gaps > 0 {
+            return refuse(format!(
+                "skips a level in {} rows; repeat the value of the level below instead",
+                thousands(self.gaps)
+            ));
+        }
+        if self.uneven > 0 {
+            return refuse(format!(
+                "has different numbers of levels: {} of {} rows differ from the others; give all rows the same number, \
+                 repeating values where levels are skipped",
+                thousands(self.uneven),
+                thousands(self.leaves.len())
+            ));
+        }
+        for (number, pair) in self.levels.windows(2).enumerate() {
+            let mut parents = BTreeMap::new();
+            let children = pair[0].iter().zip(&pair[1]);
+            let torn: BTreeSet<&String> = children
+                .filter(|(child, parent)| *parents.entry(*child).or_insert(*parent) != *parent)
+                .map(|pair| pair.0)
+                .collect();
+            if !torn.is_empty() {
+                return refuse(format!(
+                    "does not nest: {} values of {LEVEL}{} stand under several values of {LEVEL}{}; a value must always \
+                     generalize to the same value",
+                    torn.len(),
+                    number + 1,
+                    number + 2
+                ));
+            }
+        }
+        // Whatever the levels end in, everything together is a value too.
+        let one_root = self.levels.last().is_some_and(|top| top.windows(2).all(|pair| pair[0] == pair[1]));
+        if !one_root {
+            self.levels.push(vec!["*".to_owned(); self.leaves.len()]);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! Which column of a batch is what.
+
+use datafusion::arrow::datatypes::{FieldRef, Schema};
+
+use super::Roles;
+use crate::error::{Error, Result};
+
+/// Where the roles stand in the batches: identifier, quasi-identifiers, sensitive attribute, `within`, as far as there are any.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// Identifier column.
+    pub identifier: Option<FieldRef>,
+    /// Quasi-identifier columns.
+    pub quasi: Vec<FieldRef>,
+    /// Sensitive column.
+    pub sensitive: Option<FieldRef>,
+    /// Column whose values are anonymized independently of each other.
+    pub within: Option<FieldRef>,
+}
+
+impl Layout {
+    /// The layout of a table with these columns and roles.
+    ///
+    /// # Errors
+    /// When the columns are not those of the roles, in the order of [`Roles::columns`].
+    pub fn try_new(schema: &Schema, roles: &Roles) -> Result<Self> {
+        if roles.quasi.is_empty() || !roles.columns().eq(schema.fields().iter().map(|field| field.name())) {
+            return Err(Error::internal("the columns of the microdata are not those that the roles name"));
+        }
+        let mut fields = schema.fields().iter().cloned();
+        let mut next = |role: bool| if role { fields.next() } else { None };
+        let identifier = next(roles.id.is_some());
+        let quasi = roles.quasi.iter().filter_map(|_| next(true)).collect();
+        let sensitive = next(roles.sensitive.is_some());
+        Ok(Self { identifier, quasi, sensitive, within: next(roles.within.is_some()) })
+    }
+
+    /// The roles by name.
+    pub fn roles(&self) -> Roles {
+        let name = |field: &FieldRef| field.name().clone();
+        Roles {
+            id: self.identifier.as_ref().map(name),
+            quasi: self.quasi.iter().map(name).collect(),
+            sensitive: self.sensitive.as_ref().map(name),
+            within: self.within.as_ref().map(name),
+        }
+    }
+
+    /// The columns in order.
+    pub fn fields(&self) -> impl Iterator<Item = &FieldRef> {
+        self.identifier.iter().chain(&self.quasi).chain(&self.sensitive).chain(&self.within)
+    }
+}

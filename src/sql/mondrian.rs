@@ -1,0 +1,78 @@
+//! `mondrian(input, k, l, ..)`.
+
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Result, plan_datafusion_err, plan_err};
+
+use super::arguments::Arguments;
+use super::function::RelationFunction;
+use super::input::prepare;
+use super::options::AnonymizeOptions;
+use super::roles::Needs;
+use super::signature::{Kind, Parameter, Signature};
+use super::table::AnonymizedTable;
+use crate::methods::Method;
+use crate::methods::mondrian::{Closeness, Cuts, Diversity, Mondrian};
+use crate::release::View;
+
+/// One release, generalized.
+#[derive(Debug)]
+pub(super) struct MondrianFunction;
+
+static SIGNATURE: Signature = Signature {
+    name: "mondrian",
+    parameters: &[
+        Parameter::INPUT,
+        Parameter::optional("k", Kind::Integer, "10"),
+        Parameter::optional("l", Kind::Integer, "5"),
+        Parameter::QUASI,
+        Parameter::SENSITIVE,
+        Parameter::optional("diversity", Kind::Word(&["frequency", "distinct", "entropy"]), "'distinct'"),
+        Parameter::optional("t", Kind::Number, "0.2"),
+        Parameter::HIERARCHIES,
+        Parameter::WITHIN,
+        Parameter::optional("cuts", Kind::Word(&["tight", "median"]), "'median'"),
+        Parameter::ID,
+        Parameter::SEED,
+        Parameter::PRIVATE,
+    ],
+};
+
+impl RelationFunction for MondrianFunction {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+        let name = SIGNATURE.name;
+        let k = arguments.integer("k", 2)?;
+        let l = arguments.integer("l", 2)?;
+        let t = arguments.number("t").map(Closeness::try_new).transpose();
+        let t = t.map_err(|error| plan_datafusion_err!("{name}: {error}"))?;
+        if k.is_none() && l.is_none() {
+            return plan_err!(
+                "{name}: give k (rows in a group), l (diversity of a group) or both, for example \
+                 mondrian(patients, k => 10); t alone would allow groups of one row"
+            );
+        }
+        let diversity = match arguments.word("diversity") {
+            Some("distinct") => Diversity::Distinct,
+            Some("entropy") => Diversity::Entropy,
+            _ => Diversity::Frequency,
+        };
+        if arguments.word("diversity").is_some() && l.is_none() {
+            return plan_err!("{name}: diversity says what l means, but there is no l; give it, for example l => 5");
+        }
+        let cuts = match arguments.word("cuts") {
+            Some("median") => Cuts::Median,
+            _ => Cuts::Tight,
+        };
+        let seed = arguments.seed("seed");
+        let view = if arguments.boolean("private") { View::Private } else { View::Public };
+        let needs = Needs { id: false, sensitive: l.is_some() || t.is_some() };
+        let prepared = prepare(&mut arguments, options, view, needs)?;
+        let method = Mondrian { k: k.unwrap_or(1) as usize, l: l.map(|l| l as usize), diversity, t, cuts };
+        Ok(Arc::new(AnonymizedTable::try_new(prepared, Method::Mondrian(method), view, seed)?))
+    }
+}

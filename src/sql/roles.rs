@@ -1,0 +1,126 @@
+//! Which columns have which role: from the arguments, else from the columns' metadata, else from the session's settings.
+
+use std::collections::HashSet;
+
+use datafusion::common::{DFSchema, Result, plan_err};
+
+use super::arguments::Arguments;
+use super::options::AnonymizeOptions;
+use super::syntax::split_names;
+use crate::microdata::{Role, Roles};
+use crate::release::{View, reserved_names};
+
+/// What a method cannot do without. It always needs quasi-identifiers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needs {
+    /// An identifier.
+    pub id: bool,
+    /// A sensitive attribute.
+    pub sensitive: bool,
+}
+
+/// The roles of a call on a table with these columns.
+pub(super) fn roles(
+    arguments: &Arguments,
+    options: &AnonymizeOptions,
+    schema: &DFSchema,
+    view: View,
+    needs: Needs,
+) -> Result<Roles> {
+    let finder = Finder { arguments, options, schema };
+    let private = view == View::Private;
+    let roles = Roles {
+        id: finder.single(Role::Id, "the identifier", "identifier column", "patient_id", needs.id || private)?,
+        quasi: finder.find(Role::Quasi, "quasi-identifier columns", "(age, zip)", true)?,
+        sensitive: finder.single(
+            Role::Sensitive,
+            "the sensitive attribute",
+            "sensitive column",
+            "disease",
+            needs.sensitive,
+        )?,
+        within: arguments.columns(Role::Within.name()).and_then(|columns| columns.first().cloned()),
+    };
+    check(arguments.function(), &roles, view)?;
+    Ok(roles)
+}
+
+struct Finder<'a> {
+    arguments: &'a Arguments,
+    options: &'a AnonymizeOptions,
+    schema: &'a DFSchema,
+}
+
+impl Finder<'_> {
+    fn find(&self, role: Role, what: &str, example: &str, needed: bool) -> Result<Vec<String>> {
+        if let Some(columns) = self.arguments.columns(role.name()) {
+            return Ok(columns.to_vec());
+        }
+        let fields = self.schema.fields().iter();
+        let declared = fields
+            .filter(|field| field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role))
+            .map(|field| field.name().clone());
+        let columns: Vec<String> = declared.collect();
+        if !columns.is_empty() {
+            return Ok(columns);
+        }
+        let setting = match role {
+            Role::Id => &self.options.id,
+            Role::Quasi => &self.options.quasi,
+            Role::Sensitive => &self.options.sensitive,
+            Role::Within => &None,
+        };
+        let mut columns = setting.as_deref().map(split_names).unwrap_or_default();
+        if !needed {
+            // Settings are for all tables; one that has no such column just does without.
+            columns.retain(|name| self.schema.fields().iter().any(|field| field.name() == name));
+            return Ok(columns);
+        }
+        if !columns.is_empty() {
+            return Ok(columns);
+        }
+        let name = role.name();
+        plan_err!(
+            "{}: no {what}; name it with {name} => {example}, or SET anonymize.{name}, or give the column the metadata {} = \
+             '{name}'",
+            self.arguments.function(),
+            Role::KEY
+        )
+    }
+
+    fn single(&self, role: Role, what: &str, column: &str, example: &str, needed: bool) -> Result<Option<String>> {
+        let columns = self.find(role, column, example, needed)?;
+        if columns.len() > 1 {
+            return plan_err!(
+                "{}: {} columns are declared as {what}, but there must be one; choose with {} => ..",
+                self.arguments.function(),
+                columns.len(),
+                role.name()
+            );
+        }
+        Ok(columns.into_iter().next())
+    }
+}
+
+fn check(function: &str, roles: &Roles, view: View) -> Result<()> {
+    let mut seen = HashSet::new();
+    for column in roles.columns() {
+        if !seen.insert(column) {
+            if roles.within.as_ref() == Some(column) {
+                return plan_err!(
+                    "{function}: column {column} has two roles; leave it out of the others: the rows of a group share its value \
+                     anyway, which is published as it is"
+                );
+            }
+            return plan_err!(
+                "{function}: column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
+            );
+        }
+        if reserved_names(view).contains(&column.as_str()) {
+            return plan_err!(
+                "{function}: a release has a column {column} of its own; rename yours in a query in parentheses"
+            );
+        }
+    }
+    Ok(())
+}
