@@ -2,7 +2,9 @@
 
 mod integration {
     mod docs;
+    mod mondrian;
     mod optimizer;
+    mod pycanon;
     mod releases;
     mod shell;
     mod slt;
