@@ -1,6 +1,8 @@
 //! Releases from Parquet to Parquet, against DataFusion sorting and writing the same table, from 100,000 to 10,000,000 rows:
 //! `cargo bench --bench releases`, or `-- 1000000` for sizes of your own.
 //!
+//! For each method: m-invariance with m = 2 and 10, Mondrian with k = 10, Anatomy with l = 10.
+//!
 //! Every measurement runs in a process of its own, so that its peak memory is its own. Times are the best of three. Columns:
 //! the sort and write of the table; the release alone, and its phases; the release with writing; the ratio of that to the
 //! sort; how much time grew over how much the table grew since the size before; peak memory of the process less that of an
@@ -20,13 +22,21 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 const QUASI: &str = "age, gender, education, birthplace";
-const PHASES: [&str; 7] = ["encoding", "division", "balancing", "assignment", "split", "check", "shuffle"];
+const PHASES: [&str; 8] = ["encoding", "division", "balancing", "assignment", "split", "cuts", "check", "shuffle"];
+
+/// What is measured: a name, the call on a file, and bytes of a row's codes and identifier.
+const METHODS: [(&str, &str, f64); 4] = [
+    ("m_invariant, m = 2", "m_invariant(FILE, 2, id => person_id, quasi => (QUASI), sensitive => occupation)", 28.0),
+    ("m_invariant, m = 10", "m_invariant(FILE, 10, id => person_id, quasi => (QUASI), sensitive => occupation)", 28.0),
+    ("mondrian, k = 10", "mondrian(FILE, 10, quasi => (QUASI))", 16.0),
+    ("anatomy, l = 10", "anatomy(FILE, 10, quasi => (QUASI), sensitive => occupation)", 20.0),
+];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     match arguments.as_slice() {
-        [task, input, m] if std::path::Path::new(input).exists() => runtime.block_on(measure(task, input, m)),
+        [task, input, method] if std::path::Path::new(input).exists() => runtime.block_on(measure(task, input, method)),
         sizes => {
             let sizes: Vec<u64> = sizes.iter().map(|size| size.parse().expect("a number of rows")).collect();
             runtime.block_on(compare(if sizes.is_empty() { &[100_000, 1_000_000, 10_000_000] } else { &sizes }));
@@ -34,29 +44,30 @@ fn main() {
     }
 }
 
-/// Prints one line per size and m.
+/// Prints one line per size and method.
 async fn compare(sizes: &[u64]) {
     let directory = tempfile::tempdir().unwrap();
     println!(
-        "| rows | m | sort + write | release | rows/s | release + write | ratio | growth | memory | phases in ms |"
+        "| rows | method | sort + write | release | rows/s | release + write | ratio | growth | memory | phases in ms |"
     );
-    println!("|---:|---:|---:|---:|---:|---:|---:|---:|---:|:---|");
+    println!("|---:|:---|---:|---:|---:|---:|---:|---:|---:|:---|");
     let idle = child("idle", "Cargo.toml", 0).memory;
-    let mut before: [Option<(u64, f64)>; 2] = [None, None];
+    let mut before = [None; METHODS.len()];
     for &rows in sizes {
         let input = directory.path().join(format!("{rows}.parquet")).display().to_string();
         run(&session(), &format!("COPY (SELECT * FROM census({rows})) TO '{input}'")).await;
         let sort = child("sort", &input, 0);
-        for (m, before) in [2, 10].into_iter().zip(&mut before) {
-            let release = child("release", &input, m);
-            let write = child("write", &input, m);
-            let growth = before.map_or("".to_owned(), |(rows_before, seconds)| {
+        for (method, before) in (0..METHODS.len()).zip(&mut before) {
+            let release = child("release", &input, method);
+            let write = child("write", &input, method);
+            let growth = before.map_or_else(String::new, |(rows_before, seconds): (u64, f64)| {
                 format!("{:.2}", release.seconds / seconds / (rows as f64 / rows_before as f64))
             });
             *before = Some((rows, release.seconds));
-            let encoded = rows as f64 * (8.0 + 5.0 * 4.0);
+            let (name, _, bytes) = METHODS[method];
+            let encoded = rows as f64 * bytes;
             println!(
-                "| {rows} | {m} | {:.2} s | {:.3} s | {:.2} M | {:.2} s | {:.2} | {growth} | {:.1}x | {} |",
+                "| {rows} | {name} | {:.2} s | {:.3} s | {:.2} M | {:.2} s | {:.2} | {growth} | {:.1}x | {} |",
                 sort.seconds,
                 release.seconds,
                 rows as f64 / release.seconds / 1e6,
@@ -75,8 +86,9 @@ struct Measured {
     phases: String,
 }
 
-fn child(task: &str, input: &str, m: usize) -> Measured {
-    let output = Command::new(std::env::current_exe().unwrap()).args([task, input, &m.to_string()]).output().unwrap();
+fn child(task: &str, input: &str, method: usize) -> Measured {
+    let output =
+        Command::new(std::env::current_exe().unwrap()).args([task, input, &method.to_string()]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let mut parts = text.trim().splitn(3, ' ');
@@ -85,12 +97,12 @@ fn child(task: &str, input: &str, m: usize) -> Measured {
 }
 
 /// In the child: prints seconds, peak bytes of the process, phases.
-async fn measure(task: &str, input: &str, m: &str) {
+async fn measure(task: &str, input: &str, method: &str) {
     let output = tempfile::tempdir().unwrap();
     let output = output.path().join("output.parquet").display().to_string();
-    let release = format!(
-        "SELECT * FROM m_invariant('{input}', {m}, id => person_id, quasi => ({QUASI}), sensitive => occupation)"
-    );
+    let (_, call, _) = METHODS[method.parse::<usize>().unwrap()];
+    let call = call.replace("FILE", &format!("'{input}'")).replace("QUASI", QUASI);
+    let release = format!("SELECT * FROM {call}");
     let sql = match task {
         "sort" => format!("COPY (SELECT * FROM '{input}' ORDER BY {QUASI}) TO '{output}'"),
         "release" => release,

@@ -33,14 +33,22 @@
 //! | module | |
 //! |---|---|
 //! | [`sql`] | relation functions, their arguments, the opaque tables they stand for |
-//! | [`exec`] | the physical operator: collect, run a method off the async threads, stream |
+//! | [`exec`] | the physical operators: collect, run a method off the async threads, stream |
 //! | [`risk`] | what a reader can infer; shares no code with the methods |
 //! | [`methods`] | one folder per method: plain functions on microdata |
 //! | [`release`] | groups, intervals, the public and the private view |
-//! | [`microdata`] | Arrow columns to dense codes and back; identifiers; the ledger |
+//! | [`microdata`] | Arrow columns to dense codes and back; identifiers, hierarchies, the ledger; information loss |
 //! | [`error`] | refusals and broken invariants |
 //!
 //! # Bibliography
+//! - K. LeFevre, D. DeWitt, R. Ramakrishnan: *Mondrian Multidimensional K-Anonymity.* ICDE 2006. [`methods::mondrian`].
+//! - A. Machanavajjhala, J. Gehrke, D. Kifer, M. Venkitasubramaniam: *l-Diversity: Privacy Beyond k-Anonymity.* ICDE 2006.
+//!   [`methods::mondrian::Diversity`].
+//! - N. Li, T. Li, S. Venkatasubramanian: *t-Closeness: Privacy Beyond k-Anonymity and l-Diversity.* ICDE 2007.
+//!   [`methods::mondrian::Closeness`].
+//! - R. Wong, A. Fu, K. Wang, J. Pei: *Minimality Attack in Privacy Preserving Data Publishing.* VLDB 2007. A limit of
+//!   [`methods::mondrian`].
+//! - X. Xiao, Y. Tao: *Anatomy: Simple and Effective Privacy Preservation.* VLDB 2006. [`methods::anatomy`].
 //! - X. Xiao, Y. Tao: *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets.* SIGMOD 2007. All of
 //!   [`methods::m_invariance`].
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err, plan_err};
 use datafusion::execution::memory_pool::MemoryConsumer;
@@ -220,10 +221,17 @@ async fn measure(
             Some(hierarchies.finish().map_err(named)?)
         }
     };
-    let _timer = metrics.elapsed_compute().timer();
-    let losses = builders.into_iter().map(|builder| builder.finish(hierarchies.as_ref()));
-    let losses = losses.collect::<crate::error::Result<Vec<_>>>().map_err(named)?;
-    let batch = table(&names, &losses, groups.as_ref())?;
+    let elapsed = metrics.elapsed_compute().clone();
+    // Sorting large domains takes its time; not on a thread that drives other tasks.
+    let finish = move || {
+        let _timer = elapsed.timer();
+        let losses = builders.into_iter().map(|builder| builder.finish(hierarchies.as_ref()));
+        let losses = losses.collect::<crate::error::Result<Vec<_>>>().map_err(named)?;
+        table(&names, &losses, groups.as_ref())
+    };
+    let batch = SpawnedTask::spawn_blocking(finish).join_unwind().await;
+    let batch = batch.unwrap_or_else(|_| Err(Error::Cancelled.in_function(FUNCTION)))?;
+    drop(memory);
     metrics.record_output(batch.num_rows());
     Ok(batch)
 }

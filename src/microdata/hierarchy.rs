@@ -48,7 +48,10 @@ impl Hierarchy {
             return [lo, hi];
         }
         let node = self.levels.iter().find_map(|level| level.holding(lo, hi));
-        node.map_or([0, self.leaves.saturating_sub(1) as u32], |node| [node.first, node.last])
+        match node {
+            Some(node) => [node.first, node.last],
+            None => [0, self.leaves.saturating_sub(1) as u32],
+        }
     }
 
     /// First and last codes of the children of the smallest node that holds the codes from `lo` to `hi`.

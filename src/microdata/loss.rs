@@ -198,11 +198,11 @@ mod tests {
 
     use super::*;
 
-    fn loss(original: ArrayRef, lo: ArrayRef, hi: ArrayRef) -> Result<(usize, Option<Loss>)> {
+    fn loss(original: &ArrayRef, lo: &ArrayRef, hi: &ArrayRef) -> Result<(usize, Option<Loss>)> {
         let field = Arc::new(Field::new("x", original.data_type().clone(), true));
         let mut builder = LossBuilder::try_new(field).unwrap();
-        builder.append_original(&original).unwrap();
-        builder.append_released(&lo, &hi).unwrap();
+        builder.append_original(original).unwrap();
+        builder.append_released(lo, hi).unwrap();
         builder.finish(None)
     }
 
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn numbers_by_hand() {
         let released = (numbers(&[10, 10, 20, 40]), numbers(&[20, 20, 40, 40]));
-        let (values, loss) = loss(numbers(&[10, 20, 20, 40]), released.0, released.1).unwrap();
+        let (values, loss) = loss(&numbers(&[10, 20, 20, 40]), &released.0, &released.1).unwrap();
         let loss = loss.unwrap();
         assert_eq!(values, 3);
         assert_eq!(loss.lm, 3.0 * 0.5 / 4.0);
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn categories_by_hand() {
         let (_, loss) =
-            loss(texts(&["a", "b", "c", "d"]), texts(&["a", "a", "c", "d"]), texts(&["b", "b", "c", "d"])).unwrap();
+            loss(&texts(&["a", "b", "c", "d"]), &texts(&["a", "a", "c", "d"]), &texts(&["b", "b", "c", "d"])).unwrap();
         let loss = loss.unwrap();
         assert!((loss.lm - 2.0 / 3.0 / 4.0).abs() < 1e-12);
         assert_eq!(loss.ncp, 0.25);
@@ -241,11 +241,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_measured_is_refused() {
-        let error = loss(numbers(&[1, 2, 3]), numbers(&[2]), numbers(&[1])).unwrap_err().to_string();
+        let error = loss(&numbers(&[1, 2, 3]), &numbers(&[2]), &numbers(&[1])).unwrap_err().to_string();
         assert!(error.starts_with("in 1 rows of the release, lo comes after hi in the order of x"), "{error}");
-        let error = loss(numbers(&[1, 2, 3]), numbers(&[5]), numbers(&[7])).unwrap_err().to_string();
+        let error = loss(&numbers(&[1, 2, 3]), &numbers(&[5]), &numbers(&[7])).unwrap_err().to_string();
         assert!(error.contains("no value of the original's x lies between"), "{error}");
-        assert_eq!(loss(numbers(&[1]), numbers(&[]), numbers(&[])).unwrap(), (1, None));
-        assert_eq!(loss(numbers(&[1]), numbers(&[1]), numbers(&[1])).unwrap().1.unwrap().lm, 0.0);
+        assert_eq!(loss(&numbers(&[1]), &numbers(&[]), &numbers(&[])).unwrap(), (1, None));
+        assert_eq!(loss(&numbers(&[1]), &numbers(&[1]), &numbers(&[1])).unwrap().1.unwrap().lm, 0.0);
     }
 }

@@ -1,7 +1,8 @@
 //! Sessions and tables for tests.
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::arrow::util::display::FormatOptions;
+use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
 use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
@@ -29,10 +30,11 @@ pub(super) async fn number(context: &SessionContext, sql: &str) -> i64 {
     cast(&column, &DataType::Int64).unwrap().as_primitive::<Int64Type>().value(0)
 }
 
-/// Rows as text.
+/// Rows as text, as the shell prints them.
 pub(super) async fn table(context: &SessionContext, sql: &str) -> String {
     let batches = run(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-    pretty_format_batches(&batches).unwrap().to_string()
+    let options = FormatOptions::new().with_null("NULL");
+    pretty_format_batches_with_options(&batches, &options).unwrap().to_string()
 }
 
 /// The message of a query that must fail.
