@@ -19,6 +19,7 @@ use datafusion::physical_plan::{
     InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::StreamExt;
+use rayon::prelude::*;
 
 use crate::error::Error;
 use crate::microdata::{ColumnEncoder, Hierarchies, Loss, LossBuilder};
@@ -70,7 +71,7 @@ impl InformationLossExec {
         release: Arc<dyn ExecutionPlan>,
         hierarchies: Option<Arc<dyn ExecutionPlan>>,
     ) -> Result<Self> {
-        if [&original, &release].into_iter().any(|plan| plan.boundedness().is_unbounded()) {
+        if [&original, &release].into_iter().chain(&hierarchies).any(|plan| plan.boundedness().is_unbounded()) {
             return plan_err!("{FUNCTION}: the input never ends");
         }
         let attributes = original.schema().fields().len();
@@ -133,6 +134,9 @@ impl ExecutionPlan for InformationLossExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.len() != self.children().len() {
+            return internal_err!("InformationLossExec cannot gain or lose an input");
+        }
         let mut children = children.into_iter();
         let (Some(original), Some(release), hierarchies) = (children.next(), children.next(), children.next()) else {
             return internal_err!("InformationLossExec has two inputs or three");
@@ -211,12 +215,16 @@ async fn measure(
         }
         memory.try_resize(size(&builders) + groups.as_ref().map_or(0, Groups::size))?;
     }
+    // Sorted once more as the losses are computed.
+    let held = 2 * (size(&builders) + groups.as_ref().map_or(0, Groups::size));
+    memory.try_resize(held)?;
     let hierarchies = match streams.hierarchies {
         None => None,
         Some(mut rows) => {
             let mut hierarchies = Hierarchies::new(names.iter());
             while let Some(batch) = rows.next().await {
                 hierarchies.append(&batch?).map_err(named)?;
+                memory.try_resize(held + hierarchies.size())?;
             }
             Some(hierarchies.finish().map_err(named)?)
         }
@@ -225,7 +233,7 @@ async fn measure(
     // Sorting large domains takes its time; not on a thread that drives other tasks.
     let finish = move || {
         let _timer = elapsed.timer();
-        let losses = builders.into_iter().map(|builder| builder.finish(hierarchies.as_ref()));
+        let losses = builders.into_par_iter().map(|builder| builder.finish(hierarchies.as_ref()));
         let losses = losses.collect::<crate::error::Result<Vec<_>>>().map_err(named)?;
         table(&names, &losses, groups.as_ref())
     };

@@ -151,14 +151,15 @@ impl Execution {
         output: &Sender<Result<RecordBatch>>,
     ) -> crate::error::Result<()> {
         // A few batches at a time, gathered in parallel.
-        let round = self.batch_size * rayon::current_num_threads();
+        let batch_size = published.batch_rows(self.batch_size);
+        let round = batch_size * rayon::current_num_threads();
         for first in (0..published.len()).step_by(round) {
             monitor.check()?;
             let last = published.len().min(first + round);
-            let starts: Vec<usize> = (first..last).step_by(self.batch_size).collect();
+            let starts: Vec<usize> = (first..last).step_by(batch_size).collect();
             let batches: Vec<_> = starts
                 .into_par_iter()
-                .map(|start| published.batch(start, self.batch_size.min(last - start)))
+                .map(|start| published.batch(start, batch_size.min(last - start)))
                 .collect::<crate::error::Result<_>>()?;
             for batch in batches {
                 if output.blocking_send(Ok(batch)).is_err() {

@@ -63,6 +63,14 @@ impl Method {
         }
     }
 
+    /// Whether later releases need to know the sensitive values of everybody's group.
+    pub fn has_signatures(&self) -> bool {
+        match self {
+            Self::MInvariance(_) => true,
+            Self::Mondrian(_) | Self::Anatomy(_) => false,
+        }
+    }
+
     /// The parameters as a JSON object, for the release's description and for EXPLAIN.
     ///
     /// # Errors
@@ -114,7 +122,7 @@ impl Method {
     ) -> Result<Release> {
         match self {
             Self::MInvariance(params) => params.anonymize(microdata, ledger, monitor, rng),
-            Self::Mondrian(params) => params.anonymize(microdata, monitor, rng),
+            Self::Mondrian(params) => params.anonymize(microdata, monitor),
             Self::Anatomy(params) => params.anonymize(microdata, monitor, rng),
         }
     }

@@ -59,7 +59,7 @@ impl Monitor {
         if self.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Runs a phase of a method and notes how long it took.
+    /// Runs a phase of a method and notes how long it took; times of parts of a table add up.
     ///
     /// # Errors
     /// The phase's, or [`Error::Cancelled`] without running it.
@@ -67,7 +67,13 @@ impl Monitor {
         self.check()?;
         let start = Instant::now();
         let result = run();
-        self.phases.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((name, start.elapsed()));
+        let elapsed = start.elapsed();
+        let mut phases = self.phases.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match phases.iter_mut().find(|phase| phase.0 == name) {
+            Some(phase) => phase.1 += elapsed,
+            None => phases.push((name, elapsed)),
+        }
+        drop(phases);
         self.check()?;
         result
     }

@@ -100,7 +100,8 @@ impl Table {
     pub(super) fn publish(&self, method: &Method, view: View, seed: u64) -> Result<RecordBatch> {
         let (release, layout) = self.anonymize(method, seed)?;
         let description = Description { method: "test".into(), parameters: "{}".into(), release_id: "x".into() };
-        let shape = Shape { view, form: method.form(), nodes: !self.hierarchies.is_empty() };
+        let nodes = !self.hierarchies.is_empty();
+        let shape = Shape { view, form: method.form(), signatures: method.has_signatures(), nodes };
         let schema = Arc::new(schema(&layout, shape, &description));
         let published = Published::new(release, schema, &mut ChaCha20Rng::seed_from_u64(seed));
         published.batch(0, published.len())

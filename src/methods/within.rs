@@ -6,8 +6,8 @@ use rayon::prelude::*;
 
 use super::{Method, Monitor};
 use crate::error::{Error, Result, thousands};
-use crate::microdata::{Ledger, Microdata, Part};
-use crate::release::{Groups, Release};
+use crate::microdata::{Ledger, Microdata};
+use crate::release::{COUNTERFEIT, Groups, Release};
 
 /// Every part has a generator of its own, drawn in the order of the parts, so threads do not matter; and every part's result
 /// has passed the method's own check.
@@ -18,32 +18,63 @@ pub(super) fn anonymize(
     monitor: &Monitor,
     rng: &mut impl Rng,
 ) -> Result<Release> {
-    let parts = monitor.phase("parts", || Ok(microdata.parts(ledger)))?;
-    let number = parts.len();
-    let work: Vec<(Part, ChaCha20Rng)> =
-        parts.into_iter().map(|part| (part, ChaCha20Rng::from_seed(rng.random()))).collect();
-    let releases: Vec<Result<(u32, Vec<u32>, Release)>> = work
+    let parts = monitor.phase("parts", || Ok(microdata.parts()))?;
+    let seeds: Vec<[u8; 32]> = parts.codes.iter().map(|_| rng.random()).collect();
+    let releases: Vec<Result<(Groups, usize)>> = seeds
         .into_par_iter()
-        .map(|(Part { code, rows, microdata, ledger }, mut rng)| {
+        .enumerate()
+        .map(|(part, seed)| {
+            monitor.check()?;
+            let (microdata, ledger) = microdata.part(parts.rows(part), ledger);
+            let mut rng = ChaCha20Rng::from_seed(seed);
             let release = method.anonymize_whole(microdata, &ledger, monitor, &mut rng)?;
-            Ok((code, rows, release))
+            Ok((release.groups, release.withheld))
         })
         .collect();
     let failed = releases.iter().filter(|release| matches!(release, Err(Error::Refused(_)))).count();
     let name = microdata.within.as_ref().map_or("", |(attribute, _)| attribute.field.name());
     let mut groups = Groups { starts: vec![0], ..Groups::default() };
     let mut withheld = 0;
-    for release in releases {
-        let (code, rows, release) = release.map_err(|error| match error {
+    for (part, release) in releases.into_iter().enumerate() {
+        let (of_part, withheld_of_part) = release.map_err(|error| match error {
             Error::Refused(message) => Error::refused(format!(
                 "{} of the {} parts by {name} cannot be released; the first of them: {message}",
                 thousands(failed),
-                thousands(number)
+                thousands(parts.codes.len())
             )),
             other => other,
         })?;
-        groups.append(release.groups, &rows, code);
-        withheld += release.withheld;
+        groups.append(of_part, parts.rows(part), parts.codes[part]);
+        withheld += withheld_of_part;
     }
+    check(&microdata, &groups, withheld)?;
     Ok(Release { microdata, groups, withheld })
+}
+
+/// The parts are put together as they were: every row once, with its own values, in a group of its part, inside its
+/// intervals.
+fn check(microdata: &Microdata, groups: &Groups, withheld: usize) -> Result<()> {
+    let Some((_, within)) = &microdata.within else { return Ok(()) };
+    let d = microdata.quasi.len();
+    let mut seen = vec![false; microdata.rows];
+    for group in 0..groups.len() {
+        for place in groups.range(group).filter(|&place| groups.members[place] != COUNTERFEIT) {
+            let row = groups.members[place];
+            let at = row as usize;
+            let twice = std::mem::replace(&mut seen[at], true);
+            let elsewhere = within[at] != groups.within[group];
+            let another = microdata.sensitive.is_some() && groups.sensitive[place] != microdata.sensitive_codes[at];
+            let uncovered = groups.intervals.get(group * d..(group + 1) * d).is_some_and(|intervals| {
+                let mut codes = microdata.quasi_of(row).iter().zip(intervals);
+                codes.any(|(code, [lo, hi])| !(lo..=hi).contains(&code))
+            });
+            if twice || elsewhere || another || uncovered {
+                return Err(Error::internal("the parts of the release do not fit together; nothing was published"));
+            }
+        }
+    }
+    match seen.iter().filter(|&&seen| !seen).count() == withheld {
+        true => Ok(()),
+        false => Err(Error::internal("the parts of the release lack rows; nothing was published")),
+    }
 }

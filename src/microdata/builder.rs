@@ -4,14 +4,12 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::FieldRef;
 use rayon::prelude::*;
 
+use super::encoder::given_order;
 use super::{
     ColumnEncoder, Encoded, HashKey, Hierarchies, IdentifierBuilder, Identifiers, Layout, Ledger, LedgerBuilder,
     Microdata, Order, order,
 };
 use crate::error::{Error, Result, thousands};
-
-/// Metadata key of a column that gives the order of its categories, as a JSON array of texts.
-pub const ORDER_KEY: &str = "anonymize.order";
 
 /// Collects batches of microdata, and of earlier private releases, as codes.
 pub struct MicrodataBuilder {
@@ -220,24 +218,4 @@ fn row_after_row(columns: &[Encoded], arrival: &[u32]) -> Vec<u32> {
         }
     });
     codes
-}
-
-/// The order of a column's values: that of its hierarchy, else a given one.
-pub(super) fn order_of<'a>(name: &str, hierarchies: Option<&'a Hierarchies>, given: Option<&'a [String]>) -> Order<'a> {
-    match (hierarchies.and_then(|all| all.of(name)), given) {
-        (Some(paths), _) => Order::Tree(paths),
-        (None, Some(order)) => Order::Given(order),
-        (None, None) => Order::ByValue,
-    }
-}
-
-pub(super) fn given_order(field: &FieldRef) -> Result<Option<Vec<String>>> {
-    let Some(text) = field.metadata().get(ORDER_KEY) else { return Ok(None) };
-    let order = serde_json::from_str(text).map_err(|_| {
-        Error::refused(format!(
-            "the metadata {ORDER_KEY} of column {} must be a JSON array of texts, such as '[\"low\", \"high\"]'",
-            field.name()
-        ))
-    })?;
-    Ok(Some(order))
 }

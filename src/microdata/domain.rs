@@ -24,13 +24,13 @@ impl Domain {
     /// # Errors
     /// When Arrow cannot read the values as numbers although their type is numeric.
     pub fn new(values: ArrayRef) -> Result<Self> {
-        let positions = positions(&values)?.into();
+        let positions = positions(&values)?.into_iter().map(|place| place as f32).collect();
         Ok(Self { values, positions })
     }
 
     /// A domain in an order that was given, NULL (if any) first: measured by steps whatever the type.
     pub fn in_order(values: ArrayRef) -> Self {
-        Self { positions: ranks(values.len()).into(), values }
+        Self { positions: ranks(values.len()).into_iter().map(|place| place as f32).collect(), values }
     }
 
     /// Number of distinct values, NULL included.
@@ -64,6 +64,11 @@ impl Domain {
         &self.positions
     }
 
+    /// Where the values lie by value, in full precision: for measuring, where positions are for choosing.
+    pub(super) fn places(&self) -> Result<Vec<f64>> {
+        positions(&self.values)
+    }
+
     /// Whether the values are measured, so that differences mean something, rather than categories.
     pub fn is_measured(&self) -> bool {
         is_measured(self.values.data_type())
@@ -80,7 +85,7 @@ impl Domain {
 }
 
 /// Where each value lies in its domain, scaled to 0..=1. NULL lies one average gap below the least value.
-fn positions(values: &ArrayRef) -> Result<Vec<f32>> {
+fn positions(values: &ArrayRef) -> Result<Vec<f64>> {
     let n = values.len();
     let nulls = values.null_count().min(1);
     if !is_measured(values.data_type()) || n < 2 {
@@ -98,7 +103,7 @@ fn positions(values: &ArrayRef) -> Result<Vec<f32>> {
         return Ok(ranks(n));
     }
     let gap = if nulls == 0 { 0.0 } else { 1.0 / (n - 1) as f64 };
-    let mut highest = 0.0_f32;
+    let mut highest = 0.0_f64;
     Ok(numbers
         .iter()
         .enumerate()
@@ -113,16 +118,16 @@ fn positions(values: &ArrayRef) -> Result<Vec<f32>> {
                 true => 1.0,
                 false => share.clamp(0.0, 1.0),
             };
-            highest = highest.max(((gap + share) / (gap + 1.0)) as f32);
+            highest = highest.max((gap + share) / (gap + 1.0));
             highest
         })
         .collect())
 }
 
 /// Equal steps from 0 to 1.
-fn ranks(n: usize) -> Vec<f32> {
+fn ranks(n: usize) -> Vec<f64> {
     let last = n.saturating_sub(1).max(1) as f64;
-    (0..n).map(|rank| (rank as f64 / last) as f32).collect()
+    (0..n).map(|rank| rank as f64 / last).collect()
 }
 
 /// Whether differences of the type's values mean something.

@@ -11,8 +11,11 @@ use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
-use super::{Attribute, Domain, Hierarchy, Paths, compact_views, held, held_type};
+use super::{Attribute, Domain, Hierarchies, Hierarchy, Paths, compact_views, held, held_type};
 use crate::error::{Error, Result, thousands};
+
+/// Metadata key of a column that gives the order of its categories, as a JSON array of texts.
+pub const ORDER_KEY: &str = "anonymize.order";
 
 /// Encodes one column as it arrives. DataFusion's GROUP BY machinery finds the distinct values, so every type it can
 /// group by works; codes are provisional (in order of arrival) until [`finish`](Self::finish) sorts the domain.
@@ -32,6 +35,29 @@ pub enum Order<'a> {
     Given(&'a [String]),
     /// That of the leaves of a hierarchy: those of a node side by side, and nodes by their least leaf.
     Tree(&'a Paths),
+}
+
+impl<'a> Order<'a> {
+    /// The order of a column's values: that of its hierarchy, else a given one.
+    pub(super) fn of(name: &str, hierarchies: Option<&'a Hierarchies>, given: Option<&'a [String]>) -> Self {
+        match (hierarchies.and_then(|all| all.of(name)), given) {
+            (Some(paths), _) => Self::Tree(paths),
+            (None, Some(order)) => Self::Given(order),
+            (None, None) => Self::ByValue,
+        }
+    }
+}
+
+/// The order that a column's metadata gives.
+pub(super) fn given_order(field: &FieldRef) -> Result<Option<Vec<String>>> {
+    let Some(text) = field.metadata().get(ORDER_KEY) else { return Ok(None) };
+    let order = serde_json::from_str(text).map_err(|_| {
+        Error::refused(format!(
+            "the metadata {ORDER_KEY} of column {} must be a JSON array of texts, such as '[\"low\", \"high\"]'",
+            field.name()
+        ))
+    })?;
+    Ok(Some(order))
 }
 
 /// A finished column and where its provisional codes went.
@@ -139,8 +165,9 @@ impl ColumnEncoder {
         let texts: ArrayRef = Arc::new(paths.leaves.iter().map(Some).collect::<StringArray>());
         let safe = CastOptions { safe: true, ..CastOptions::default() };
         let leaves = cast_with_options(&texts, data_type, &safe)?;
-        if leaves.null_count() > 0 {
-            let (bad, all) = (thousands(leaves.null_count()), thousands(leaves.len()));
+        let bad = leaves.null_count() + rounded(&texts, &leaves)?;
+        if bad > 0 {
+            let (bad, all) = (thousands(bad), thousands(leaves.len()));
             return Err(refuse(format!("has {bad} of {all} leaves that are not of the column's type {data_type}")));
         }
         let mut codes = Vec::new();
@@ -154,6 +181,25 @@ impl ColumnEncoder {
         }
         Ok(codes)
     }
+}
+
+/// How many decimals lost digits when texts were read as them.
+fn rounded(texts: &ArrayRef, values: &ArrayRef) -> Result<usize> {
+    use datafusion::arrow::array::AsArray;
+    use datafusion::arrow::datatypes::Float64Type;
+
+    if !values.data_type().is_decimal() {
+        return Ok(0);
+    }
+    let safe = CastOptions { safe: true, ..CastOptions::default() };
+    let texts = cast_with_options(texts, &DataType::Float64, &safe)?;
+    let values = cast_with_options(values, &DataType::Float64, &safe)?;
+    let pairs = texts.as_primitive::<Float64Type>().iter().zip(values.as_primitive::<Float64Type>());
+    let differ = |(text, value): &(Option<f64>, Option<f64>)| match (text, value) {
+        (Some(text), Some(value)) => (text - value).abs() > 1e-9 * text.abs().max(1e-9),
+        _ => false,
+    };
+    Ok(pairs.filter(differ).count())
 }
 
 /// Positions of the values in the order of a hierarchy's leaves, NULL first, and the hierarchy over their ranks.
@@ -193,10 +239,11 @@ fn indices_in_tree(
     order.sort_by(|&a, &b| keys[a as usize].cmp(&keys[b as usize]));
     let label = |level: &Vec<String>| order.iter().map(|&leaf| level[leaf as usize].clone()).collect();
     let labels = paths.levels.iter().map(label).collect();
+    let names = order.iter().map(|&leaf| paths.leaves[leaf as usize].clone()).collect();
     let null = (0..values.len()).find(|&i| values.is_null(i));
     let indices = null.into_iter().chain(order.iter().map(|&leaf| leaves[leaf as usize]));
     let indices = indices.map(|i| i as u32).collect::<Vec<_>>().into();
-    Ok((indices, Hierarchy::new(labels, null.is_some())))
+    Ok((indices, Hierarchy::new(names, labels, null.is_some())))
 }
 
 /// Positions of the values in a given order of their texts, NULL first.

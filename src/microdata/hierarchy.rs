@@ -3,9 +3,10 @@
 /// A generalization hierarchy. Codes follow its leaves from left to right, so every node is an interval of codes.
 #[derive(Debug)]
 pub struct Hierarchy {
+    /// What the leaves are called, by code; NULL has no name.
+    leaves: Vec<Option<String>>,
     /// From the level above the leaves to the root.
     levels: Vec<Level>,
-    leaves: usize,
 }
 
 #[derive(Debug)]
@@ -23,11 +24,14 @@ struct Node {
 }
 
 impl Hierarchy {
-    /// A hierarchy from the labels of each code, level by level. NULL, which is code 0 if there is one, has no labels and is a
-    /// leaf of its own beside the root.
-    pub(super) fn new(labels: Vec<Vec<String>>, has_null: bool) -> Self {
-        let leaves = labels.first().map_or(0, Vec::len) + usize::from(has_null);
-        let root = labels.last().and_then(|top| top.first()).cloned().unwrap_or_else(|| "*".to_owned());
+    /// A hierarchy from the leaves and the labels above each, level by level, in the order of the codes. NULL, which is code 0
+    /// if there is one, is in neither: it is a leaf of its own beside the root,
+    /// and the two together are one more node.
+    pub(super) fn new(leaves: Vec<String>, labels: Vec<Vec<String>>, has_null: bool) -> Self {
+        let null = has_null.then_some(None);
+        let leaves: Vec<_> = null.into_iter().chain(leaves.into_iter().map(Some)).collect();
+        let root = labels.last().and_then(|top| top.first()).map_or("*", String::as_str);
+        let root_or_null = format!("{root} or NULL");
         let mut levels: Vec<Level> = labels
             .into_iter()
             .map(|labels| {
@@ -36,9 +40,20 @@ impl Hierarchy {
             })
             .collect();
         if has_null {
-            levels.push(Level::new(vec![root; leaves], false));
+            levels.push(Level::new(vec![root_or_null; leaves.len()], false));
         }
-        Self { levels, leaves }
+        Self { leaves, levels }
+    }
+
+    /// Number of levels above the leaves.
+    pub fn levels(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// Number of the node of a level that holds a code.
+    #[inline]
+    pub fn node(&self, level: usize, code: u32) -> u32 {
+        self.levels[level].node_of[code as usize]
     }
 
     /// The smallest node that holds the codes from `lo` to `hi`, as its first and last code.
@@ -50,7 +65,7 @@ impl Hierarchy {
         let node = self.levels.iter().find_map(|level| level.holding(lo, hi));
         match node {
             Some(node) => [node.first, node.last],
-            None => [0, self.leaves.saturating_sub(1) as u32],
+            None => [0, self.leaves.len().saturating_sub(1) as u32],
         }
     }
 
@@ -70,19 +85,10 @@ impl Hierarchy {
         }
     }
 
-    /// First and last codes of all nodes with more than one code, from the lowest level to the root.
-    pub fn nodes(&self) -> impl Iterator<Item = [u32; 2]> {
-        self.levels
-            .iter()
-            .flat_map(|level| &level.nodes)
-            .filter(|node| node.first < node.last)
-            .map(|node| [node.first, node.last])
-    }
-
-    /// What a node is called; `None` for a single code, which is called what its value is.
+    /// What a node is called, or a single value: as it stands in the hierarchy. `None` for NULL.
     pub fn label(&self, first: u32, last: u32) -> Option<&str> {
         if first == last {
-            return None;
+            return self.leaves[first as usize].as_deref();
         }
         self.levels.iter().find_map(|level| level.holding(first, last)).map(|node| node.label.as_str())
     }
@@ -120,20 +126,27 @@ mod tests {
     #[test]
     fn the_smallest_node_is_found() {
         let levels = vec![labels(&["a", "a", "b", "b", "c"]), labels(&["x", "x", "x", "x", "y"]), labels(&["*"; 5])];
-        let hierarchy = Hierarchy::new(levels.clone(), false);
+        let leaves = labels(&["1", "2", "3", "4", "5"]);
+        let hierarchy = Hierarchy::new(leaves.clone(), levels.clone(), false);
         assert_eq!(hierarchy.closure(1, 1), [1, 1]);
         assert_eq!(hierarchy.closure(0, 1), [0, 1]);
         assert_eq!(hierarchy.closure(1, 2), [0, 3]);
         assert_eq!(hierarchy.closure(3, 4), [0, 4]);
         assert_eq!(hierarchy.label(0, 3), Some("x"));
+        assert_eq!(hierarchy.label(3, 3), Some("4"));
+        assert_eq!(hierarchy.node(0, 1), hierarchy.node(0, 0));
+        assert_ne!(hierarchy.node(1, 3), hierarchy.node(1, 4));
         assert_eq!(hierarchy.children(1, 2), [[0, 1], [2, 3]]);
         assert_eq!(hierarchy.children(0, 1), [[0, 0], [1, 1]]);
 
-        let with_null = Hierarchy::new(levels, true);
+        let with_null = Hierarchy::new(leaves, levels, true);
         assert_eq!(with_null.closure(1, 2), [1, 2]);
         assert_eq!(with_null.closure(1, 5), [1, 5]);
         assert_eq!(with_null.closure(0, 1), [0, 5]);
         assert_eq!(with_null.closure(0, 0), [0, 0]);
         assert_eq!(with_null.children(0, 3), [[0, 0], [1, 5]]);
+        assert_eq!(with_null.label(0, 0), None);
+        assert_eq!(with_null.label(0, 5), Some("* or NULL"));
+        assert_eq!(with_null.label(2, 2), Some("2"));
     }
 }

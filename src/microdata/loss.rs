@@ -7,7 +7,8 @@
 //!   (Gionis and Tassa, ESA 2007);
 //! - ILoss: `(|v| - 1) / |A|` (Xiao and Tao, SIGMOD 2006);
 //! - NCP, the normalized certainty penalty: of numbers and times the length of `v` over that of the domain, of categories
-//!   `|v| / |A|`, and 0 for a single value (Xu et al., KDD 2006).
+//!   `|v| / |A|`, and 0 for a single value (Xu et al., KDD 2006). The domain is that of the original table; what an interval
+//!   holds beyond it does not count. NULL lies one mean gap between values below the least value.
 //!
 //! Of a release, each is the mean over its rows; overall, the mean over attributes as well.
 
@@ -15,8 +16,8 @@ use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::FieldRef;
 use rustc_hash::FxHashMap;
 
-use super::builder::order_of;
-use super::{Attribute, ColumnEncoder, Encoded, Hierarchies};
+use super::encoder::given_order;
+use super::{Attribute, ColumnEncoder, Encoded, Hierarchies, Order};
 use crate::error::{Error, Result, thousands};
 
 /// Losses of one attribute, or of all.
@@ -96,13 +97,13 @@ impl LossBuilder {
     /// When intervals are not intervals in the order of the domain, or hold no value of the original.
     pub fn finish(self, hierarchies: Option<&Hierarchies>) -> Result<(usize, Option<Loss>)> {
         let name = self.field.name().clone();
-        let given = super::builder::given_order(&self.field)?;
-        let Encoded { attribute, ranks, .. } = self.encoder.finish(order_of(&name, hierarchies, given.as_deref()))?;
+        let given = given_order(&self.field)?;
+        let Encoded { attribute, ranks, .. } = self.encoder.finish(Order::of(&name, hierarchies, given.as_deref()))?;
         let mut original = vec![0; attribute.domain.len()];
         for (count, &rank) in self.original.iter().zip(&ranks) {
             original[rank as usize] = *count;
         }
-        let measure = Measure::new(&attribute, &original);
+        let measure = Measure::new(&attribute, &original)?;
         let (mut sum, mut rows, mut torn, mut empty) = ([0.0; 4], 0, 0, 0);
         // In an order of their own, so that sums do not depend on that of a hash table.
         let released = self.released.into_iter().map(|(ends, rows)| (ends.map(|end| ranks[end as usize]), rows));
@@ -146,21 +147,30 @@ struct Measure<'a> {
     /// Rows up to each code, and their weight in entropies.
     rows: Vec<u64>,
     weights: Vec<f64>,
+    /// Where the least and the greatest value of the original lie.
+    ends: [f64; 2],
+    places: Vec<f64>,
 }
 
 impl<'a> Measure<'a> {
-    fn new(attribute: &'a Attribute, original: &[u64]) -> Self {
-        let mut measure = Self { attribute, values: vec![0], rows: vec![0], weights: vec![0.0] };
+    fn new(attribute: &'a Attribute, original: &[u64]) -> Result<Self> {
+        let places = attribute.domain.places()?;
+        let place = |code: Option<usize>| code.map_or(0.0, |code| places[code]);
+        let occurs = |count: &u64| *count > 0;
+        let ends = [place(original.iter().position(occurs)), place(original.iter().rposition(occurs))];
+        let mut measure = Self { attribute, values: vec![0], rows: vec![0], weights: vec![0.0], ends, places };
         let (mut values, mut rows, mut weight) = (0, 0, 0.0);
-        for &count in original {
-            values += usize::from(count > 0 || attribute.hierarchy.is_some());
+        for (code, &count) in original.iter().enumerate() {
+            // Leaves belong to the domain even if they do not occur; NULL, which is nobody's leaf, if it does.
+            let is_leaf = attribute.hierarchy.is_some() && !(code == 0 && attribute.domain.has_null());
+            values += usize::from(count > 0 || is_leaf);
             rows += count;
             weight += if count > 0 { count as f64 * (count as f64).log2() } else { 0.0 };
             measure.values.push(values);
             measure.rows.push(rows);
             measure.weights.push(weight);
         }
-        measure
+        Ok(measure)
     }
 
     fn values(&self) -> usize {
@@ -175,17 +185,23 @@ impl<'a> Measure<'a> {
     fn losses(&self, lo: u32, hi: u32) -> [f64; 4] {
         let all = self.values() as f64;
         let held = (self.values[hi as usize + 1] - self.values[lo as usize]) as f64;
-        if held < 2.0 {
-            return [0.0; 4];
-        }
+        let (lm, iloss) = match held > 1.0 {
+            true => ((held - 1.0) / (all - 1.0), (held - 1.0) / all),
+            false => (0.0, 0.0),
+        };
         let rows = self.rows(lo, hi) as f64;
         let entropy = rows.log2() - (self.weights[hi as usize + 1] - self.weights[lo as usize]) / rows;
         let domain = &self.attribute.domain;
-        let ncp = match domain.is_measured() && self.attribute.hierarchy.is_none() {
-            true => f64::from(domain.extent(lo, hi)),
-            false => held / all,
+        let ncp = if domain.is_measured() && self.attribute.hierarchy.is_none() {
+            let [least, greatest] = self.ends;
+            let within = |code: u32| self.places[code as usize].clamp(least, greatest);
+            (within(hi) - within(lo)) / (greatest - least).max(f64::MIN_POSITIVE)
+        } else if held > 1.0 {
+            held / all
+        } else {
+            0.0
         };
-        [(held - 1.0) / (all - 1.0), entropy.max(0.0), (held - 1.0) / all, ncp]
+        [lm, entropy.max(0.0), iloss, ncp]
     }
 }
 
@@ -237,6 +253,15 @@ mod tests {
         assert!((loss.lm - 2.0 / 3.0 / 4.0).abs() < 1e-12);
         assert_eq!(loss.ncp, 0.25);
         assert_eq!(loss.em, 0.5);
+    }
+
+    /// Ends that are no values of the original, as other tools publish: 20 and 40 in [0, 30] and [31, 100].
+    #[test]
+    fn lengths_count_within_the_original() {
+        let released = (numbers(&[0, 31]), numbers(&[30, 100]));
+        let loss = loss(&numbers(&[20, 40]), &released.0, &released.1).unwrap().1.unwrap();
+        assert_eq!((loss.lm, loss.em), (0.0, 0.0));
+        assert!((loss.ncp - (10.0 + 9.0) / 20.0 / 2.0).abs() < 1e-6, "{}", loss.ncp);
     }
 
     #[test]

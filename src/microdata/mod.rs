@@ -23,16 +23,15 @@ pub mod census;
 
 use datafusion::arrow::datatypes::FieldRef;
 
-pub use builder::{MicrodataBuilder, ORDER_KEY};
+pub use builder::MicrodataBuilder;
 pub use domain::Domain;
-pub use encoder::{ColumnEncoder, Encoded, Order};
+pub use encoder::{ColumnEncoder, Encoded, ORDER_KEY, Order};
 pub use hierarchies::{ATTRIBUTE, Hierarchies, LEAF, LEVEL, Paths};
 pub use hierarchy::Hierarchy;
 pub use identifiers::{HashKey, IdentifierBuilder, Identifiers, People};
 pub use layout::Layout;
 pub use ledger::{Ledger, LedgerBuilder};
 pub use loss::{Loss, LossBuilder};
-pub(crate) use parts::Part;
 pub use roles::{Role, Roles};
 pub use types::published_type;
 pub(crate) use types::{compact_views, held, held_type};

@@ -2,31 +2,44 @@
 
 use super::{Ledger, Microdata};
 
-/// The rows that share a value of the column `within`, as microdata of their own. Domains are those of the whole.
+/// Rows by the value they have in the column `within`. Parts are in the order of its domain.
 #[derive(Debug)]
-pub(crate) struct Part {
-    /// Code of the value.
-    pub code: u32,
-    /// Row of the whole of each row of the part.
-    pub rows: Vec<u32>,
-    pub microdata: Microdata,
-    pub ledger: Ledger,
+pub(crate) struct Parts {
+    /// Code of each part.
+    pub codes: Vec<u32>,
+    /// Rows of the whole, part after part.
+    rows: Vec<u32>,
+    /// Start of each part in `rows`, and the end of the last.
+    starts: Vec<usize>,
+}
+
+impl Parts {
+    /// Rows of the whole that are in a part.
+    pub(crate) fn rows(&self, part: usize) -> &[u32] {
+        &self.rows[self.starts[part]..self.starts[part + 1]]
+    }
 }
 
 impl Microdata {
-    /// The parts by the column `within`, in the order of its domain; values without rows have none.
-    pub(crate) fn parts(&self, ledger: &Ledger) -> Vec<Part> {
-        let Some((attribute, codes)) = &self.within else { return Vec::new() };
-        let mut rows = vec![Vec::new(); attribute.domain.len()];
-        for (row, &code) in codes.iter().enumerate() {
-            rows[code as usize].push(row as u32);
+    /// The parts by the column `within`; values without rows have none.
+    pub(crate) fn parts(&self) -> Parts {
+        let mut parts = Parts { codes: Vec::new(), rows: (0..self.rows as u32).collect(), starts: Vec::new() };
+        let Some((_, codes)) = &self.within else { return parts };
+        parts.rows.sort_by_key(|&row| codes[row as usize]);
+        for (place, &row) in parts.rows.iter().enumerate() {
+            let code = codes[row as usize];
+            if parts.codes.last() != Some(&code) {
+                parts.codes.push(code);
+                parts.starts.push(place);
+            }
         }
-        let parts = (0..).zip(rows).filter(|(_, rows)| !rows.is_empty());
-        parts.map(|(code, rows)| Part { code, microdata: self.part(&rows), ledger: ledger.part(&rows), rows }).collect()
+        parts.starts.push(self.rows);
+        parts
     }
 
-    fn part(&self, rows: &[u32]) -> Self {
-        Self {
+    /// Some of the rows as microdata of their own, with what the ledger says of them. Domains are those of the whole.
+    pub(crate) fn part(&self, rows: &[u32], ledger: &Ledger) -> (Self, Ledger) {
+        let part = Self {
             rows: rows.len(),
             people: None,
             quasi: self.quasi.clone(),
@@ -37,6 +50,7 @@ impl Microdata {
                 None => Vec::new(),
             },
             within: None,
-        }
+        };
+        (part, ledger.part(rows))
     }
 }

@@ -13,7 +13,8 @@ use crate::microdata::{Layout, ORDER_KEY, Role};
 pub enum View {
     /// The world: intervals, sensitive values, group numbers and sizes, numbers of counterfeits.
     Public,
-    /// The publisher: the identifier (NULL for counterfeits) in front; the counterfeit mark and the group's signature behind.
+    /// The publisher: the identifier (NULL for counterfeits) in front; the counterfeit mark behind, and for m-invariance
+    /// the group's signature.
     Private,
 }
 
@@ -33,6 +34,8 @@ pub struct Shape {
     pub view: View,
     /// How it publishes.
     pub form: Form,
+    /// Whether the private view has the sensitive values of each row's group: for methods whose later releases need them.
+    pub signatures: bool,
     /// Whether intervals have the names of hierarchies' nodes beside their ends.
     pub nodes: bool,
 }
@@ -105,7 +108,7 @@ pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schem
     if private {
         fields.push(labelled(Field::new(COUNTERFEIT_MARK, DataType::Boolean, false), COUNTERFEIT_MARK, None));
     }
-    if let Some(sensitive) = layout.sensitive.as_ref().filter(|_| private) {
+    if let Some(sensitive) = layout.sensitive.as_ref().filter(|_| private && shape.signatures) {
         let signature = DataType::List(signature_item(sensitive.data_type()));
         fields.push(labelled(Field::new(SIGNATURE, signature, false), SIGNATURE, None));
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions,
-    StringArray, StructArray, UInt32Array, new_null_array,
+    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions, StringArray,
+    StructArray, UInt32Array, new_null_array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{cast, take};
@@ -64,6 +64,17 @@ impl Published {
     /// The release behind the view.
     pub fn release(&self) -> &Release {
         &self.release
+    }
+
+    /// How many rows a batch should have: as many as asked for, but fewer where rows carry long lists.
+    pub fn batch_rows(&self, wanted: usize) -> usize {
+        const ITEMS: usize = 1 << 20;
+        let lists = self.schema.fields().iter().any(|field| matches!(field.data_type(), DataType::List(_)));
+        // Lists are as long as their group is large, at most; what counts is the group of a row drawn at random.
+        let groups = &self.release.groups;
+        let squares = || (0..groups.len()).map(|group| groups.range(group).len().pow(2)).sum::<usize>();
+        let items = if lists { squares() / groups.members.len().max(1) } else { 0 };
+        wanted.min(ITEMS / items.max(1)).max(1)
     }
 
     /// Rows `start..start + rows` of the random order.
@@ -135,23 +146,9 @@ impl Published {
         };
         let mut columns = vec![end(0)?, end(1)?];
         if ends.len() > columns.len() {
-            columns.push(self.nodes(attribute, &columns[0], groups.iter().map(|&group| interval(group)))?);
+            columns.push(nodes(attribute, groups.iter().map(|&group| interval(group))));
         }
         Ok(Arc::new(StructArray::try_new(ends.clone(), columns, None)?))
-    }
-
-    /// Names of intervals in a hierarchy: of a node what it is called, of a single value its text.
-    fn nodes(
-        &self,
-        attribute: &Attribute,
-        lo: &ArrayRef,
-        intervals: impl Iterator<Item = [u32; 2]>,
-    ) -> Result<ArrayRef> {
-        let Some(hierarchy) = &attribute.hierarchy else { return Ok(new_null_array(&DataType::Utf8, lo.len())) };
-        let texts = cast(lo, &DataType::Utf8)?;
-        let texts = texts.as_string::<i32>();
-        let labels = intervals.zip(texts).map(|([lo, hi], text)| hierarchy.label(lo, hi).or(text));
-        Ok(Arc::new(labels.collect::<StringArray>()))
     }
 
     fn exact(&self, j: usize, data_type: &DataType, members: &[u32]) -> Result<ArrayRef> {
@@ -210,6 +207,14 @@ impl Published {
             row => Some(people.arrival[row as usize]),
         });
         gather(&people.identifiers, &rows.collect::<UInt32Array>(), &people.data_type)
+    }
+}
+
+/// Names of intervals in a hierarchy; NULL without one.
+fn nodes(attribute: &Attribute, intervals: impl ExactSizeIterator<Item = [u32; 2]>) -> ArrayRef {
+    match &attribute.hierarchy {
+        Some(hierarchy) => Arc::new(intervals.map(|[lo, hi]| hierarchy.label(lo, hi)).collect::<StringArray>()),
+        None => new_null_array(&DataType::Utf8, intervals.len()),
     }
 }
 

@@ -65,6 +65,9 @@ impl RelationFunction for InformationLossFunction {
                         "{function}: the release was made with hierarchies; pass the same ones: hierarchies => .."
                     );
                 }
+                if !nodes && hierarchies.is_some() {
+                    return plan_err!("{function}: the release was made without hierarchies; leave them out");
+                }
                 end.field = lo;
             }
             let data_type = common_type(function, &mut column, &end, "release")?;

@@ -176,11 +176,17 @@ impl Input {
     /// Attribute, leaf and the levels in order, as texts.
     pub(super) fn hierarchies(self) -> Result<LogicalPlan> {
         let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
-        let number = |name: &&str| name.strip_prefix(LEVEL).and_then(|number| number.parse::<usize>().ok());
-        let levels = names.iter().filter_map(number).max().unwrap_or(0);
+        let level = |number: usize| format!("{LEVEL}{number}");
+        let levels = (1..).take_while(|&number| names.contains(&level(number).as_str())).count();
         let wanted = [ATTRIBUTE.to_owned(), LEAF.to_owned()].into_iter();
-        let wanted: Vec<String> = wanted.chain((1..=levels).map(|level| format!("{LEVEL}{level}"))).collect();
-        if levels == 0 || wanted.iter().any(|name| !names.contains(&name.as_str())) {
+        let wanted: Vec<String> = wanted.chain((1..=levels).map(level)).collect();
+        let is_level = |name: &&&str| {
+            name.strip_prefix(LEVEL)
+                .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+        };
+        // A level that is there but cannot be reached would be lost without a word.
+        let all_reached = names.iter().filter(is_level).count() == levels;
+        if levels == 0 || !all_reached || wanted.iter().any(|name| !names.contains(&name.as_str())) {
             return plan_err!(
                 "{}: hierarchies must have the columns {ATTRIBUTE}, {LEAF}, {LEVEL}1, {LEVEL}2 and so on: for each value of a \
                  quasi-identifier, what it generalizes to from level to level; it has {}",

@@ -57,11 +57,12 @@ impl RelationFunction for MondrianFunction {
             );
         }
         let diversity = match arguments.word("diversity") {
-            Some("distinct") => Diversity::Distinct,
-            Some("entropy") => Diversity::Entropy,
-            _ => Diversity::Frequency,
+            Some("distinct") => Some(Diversity::Distinct),
+            Some("entropy") => Some(Diversity::Entropy),
+            Some(_) => Some(Diversity::Frequency),
+            None => l.map(|_| Diversity::Frequency),
         };
-        if arguments.word("diversity").is_some() && l.is_none() {
+        if diversity.is_some() && l.is_none() {
             return plan_err!("{name}: diversity says what l means, but there is no l; give it, for example l => 5");
         }
         let cuts = match arguments.word("cuts") {

@@ -10,6 +10,9 @@ use super::syntax::split_names;
 use crate::microdata::{Role, Roles};
 use crate::release::{View, reserved_names};
 
+/// More quasi-identifiers than this would be suppressed rather than generalized anyway.
+const MOST_QUASI: usize = 64;
+
 /// What a method cannot do without. It always needs quasi-identifiers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Needs {
@@ -39,7 +42,7 @@ pub(super) fn roles(
             "disease",
             needs.sensitive,
         )?,
-        within: arguments.columns(Role::Within.name()).and_then(|columns| columns.first().cloned()),
+        within: finder.single(Role::Within, "the column to anonymize within", "column", "month", false)?,
     };
     check(arguments.function(), &roles, view)?;
     Ok(roles)
@@ -103,6 +106,12 @@ impl Finder<'_> {
 }
 
 fn check(function: &str, roles: &Roles, view: View) -> Result<()> {
+    if roles.quasi.len() > MOST_QUASI {
+        return plan_err!(
+            "{function}: {} quasi-identifiers are too many: at most {MOST_QUASI} are supported",
+            roles.quasi.len()
+        );
+    }
     let mut seen = HashSet::new();
     for column in roles.columns() {
         if !seen.insert(column) {

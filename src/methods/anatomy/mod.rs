@@ -13,7 +13,7 @@
 //! rows lie plays no part, as in the paper, so nothing can be read from who is together.
 //!
 //! # Cost
-//! O(n).
+//! O(n log n).
 
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -35,9 +35,10 @@ pub struct Anatomy {
 }
 
 impl Anatomy {
-    /// Bytes the method needs beside the microdata itself: a place in the list of the row's value, and a member.
+    /// Bytes the method needs beside the microdata itself: for each row a place in the list of its value, a member, and, as
+    /// nearly every row may have a value of its own, a count and its place among the counts.
     pub fn working_bytes(&self, rows: usize, _quasi: usize) -> usize {
-        rows * 16
+        rows * 96
     }
 
     /// Anonymizes a table.
@@ -45,19 +46,24 @@ impl Anatomy {
     /// # Errors
     /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows.
     pub fn anonymize(&self, microdata: Microdata, monitor: &Monitor, rng: &mut impl Rng) -> Result<Release> {
-        let mut rows = vec![Vec::new(); microdata.sensitive()?.domain.len()];
-        for (row, &value) in (0..).zip(&microdata.sensitive_codes) {
-            rows[value as usize].push(row);
-        }
+        microdata.sensitive()?;
+        let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
+        // Rows stand in the order of a keyed hash; within a value they stay so until they are shuffled.
+        rows.sort_by_key(|&row| microdata.sensitive_codes[row as usize]);
+        let same = |a: &u32, b: &u32| microdata.sensitive_codes[*a as usize] == microdata.sensitive_codes[*b as usize];
+        let mut rows: Vec<&mut [u32]> = rows.chunk_by_mut(same).collect();
         self.check_eligible(&microdata, &rows)?;
-        let groups = monitor.phase("assignment", || self.group(rows, rng))?;
+        let groups = monitor.phase("assignment", || self.group(&microdata, &mut rows, rng))?;
         monitor.phase("check", || self.check(&microdata, &groups))?;
         Ok(Release { microdata, groups, withheld: 0 })
     }
 
-    fn check_eligible(&self, microdata: &Microdata, rows: &[Vec<u32>]) -> Result<()> {
-        let most = rows.iter().map(Vec::len).max().unwrap_or(0);
-        if most * self.l <= microdata.rows {
+    fn check_eligible(&self, microdata: &Microdata, rows: &[&mut [u32]]) -> Result<()> {
+        if self.l == 0 {
+            return Err(Error::refused("l must be at least 2"));
+        }
+        let most = rows.iter().map(|rows| rows.len()).max().unwrap_or(0);
+        if most.saturating_mul(self.l) <= microdata.rows {
             return Ok(());
         }
         let name = microdata.sensitive()?.field.name();
@@ -75,18 +81,23 @@ impl Anatomy {
         )))
     }
 
-    /// Groups of rows with different values; `rows` lists the rows of each value.
-    fn group(&self, mut rows: Vec<Vec<u32>>, rng: &mut impl Rng) -> Result<Groups> {
-        let counts: Vec<usize> = rows.iter().map(Vec::len).collect();
-        let steps = assignment::steps(&counts, self.l, rng)?;
+    /// Groups of rows with different values; `rows` lists the rows of each value that occurs.
+    fn group(&self, microdata: &Microdata, rows: &mut [&mut [u32]], rng: &mut impl Rng) -> Result<Groups> {
+        let mut left: Vec<usize> = rows.iter().map(|rows| rows.len()).collect();
+        let steps = assignment::steps(&left, self.l, rng)?;
         rows.iter_mut().for_each(|rows| rows.shuffle(rng));
         let mut groups = Groups { starts: vec![0], ..Groups::default() };
+        groups.members.reserve_exact(microdata.rows);
+        groups.sensitive.reserve_exact(microdata.rows);
         for step in steps {
             for _ in 0..step.rows {
                 for &value in &step.signature {
-                    let row = rows[value as usize].pop();
-                    groups.members.push(row.ok_or_else(|| Error::internal("more rows assigned than there are"))?);
-                    groups.sensitive.push(value);
+                    let value = value as usize;
+                    let next = left[value].checked_sub(1);
+                    left[value] = next.ok_or_else(|| Error::internal("more rows assigned than there are"))?;
+                    let row = rows[value][left[value]];
+                    groups.members.push(row);
+                    groups.sensitive.push(microdata.sensitive_codes[row as usize]);
                 }
                 groups.starts.push(groups.members.len() as u32);
             }
@@ -112,7 +123,7 @@ impl Anatomy {
         }
         for group in 0..groups.len() {
             let size = groups.range(group).len();
-            if groups.histogram(group).iter().any(|&(_, count)| count as usize * self.l > size) {
+            if groups.histogram(group).iter().any(|&(_, count)| (count as usize).saturating_mul(self.l) > size) {
                 return fail("a group that is not l-diverse");
             }
         }

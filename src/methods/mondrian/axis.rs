@@ -3,99 +3,92 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result, thousands};
-use crate::microdata::{Attribute, Hierarchy};
+use crate::microdata::{Attribute, Hierarchy, Microdata};
 
-/// Codes below this are whole numbers as `f32`.
+/// Codes up to this are whole numbers as `f32`. Of attributes with more values, neighbours may share a position: they are
+/// cut like equal values.
 const EXACT: usize = 1 << 24;
-/// In attributes with more values than this, single values are not told from the rest.
-const FEW: usize = 1 << 16;
-
 /// Hierarchies with up to so many leaves have a table of the extents between any two.
 const TABLED: usize = 128;
 
-/// A quasi-identifier as cuts see it. Rows have a position on it, an `f32` that ascends with the codes.
+/// A quasi-identifier as cuts see it. A row's position on it is its code.
 #[derive(Debug)]
 pub(super) enum Axis {
-    /// Many values: positions are those of the domain, 0 to 1.
-    Line { positions: Arc<[f32]> },
-    /// Few values: positions are codes.
-    Points { positions: Arc<[f32]> },
-    /// Leaves of a hierarchy: positions are codes.
-    Tree { hierarchy: Arc<Hierarchy>, nodes: Vec<[f32; 2]>, leaves: usize, extents: Vec<f32> },
+    /// Values in order, with the place of each in the domain, 0 to 1.
+    Points { places: Arc<[f32]> },
+    /// Leaves of a hierarchy.
+    Tree { hierarchy: Arc<Hierarchy>, leaves: usize, extents: Vec<f32> },
 }
 
 impl Axis {
-    pub(super) fn try_new(attribute: &Attribute) -> Result<Self> {
-        let domain = &attribute.domain;
-        let positions = Arc::clone(domain.positions());
-        Ok(match &attribute.hierarchy {
-            Some(_) if domain.len() > EXACT => {
-                return Err(Error::refused(format!(
-                    "the hierarchy of {} has more than {} leaves, which is not supported",
-                    attribute.field.name(),
-                    thousands(EXACT)
-                )));
-            }
-            Some(hierarchy) => {
-                let nodes = hierarchy.nodes().map(|node| node.map(|code| code as f32));
-                let leaves = domain.len();
-                let singles = (0..leaves).map(|code| [code as f32; 2]);
-                let known = if leaves <= TABLED { leaves } else { 0 };
-                let pairs = (0..known as u32).flat_map(|lo| (0..known as u32).map(move |hi| (lo.min(hi), lo.max(hi))));
-                Self::Tree {
-                    nodes: singles.chain(nodes).collect(),
-                    extents: pairs.map(|(lo, hi)| tree_extent(hierarchy, leaves, lo, hi)).collect(),
-                    hierarchy: Arc::clone(hierarchy),
-                    leaves,
-                }
-            }
-            None if domain.len() > FEW => Self::Line { positions },
-            None => Self::Points { positions },
-        })
+    pub(super) fn all(microdata: &Microdata) -> Result<Vec<Self>> {
+        microdata.quasi.iter().map(|attribute| Self::try_new(attribute, microdata.rows)).collect()
     }
 
-    /// Position of a code.
-    #[inline]
-    pub(super) fn at(&self, code: u32) -> f32 {
-        match self {
-            Self::Line { positions } => positions[code as usize],
-            _ => code as f32,
+    fn try_new(attribute: &Attribute, rows: usize) -> Result<Self> {
+        let leaves = attribute.domain.len();
+        let Some(hierarchy) = &attribute.hierarchy else {
+            return Ok(Self::Points { places: places(attribute.domain.positions()) });
+        };
+        if leaves > EXACT {
+            return Err(Error::refused(format!(
+                "the hierarchy of {} has more than {} leaves, which is not supported",
+                attribute.field.name(),
+                thousands(EXACT)
+            )));
         }
+        // Not for a handful of rows, of which there may be many when a table is anonymized part by part.
+        let known = if leaves <= TABLED && leaves * leaves <= rows { leaves as u32 } else { 0 };
+        let pairs = (0..known).flat_map(|lo| (0..known).map(move |hi| (lo.min(hi), lo.max(hi))));
+        let extents = pairs.map(|(lo, hi)| tree_extent(hierarchy, leaves, lo, hi)).collect();
+        Ok(Self::Tree { hierarchy: Arc::clone(hierarchy), leaves, extents })
     }
 
     /// Length of what would be published for the positions from `lo` to `hi`, as a share of the whole domain.
     #[inline]
     pub(super) fn extent(&self, lo: f32, hi: f32) -> f32 {
         match self {
-            Self::Line { .. } => hi - lo,
-            Self::Points { positions, .. } => positions[hi as usize] - positions[lo as usize],
-            Self::Tree { hierarchy, leaves, extents, .. } => match extents.get(lo as usize * leaves + hi as usize) {
+            Self::Points { places } => {
+                let last = places.len() - 1;
+                places[(hi as usize).min(last)] - places[(lo as usize).min(last)]
+            }
+            Self::Tree { hierarchy, leaves, extents } => match extents.get(lo as usize * leaves + hi as usize) {
                 Some(extent) => *extent,
                 None => tree_extent(hierarchy, *leaves, lo as u32, hi as u32),
             },
         }
     }
 
-    /// Whether positions are whole numbers.
-    pub(super) fn is_whole(&self) -> bool {
-        !matches!(self, Self::Line { .. })
+    /// Whether positions are the codes themselves.
+    pub(super) fn is_exact(&self) -> bool {
+        match self {
+            Self::Points { places } => places.len() <= EXACT,
+            Self::Tree { .. } => true,
+        }
     }
 
-    /// Calls `pick` with every run of neighbouring values, out of some, that can be told from the rest: nodes of the
-    /// hierarchy, or single values. Runs are ranges of places in `values`, which ascend.
+    /// Calls `pick` with every run of neighbouring values, out of some, that can be told from the rest: single values, and
+    /// nodes of the hierarchy below the one that holds all. Runs are ranges of places in `values`, which ascend.
     pub(super) fn picks(&self, values: &[f32], mut pick: impl FnMut(usize, usize)) {
-        match self {
-            Self::Line { .. } => {}
-            Self::Points { .. } => (0..values.len()).for_each(|place| pick(place, place)),
-            Self::Tree { nodes, .. } => {
-                for [first, last] in nodes {
-                    let from = values.partition_point(|value| value < first);
-                    let to = values.partition_point(|value| value <= last);
-                    // A node of whose leaves only those of a child occur is that child.
-                    if from < to && to - from < values.len() && (to - from > 1 || first == last) {
-                        pick(from, to - 1);
-                    }
+        (0..values.len()).for_each(|place| pick(place, place));
+        let Self::Tree { hierarchy, .. } = self else { return };
+        let node = |level: usize, place: usize| hierarchy.node(level, values[place] as u32);
+        for level in 0..hierarchy.levels() {
+            if node(level, 0) == node(level, values.len() - 1) {
+                return;
+            }
+            let mut first = 0;
+            while first < values.len() {
+                let mut last = first;
+                while last + 1 < values.len() && node(level, last + 1) == node(level, first) {
+                    last += 1;
                 }
+                // Of a node with one child that occurs, the child was there before.
+                let lower = level.checked_sub(1).is_none_or(|below| node(below, first) != node(below, last));
+                if first < last && lower {
+                    pick(first, last);
+                }
+                first = last + 1;
             }
         }
     }
@@ -107,9 +100,16 @@ impl Axis {
                 let children = hierarchy.children(lo as u32, hi as u32);
                 Some(children.into_iter().map(|[_, last]| last as f32).filter(|last| (lo..hi).contains(last)).collect())
             }
-            _ => None,
+            Self::Points { .. } => None,
         }
     }
+}
+
+/// Half by value, half by rank. By value alone, one wrong date or one very rich person would leave everybody else in a corner
+/// that is not worth a cut; by rank alone, the distance between the few who are far apart would not count.
+fn places(by_value: &[f32]) -> Arc<[f32]> {
+    let steps = (by_value.len().max(2) - 1) as f32;
+    by_value.iter().enumerate().map(|(rank, place)| (place + rank as f32 / steps) / 2.0).collect()
 }
 
 fn tree_extent(hierarchy: &Hierarchy, leaves: usize, lo: u32, hi: u32) -> f32 {

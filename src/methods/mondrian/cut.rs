@@ -1,6 +1,5 @@
 //! Cuts, and rows on either side of them.
 
-use super::axis::Axis;
 use crate::methods::extent::Extent;
 use crate::microdata::Microdata;
 
@@ -13,12 +12,12 @@ pub(super) struct Item<const W: usize> {
 }
 
 impl<const W: usize> Item<W> {
-    pub(super) fn new(microdata: &Microdata, axes: &[Axis], row: u32) -> Self {
+    pub(super) fn new(microdata: &Microdata, row: u32, sensitive: u32) -> Self {
         let mut at = [0.0; W];
-        for ((at, axis), &code) in at.iter_mut().zip(axes).zip(microdata.quasi_of(row)) {
-            *at = axis.at(code);
+        for (at, &code) in at.iter_mut().zip(microdata.quasi_of(row)) {
+            *at = code as f32;
         }
-        Self { row, sensitive: microdata.sensitive_codes.get(row as usize).copied().unwrap_or(0), at }
+        Self { row, sensitive, at }
     }
 }
 
@@ -52,32 +51,31 @@ impl Spare {
 }
 
 impl Cut {
-    /// The side of each row, in order: true for inside.
+    /// Tells the side of each row, in order: true for inside.
+    fn judge<const W: usize>(&self) -> impl FnMut(&Item<W>) -> bool + use<W> {
+        let Self { attribute, from, to, mut spare } = *self;
+        move |item| {
+            let at = item.at[attribute];
+            let spared = spare.rows > 0 && spare.from <= at && at <= spare.to;
+            spare.rows -= usize::from(spared);
+            !spared && from <= at && at <= to
+        }
+    }
+
+    /// The rows, each with its side.
     pub(super) fn sides<'a, const W: usize>(&self, items: &'a [Item<W>]) -> impl Iterator<Item = (&'a Item<W>, bool)> {
-        let cut = *self;
-        let mut spare = cut.spare.rows;
-        items.iter().map(move |item| {
-            let at = item.at[cut.attribute];
-            let mut inside = cut.from <= at && at <= cut.to;
-            if spare > 0 && cut.spare.from <= at && at <= cut.spare.to {
-                spare -= 1;
-                inside = false;
-            }
-            (item, inside)
-        })
+        let mut inside = self.judge();
+        items.iter().map(move |item| (item, inside(item)))
     }
 
     /// Moves the rows inside to the front; returns how many there are. Both sides keep their order.
     pub(super) fn apply<const W: usize>(&self, items: &mut [Item<W>], buffer: &mut Vec<Item<W>>) -> usize {
-        let mut spare = self.spare.rows;
+        let mut inside = self.judge();
         let mut next = 0;
         buffer.clear();
         for place in 0..items.len() {
             let item = items[place];
-            let at = item.at[self.attribute];
-            let spared = spare > 0 && self.spare.from <= at && at <= self.spare.to;
-            spare -= usize::from(spared);
-            if !spared && self.from <= at && at <= self.to {
+            if inside(&item) {
                 items[next] = item;
                 next += 1;
             } else {

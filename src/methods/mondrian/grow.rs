@@ -1,5 +1,7 @@
 //! The recursion: a part of the table is cut in two, and both parts again, until no cut is left that may be made.
 
+use std::sync::{Mutex, PoisonError};
+
 use rayon::prelude::*;
 
 use super::axis::Axis;
@@ -22,6 +24,10 @@ const SAMPLE: usize = 1024;
 const TRIED_ROWS: usize = 1 << 16;
 /// Cuts that are tried whatever that costs.
 const TRIES: usize = 16;
+/// A cut of a sampled part that leaves less than one row of so many on a side is uneven.
+const UNEVEN: usize = 64;
+/// So many uneven cuts on the way to a part that is still large are enough: each costs a look at all of its rows.
+const UNEVEN_CUTS: usize = 64;
 
 /// Groups of rows: starts and members.
 pub(super) fn grow(microdata: &Microdata, principle: &Principle, monitor: &Monitor) -> Result<(Vec<u32>, Vec<u32>)> {
@@ -55,13 +61,14 @@ fn grow_wide<const W: usize>(
     if microdata.rows == 0 {
         return Ok((vec![0], Vec::new()));
     }
-    let axes = microdata.quasi.iter().map(Axis::try_new).collect::<Result<Vec<_>>>()?;
+    let axes = Axis::all(microdata)?;
     let rows = (0..microdata.rows as u32).into_par_iter().with_min_len(PARALLEL_FROM);
-    let mut items: Vec<Item<W>> = rows.map(|row| Item::new(microdata, &axes, row)).collect();
-    let trunk = Trunk { axes: &axes, principle, monitor };
+    let mut items: Vec<Item<W>> = rows.map(|row| Item::new(microdata, row, principle.value_of(row))).collect();
+    let trunk = Trunk { axes: &axes, principle, monitor, charged: Mutex::new(Ok(0)) };
     let mut ends = Vec::new();
-    trunk.split(&mut items, 0, &mut Worker::new(principle), &mut ends);
+    trunk.split(&mut items, 0, 0, &mut Worker::new(principle), &mut ends);
     monitor.check()?;
+    trunk.charged.into_inner().unwrap_or_else(PoisonError::into_inner)?;
     ends.sort_unstable();
     let starts = std::iter::once(0).chain(ends).collect();
     Ok((starts, items.into_iter().map(|item| item.row).collect()))
@@ -71,6 +78,8 @@ struct Trunk<'a> {
     axes: &'a [Axis],
     principle: &'a Principle,
     monitor: &'a Monitor,
+    /// Bytes charged for searches of large parts, or why there are no more.
+    charged: Mutex<Result<usize>>,
 }
 
 /// What a thread needs for itself.
@@ -93,51 +102,56 @@ impl<const W: usize> Worker<W> {
 }
 
 impl Trunk<'_> {
-    /// Cuts rows that start at place `offset` of the table into groups, and pushes the end of each.
+    /// Cuts rows that start at place `offset` of the table into groups, and pushes the end of each. `uneven` cuts led here.
     fn split<const W: usize>(
         &self,
         mut items: &mut [Item<W>],
         mut offset: usize,
+        mut uneven: usize,
         worker: &mut Worker<W>,
         ends: &mut Vec<u32>,
     ) {
         loop {
-            let cut = if self.monitor.is_cancelled() { None } else { self.best_cut(items, worker) };
+            let cut = if self.monitor.is_cancelled() { None } else { self.best_cut(items, uneven, worker) };
             let Some(cut) = cut else {
                 ends.push((offset + items.len()) as u32);
                 return;
             };
             let inside = cut.apply(items, &mut worker.buffer);
             let (a, b) = items.split_at_mut(inside);
-            if a.len().min(b.len()) >= PARALLEL_FROM {
+            let smaller = a.len().min(b.len());
+            if smaller < (a.len() + b.len()) / UNEVEN {
+                uneven += 1;
+            }
+            if smaller >= PARALLEL_FROM {
                 // The buffer of a large part is given back before smaller ones have theirs.
                 worker.buffer = Vec::new();
                 let mut other_ends = Vec::new();
                 rayon::join(
-                    || self.split(a, offset, worker, ends),
-                    || self.split(b, offset + inside, &mut Worker::new(self.principle), &mut other_ends),
+                    || self.split(a, offset, uneven, worker, ends),
+                    || self.split(b, offset + inside, uneven, &mut Worker::new(self.principle), &mut other_ends),
                 );
                 ends.append(&mut other_ends);
                 return;
             }
             // The smaller side on the stack, the larger in the loop: the stack stays low however uneven cuts are.
             if a.len() <= b.len() {
-                self.split(a, offset, worker, ends);
+                self.split(a, offset, uneven, worker, ends);
                 (items, offset) = (b, offset + inside);
             } else {
-                self.split(b, offset + inside, worker, ends);
+                self.split(b, offset + inside, uneven, worker, ends);
                 items = a;
             }
         }
     }
 
-    fn best_cut<const W: usize>(&self, items: &[Item<W>], worker: &mut Worker<W>) -> Option<Cut> {
+    fn best_cut<const W: usize>(&self, items: &[Item<W>], uneven: usize, worker: &mut Worker<W>) -> Option<Cut> {
         let least = self.principle.least();
-        if items.len() < 2 * least {
+        if items.len() / 2 < least {
             return None;
         }
         let extent = around(items);
-        if self.axes.iter().zip(extent.lo.iter().zip(&extent.hi)).all(|(axis, (&lo, &hi))| axis.extent(lo, hi) <= 0.0) {
+        if extent.lo == extent.hi {
             return None;
         }
         match self.principle.params.cuts {
@@ -145,12 +159,18 @@ impl Trunk<'_> {
                 let cuts = median::cuts(self.axes, items, &extent, least);
                 self.first_allowed(items, cuts, worker)
             }
-            Cuts::Tight => self.tight(items, &extent, worker),
+            Cuts::Tight => self.tight(items, &extent, uneven, worker),
         }
     }
 
-    fn tight<const W: usize>(&self, items: &[Item<W>], extent: &Extent<W>, worker: &mut Worker<W>) -> Option<Cut> {
-        let least = self.principle.least();
+    fn tight<const W: usize>(
+        &self,
+        items: &[Item<W>],
+        extent: &Extent<W>,
+        uneven: usize,
+        worker: &mut Worker<W>,
+    ) -> Option<Cut> {
+        let mut least = self.principle.least();
         if items.len() > SAMPLED_FROM {
             let mut sample = std::mem::take(&mut worker.sample);
             sample.clear();
@@ -161,10 +181,27 @@ impl Trunk<'_> {
             if let Some(cut) = self.first_allowed(items, cuts, worker) {
                 return Some(cut);
             }
+            if !self.charge(items.len() * tight::bytes_per_row::<W>()) {
+                return None;
+            }
+            if uneven >= UNEVEN_CUTS {
+                least = least.max(items.len() / UNEVEN);
+            }
         }
         let all = tight::Search { axes: self.axes, least, even: false };
         let cuts = all.cuts(items, extent, &mut worker.scratch);
         self.first_allowed(items, cuts, worker)
+    }
+
+    /// Charges a search that needs so many bytes, if none needed as many before.
+    fn charge(&self, bytes: usize) -> bool {
+        let mut charged = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(before) = *charged
+            && bytes > before
+        {
+            *charged = self.monitor.charge(bytes - before).map(|()| bytes);
+        }
+        charged.is_ok()
     }
 
     /// The first cut both of whose sides keep the principle.

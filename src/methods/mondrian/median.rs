@@ -9,7 +9,7 @@ use crate::methods::extent::Extent;
 /// its value on both sides. Along a hierarchy, only the boundary between two children that is nearest.
 pub(super) fn cuts<const W: usize>(axes: &[Axis], items: &[Item<W>], extent: &Extent<W>, least: usize) -> Vec<Cut> {
     let spread = |j: usize| axes[j].extent(extent.lo[j], extent.hi[j]);
-    let mut attributes: Vec<usize> = (0..axes.len()).filter(|&j| spread(j) > 0.0).collect();
+    let mut attributes: Vec<usize> = (0..axes.len()).filter(|&j| extent.lo[j] < extent.hi[j]).collect();
     attributes.sort_by(|&a, &b| spread(b).total_cmp(&spread(a)).then(a.cmp(&b)));
     let mut at = Vec::with_capacity(items.len());
     attributes.into_iter().flat_map(|j| of_attribute(&axes[j], j, items, extent, least, &mut at)).collect()

@@ -2,11 +2,13 @@
 //!
 //! # Guarantee
 //! Of any combination of
-//! - *k-anonymity*: every group has at least `k` rows;
+//! - *k-anonymity*: every group has at least `k` rows (of as many people only if every row is about somebody else, which is
+//!   checked where there is an identifier);
 //! - *l-diversity*: in every group no sensitive value makes up more than `1/l` of the rows ([`Diversity::Frequency`]), or there
 //!   are at least `l` different ones ([`Diversity::Distinct`]), or their entropy is at least `ln l` ([`Diversity::Entropy`]);
 //! - *t-closeness*: the distribution of sensitive values in every group is within distance `t` of that in the whole table
-//!   (earth mover's distance: for numbers and times by rank, for categories with all values equally far apart).
+//!   (earth mover's distance: for numbers and times by rank, for categories with all values equally far apart). The whole is
+//!   the part, where a table is anonymized part by part.
 //!
 //! For one release. Two releases of overlapping data can contradict each other, whatever `k`, `l` and `t` are; that is what
 //! [m-invariance](super::m_invariance) is for. And a reader who knows that cuts are made where both sides keep the
@@ -35,7 +37,6 @@ mod tight;
 #[cfg(test)]
 mod tests;
 
-use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::Monitor;
@@ -69,7 +70,7 @@ pub enum Cuts {
 
 /// The threshold of t-closeness, 0 to 1.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "f64", into = "f64")]
 pub struct Closeness(f64);
 
 impl Closeness {
@@ -85,6 +86,20 @@ impl Closeness {
     /// The number.
     pub fn get(self) -> f64 {
         self.0
+    }
+}
+
+impl TryFrom<f64> for Closeness {
+    type Error = Error;
+
+    fn try_from(t: f64) -> Result<Self> {
+        Self::try_new(t)
+    }
+}
+
+impl From<Closeness> for f64 {
+    fn from(t: Closeness) -> Self {
+        t.0
     }
 }
 
@@ -105,14 +120,14 @@ impl std::hash::Hash for Closeness {
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mondrian {
-    /// Least number of rows in a group.
+    /// Least number of rows in a group. With 1 and no `l`, groups of a single row are allowed.
     pub k: usize,
     /// Least diversity of a group, if it matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l: Option<usize>,
-    /// What diversity means.
-    #[serde(default)]
-    pub diversity: Diversity,
+    /// What diversity means; [`Diversity::Frequency`] if it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diversity: Option<Diversity>,
     /// Greatest distance of a group from the whole, if it matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t: Option<Closeness>,
@@ -124,7 +139,7 @@ pub struct Mondrian {
 impl Mondrian {
     /// k-anonymity alone.
     pub fn new(k: usize) -> Self {
-        Self { k, l: None, diversity: Diversity::default(), t: None, cuts: Cuts::default() }
+        Self { k, l: None, diversity: None, t: None, cuts: Cuts::default() }
     }
 
     /// Bytes the method needs beside the microdata itself: for each row its positions, twice while a part is cut, and its
@@ -137,7 +152,7 @@ impl Mondrian {
     ///
     /// # Errors
     /// [`Error::Refused`] when the table as a whole does not keep the principle.
-    pub fn anonymize(&self, microdata: Microdata, monitor: &Monitor, _rng: &mut impl Rng) -> Result<Release> {
+    pub fn anonymize(&self, microdata: Microdata, monitor: &Monitor) -> Result<Release> {
         let principle = principle::Principle::try_new(self, &microdata)?;
         let groups = monitor.phase("cuts", || {
             let (starts, members) = grow::grow(&microdata, &principle, monitor)?;

@@ -10,10 +10,12 @@ pub(super) const TOLERANCE: f64 = 1e-9;
 /// Domains of sensitive values up to this size are counted in an array, larger ones by sorting.
 const COUNTED: usize = 1 << 16;
 
-/// The parameters, with what they need to know of the whole table.
+/// The parameters, with what they need to know of the whole table (of one part of it, where it is anonymized part by part).
 #[derive(Debug)]
 pub(super) struct Principle {
     pub params: Mondrian,
+    /// Sensitive value of each row, numbered among those that occur. Empty where values do not matter.
+    ranks: Vec<u32>,
     values: usize,
     whole: Option<Whole>,
 }
@@ -22,15 +24,14 @@ impl Principle {
     /// # Errors
     /// When the table as a whole does not keep it, so that no group could be made.
     pub(super) fn try_new(params: &Mondrian, microdata: &Microdata) -> Result<Self> {
-        let needs_sensitive = params.l.is_some() || params.t.is_some();
-        let values = match needs_sensitive {
-            true => microdata.sensitive()?.domain.len(),
-            false => 0,
-        };
-        let mut principle = Self { params: params.clone(), values, whole: None };
-        let codes = &microdata.sensitive_codes;
-        if params.t.is_some() {
-            principle.whole = Some(Whole::new(codes, values, microdata.sensitive()?.domain.is_measured()));
+        let mut principle = Self { params: params.clone(), ranks: Vec::new(), values: 0, whole: None };
+        if principle.looks_at_values() {
+            let sensitive = microdata.sensitive()?;
+            (principle.ranks, principle.values) = among_occurring(&microdata.sensitive_codes, sensitive.domain.len());
+            if params.t.is_some() {
+                let ordered = sensitive.domain.is_measured();
+                principle.whole = Some(Whole::new(&principle.ranks, principle.values, ordered));
+            }
         }
         if microdata.rows == 0 {
             return Ok(principle);
@@ -43,10 +44,7 @@ impl Principle {
             )));
         }
         let mut counts = principle.counts();
-        if needs_sensitive {
-            codes.iter().for_each(|&code| counts.add(code));
-        }
-        counts.rows = microdata.rows;
+        (0..microdata.rows as u32).for_each(|row| counts.add(principle.value_of(row)));
         match principle.holds(&mut counts) {
             true => Ok(principle),
             false => Err(principle.refusal(microdata)),
@@ -56,6 +54,16 @@ impl Principle {
     /// Fewer rows than this cannot be a group.
     pub(super) fn least(&self) -> usize {
         self.params.k.max(self.params.l.unwrap_or(1)).max(1)
+    }
+
+    /// Number of a row's sensitive value among those that occur.
+    pub(super) fn value_of(&self, row: u32) -> u32 {
+        self.ranks.get(row as usize).copied().unwrap_or(0)
+    }
+
+    /// How many sensitive values occur.
+    pub(super) fn values(&self) -> usize {
+        self.values
     }
 
     /// Whether sensitive values matter at all.
@@ -83,7 +91,7 @@ impl Principle {
         holds
     }
 
-    /// Distance between rows with these sensitive values and the whole table, for t-closeness.
+    /// Distance between rows with these sensitive values, numbered as by [`value_of`](Self::value_of), and the whole table.
     pub(super) fn distance(&self, codes: &[u32]) -> Option<f64> {
         let mut counts = self.counts();
         codes.iter().for_each(|&code| counts.add(code));
@@ -93,9 +101,9 @@ impl Principle {
 
     fn is_diverse(&self, counts: &Counts, rows: usize) -> bool {
         let Some(l) = self.params.l else { return true };
-        match self.params.diversity {
+        match self.params.diversity.unwrap_or_default() {
             Diversity::Distinct => counts.codes.len() >= l,
-            Diversity::Frequency => counts.each().all(|(_, count)| count as usize * l <= rows),
+            Diversity::Frequency => counts.each().all(|(_, count)| (count as usize).saturating_mul(l) <= rows),
             Diversity::Entropy => {
                 let weighted: f64 = counts.each().map(|(_, count)| f64::from(count) * f64::from(count).ln()).sum();
                 (rows as f64).ln() - weighted / rows as f64 >= (l as f64).ln() - TOLERANCE
@@ -111,8 +119,8 @@ impl Principle {
     fn refusal(&self, microdata: &Microdata) -> Error {
         let name = microdata.sensitive.as_ref().map_or("", |sensitive| sensitive.field.name());
         let mut counts = vec![0_usize; self.values];
-        microdata.sensitive_codes.iter().for_each(|&code| counts[code as usize] += 1);
-        let distinct = counts.iter().filter(|&&count| count > 0).count();
+        self.ranks.iter().for_each(|&value| counts[value as usize] += 1);
+        let distinct = self.values;
         let most = counts.iter().max().copied().unwrap_or(0);
         let rows = microdata.rows;
         let l = self.params.l.unwrap_or(1);
@@ -121,7 +129,7 @@ impl Principle {
                 "l = {l} but the sensitive column {name} has only {distinct} distinct values, so l can be at most {distinct}"
             ));
         }
-        match self.params.diversity {
+        match self.params.diversity.unwrap_or_default() {
             Diversity::Frequency => Error::refused(format!(
                 "the {} rows are not {l}-diverse: the most frequent value of {name} makes up {:.2}% of them and at most \
                  1/l = {:.2}% is allowed; lower l (l = {} would do), or use diversity => 'distinct'",
@@ -137,6 +145,27 @@ impl Principle {
             )),
         }
     }
+}
+
+/// Numbers codes among those that occur, in their order; and how many those are.
+fn among_occurring(codes: &[u32], domain: usize) -> (Vec<u32>, usize) {
+    // A part may be much smaller than the domain of the whole table.
+    if codes.len() < domain / 8 {
+        let mut occurring = codes.to_vec();
+        occurring.sort_unstable();
+        occurring.dedup();
+        let rank = |code: &u32| occurring.partition_point(|other| other < code) as u32;
+        return (codes.iter().map(rank).collect(), occurring.len());
+    }
+    let mut rank_of = vec![0_u32; domain];
+    codes.iter().for_each(|&code| rank_of[code as usize] = 1);
+    let mut values = 0;
+    for rank in &mut rank_of {
+        let occurs = *rank;
+        *rank = values;
+        values += occurs;
+    }
+    (codes.iter().map(|&code| rank_of[code as usize]).collect(), values as usize)
 }
 
 /// How many rows have which sensitive value.

@@ -72,7 +72,7 @@ fn distance(part: &[i32], whole: &[i32], ordered: bool) -> f64 {
 fn keeps(params: &Mondrian, values: &[i32], rows: usize, whole: &[i32], ordered: bool) -> bool {
     let counts = counts(values);
     let n = values.len() as f64;
-    let diverse = params.l.is_none_or(|l| match params.diversity {
+    let diverse = params.l.is_none_or(|l| match params.diversity.unwrap_or_default() {
         Diversity::Distinct => counts.len() >= l,
         Diversity::Frequency => counts.values().all(|count| count * l as f64 <= n),
         Diversity::Entropy => -counts.values().map(|c| c / n * (c / n).ln()).sum::<f64>() >= (l as f64).ln() - 1e-6,
@@ -84,7 +84,13 @@ fn params() -> impl Strategy<Value = Mondrian> {
     let diversity = prop_oneof![Just(Diversity::Frequency), Just(Diversity::Distinct), Just(Diversity::Entropy)];
     let cuts = prop_oneof![Just(Cuts::Tight), Just(Cuts::Median)];
     (1_usize..7, prop::option::of(2_usize..4), diversity, prop::option::of(0.0..0.6_f64), cuts).prop_map(
-        |(k, l, diversity, t, cuts)| Mondrian { k, l, diversity, t: t.map(|t| Closeness::try_new(t).unwrap()), cuts },
+        |(k, l, diversity, t, cuts)| Mondrian {
+            k,
+            l,
+            diversity: Some(diversity),
+            t: t.map(|t| Closeness::try_new(t).unwrap()),
+            cuts,
+        },
     )
 }
 
@@ -176,7 +182,9 @@ proptest! {
         let loss = |rows: &[u32]| -> f32 {
             let extent = |j: usize| {
                 let codes = rows.iter().map(|&row| microdata.quasi_of(row)[j]);
-                microdata.quasi[j].domain.extent(codes.clone().min().unwrap(), codes.max().unwrap())
+                let (lo, hi) = (codes.clone().min().unwrap(), codes.max().unwrap());
+                let domain = &microdata.quasi[j].domain;
+                (domain.extent(lo, hi) + (hi - lo) as f32 / (domain.len().max(2) - 1) as f32) / 2.0
             };
             rows.len() as f32 * (0..d).map(extent).sum::<f32>()
         };
@@ -192,7 +200,7 @@ proptest! {
                         !side.is_empty() && keeps(&params, &values, side.len(), &whole, !table.categories)
                             // Where the two definitions of "at most t" differ by rounding, both answers are right.
                             && params.t.is_none_or(|t| distance(&values, &whole, !table.categories) < t.get() - 1e-6)
-                            && (params.diversity != Diversity::Entropy || params.l.is_none())
+                            && (params.diversity != Some(Diversity::Entropy) || params.l.is_none())
                     });
                     if allowed {
                         prop_assert!(loss(&low) + loss(&high) > loss(members) * (1.0 - 1e-4) - 1e-6);
@@ -330,7 +338,7 @@ fn refusals_say_what_would_do() {
     let table = Table { quasi: vec![some(&[1, 2, 3, 4, 5])], sensitive: Some(vec![1, 1, 1, 2, 2]), ..Table::default() };
     let error = |params: Mondrian| table.publish(&Method::Mondrian(params), View::Public, 1).unwrap_err().to_string();
     assert_eq!(error(mondrian(6)), "k = 6 but there are only 5 rows; lower k");
-    let l = |l: usize, diversity: Diversity| Mondrian { l: Some(l), diversity, ..mondrian(1) };
+    let l = |l: usize, diversity: Diversity| Mondrian { l: Some(l), diversity: Some(diversity), ..mondrian(1) };
     assert!(error(l(2, Diversity::Frequency)).contains("makes up 60.00% of them and at most 1/l = 50.00% is allowed"));
     assert!(error(l(3, Diversity::Distinct)).contains("has only 2 distinct values, so l can be at most 2"));
     assert!(error(l(2, Diversity::Entropy)).contains("too unevenly distributed for l = 2"));
@@ -356,6 +364,59 @@ fn within_each_part() {
         error,
         "1 of the 2 parts by w cannot be released; the first of them: k = 2 but there are only 1 rows; lower k"
     );
+}
+
+proptest! {
+    /// A release within parts keeps what releases of the parts would: distances are those to the part, by its own values.
+    #[test]
+    fn parts_keep_their_own_promises(table in table(), params in params(), seed in 0_u64..9) {
+        let within: Vec<i32> = (0..table.rows()).map(|row| row as i32 % 3).collect();
+        // The values of a part are its own, so that ranks among all values are not those in the part.
+        let sensitive = table.sensitive.as_ref().unwrap().iter().zip(&within).map(|(value, part)| value + 100 * part);
+        let table = Table { sensitive: Some(sensitive.collect()), within: Some(within.clone()), ids: true, ..table };
+        let Ok((release, _)) = table.anonymize(&Method::Mondrian(params.clone()), seed) else { return Ok(()) };
+        let people = release.microdata.people.as_ref().unwrap();
+        let person = |row: u32| people.arrival[row as usize] as usize;
+        let values = table.sensitive.as_ref().unwrap();
+        for group in 0..release.groups.len() {
+            let members: Vec<usize> =
+                release.groups.members[release.groups.range(group)].iter().map(|&row| person(row)).collect();
+            let part = within[members[0]];
+            let whole: Vec<i32> = (0..values.len()).filter(|&row| within[row] == part).map(|row| values[row]).collect();
+            let found: Vec<i32> = members.iter().map(|&row| values[row]).collect();
+            prop_assert!(members.iter().all(|&row| within[row] == part));
+            // Three-digit texts of one part stand in the order of their numbers, as one-digit ones do.
+            prop_assert!(keeps(&params, &found, found.len(), &whole, !table.categories), "{found:?} of {whole:?}");
+        }
+    }
+}
+
+/// Large parts are cut by samples, whose ends are not those of the part: rows beyond them must stay on their side.
+#[test]
+fn large_parts_are_cut_as_well_as_small_ones() {
+    use rand::{Rng, SeedableRng};
+    let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(1);
+    let mut column = || (0..60_000).map(|_| Some(rng.random_range(0..1_000_000))).collect::<Vec<_>>();
+    let table = Table { quasi: vec![column(), column()], ..Table::default() };
+    let loss = |cuts: Cuts| {
+        let (release, _) = table.anonymize(&Method::Mondrian(Mondrian { cuts, ..mondrian(10) }), 1).unwrap();
+        release.mean_extent()
+    };
+    let (tight, median) = (loss(Cuts::Tight), loss(Cuts::Median));
+    assert!(tight < 1.02 * median, "{tight} {median}");
+    // Squares of ten rows would have sides of sqrt(10 / 60,000).
+    assert!(tight < 2.0 * (10.0_f64 / 60_000.0).sqrt(), "{tight}");
+}
+
+/// One value far away from all others does not hide them behind itself.
+#[test]
+fn a_sentinel_does_not_stop_cuts() {
+    let values = std::iter::once(-1_000_000_000).chain(0..30_000).map(Some).collect();
+    let table = Table { quasi: vec![values], ..Table::default() };
+    for cuts in [Cuts::Tight, Cuts::Median] {
+        let (release, _) = table.anonymize(&Method::Mondrian(Mondrian { cuts, ..mondrian(5) }), 1).unwrap();
+        assert!(release.groups.len() > 3000, "{cuts:?}: {}", release.groups.len());
+    }
 }
 
 /// Every promise broken on purpose is found.

@@ -20,6 +20,11 @@ pub(super) struct Search<'a> {
     pub even: bool,
 }
 
+/// Bytes that a search needs for each row, at most.
+pub(super) fn bytes_per_row<const W: usize>() -> usize {
+    3 * size_of::<Extent<W>>() + size_of::<(f32, Cut)>() * W + 4 * size_of::<usize>()
+}
+
 /// Values of an attribute in a part: ascending, with their rows and the boxes around them, and around all of them up to each
 /// and from each.
 #[derive(Default)]
@@ -46,7 +51,7 @@ impl Search<'_> {
         scratch.found.clear();
         let now = items.len() as f32 * self.length(extent);
         for (attribute, axis) in self.axes.iter().enumerate() {
-            if axis.extent(extent.lo[attribute], extent.hi[attribute]) > 0.0 {
+            if extent.lo[attribute] < extent.hi[attribute] {
                 scratch.read(axis, attribute, items, extent);
                 self.boundaries(attribute, items.len(), scratch);
                 self.picks(axis, attribute, items, scratch);
@@ -80,7 +85,7 @@ impl Search<'_> {
         let mut consider = |place: usize| {
             let rows = below[place];
             let loss = self.loss([(rows, &up_to[place]), (all - rows, &from[place + 1])]);
-            found.push((loss, Cut { attribute, from: values[0], to: values[place], spare: Spare::NONE }));
+            found.push((loss, Cut { attribute, from: f32::NEG_INFINITY, to: values[place], spare: Spare::NONE }));
         };
         let first = below.partition_point(|&rows| rows < self.least);
         let last = below.partition_point(|&rows| rows + self.least <= all);
@@ -100,6 +105,10 @@ impl Search<'_> {
             let before = first.checked_sub(1).map_or(0, |place| below[place]);
             let rows = below[last] - before;
             let rest = all - rows;
+            let spare = self.least.saturating_sub(rest);
+            if rest == 0 || rows < self.least + spare || (self.even && spare > 0) {
+                return;
+            }
             let mut outside = Extent::NONE;
             if first > 0 {
                 outside = outside.with(&up_to[first - 1]);
@@ -109,10 +118,6 @@ impl Search<'_> {
             }
             let inside = boxes[first..=last].iter().fold(Extent::NONE, |extent, next| extent.with(next));
             let (lo, hi) = (values[first], values[last]);
-            let spare = self.least.saturating_sub(rest);
-            if rest == 0 || rows < self.least + spare || (self.even && spare > 0) {
-                return;
-            }
             let spare = if spare == 0 { Spare::NONE } else { Spare { rows: spare, from: lo, to: hi } };
             if spare.rows > 0 {
                 let spared = items.iter().filter(|item| (lo..=hi).contains(&item.at[attribute])).take(spare.rows);
@@ -128,7 +133,7 @@ impl Search<'_> {
     fn relaxed<const W: usize>(&self, attribute: usize, items: &[Item<W>], scratch: &mut Scratch<W>) {
         let all = items.len();
         for low in [true, false] {
-            let Scratch { values, boxes, up_to, from, below, found, rows, .. } = &mut *scratch;
+            let Scratch { values, up_to, from, below, found, rows, .. } = &mut *scratch;
             let last = values.len() - 1;
             // The value that both sides share.
             let place = match low {
@@ -137,8 +142,8 @@ impl Search<'_> {
             };
             let before = below[place] - rows[place];
             let (beyond, ends) = match low {
-                true => (before, [values[0], values[place]]),
-                false => (all - below[place], [values[place], values[last]]),
+                true => (before, [f32::NEG_INFINITY, values[place]]),
+                false => (all - below[place], [values[place], f32::INFINITY]),
             };
             let spare = (rows[place] + beyond).saturating_sub(self.least);
             if spare == 0 || spare >= rows[place] || all < 2 * self.least {
@@ -151,7 +156,6 @@ impl Search<'_> {
             let lower = place.checked_sub(1).map_or(Extent::NONE, |place| up_to[place]);
             let upper = if place < last { from[place + 1] } else { Extent::NONE };
             let (mine, others) = if low { (lower, upper) } else { (upper, lower) };
-            debug_assert!(boxes.len() == values.len());
             let loss = self.loss([(self.least, &mine.with(&kept)), (all - self.least, &others.with(&spared))]);
             let spare = Spare { rows: spare, from: at, to: at };
             found.push((loss, Cut { attribute, from: ends[0], to: ends[1], spare }));
@@ -165,7 +169,7 @@ impl<const W: usize> Scratch<W> {
         self.rows.clear();
         self.boxes.clear();
         let (lo, hi) = (extent.lo[attribute], extent.hi[attribute]);
-        if axis.is_whole() && hi - lo < (4 * items.len()) as f32 {
+        if axis.is_exact() && hi - lo < (4 * items.len()) as f32 {
             self.count(attribute, items, lo, (hi - lo) as usize + 1);
         } else {
             self.sort(attribute, items);
