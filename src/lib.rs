@@ -34,7 +34,7 @@
 //! |---|---|
 //! | [`sql`] | relation functions, their arguments, the opaque tables they stand for |
 //! | [`exec`] | the physical operators: collect, run a method off the async threads, stream |
-//! | [`risk`] | what a reader can infer; shares no code with the methods |
+//! | [`risk`] | what a reader can infer, and what a released table keeps; shares no code with the methods |
 //! | [`methods`] | one folder per method: plain functions on microdata |
 //! | [`release`] | groups, intervals, the public and the private view |
 //! | [`microdata`] | Arrow columns to dense codes and back; identifiers, hierarchies, the ledger; information loss |

@@ -55,9 +55,21 @@ impl Groups {
 
     /// Sensitive values of a group, ascending, each with its number of members.
     pub fn histogram(&self, group: usize) -> Vec<(u32, u32)> {
-        let mut codes = self.sensitive[self.range(group)].to_vec();
+        let mut histogram = Vec::new();
+        self.for_each_value(group, |code, count| histogram.push((code, count)));
+        histogram
+    }
+
+    /// Calls `f` with each sensitive value of a group, ascending, and its number of members.
+    pub fn for_each_value(&self, group: usize, mut f: impl FnMut(u32, u32)) {
+        let codes = &self.sensitive[self.range(group)];
+        // As methods that put no value twice in a group leave them.
+        if codes.windows(2).all(|pair| pair[0] < pair[1]) {
+            return codes.iter().for_each(|&code| f(code, 1));
+        }
+        let mut codes = codes.to_vec();
         codes.sort_unstable();
-        codes.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect()
+        codes.chunk_by(|a, b| a == b).for_each(|run| f(run[0], run.len() as u32));
     }
 
     /// Appends the groups of a part of the microdata, whose row `i` is row `rows[i]` of the whole.

@@ -169,10 +169,12 @@ impl Published {
         let lengths: Vec<usize> = groups
             .iter()
             .map(|&group| {
-                let histogram = self.release.groups.histogram(group as usize);
-                codes.extend(histogram.iter().map(|&(code, _)| code));
-                counts.extend(histogram.iter().map(|&(_, count)| count as i32));
-                histogram.len()
+                let from = codes.len();
+                self.release.groups.for_each_value(group as usize, |code, count| {
+                    codes.push(code);
+                    counts.push(count as i32);
+                });
+                codes.len() - from
             })
             .collect();
         let values = gather(sensitive.domain.values(), &UInt32Array::from(codes), fields[0].data_type())?;
@@ -190,7 +192,7 @@ impl Published {
             .iter()
             .map(|&group| {
                 let from = codes.len();
-                codes.extend(self.release.groups.histogram(group as usize).into_iter().map(|(code, _)| code));
+                self.release.groups.for_each_value(group as usize, |code, _| codes.push(code));
                 codes.len() - from
             })
             .collect();

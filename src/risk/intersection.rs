@@ -14,15 +14,15 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct PublicRelease {
     /// Per row: its group, the ends of its intervals, its sensitive value.
-    rows: Vec<PublicRow>,
+    pub(super) rows: Vec<PublicRow>,
     converters: Vec<(DataType, RowConverter)>,
 }
 
 #[derive(Debug)]
-struct PublicRow {
-    group: OwnedRow,
+pub(super) struct PublicRow {
+    pub(super) group: OwnedRow,
     intervals: Vec<(OwnedRow, OwnedRow)>,
-    sensitive: String,
+    pub(super) sensitive: String,
 }
 
 /// Exact quasi-identifiers of people, one row each: what the reader knows of them.

@@ -3,6 +3,7 @@
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Float64Type;
 use datafusion::prelude::SessionContext;
+use datafusion_anonymize::risk::PublicRelease;
 
 use super::support::{error, microdata, number, run, session};
 
@@ -103,6 +104,41 @@ async fn adult_in_order() {
     let create = format!("CREATE TABLE release AS SELECT * FROM {}", call(", id => record_id, private => true"));
     run(&context, &create).await.unwrap();
     assert_complete(&context, "release", "adult", "record_id", &quasi, "occupation").await;
+}
+
+/// The independent checker on many calls: what is promised is what a reader can measure, and hardly more.
+#[tokio::test(flavor = "multi_thread")]
+async fn promises_measured_from_releases() {
+    let context = session();
+    run(&context, "CREATE TABLE people AS SELECT * FROM census(20000)").await.unwrap();
+    // Occupation as a category.
+    run(&context, "CREATE TABLE texts AS SELECT * REPLACE (concat('job ', occupation) AS occupation) FROM people")
+        .await
+        .unwrap();
+    for table in ["people", "texts"] {
+        for cuts in ["tight", "median"] {
+            let measure = async |arguments: &str| {
+                let call = format!(
+                    "SELECT * FROM mondrian({table}, quasi => (age, gender, education), sensitive => occupation, cuts => '{cuts}', {arguments})"
+                );
+                let batches = run(&context, &call).await.unwrap();
+                let release =
+                    PublicRelease::try_new(&batches, &["age", "gender", "education"], "group_id", "occupation");
+                release.unwrap().principles().unwrap()
+            };
+            let found = measure("k => 15").await;
+            assert!((15..30).contains(&found.k), "{found:?}");
+            let found = measure("l => 6").await;
+            assert!(found.most_frequent <= 1.0 / 6.0 + 1e-9 && found.most_frequent > 1.0 / 9.0, "{found:?}");
+            let found = measure("k => 2, l => 6, diversity => 'distinct'").await;
+            assert!((6..9).contains(&found.distinct), "{found:?}");
+            let found = measure("l => 6, diversity => 'entropy'").await;
+            assert!(found.entropy.exp() >= 6.0 - 1e-6 && found.entropy.exp() < 9.0, "{found:?}");
+            let found = measure("k => 5, t => 0.3").await;
+            let distance = if table == "people" { found.ranked_distance.unwrap() } else { found.distance };
+            assert!(found.k >= 5 && distance <= 0.3 + 1e-9 && distance > 0.2, "{found:?}");
+        }
+    }
 }
 
 /// All of ACS, state by state, with and without hierarchies.

@@ -177,30 +177,40 @@ async fn too_little_memory_is_a_resource_error() {
     let runtime = RuntimeEnvBuilder::new().with_memory_limit(2 << 20, 1.0).build_arc().unwrap();
     let context = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
     datafusion_anonymize::register_all(&context);
-    let message =
-        error(&context, "SELECT count(*) FROM m_invariant(census(200000), 5, person_id, (age, gender), occupation)")
-            .await;
-    assert!(message.contains("Resources exhausted") && message.contains("AnonymizeExec"), "{message}");
+    for (call, consumer) in [
+        ("m_invariant(census(200000), 5, person_id, (age, gender), occupation)", "AnonymizeExec"),
+        ("mondrian(census(200000), 5, quasi => (age, gender))", "AnonymizeExec"),
+        ("mondrian(census(200000), 5, quasi => (age, income), within => gender)", "AnonymizeExec"),
+        ("anatomy(census(200000), 5, quasi => (age, gender), sensitive => occupation)", "AnonymizeExec"),
+        ("information_loss(census(200000), census(200000), quasi => person_id)", "InformationLossExec"),
+    ] {
+        let message = error(&context, &format!("SELECT count(*) FROM {call}")).await;
+        assert!(message.contains("Resources exhausted") && message.contains(consumer), "{call}: {message}");
+    }
 }
 
 /// A query that is dropped stops soon: the release of ten million rows takes many seconds, this test does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_queries_stop() {
-    let context = session();
-    let sql = "SELECT count(*) FROM m_invariant(census(3000000), 10, person_id, (age, gender, education, birthplace), occupation)";
-    let frame = context.sql(sql).await.unwrap();
-    let task = SpawnedTask::spawn(frame.collect());
-    tokio::time::sleep(std::time::Duration::from_millis(700)).await;
-    drop(task);
-    // The memory it had reserved is given back once the work has stopped.
-    let pool = Arc::clone(&context.runtime_env().memory_pool);
-    for _ in 0..200 {
-        if pool.reserved() == 0 {
-            return;
+    for call in [
+        "m_invariant(census(3000000), 10, person_id, (age, gender, education, birthplace), occupation)",
+        "mondrian(census(5000000), 5, 3, (age, gender, education, birthplace), occupation)",
+        "mondrian(census(5000000), 2, quasi => (age, education, birthplace, income), within => gender)",
+    ] {
+        let context = session();
+        let frame = context.sql(&format!("SELECT count(*) FROM {call}")).await.unwrap();
+        let task = SpawnedTask::spawn(frame.collect());
+        tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+        drop(task);
+        // The memory it had reserved is given back once the work has stopped.
+        let pool = Arc::clone(&context.runtime_env().memory_pool);
+        let mut tries = 0;
+        while pool.reserved() > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tries += 1;
+            assert!(tries < 200, "{call}: {} bytes are still reserved", pool.reserved());
         }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    panic!("{} bytes are still reserved", pool.reserved());
 }
 
 /// Engines without relation planners.

@@ -56,9 +56,9 @@ impl Cut {
         let Self { attribute, from, to, mut spare } = *self;
         move |item| {
             let at = item.at[attribute];
-            let spared = spare.rows > 0 && spare.from <= at && at <= spare.to;
+            let spared = (spare.rows > 0) & (spare.from <= at) & (at <= spare.to);
             spare.rows -= usize::from(spared);
-            !spared && from <= at && at <= to
+            !spared & (from <= at) & (at <= to)
         }
     }
 
@@ -68,21 +68,21 @@ impl Cut {
         items.iter().map(move |item| (item, inside(item)))
     }
 
-    /// Moves the rows inside to the front; returns how many there are. Both sides keep their order.
-    pub(super) fn apply<const W: usize>(&self, items: &mut [Item<W>], buffer: &mut Vec<Item<W>>) -> usize {
+    /// Moves the rows inside to the front; returns how many there are. Both sides keep their order. `buffer` is as long as
+    /// `items`, and what it holds does not matter.
+    pub(super) fn apply<const W: usize>(&self, items: &mut [Item<W>], buffer: &mut [Item<W>]) -> usize {
         let mut inside = self.judge();
-        let mut next = 0;
-        buffer.clear();
+        let (mut next, mut outside) = (0, 0);
         for place in 0..items.len() {
+            // Written to both sides and counted on one: sides are a coin's toss, which a branch would mispredict.
             let item = items[place];
-            if inside(&item) {
-                items[next] = item;
-                next += 1;
-            } else {
-                buffer.push(item);
-            }
+            items[next] = item;
+            buffer[outside] = item;
+            let is_inside = usize::from(inside(&item));
+            next += is_inside;
+            outside += 1 - is_inside;
         }
-        items[next..].copy_from_slice(buffer);
+        items[next..].copy_from_slice(&buffer[..outside]);
         next
     }
 }

@@ -11,7 +11,6 @@ use super::tight::{self, Scratch};
 use super::{Cuts, median};
 use crate::error::{Error, Result};
 use crate::methods::Monitor;
-use crate::methods::extent::Extent;
 use crate::microdata::Microdata;
 
 /// Parts with fewer rows are not worth another thread.
@@ -66,7 +65,9 @@ fn grow_wide<const W: usize>(
     let mut items: Vec<Item<W>> = rows.map(|row| Item::new(microdata, row, principle.value_of(row))).collect();
     let trunk = Trunk { axes: &axes, principle, monitor, charged: Mutex::new(Ok(0)) };
     let mut ends = Vec::new();
-    trunk.split(&mut items, 0, 0, &mut Worker::new(principle), &mut ends);
+    let mut buffer = vec![Item { row: 0, sensitive: 0, at: [0.0; W] }; items.len()];
+    trunk.split(&mut items, &mut buffer, Path::default(), &mut Worker::new(principle), &mut ends);
+    drop(buffer);
     monitor.check()?;
     trunk.charged.into_inner().unwrap_or_else(PoisonError::into_inner)?;
     ends.sort_unstable();
@@ -82,9 +83,15 @@ struct Trunk<'a> {
     charged: Mutex<Result<usize>>,
 }
 
+/// Where a part stands in the table, and how many uneven cuts led to it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Path {
+    offset: usize,
+    uneven: usize,
+}
+
 /// What a thread needs for itself.
 struct Worker<const W: usize> {
-    buffer: Vec<Item<W>>,
     sample: Vec<Item<W>>,
     scratch: Scratch<W>,
     sides: [Counts; 2],
@@ -92,55 +99,50 @@ struct Worker<const W: usize> {
 
 impl<const W: usize> Worker<W> {
     fn new(principle: &Principle) -> Self {
-        Self {
-            buffer: Vec::new(),
-            sample: Vec::new(),
-            scratch: Scratch::default(),
-            sides: [principle.counts(), principle.counts()],
-        }
+        Self { sample: Vec::new(), scratch: Scratch::default(), sides: [principle.counts(), principle.counts()] }
     }
 }
 
 impl Trunk<'_> {
-    /// Cuts rows that start at place `offset` of the table into groups, and pushes the end of each. `uneven` cuts led here.
+    /// Cuts rows into groups, and pushes the end of each.
     fn split<const W: usize>(
         &self,
         mut items: &mut [Item<W>],
-        mut offset: usize,
-        mut uneven: usize,
+        mut buffer: &mut [Item<W>],
+        mut path: Path,
         worker: &mut Worker<W>,
         ends: &mut Vec<u32>,
     ) {
         loop {
-            let cut = if self.monitor.is_cancelled() { None } else { self.best_cut(items, uneven, worker) };
+            let cut = if self.monitor.is_cancelled() { None } else { self.best_cut(items, path.uneven, worker) };
             let Some(cut) = cut else {
-                ends.push((offset + items.len()) as u32);
+                ends.push((path.offset + items.len()) as u32);
                 return;
             };
-            let inside = cut.apply(items, &mut worker.buffer);
+            let inside = cut.apply(items, buffer);
             let (a, b) = items.split_at_mut(inside);
+            let (buffer_a, buffer_b) = buffer.split_at_mut(inside);
             let smaller = a.len().min(b.len());
             if smaller < (a.len() + b.len()) / UNEVEN {
-                uneven += 1;
+                path.uneven += 1;
             }
+            let path_b = Path { offset: path.offset + inside, ..path };
             if smaller >= PARALLEL_FROM {
-                // The buffer of a large part is given back before smaller ones have theirs.
-                worker.buffer = Vec::new();
                 let mut other_ends = Vec::new();
                 rayon::join(
-                    || self.split(a, offset, uneven, worker, ends),
-                    || self.split(b, offset + inside, uneven, &mut Worker::new(self.principle), &mut other_ends),
+                    || self.split(a, buffer_a, path, worker, ends),
+                    || self.split(b, buffer_b, path_b, &mut Worker::new(self.principle), &mut other_ends),
                 );
                 ends.append(&mut other_ends);
                 return;
             }
             // The smaller side on the stack, the larger in the loop: the stack stays low however uneven cuts are.
             if a.len() <= b.len() {
-                self.split(a, offset, uneven, worker, ends);
-                (items, offset) = (b, offset + inside);
+                self.split(a, buffer_a, path, worker, ends);
+                (items, buffer, path) = (b, buffer_b, path_b);
             } else {
-                self.split(b, offset + inside, uneven, worker, ends);
-                items = a;
+                self.split(b, buffer_b, path_b, worker, ends);
+                (items, buffer) = (a, buffer_a);
             }
         }
     }
@@ -150,26 +152,14 @@ impl Trunk<'_> {
         if items.len() / 2 < least {
             return None;
         }
-        let extent = around(items);
-        if extent.lo == extent.hi {
-            return None;
+        if self.principle.params.cuts == Cuts::Median {
+            let cuts = median::cuts(self.axes, items, &around(items), least);
+            return self.first_allowed(items, cuts, worker);
         }
-        match self.principle.params.cuts {
-            Cuts::Median => {
-                let cuts = median::cuts(self.axes, items, &extent, least);
-                self.first_allowed(items, cuts, worker)
-            }
-            Cuts::Tight => self.tight(items, &extent, uneven, worker),
-        }
+        self.tight(items, uneven, worker)
     }
 
-    fn tight<const W: usize>(
-        &self,
-        items: &[Item<W>],
-        extent: &Extent<W>,
-        uneven: usize,
-        worker: &mut Worker<W>,
-    ) -> Option<Cut> {
+    fn tight<const W: usize>(&self, items: &[Item<W>], uneven: usize, worker: &mut Worker<W>) -> Option<Cut> {
         let mut least = self.principle.least();
         if items.len() > SAMPLED_FROM {
             let mut sample = std::mem::take(&mut worker.sample);
@@ -181,6 +171,12 @@ impl Trunk<'_> {
             if let Some(cut) = self.first_allowed(items, cuts, worker) {
                 return Some(cut);
             }
+        }
+        let extent = around(items);
+        if extent.lo == extent.hi {
+            return None;
+        }
+        if items.len() > SAMPLED_FROM {
             if !self.charge(items.len() * tight::bytes_per_row::<W>()) {
                 return None;
             }
@@ -189,7 +185,7 @@ impl Trunk<'_> {
             }
         }
         let all = tight::Search { axes: self.axes, least, even: false };
-        let cuts = all.cuts(items, extent, &mut worker.scratch);
+        let cuts = all.cuts(items, &extent, &mut worker.scratch);
         self.first_allowed(items, cuts, worker)
     }
 
