@@ -14,7 +14,7 @@ use crate::methods::Monitor;
 use crate::microdata::Microdata;
 
 /// Parts with fewer rows are not worth another thread.
-const PARALLEL_FROM: usize = 4096;
+const PARALLEL_FROM: usize = 1024;
 /// Cuts of larger parts are chosen by a sample.
 const SAMPLED_FROM: usize = 4096;
 /// Rows of a sample.
