@@ -8,7 +8,7 @@
 //!
 //! # Method
 //! X. Xiao and Y. Tao, *Anatomy: Simple and Effective Privacy Preservation*, VLDB 2006: groups of rows with different
-//! sensitive values, drawn uniformly. Ours are those of m-invariance's assignment ([`super::assignment`]) for `m = l`, which
+//! sensitive values, drawn uniformly. Ours are those of m-invariance's assignment (`methods::assignment`) for `m = l`, which
 //! takes care of the last rows by construction: `l` rows to a group, and a few more in the last groups, no value twice. Where
 //! rows lie plays no part, as in the paper, so nothing can be read from who is together.
 //!
