@@ -1,8 +1,31 @@
 //! The smallest box around some rows, in as many dimensions as there are quasi-identifiers.
+//!
+//! Positions of a row are handled in vectors of a fixed width, so that inner loops compile to a few instructions.
+
+/// Width of the vectors for so many quasi-identifiers.
+pub(super) fn width(quasi: usize) -> usize {
+    quasi.next_power_of_two().max(4)
+}
+
+/// Calls `$function::<W>(..)` for the width of `$quasi` quasi-identifiers; refuses more than are supported.
+macro_rules! in_width {
+    ($quasi:expr, $function:ident($($argument:expr),*)) => {
+        match $crate::methods::extent::width($quasi) {
+            4 => $function::<4>($($argument),*),
+            8 => $function::<8>($($argument),*),
+            16 => $function::<16>($($argument),*),
+            32 => $function::<32>($($argument),*),
+            64 => $function::<64>($($argument),*),
+            _ => Err($crate::error::Error::refused(format!(
+                "{} quasi-identifiers are too many: at most 64 are supported",
+                $quasi
+            ))),
+        }
+    };
+}
+pub(super) use in_width;
 
 /// Least and greatest position in each dimension. Dimensions beyond the number of quasi-identifiers are 0 for all rows.
-///
-/// The width is fixed, so that the inner loops compile to a few vector instructions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent<const W: usize> {
     pub lo: [f32; W],

@@ -18,31 +18,18 @@ use super::division::{Division, NOWHERE};
 use super::groups_of;
 use crate::error::{Error, Result};
 use crate::methods::Monitor;
+use crate::methods::extent::{in_width, width};
 use crate::microdata::Microdata;
 use crate::release::Groups;
 
 /// Splits all buckets; the intervals of the groups are not computed yet.
 pub(super) fn split(microdata: &Microdata, division: &Division, secret: u64, monitor: &Monitor) -> Result<Groups> {
-    // Positions are handled in vectors of a fixed width, so that the inner loops compile to a few instructions.
-    match microdata.quasi.len() {
-        0..=4 => split_wide::<4>(microdata, division, secret, monitor),
-        5..=8 => split_wide::<8>(microdata, division, secret, monitor),
-        9..=16 => split_wide::<16>(microdata, division, secret, monitor),
-        17..=32 => split_wide::<32>(microdata, division, secret, monitor),
-        33..=64 => split_wide::<64>(microdata, division, secret, monitor),
-        d => Err(Error::refused(format!("{d} quasi-identifiers are too many: at most 64 are supported"))),
-    }
+    in_width!(microdata.quasi.len(), split_wide(microdata, division, secret, monitor))
 }
 
 /// Bytes of a row on its way through the splits.
 pub(super) fn item_bytes(quasi: usize) -> usize {
-    match quasi {
-        0..=4 => size_of::<Item<4>>(),
-        5..=8 => size_of::<Item<8>>(),
-        9..=16 => size_of::<Item<16>>(),
-        17..=32 => size_of::<Item<32>>(),
-        _ => size_of::<Item<64>>(),
-    }
+    (1 + width(quasi)) * size_of::<u32>()
 }
 
 fn split_wide<const W: usize>(

@@ -9,8 +9,9 @@ use super::cut::{Cut, Item, around};
 use super::principle::{Counts, Principle};
 use super::tight::{self, Scratch};
 use super::{Cuts, median};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::methods::Monitor;
+use crate::methods::extent::{in_width, width};
 use crate::microdata::Microdata;
 
 /// Parts with fewer rows are not worth another thread.
@@ -30,26 +31,12 @@ const UNEVEN_CUTS: usize = 64;
 
 /// Groups of rows: starts and members.
 pub(super) fn grow(microdata: &Microdata, principle: &Principle, monitor: &Monitor) -> Result<(Vec<u32>, Vec<u32>)> {
-    // Positions are handled in vectors of a fixed width, so that the inner loops compile to a few instructions.
-    match microdata.quasi.len() {
-        0..=4 => grow_wide::<4>(microdata, principle, monitor),
-        5..=8 => grow_wide::<8>(microdata, principle, monitor),
-        9..=16 => grow_wide::<16>(microdata, principle, monitor),
-        17..=32 => grow_wide::<32>(microdata, principle, monitor),
-        33..=64 => grow_wide::<64>(microdata, principle, monitor),
-        d => Err(Error::refused(format!("{d} quasi-identifiers are too many: at most 64 are supported"))),
-    }
+    in_width!(microdata.quasi.len(), grow_wide(microdata, principle, monitor))
 }
 
 /// Bytes of a row on its way through the cuts.
 pub(super) fn item_bytes(quasi: usize) -> usize {
-    match quasi {
-        0..=4 => size_of::<Item<4>>(),
-        5..=8 => size_of::<Item<8>>(),
-        9..=16 => size_of::<Item<16>>(),
-        17..=32 => size_of::<Item<32>>(),
-        _ => size_of::<Item<64>>(),
-    }
+    (2 + width(quasi)) * size_of::<u32>()
 }
 
 fn grow_wide<const W: usize>(
