@@ -5,18 +5,22 @@ use std::sync::Arc;
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{Attribute, Hierarchy, Microdata};
 
-/// Codes up to this are whole numbers as `f32`. Of attributes with more values, neighbours may share a position: they are
-/// cut like equal values.
+/// Codes up to this are whole numbers as `f32`.
 const EXACT: usize = 1 << 24;
+/// Attributes with more values than this are measured by positions themselves: places of so many values do not stay in the
+/// cache. From some millions of values on, neighbours may share a position; they are cut like equal values.
+const FEW: usize = 1 << 14;
 /// Hierarchies with up to so many leaves have a table of the extents between any two.
 const TABLED: usize = 128;
 
-/// A quasi-identifier as cuts see it. A row's position on it is its code.
+/// A quasi-identifier as cuts see it. Rows have a position on it, an `f32` from 0 that ascends with the codes.
 #[derive(Debug)]
 pub(super) enum Axis {
-    /// Values in order, with the place of each in the domain, 0 to 1.
+    /// Few values: positions are codes; each has a place in the domain, 0 to 1.
     Points { places: Arc<[f32]> },
-    /// Leaves of a hierarchy.
+    /// Many values: positions are places.
+    Line { places: Arc<[f32]> },
+    /// Leaves of a hierarchy: positions are codes.
     Tree { hierarchy: Arc<Hierarchy>, leaves: usize, extents: Vec<f32> },
 }
 
@@ -28,7 +32,8 @@ impl Axis {
     fn try_new(attribute: &Attribute, rows: usize) -> Result<Self> {
         let leaves = attribute.domain.len();
         let Some(hierarchy) = &attribute.hierarchy else {
-            return Ok(Self::Points { places: places(attribute.domain.positions()) });
+            let places = places(attribute.domain.positions());
+            return Ok(if leaves <= FEW { Self::Points { places } } else { Self::Line { places } });
         };
         if leaves > EXACT {
             return Err(Error::refused(format!(
@@ -44,14 +49,21 @@ impl Axis {
         Ok(Self::Tree { hierarchy: Arc::clone(hierarchy), leaves, extents })
     }
 
+    /// Position of a code.
+    #[inline]
+    pub(super) fn at(&self, code: u32) -> f32 {
+        match self {
+            Self::Line { places } => places[code as usize],
+            Self::Points { .. } | Self::Tree { .. } => code as f32,
+        }
+    }
+
     /// Length of what would be published for the positions from `lo` to `hi`, as a share of the whole domain.
     #[inline]
     pub(super) fn extent(&self, lo: f32, hi: f32) -> f32 {
         match self {
-            Self::Points { places } => {
-                let last = places.len() - 1;
-                places[(hi as usize).min(last)] - places[(lo as usize).min(last)]
-            }
+            Self::Line { .. } => hi - lo,
+            Self::Points { places } => places[hi as usize] - places[lo as usize],
             Self::Tree { hierarchy, leaves, extents } => match extents.get(lo as usize * leaves + hi as usize) {
                 Some(extent) => *extent,
                 None => tree_extent(hierarchy, *leaves, lo as u32, hi as u32),
@@ -61,10 +73,7 @@ impl Axis {
 
     /// Whether positions are the codes themselves.
     pub(super) fn is_exact(&self) -> bool {
-        match self {
-            Self::Points { places } => places.len() <= EXACT,
-            Self::Tree { .. } => true,
-        }
+        !matches!(self, Self::Line { .. })
     }
 
     /// Calls `pick` with every run of neighbouring values, out of some, that can be told from the rest: single values, and
@@ -100,7 +109,7 @@ impl Axis {
                 let children = hierarchy.children(lo as u32, hi as u32);
                 Some(children.into_iter().map(|[_, last]| last as f32).filter(|last| (lo..hi).contains(last)).collect())
             }
-            Self::Points { .. } => None,
+            Self::Points { .. } | Self::Line { .. } => None,
         }
     }
 }

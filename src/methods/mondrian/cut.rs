@@ -1,5 +1,6 @@
 //! Cuts, and rows on either side of them.
 
+use super::axis::Axis;
 use crate::methods::extent::Extent;
 use crate::microdata::Microdata;
 
@@ -12,10 +13,10 @@ pub(super) struct Item<const W: usize> {
 }
 
 impl<const W: usize> Item<W> {
-    pub(super) fn new(microdata: &Microdata, row: u32, sensitive: u32) -> Self {
+    pub(super) fn new(microdata: &Microdata, axes: &[Axis], row: u32, sensitive: u32) -> Self {
         let mut at = [0.0; W];
-        for (at, &code) in at.iter_mut().zip(microdata.quasi_of(row)) {
-            *at = code as f32;
+        for ((at, axis), &code) in at.iter_mut().zip(axes).zip(microdata.quasi_of(row)) {
+            *at = axis.at(code);
         }
         Self { row, sensitive, at }
     }

@@ -49,7 +49,7 @@ fn grow_wide<const W: usize>(
     }
     let axes = Axis::all(microdata)?;
     let rows = (0..microdata.rows as u32).into_par_iter().with_min_len(PARALLEL_FROM);
-    let mut items: Vec<Item<W>> = rows.map(|row| Item::new(microdata, row, principle.value_of(row))).collect();
+    let mut items: Vec<Item<W>> = rows.map(|row| Item::new(microdata, &axes, row, principle.value_of(row))).collect();
     let trunk = Trunk { axes: &axes, principle, monitor, charged: Mutex::new(Ok(0)) };
     let mut ends = Vec::new();
     let mut buffer = vec![Item { row: 0, sensitive: 0, at: [0.0; W] }; items.len()];
@@ -153,7 +153,7 @@ impl Trunk<'_> {
             sample.clear();
             sample.extend((0..SAMPLE).map(|i| items[i * items.len() / SAMPLE]));
             let even = tight::Search { axes: self.axes, least: SAMPLE / tight::EVEN, even: true };
-            let cuts = even.cuts(&sample, &around(&sample), &mut worker.scratch);
+            let cuts = even.cuts(&sample, &around(&sample), TRIES, &mut worker.scratch);
             worker.sample = sample;
             if let Some(cut) = self.first_allowed(items, cuts, worker) {
                 return Some(cut);
@@ -172,7 +172,8 @@ impl Trunk<'_> {
             }
         }
         let all = tight::Search { axes: self.axes, least, even: false };
-        let cuts = all.cuts(items, &extent, &mut worker.scratch);
+        let tries = (TRIED_ROWS / items.len()).max(TRIES);
+        let cuts = all.cuts(items, &extent, tries, &mut worker.scratch);
         self.first_allowed(items, cuts, worker)
     }
 
@@ -189,8 +190,7 @@ impl Trunk<'_> {
 
     /// The first cut both of whose sides keep the principle.
     fn first_allowed<const W: usize>(&self, items: &[Item<W>], cuts: Vec<Cut>, worker: &mut Worker<W>) -> Option<Cut> {
-        let tries = (TRIED_ROWS / items.len()).max(TRIES);
-        cuts.into_iter().take(tries).find(|cut| {
+        cuts.into_iter().find(|cut| {
             for (item, inside) in cut.sides(items) {
                 worker.sides[usize::from(inside)].add(item.sensitive);
             }

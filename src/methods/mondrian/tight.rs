@@ -41,11 +41,12 @@ pub(super) struct Scratch<const W: usize> {
 }
 
 impl Search<'_> {
-    /// Cuts that save something, best first.
+    /// Cuts that save something, best first, and no more than `most`.
     pub(super) fn cuts<const W: usize>(
         &self,
         items: &[Item<W>],
         extent: &Extent<W>,
+        most: usize,
         scratch: &mut Scratch<W>,
     ) -> Vec<Cut> {
         scratch.found.clear();
@@ -64,7 +65,12 @@ impl Search<'_> {
         let worth = now * (1.0 - 1e-5);
         scratch.found.retain(|(loss, _)| *loss < worth);
         let key = |cut: &Cut| (cut.attribute, cut.from.to_bits(), cut.to.to_bits(), cut.spare.rows);
-        scratch.found.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| key(&a.1).cmp(&key(&b.1))));
+        let order = |a: &(f32, Cut), b: &(f32, Cut)| a.0.total_cmp(&b.0).then_with(|| key(&a.1).cmp(&key(&b.1)));
+        if scratch.found.len() > most {
+            scratch.found.select_nth_unstable_by(most, order);
+            scratch.found.truncate(most);
+        }
+        scratch.found.sort_unstable_by(order);
         scratch.found.iter().map(|(_, cut)| *cut).collect()
     }
 
