@@ -25,8 +25,19 @@ fn install() -> Option<PathBuf> {
     if python.exists() && works() {
         return Some(python);
     }
-    let made = run_quietly(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))
-        .and_then(|_| run_quietly(Command::new(&python).args(["-m", "pip", "install", "--quiet", VERSION])));
+    let made = run_quietly(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment)).and_then(|_| {
+        run_quietly(Command::new(&python).args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--retries",
+            "1",
+            "--timeout",
+            "15",
+            VERSION,
+        ]))
+    });
     if made.is_some() && works() {
         return Some(python);
     }
