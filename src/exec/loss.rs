@@ -226,13 +226,14 @@ async fn measure(
                 hierarchies.append(&batch?).map_err(named)?;
                 memory.try_resize(held + hierarchies.size())?;
             }
-            Some(hierarchies.finish().map_err(named)?)
+            Some(hierarchies)
         }
     };
     let elapsed = metrics.elapsed_compute().clone();
     // Sorting large domains takes its time; not on a thread that drives other tasks.
     let finish = move || {
         let _timer = elapsed.timer();
+        let hierarchies = hierarchies.map(Hierarchies::finish).transpose().map_err(named)?;
         let losses = builders.into_par_iter().map(|builder| builder.finish(hierarchies.as_ref()));
         let losses = losses.collect::<crate::error::Result<Vec<_>>>().map_err(named)?;
         table(&names, &losses, groups.as_ref())

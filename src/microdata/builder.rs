@@ -117,13 +117,8 @@ impl MicrodataBuilder {
             (Some(identifiers), Some(field)) => Some(ordered(identifiers, field.name(), rows, key)?),
             _ => None,
         };
-        let finish = |encoder: ColumnEncoder, field: &FieldRef, hierarchies: Option<&Hierarchies>| match (
-            hierarchies.and_then(|all| all.of(field.name())),
-            given_order(field)?.as_deref(),
-        ) {
-            (Some(paths), _) => encoder.finish(Order::Tree(paths)),
-            (None, Some(order)) => encoder.finish(Order::Given(order)),
-            (None, None) => encoder.finish(Order::ByValue),
+        let finish = |encoder: ColumnEncoder, field: &FieldRef, hierarchies: Option<&Hierarchies>| {
+            encoder.finish(Order::of(field.name(), hierarchies, given_order(field)?.as_deref()))
         };
         let alone = |encoder: Option<ColumnEncoder>, field: &Option<FieldRef>| match (encoder, field) {
             (Some(encoder), Some(field)) => finish(encoder, field, None).map(Some),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::array::{Array, AsArray, RecordBatch, StringViewArray};
 
 use crate::error::{Error, Result, thousands};
 
@@ -51,12 +51,12 @@ impl Hierarchies {
             return Err(Error::internal("a hierarchy without leaves"));
         };
         for row in 0..batch.num_rows() {
-            let text = |column: &datafusion::arrow::array::StringViewArray| {
-                if column.is_null(row) { "" } else { column.value(row) }.to_owned()
-            };
-            if let Some(paths) = self.paths.get_mut(&text(attribute)) {
+            let text = |column: &&StringViewArray| if column.is_null(row) { "" } else { column.value(row) }.to_owned();
+            if attribute.is_valid(row)
+                && let Some(paths) = self.paths.get_mut(attribute.value(row))
+            {
                 let leaf = leaf.is_valid(row).then(|| text(leaf));
-                self.bytes += paths.append(leaf, levels.iter().map(|level| text(level)).collect());
+                self.bytes += paths.append(leaf, levels.iter().map(text).collect());
             }
         }
         Ok(())

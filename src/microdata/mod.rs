@@ -84,6 +84,12 @@ impl Microdata {
         &self.quasi_codes[row as usize * d..][..d]
     }
 
+    /// Whether these are published values of the quasi-identifiers, one each: intervals, and nodes where there is a hierarchy.
+    pub fn can_publish(&self, intervals: &[[u32; 2]]) -> bool {
+        let mut published = self.quasi.iter().zip(intervals);
+        published.all(|(attribute, &[lo, hi])| lo <= hi && attribute.closure([lo, hi]) == [lo, hi])
+    }
+
     /// The sensitive attribute of a method that needs one.
     ///
     /// # Errors

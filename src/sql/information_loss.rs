@@ -13,7 +13,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::arguments::Arguments;
 use super::function::RelationFunction;
-use super::input::{Input, common_type};
+use super::input::{Input, common_type, plan_if_given};
 use super::options::AnonymizeOptions;
 use super::signature::{Kind, Parameter, Signature};
 use crate::exec::InformationLossExec;
@@ -142,10 +142,7 @@ impl TableProvider for LossTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let original = session.create_physical_plan(&self.original).await?;
         let release = session.create_physical_plan(&self.release).await?;
-        let hierarchies = match &self.hierarchies {
-            Some(plan) => Some(session.create_physical_plan(plan).await?),
-            None => None,
-        };
+        let hierarchies = plan_if_given(session, self.hierarchies.as_ref()).await?;
         let plan: Arc<dyn ExecutionPlan> = Arc::new(InformationLossExec::try_new(original, release, hierarchies)?);
         let Some(columns) = projection else { return Ok(plan) };
         let schema = plan.schema();

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use datafusion::catalog::Session;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, Result, TableReference, internal_err, plan_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
+use datafusion::physical_plan::ExecutionPlan;
 
 use super::arguments::Arguments;
 use super::options::AnonymizeOptions;
@@ -55,6 +57,17 @@ pub(super) fn prepare(
     let layout = Layout::try_new(&schema, &roles).map_err(|error| error.in_function(function))?;
     let microdata = input.project(columns)?;
     Ok(Prepared { microdata, previous, hierarchies, layout })
+}
+
+/// Plans an optional relation.
+pub(super) async fn plan_if_given(
+    session: &dyn Session,
+    plan: Option<&LogicalPlan>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    match plan {
+        Some(plan) => session.create_physical_plan(plan).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// A relation of the call.

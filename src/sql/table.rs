@@ -9,10 +9,10 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableType};
+use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::input::Prepared;
+use super::input::{Prepared, plan_if_given};
 use crate::exec::{AnonymizeExec, Inputs, Job, Seed};
 use crate::methods::Method;
 use crate::release::{Description, Shape, View, schema};
@@ -111,14 +111,10 @@ impl TableProvider for AnonymizedTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let optional = async |plan: &Option<LogicalPlan>| match plan {
-            Some(plan) => session.create_physical_plan(plan).await.map(Some),
-            None => Ok(None),
-        };
         let inputs = Inputs {
             microdata: session.create_physical_plan(&self.prepared.microdata).await?,
-            previous: optional(&self.prepared.previous).await?,
-            hierarchies: optional(&self.prepared.hierarchies).await?,
+            previous: plan_if_given(session, self.prepared.previous.as_ref()).await?,
+            hierarchies: plan_if_given(session, self.prepared.hierarchies.as_ref()).await?,
         };
         let schema: Schema = match projection {
             Some(columns) => self.schema.project(columns)?,

@@ -48,7 +48,7 @@ async fn classic_adult() -> Option<SessionContext> {
     Some(context)
 }
 
-/// ARX 3.9's best local recoding with these quasi-identifiers, hierarchies and parameters loses 0.042 (1 - granularity).
+/// ARX's best local recoding with these quasi-identifiers, hierarchies and parameters loses 0.042 (1 - granularity).
 #[tokio::test(flavor = "multi_thread")]
 async fn adult_with_hierarchies() {
     let Some(context) = classic_adult().await else { return };

@@ -59,7 +59,7 @@ fn broken_promise(
             return Some("an interval that does not cover its row");
         }
     }
-    None
+    (!microdata.can_publish(intervals)).then_some("an interval that is not a value of the hierarchy")
 }
 
 #[cfg(test)]

@@ -1,36 +1,40 @@
 //! The last look at a release before a row leaves: definitions, word by word. Of what the cuts use, only the numbering of
-//! sensitive values is taken.
+//! sensitive values is taken, and the distances where the naive ones would take too long.
 
 use rayon::prelude::*;
 
-use super::principle::{Principle, TOLERANCE};
+use super::principle::{Counts, Principle, TOLERANCE};
 use super::{Diversity, Mondrian};
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 use crate::release::Groups;
 
 /// Work that the naive distances may take in all, in steps of a loop; beyond it, they are computed as for the cuts.
-const AFFORDABLE: usize = 1 << 30;
+const AFFORDABLE: usize = 1 << 28;
 
 pub(super) fn check(microdata: &Microdata, groups: &Groups, params: &Mondrian) -> Result<()> {
     let principle = Principle::try_new(params, microdata)?;
-    let all: Vec<u32> = (0..microdata.rows as u32).map(|row| principle.value_of(row)).collect();
-    let whole = params.t.map(|_| shares(&all, principle.values()));
+    let whole = params.t.map(|_| shares(principle.ranks(), principle.values()));
     let naive = groups.len().saturating_mul(principle.values()) <= AFFORDABLE;
-    let broken = (0..groups.len()).into_par_iter().with_min_len(256).find_map_any(|group| {
-        let broken = broken_promise(microdata, groups, group, params);
-        broken.or_else(|| {
-            let (t, whole) = (params.t?, whole.as_ref()?);
-            let members = &groups.members[groups.range(group)];
-            let values: Vec<u32> = members.iter().map(|&row| principle.value_of(row)).collect();
-            let ordered = microdata.sensitive.as_ref().is_some_and(|sensitive| sensitive.domain.is_measured());
-            let distance = match naive {
-                true => distance(&shares(&values, principle.values()), whole, ordered),
-                false => principle.distance(&values)?,
-            };
-            (distance > t.get() + 2.0 * TOLERANCE).then_some("a group that is not t-close")
-        })
-    });
+    let ordered = microdata.sensitive.as_ref().is_some_and(|sensitive| sensitive.domain.is_measured());
+    let too_far = |group: usize, counts: &mut Counts| {
+        let (t, whole) = (params.t?, whole.as_ref()?);
+        let members = groups.members[groups.range(group)].iter();
+        let values: Vec<u32> = members.map(|&row| principle.value_of(row)).collect();
+        let distance = match naive {
+            true => distance(&shares(&values, principle.values()), whole, ordered),
+            false => principle.distance(&values, counts)?,
+        };
+        (distance > t.get() + 2.0 * TOLERANCE).then_some("a group that is not t-close")
+    };
+    let broken = (0..groups.len())
+        .into_par_iter()
+        .with_min_len(256)
+        .map_init(
+            || principle.counts(),
+            |counts, group| broken_promise(microdata, groups, group, params).or_else(|| too_far(group, counts)),
+        )
+        .find_map_any(|broken| broken);
     if groups.starts.last().is_none_or(|&end| end as usize != groups.members.len()) {
         return Err(Error::internal("the release failed its own check (groups without end); nothing was published"));
     }
@@ -53,8 +57,7 @@ fn broken_promise(microdata: &Microdata, groups: &Groups, group: usize, params: 
     }
     let d = microdata.quasi.len();
     let intervals = &groups.intervals[group * d..][..d];
-    let mut attributes = microdata.quasi.iter().zip(intervals);
-    if !attributes.all(|(attribute, &[lo, hi])| lo <= hi && attribute.closure([lo, hi]) == [lo, hi]) {
+    if !microdata.can_publish(intervals) {
         return Some("an interval that is not a value of the hierarchy");
     }
     for &row in members {

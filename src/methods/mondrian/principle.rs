@@ -61,6 +61,11 @@ impl Principle {
         self.ranks.get(row as usize).copied().unwrap_or(0)
     }
 
+    /// The same of all rows; empty where values do not matter.
+    pub(super) fn ranks(&self) -> &[u32] {
+        &self.ranks
+    }
+
     /// How many sensitive values occur.
     pub(super) fn values(&self) -> usize {
         self.values
@@ -92,11 +97,15 @@ impl Principle {
     }
 
     /// Distance between rows with these sensitive values, numbered as by [`value_of`](Self::value_of), and the whole table.
-    pub(super) fn distance(&self, codes: &[u32]) -> Option<f64> {
-        let mut counts = self.counts();
+    /// Leaves the counts as empty as they must be.
+    pub(super) fn distance(&self, codes: &[u32], counts: &mut Counts) -> Option<f64> {
+        let whole = self.whole.as_ref()?;
         codes.iter().for_each(|&code| counts.add(code));
         counts.finish();
-        self.whole.as_ref().map(|whole| whole.distance(&mut counts, codes.len()))
+        let distance = whole.distance(counts, codes.len());
+        counts.clear();
+        counts.rows = 0;
+        Some(distance)
     }
 
     fn is_diverse(&self, counts: &Counts, rows: usize) -> bool {

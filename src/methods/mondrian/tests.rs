@@ -461,6 +461,17 @@ fn broken_releases_are_caught() {
     assert!(swapped(&Mondrian { l: None, ..params }).contains("not t-close"));
 }
 
+/// An interval that is tighter than the node it stands for says more than was promised.
+#[test]
+fn intervals_that_are_no_nodes_are_caught() {
+    let table = Table { quasi: vec![some(&[0, 1, 2, 0])], hierarchies: bands("q0", 16, 4), ..Table::default() };
+    let (mut release, _) = table.anonymize(&Method::Mondrian(mondrian(4)), 1).unwrap();
+    assert_eq!(release.groups.intervals, [[0, 3]]);
+    release.groups.intervals = vec![[0, 2]];
+    let error = check::check(&release.microdata, &release.groups, &mondrian(4)).unwrap_err().to_string();
+    assert!(error.contains("not a value of the hierarchy"), "{error}");
+}
+
 #[test]
 fn distances_are_those_of_the_definition() {
     let whole = vec![0, 0, 0, 1, 2, 2, 5, 5, 5, 9];
@@ -478,7 +489,7 @@ fn distances_are_those_of_the_definition() {
             // Codes are ranks, of numbers and of one-digit texts alike.
             let distinct: Vec<i32> = counts(&whole).into_keys().collect();
             let codes: Vec<u32> = part.iter().map(|value| distinct.binary_search(value).unwrap() as u32).collect();
-            let found = principle.distance(&codes).unwrap();
+            let found = principle.distance(&codes, &mut principle.counts()).unwrap();
             assert!((found - distance(&part, &whole, !categories)).abs() < 1e-12, "{part:?} {categories}: {found}");
         }
     }

@@ -22,7 +22,8 @@ pub(super) struct Search<'a> {
 
 /// Bytes that a search needs for each row, at most.
 pub(super) fn bytes_per_row<const W: usize>() -> usize {
-    3 * size_of::<Extent<W>>() + size_of::<(f32, Cut)>() * W + 4 * size_of::<usize>()
+    // For each value three boxes and some numbers; of each attribute, a boundary behind it and the value alone.
+    3 * size_of::<Extent<W>>() + size_of::<(f32, Cut)>() * 2 * W + 4 * size_of::<usize>()
 }
 
 /// Values of an attribute in a part: ascending, with their rows and the boxes around them, and around all of them up to each
