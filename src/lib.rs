@@ -34,6 +34,7 @@
 //! |---|---|
 //! | [`sql`] | relation functions, their arguments, the opaque tables they stand for |
 //! | [`exec`] | the physical operators: collect, run a method off the async threads, stream |
+//! | `publication` | the two Delta tables of a publication and the protocol between them (cargo feature `publication`) |
 //! | [`risk`] | what a reader can infer, and what a released table keeps; shares no code with the methods |
 //! | [`methods`] | one folder per method: plain functions on microdata |
 //! | [`release`] | groups, intervals, the public and the private view |
@@ -58,6 +59,8 @@ pub mod error;
 pub mod exec;
 pub mod methods;
 pub mod microdata;
+#[cfg(feature = "publication")]
+pub mod publication;
 pub mod release;
 pub mod risk;
 pub mod sql;

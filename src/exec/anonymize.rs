@@ -16,6 +16,7 @@ use datafusion::physical_plan::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::work::Streams;
 use super::{Seed, run};
 use crate::methods::Method;
 use crate::microdata::{Layout, Roles};
@@ -68,8 +69,31 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    fn plans(&self) -> impl Iterator<Item = &Arc<dyn ExecutionPlan>> {
+    pub(super) fn plans(&self) -> impl Iterator<Item = &Arc<dyn ExecutionPlan>> {
         std::iter::once(&self.microdata).chain(&self.previous).chain(&self.hierarchies)
+    }
+
+    /// The same inputs from other plans, in the order of [`plans`](Self::plans).
+    pub(super) fn replaced(&self, plans: Vec<Arc<dyn ExecutionPlan>>) -> Result<Self> {
+        if plans.len() != self.plans().count() {
+            return internal_err!("an operator cannot gain or lose an input");
+        }
+        let mut plans = plans.into_iter();
+        let mut next = |there: bool| if there { plans.next() } else { None };
+        let Some(microdata) = next(true) else { return internal_err!("an operator without an input") };
+        let previous = next(self.previous.is_some());
+        Ok(Self { microdata, previous, hierarchies: next(self.hierarchies.is_some()) })
+    }
+
+    /// Starts all of them.
+    pub(super) fn start(&self, layout: Layout, context: &Arc<TaskContext>) -> Result<Streams> {
+        let start = |plan: &Arc<dyn ExecutionPlan>| plan.execute(0, Arc::clone(context));
+        Ok(Streams {
+            layout,
+            microdata: start(&self.microdata)?,
+            previous: self.previous.as_ref().map(start).transpose()?,
+            hierarchies: self.hierarchies.as_ref().map(start).transpose()?,
+        })
     }
 }
 
@@ -106,23 +130,40 @@ impl AnonymizeExec {
 
 impl DisplayAs for AnonymizeExec {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let quasi = self.layout.quasi.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
-        let mut facts = vec![("method", self.job.method.name().to_owned())];
-        let parameters = self.job.method.parameters().map_err(|_| fmt::Error)?;
-        for (name, value) in &parameters {
-            facts.push((name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
-        }
-        facts.push(("quasi", format!("[{quasi}]")));
-        facts.extend(self.layout.sensitive.iter().map(|field| ("sensitive", field.name().clone())));
-        facts.extend(self.layout.within.iter().map(|field| ("within", field.name().clone())));
-        facts.push(("view", format!("{:?}", self.job.view).to_lowercase()));
+        show("AnonymizeExec", Vec::new(), &self.job.method, &self.layout, t, f)?;
+        let view = format!("{:?}", self.job.view).to_lowercase();
         match t {
-            DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                let facts: Vec<_> = facts.iter().map(|(name, value)| format!("{name}={value}")).collect();
-                write!(f, "AnonymizeExec: {}", facts.join(", "))
-            }
-            DisplayFormatType::TreeRender => facts.iter().try_for_each(|(name, value)| writeln!(f, "{name}={value}")),
+            DisplayFormatType::Default | DisplayFormatType::Verbose => write!(f, ", view={view}"),
+            DisplayFormatType::TreeRender => writeln!(f, "view={view}"),
         }
+    }
+}
+
+/// How an operator that runs a method shows itself: facts of its own, then the method and the columns.
+pub(super) fn show(
+    operator: &str,
+    own: Vec<(&str, String)>,
+    method: &Method,
+    layout: &Layout,
+    t: DisplayFormatType,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let quasi = layout.quasi.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
+    let mut facts = own;
+    facts.push(("method", method.name().to_owned()));
+    let parameters = method.parameters().map_err(|_| fmt::Error)?;
+    for (name, value) in &parameters {
+        facts.push((name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+    }
+    facts.push(("quasi", format!("[{quasi}]")));
+    facts.extend(layout.sensitive.iter().map(|field| ("sensitive", field.name().clone())));
+    facts.extend(layout.within.iter().map(|field| ("within", field.name().clone())));
+    match t {
+        DisplayFormatType::Default | DisplayFormatType::Verbose => {
+            let facts: Vec<_> = facts.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            write!(f, "{operator}: {}", facts.join(", "))
+        }
+        DisplayFormatType::TreeRender => facts.iter().try_for_each(|(name, value)| writeln!(f, "{name}={value}")),
     }
 }
 
@@ -155,14 +196,7 @@ impl ExecutionPlan for AnonymizeExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.len() != self.children().len() {
-            return internal_err!("AnonymizeExec cannot gain or lose an input");
-        }
-        let mut children = children.into_iter();
-        let mut next = |there: bool| if there { children.next() } else { None };
-        let Some(microdata) = next(true) else { return internal_err!("AnonymizeExec has an input") };
-        let previous = next(self.inputs.previous.is_some());
-        let inputs = Inputs { microdata, previous, hierarchies: next(self.inputs.hierarchies.is_some()) };
+        let inputs = self.inputs.replaced(children)?;
         Ok(Arc::new(Self::try_new(inputs, self.job.clone(), self.schema())?))
     }
 
@@ -174,13 +208,7 @@ impl ExecutionPlan for AnonymizeExec {
         if partition != 0 {
             return internal_err!("AnonymizeExec has one partition, not {partition}");
         }
-        let start = |plan: &Arc<dyn ExecutionPlan>| plan.execute(0, Arc::clone(&context));
-        let inputs = run::Streams {
-            layout: self.layout.clone(),
-            microdata: start(&self.inputs.microdata)?,
-            previous: self.inputs.previous.as_ref().map(start).transpose()?,
-            hierarchies: self.inputs.hierarchies.as_ref().map(start).transpose()?,
-        };
+        let inputs = self.inputs.start(self.layout.clone(), &context)?;
         run::run(inputs, self.job.clone(), self.schema(), &self.metrics, &context)
     }
 

@@ -10,11 +10,15 @@ use crate::error::{Error, Result};
 /// Grants memory beyond what was reserved when the method started, or refuses.
 type Budget = Box<dyn Fn(usize) -> Result<()> + Send + Sync>;
 
+/// Hears which phase begins.
+type Listener = Box<dyn Fn(&'static str) + Send + Sync>;
+
 /// Shared between a running method and whoever waits for it.
 #[derive(Default)]
 pub struct Monitor {
     cancelled: AtomicBool,
     budget: Option<Budget>,
+    listener: Option<Listener>,
     phases: Mutex<Vec<(&'static str, Duration)>>,
 }
 
@@ -31,6 +35,13 @@ impl Monitor {
     /// A monitor that asks for memory before the method takes more than its working memory.
     pub fn with_budget(budget: impl Fn(usize) -> Result<()> + Send + Sync + 'static) -> Self {
         Self { budget: Some(Box::new(budget)), ..Self::default() }
+    }
+
+    /// The monitor, telling somebody of each phase that begins.
+    #[must_use]
+    pub fn with_listener(mut self, listener: impl Fn(&'static str) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Box::new(listener));
+        self
     }
 
     /// Asks for more bytes.
@@ -65,6 +76,9 @@ impl Monitor {
     /// The phase's, or [`Error::Cancelled`] without running it.
     pub fn phase<T>(&self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Result<T> {
         self.check()?;
+        if let Some(listener) = &self.listener {
+            listener(name);
+        }
         let start = Instant::now();
         let result = run();
         let elapsed = start.elapsed();

@@ -13,6 +13,8 @@ pub struct Description {
     pub parameters: String,
     /// A random number: all files of one release share it, and releases with different ones are different releases.
     pub release_id: String,
+    /// In a publication, the number of the release.
+    pub number: Option<u64>,
 }
 
 impl Description {
@@ -22,14 +24,18 @@ impl Description {
     pub const PARAMETERS: &str = "anonymize.parameters";
     /// Metadata key of the release id.
     pub const RELEASE: &str = "anonymize.release";
+    /// Metadata key of the number.
+    pub const NUMBER: &str = "anonymize.number";
 
     /// The metadata that every column of the release carries.
     pub fn metadata(&self) -> HashMap<String, String> {
-        HashMap::from([
+        let mut metadata = HashMap::from([
             (Self::METHOD.to_owned(), self.method.clone()),
             (Self::PARAMETERS.to_owned(), self.parameters.clone()),
             (Self::RELEASE.to_owned(), self.release_id.clone()),
-        ])
+        ]);
+        metadata.extend(self.number.map(|number| (Self::NUMBER.to_owned(), number.to_string())));
+        metadata
     }
 
     /// Reads the description back from a column's metadata.
@@ -38,6 +44,7 @@ impl Description {
             method: metadata.get(Self::METHOD)?.clone(),
             parameters: metadata.get(Self::PARAMETERS)?.clone(),
             release_id: metadata.get(Self::RELEASE)?.clone(),
+            number: metadata.get(Self::NUMBER).and_then(|number| number.parse().ok()),
         })
     }
 }

@@ -11,7 +11,7 @@ pub use description::Description;
 pub use schema::{
     COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_SIZE, SIGNATURE, Shape, View, reserved_names, schema,
 };
-pub(crate) use schema::{HI, LO, NODE};
+pub(crate) use schema::{HI, LO, NODE, signature_type};
 pub use view::Published;
 
 use crate::error::{Error, Result};

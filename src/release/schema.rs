@@ -109,8 +109,7 @@ pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schem
         fields.push(labelled(Field::new(COUNTERFEIT_MARK, DataType::Boolean, false), COUNTERFEIT_MARK, None));
     }
     if let Some(sensitive) = layout.sensitive.as_ref().filter(|_| private && shape.signatures) {
-        let signature = DataType::List(signature_item(sensitive.data_type()));
-        fields.push(labelled(Field::new(SIGNATURE, signature, false), SIGNATURE, None));
+        fields.push(labelled(Field::new(SIGNATURE, signature_type(sensitive.data_type()), false), SIGNATURE, None));
     }
     Schema::new(fields)
 }
@@ -129,8 +128,9 @@ fn interval_fields(data_type: &DataType, nodes: bool) -> Fields {
     [end(LO), end(HI)].into_iter().chain(node).collect()
 }
 
-fn signature_item(sensitive: &DataType) -> FieldRef {
-    Arc::new(Field::new_list_field(listed(sensitive), true))
+/// The type of signatures over a sensitive attribute of this type.
+pub(crate) fn signature_type(sensitive: &DataType) -> DataType {
+    DataType::List(Arc::new(Field::new_list_field(listed(sensitive), true)))
 }
 
 fn histogram_item(sensitive: &DataType) -> FieldRef {

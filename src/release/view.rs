@@ -12,7 +12,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef}
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use super::schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, SIGNATURE};
+use super::schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, SIGNATURE, signature_type};
 use super::{COUNTERFEIT, Release};
 use crate::error::{Error, Result};
 use crate::microdata::{Attribute, compact_views};
@@ -131,7 +131,7 @@ impl Published {
                 let marks = members.iter().map(|&member| Some(row_of(member) == COUNTERFEIT));
                 Arc::new(marks.collect::<BooleanArray>())
             }
-            SIGNATURE => self.signatures(field, groups)?,
+            SIGNATURE => self.signatures_of(groups)?,
             _ => self.identifiers(members)?,
         })
     }
@@ -183,8 +183,9 @@ impl Published {
         Ok(Arc::new(ListArray::try_new(FieldRef::clone(item), offsets, Arc::new(pairs), None)?))
     }
 
-    fn signatures(&self, field: &Field, groups: &[u32]) -> Result<ArrayRef> {
-        let (DataType::List(item), Some(sensitive)) = (field.data_type(), &self.release.microdata.sensitive) else {
+    fn signatures_of(&self, groups: &[u32]) -> Result<ArrayRef> {
+        let sensitive = self.release.microdata.sensitive()?;
+        let DataType::List(item) = signature_type(sensitive.field.data_type()) else {
             return Err(Error::internal("a signature that is not a list of sensitive values"));
         };
         let mut codes = Vec::new();
@@ -198,10 +199,30 @@ impl Published {
             .collect();
         let values = gather(sensitive.domain.values(), &UInt32Array::from(codes), item.data_type())?;
         let offsets = OffsetBuffer::from_lengths(lengths);
-        Ok(Arc::new(ListArray::try_new(FieldRef::clone(item), offsets, values, None)?))
+        Ok(Arc::new(ListArray::try_new(item, offsets, values, None)?))
     }
 
-    fn identifiers(&self, members: &[u32]) -> Result<ArrayRef> {
+    /// The members who are people and whose row is `wanted`, in the random order.
+    pub fn members(&self, wanted: impl Fn(u32) -> bool) -> Vec<u32> {
+        let row_of = |member: u32| self.release.groups.members[member as usize];
+        let order = self.order.iter().copied();
+        order.filter(|&member| row_of(member) != COUNTERFEIT && wanted(row_of(member))).collect()
+    }
+
+    /// The sensitive values of the groups of some members, as lists.
+    ///
+    /// # Errors
+    /// When there is no sensitive attribute, and when Arrow fails to gather values.
+    pub fn signatures(&self, members: &[u32]) -> Result<ArrayRef> {
+        let groups: Vec<u32> = members.iter().map(|&member| self.group_of[member as usize]).collect();
+        self.signatures_of(&groups)
+    }
+
+    /// Who some members are; NULL for counterfeits.
+    ///
+    /// # Errors
+    /// When there is no identifier, and when Arrow fails to gather values.
+    pub fn identifiers(&self, members: &[u32]) -> Result<ArrayRef> {
         let people = self.release.microdata.people.as_ref();
         let people = people.ok_or_else(|| Error::internal("a column that the release has not"))?;
         let rows = members.iter().map(|&member| match self.release.groups.members[member as usize] {

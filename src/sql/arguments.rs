@@ -8,7 +8,7 @@ use datafusion::common::{Result, ScalarValue, plan_datafusion_err, plan_err};
 use datafusion::logical_expr::LogicalPlan;
 
 use super::options::AnonymizeOptions;
-use super::signature::{Kind, Parameter, Signature, suggestion};
+use super::signature::{Kind, Parameter, Signature, Style, suggestion};
 use crate::exec::Seed;
 
 /// Where a call stands: reads raw arguments, which are SQL syntax in one place and logical expressions in another.
@@ -33,6 +33,11 @@ pub trait Scope {
 
     /// The session's settings.
     fn options(&self) -> AnonymizeOptions;
+
+    /// How arguments are written here.
+    fn style(&self) -> Style {
+        Style::Call
+    }
 }
 
 #[derive(Debug)]
@@ -49,7 +54,8 @@ enum Value {
 /// The arguments of one call, by parameter.
 #[derive(Debug)]
 pub struct Arguments {
-    signature: &'static Signature,
+    function: &'static str,
+    style: Style,
     values: HashMap<&'static str, Value>,
 }
 
@@ -59,12 +65,14 @@ impl Arguments {
     /// # Errors
     /// Too many, unknown, repeated or missing arguments; arguments of the wrong kind.
     pub fn bind<S: Scope>(
-        signature: &'static Signature,
+        signature: &Signature<'_>,
         arguments: Vec<(Option<String>, S::Raw)>,
         scope: &mut S,
     ) -> Result<Self> {
         let name = signature.name;
-        let mut bound = Self { signature, values: HashMap::new() };
+        let style = scope.style();
+        let noun = style.noun();
+        let mut bound = Self { function: name, style, values: HashMap::new() };
         let mut named_before = None;
         for (position, (argument, raw)) in arguments.into_iter().enumerate() {
             let parameter = match argument {
@@ -84,23 +92,26 @@ impl Arguments {
                     })?
                 }
                 Some(argument) => {
-                    let parameter = find(signature, &argument)?;
+                    let parameter = find(signature, style, &argument)?;
                     named_before = Some(parameter.name);
                     parameter
                 }
             };
             let value = read(name, parameter, &raw, scope)?;
             if bound.values.insert(parameter.name, value).is_some() {
-                return plan_err!("{name}: argument {} is given twice", parameter.name);
+                return plan_err!("{name}: {noun} {} is given twice", parameter.name);
             }
         }
         for parameter in signature.parameters.iter().filter(|parameter| parameter.required) {
             if !bound.values.contains_key(parameter.name) {
+                let example = match style {
+                    Style::Call => signature.example(),
+                    Style::Options => style.write(parameter.name, parameter.example),
+                };
                 return plan_err!(
-                    "{name}: argument {} is missing; expected {}, for example {}",
+                    "{name}: {noun} {} is missing; expected {}, for example {example}",
                     parameter.name,
-                    parameter.expected(),
-                    signature.example()
+                    parameter.expected()
                 );
             }
         }
@@ -109,7 +120,12 @@ impl Arguments {
 
     /// Name of the called function.
     pub fn function(&self) -> &'static str {
-        self.signature.name
+        self.function
+    }
+
+    /// How the arguments are written.
+    pub fn style(&self) -> Style {
+        self.style
     }
 
     /// A required relation.
@@ -136,7 +152,7 @@ impl Arguments {
     pub fn integer(&self, name: &str, least: i64) -> Result<Option<i64>> {
         match self.values.get(name) {
             Some(Value::Integer(value)) if *value < least => {
-                plan_err!("{}: argument {name} must be at least {least}, got {value}", self.function())
+                plan_err!("{}: {} {name} must be at least {least}, got {value}", self.function(), self.style.noun())
             }
             Some(Value::Integer(value)) => Ok(Some(*value)),
             _ => Ok(None),
@@ -181,13 +197,14 @@ impl Arguments {
     }
 }
 
-fn find(signature: &'static Signature, argument: &str) -> Result<&'static Parameter> {
+fn find<'a>(signature: &Signature<'a>, style: Style, argument: &str) -> Result<&'a Parameter> {
     let names = signature.parameters.iter().map(|parameter| parameter.name);
     signature.parameters.iter().find(|parameter| parameter.name == argument).ok_or_else(|| {
         let known: Vec<_> = names.clone().collect();
         plan_datafusion_err!(
-            "{}: unknown argument {argument}{}; it takes {}",
+            "{}: unknown {} {argument}{}; it takes {}",
             signature.name,
+            style.noun(),
             suggestion(argument, names),
             known.join(", ")
         )
@@ -196,16 +213,18 @@ fn find(signature: &'static Signature, argument: &str) -> Result<&'static Parame
 
 fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &mut S) -> Result<Value> {
     let name = parameter.name;
+    let style = scope.style();
+    let noun = style.noun();
     let wrong = |got: &str| {
         plan_datafusion_err!(
-            "{function}: argument {name} must be {}, for example {name} => {}; got {got}",
+            "{function}: {noun} {name} must be {}, for example {}; got {got}",
             parameter.expected(),
-            parameter.example
+            style.write(name, parameter.example)
         )
     };
     match parameter.kind {
         Kind::Relation => {
-            let plan = scope.relation(raw).map_err(|error| error.context(format!("{function}: argument {name}")))?;
+            let plan = scope.relation(raw).map_err(|error| error.context(format!("{function}: {noun} {name}")))?;
             check_relation(function, name, &plan)?;
             Ok(Value::Relation(Box::new(plan)))
         }

@@ -32,7 +32,7 @@ static SIGNATURE: Signature = Signature {
 const PARTITIONS: usize = 16;
 
 impl RelationFunction for CensusFunction {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static Signature<'static> {
         &SIGNATURE
     }
 

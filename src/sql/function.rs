@@ -19,7 +19,7 @@ use super::syntax::{Call, SqlScope, constant, split_names};
 /// A function whose value is a relation.
 pub trait RelationFunction: Debug + Send + Sync + 'static {
     /// Name and parameters.
-    fn signature(&self) -> &'static Signature;
+    fn signature(&self) -> &'static Signature<'static>;
 
     /// The table that a call stands for. Reads no data.
     ///

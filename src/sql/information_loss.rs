@@ -35,7 +35,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl RelationFunction for InformationLossFunction {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static Signature<'static> {
         &SIGNATURE
     }
 

@@ -1,20 +1,13 @@
 //! `m_invariant(input, m, ..)`.
 
-use std::sync::Arc;
-
-use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
-use super::function::RelationFunction;
-use super::input::prepare;
-use super::options::AnonymizeOptions;
+use super::method::MethodFunction;
 use super::roles::Needs;
 use super::signature::{Kind, Parameter, Signature};
-use super::table::AnonymizedTable;
 use crate::methods::Method;
 use crate::methods::m_invariance::{Balance, MInvariance, OnIneligible};
-use crate::release::View;
 
 /// Re-publication when rows come and go.
 #[derive(Debug)]
@@ -38,12 +31,12 @@ static SIGNATURE: Signature = Signature {
     ],
 };
 
-impl RelationFunction for MInvariantFunction {
-    fn signature(&self) -> &'static Signature {
+impl MethodFunction for MInvariantFunction {
+    fn signature(&self) -> &'static Signature<'static> {
         &SIGNATURE
     }
 
-    fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
         let m = arguments.integer("m", 2)?.unwrap_or(2) as usize;
         let balance = match arguments.word("balance") {
             Some("blind") => Balance::Blind,
@@ -54,11 +47,7 @@ impl RelationFunction for MInvariantFunction {
             Some("withhold") => OnIneligible::Withhold,
             _ => OnIneligible::Refuse,
         };
-        let seed = arguments.seed("seed");
-        let view = if arguments.boolean("private") { View::Private } else { View::Public };
-        let needs = Needs { id: true, sensitive: true };
-        let prepared = prepare(&mut arguments, options, view, needs)?;
         let method = Method::MInvariance(MInvariance { m, balance, on_ineligible });
-        Ok(Arc::new(AnonymizedTable::try_new(prepared, method, view, seed)?))
+        Ok((method, Needs { id: true, sensitive: true }))
     }
 }

@@ -7,8 +7,11 @@ mod function;
 mod information_loss;
 mod input;
 mod m_invariant;
+mod method;
 mod mondrian;
 mod options;
+#[cfg(feature = "publication")]
+mod publication;
 mod resolve;
 mod roles;
 mod signature;
@@ -19,6 +22,8 @@ mod table;
 use std::sync::Arc;
 
 use datafusion::catalog::TableFunction;
+#[cfg(feature = "publication")]
+use datafusion::common::config::TableOptions;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::planner::RelationPlanner;
@@ -26,7 +31,7 @@ use datafusion::logical_expr::planner::RelationPlanner;
 pub use arguments::{Arguments, Scope};
 pub use function::RelationFunction;
 pub use options::AnonymizeOptions;
-pub use signature::{Kind, Parameter, Signature};
+pub use signature::{Kind, Parameter, Signature, Style};
 pub use table::AnonymizedTable;
 
 use function::{FunctionPlanner, PlainFunction};
@@ -34,13 +39,15 @@ use resolve::{TABLE_BY_NAME, TableByName};
 
 /// Everything there is.
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
-    vec![
-        Arc::new(m_invariant::MInvariantFunction),
-        Arc::new(mondrian::MondrianFunction),
-        Arc::new(anatomy::AnatomyFunction),
-        Arc::new(information_loss::InformationLossFunction),
-        Arc::new(census::CensusFunction),
-    ]
+    let releases = method::methods().into_iter().map(|method| -> Arc<dyn RelationFunction> {
+        Arc::new(method::ReleaseFunction(method))
+    });
+    let mut functions: Vec<Arc<dyn RelationFunction>> = releases.collect();
+    functions.push(Arc::new(information_loss::InformationLossFunction));
+    functions.push(Arc::new(census::CensusFunction));
+    #[cfg(feature = "publication")]
+    functions.extend(publication::functions());
+    functions
 }
 
 fn planner() -> Arc<dyn RelationPlanner> {
@@ -56,7 +63,8 @@ fn table_functions() -> Vec<Arc<TableFunction>> {
     plain.chain(std::iter::once(hidden)).collect()
 }
 
-/// Adds all relation functions and the `anonymize.*` settings to a session.
+/// Adds all relation functions, the `anonymize.*` settings and (with the feature `publication`) `STORED AS PUBLICATION` to a
+/// session.
 pub fn register_all(context: &SessionContext) {
     let state = context.state_ref();
     {
@@ -64,6 +72,12 @@ pub fn register_all(context: &SessionContext) {
         let extensions = &mut state.config_mut().options_mut().extensions;
         if extensions.get::<AnonymizeOptions>().is_none() {
             extensions.insert(AnonymizeOptions::default());
+        }
+        #[cfg(feature = "publication")]
+        {
+            state.register_table_options_extension(publication::AnyOption);
+            let factories = state.table_factories_mut();
+            factories.insert(publication::FILE_TYPE.to_owned(), Arc::new(publication::PublicationFactory));
         }
     }
     for function in table_functions() {
@@ -86,5 +100,13 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
         functions.insert(function.name().to_owned(), function);
     }
     builder.relation_planners().get_or_insert_default().insert(0, planner());
+    #[cfg(feature = "publication")]
+    {
+        let factories = builder.table_factories().get_or_insert_default();
+        factories.insert(publication::FILE_TYPE.to_owned(), Arc::new(publication::PublicationFactory));
+        let config = builder.config().get_or_insert_default().options().as_ref().clone();
+        let options = builder.table_options().get_or_insert_with(|| TableOptions::default_from_session_config(&config));
+        options.extensions.insert(publication::AnyOption);
+    }
     builder.with_optimizer_rule(Arc::new(stamp::StampReleases))
 }

@@ -1,20 +1,13 @@
 //! `mondrian(input, k, l, ..)`.
 
-use std::sync::Arc;
-
-use datafusion::catalog::TableProvider;
 use datafusion::common::{Result, plan_datafusion_err, plan_err};
 
 use super::arguments::Arguments;
-use super::function::RelationFunction;
-use super::input::prepare;
-use super::options::AnonymizeOptions;
+use super::method::MethodFunction;
 use super::roles::Needs;
 use super::signature::{Kind, Parameter, Signature};
-use super::table::AnonymizedTable;
 use crate::methods::Method;
 use crate::methods::mondrian::{Closeness, Cuts, Diversity, Mondrian};
-use crate::release::View;
 
 /// One release, generalized.
 #[derive(Debug)]
@@ -39,12 +32,12 @@ static SIGNATURE: Signature = Signature {
     ],
 };
 
-impl RelationFunction for MondrianFunction {
-    fn signature(&self) -> &'static Signature {
+impl MethodFunction for MondrianFunction {
+    fn signature(&self) -> &'static Signature<'static> {
         &SIGNATURE
     }
 
-    fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
         let name = SIGNATURE.name;
         let k = arguments.integer("k", 2)?;
         let l = arguments.integer("l", 2)?;
@@ -52,8 +45,9 @@ impl RelationFunction for MondrianFunction {
         let t = t.map_err(|error| plan_datafusion_err!("{name}: {error}"))?;
         if k.is_none() && l.is_none() {
             return plan_err!(
-                "{name}: give k (rows in a group), l (diversity of a group) or both, for example \
-                 mondrian(patients, k => 10); t alone would allow groups of one row"
+                "{name}: give k (rows in a group), l (diversity of a group) or both, for example {}; t alone would allow \
+                 groups of one row",
+                arguments.style().write("k", "10")
             );
         }
         let diversity = match arguments.word("diversity") {
@@ -63,17 +57,15 @@ impl RelationFunction for MondrianFunction {
             None => l.map(|_| Diversity::Frequency),
         };
         if diversity.is_some() && l.is_none() {
-            return plan_err!("{name}: diversity says what l means, but there is no l; give it, for example l => 5");
+            let example = arguments.style().write("l", "5");
+            return plan_err!("{name}: diversity says what l means, but there is no l; give it, for example {example}");
         }
         let cuts = match arguments.word("cuts") {
             Some("median") => Cuts::Median,
             _ => Cuts::Tight,
         };
-        let seed = arguments.seed("seed");
-        let view = if arguments.boolean("private") { View::Private } else { View::Public };
         let needs = Needs { id: false, sensitive: l.is_some() || t.is_some() };
-        let prepared = prepare(&mut arguments, options, view, needs)?;
         let method = Mondrian { k: k.unwrap_or(1) as usize, l: l.map(|l| l as usize), diversity, t, cuts };
-        Ok(Arc::new(AnonymizedTable::try_new(prepared, Method::Mondrian(method), view, seed)?))
+        Ok((Method::Mondrian(method), needs))
     }
 }

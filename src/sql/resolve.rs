@@ -66,7 +66,7 @@ pub(super) fn table(session: &dyn Session, reference: &TableReference) -> Result
 }
 
 /// The result of a look-up that is nearly always ready at once, from code that is not async.
-fn wait_for<T, F>(start: impl Fn() -> F + Sync) -> Result<T>
+pub(super) fn wait_for<T, F>(start: impl Fn() -> F + Sync) -> Result<T>
 where
     T: Send,
     F: Future<Output = Result<T>> + Send,

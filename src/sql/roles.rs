@@ -84,9 +84,9 @@ impl Finder<'_> {
         }
         let name = role.name();
         plan_err!(
-            "{}: no {what}; name it with {name} => {example}, or SET anonymize.{name}, or give the column the metadata {} = \
-             '{name}'",
+            "{}: no {what}; name it with {}, or SET anonymize.{name}, or give the column the metadata {} = '{name}'",
             self.arguments.function(),
+            self.arguments.style().write(name, example),
             Role::KEY
         )
     }
@@ -95,10 +95,10 @@ impl Finder<'_> {
         let columns = self.find(role, column, example, needed)?;
         if columns.len() > 1 {
             return plan_err!(
-                "{}: {} columns are declared as {what}, but there must be one; choose with {} => ..",
+                "{}: {} columns are declared as {what}, but there must be one; choose with {}",
                 self.arguments.function(),
                 columns.len(),
-                role.name()
+                self.arguments.style().write(role.name(), "..")
             );
         }
         Ok(columns.into_iter().next())

@@ -84,14 +84,41 @@ impl Parameter {
 
 /// Name and parameters of a relation function; positional arguments fill the parameters in this order.
 #[derive(Debug, Clone, Copy)]
-pub struct Signature {
+pub struct Signature<'a> {
     /// Name of the function, in lower case.
     pub name: &'static str,
     /// Its parameters.
-    pub parameters: &'static [Parameter],
+    pub parameters: &'a [Parameter],
 }
 
-impl Signature {
+/// How arguments are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// `m => 10`, arguments of a call.
+    Call,
+    /// `'m' '10'`, options of a table.
+    Options,
+}
+
+impl Style {
+    /// What to write for a value given as in a call.
+    pub fn write(self, name: &str, example: &str) -> String {
+        match self {
+            Self::Call => format!("{name} => {example}"),
+            Self::Options => format!("'{name}' '{}'", example.trim_matches(['(', ')', '\''])),
+        }
+    }
+
+    /// What a value is called.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Call => "argument",
+            Self::Options => "option",
+        }
+    }
+}
+
+impl Signature<'_> {
     /// A call with the arguments that every call must have.
     pub fn example(&self) -> String {
         let required = self.parameters.iter().filter(|parameter| parameter.required);

@@ -1,0 +1,60 @@
+//! Whoever waits for a long query can be told how far it is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::execution::TaskContext;
+
+/// How far a query is. Counts only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Rows of microdata read so far.
+    Read {
+        /// That many.
+        rows: usize,
+    },
+    /// The method's next phase began.
+    Phase(&'static str),
+    /// Rows of the release written so far.
+    Written {
+        /// That many.
+        rows: usize,
+        /// Of so many.
+        of: usize,
+    },
+    /// The release is being made public.
+    Announcing,
+    /// Nothing more will come.
+    Done,
+}
+
+type Listener = Arc<dyn Fn(Step) + Send + Sync>;
+
+/// Told about long queries. Put one into a session's configuration (`SessionConfig::with_extension`); it is called often and
+/// from any thread.
+#[derive(Clone, Default)]
+pub struct Progress(Option<Listener>);
+
+impl Progress {
+    /// Calls `listener` with each step.
+    pub fn new(listener: impl Fn(Step) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(listener)))
+    }
+
+    /// That of a query's session; one that tells nobody if there is none.
+    pub(super) fn of(context: &TaskContext) -> Self {
+        context.session_config().get_extension::<Self>().map_or_else(Self::default, |found| found.as_ref().clone())
+    }
+
+    pub(super) fn tell(&self, step: Step) {
+        if let Some(listener) = &self.0 {
+            listener(step);
+        }
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Progress(..)")
+    }
+}

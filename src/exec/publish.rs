@@ -1,0 +1,362 @@
+//! The operator that publishes the next release.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt64Array};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, exec_err, internal_err, plan_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, EvaluationType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
+};
+use rayon::prelude::*;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::anonymize::{Inputs, show};
+use super::work::{Made, Streams, Work};
+use super::{Progress, Seed, Step};
+use crate::methods::Monitor;
+use crate::microdata::{Layout, MicrodataBuilder};
+use crate::publication::{
+    Attempt, Desk, Figures, Fingerprint, MadeFile, Memory, Publication, Record, make, random_name,
+};
+use crate::release::{Description, Published, Shape, View, schema};
+
+/// Rows of a file of a release: enough for a row group, few enough that large releases are written in parallel.
+const FILE_ROWS: usize = 1 << 19;
+
+/// Publishes its input as the next release of a publication.
+///
+/// ```text
+/// PublishExec: publication=.., release=3, method=m_invariant, m=10, ..
+///   <microdata: identifier, quasi-identifiers.., sensitive attribute, within; as far as there are any>
+///   <the ledger: identifier, signature>                          (optional)
+///   <hierarchies: attribute, leaf, level1, level2, ..>           (optional)
+/// ```
+///
+/// One partition, one row: the number of rows of the snapshot, or 0 if it is published already. Planning reads the ledger's
+/// version; if another release is decided between then and the commit, this one fails without a trace.
+#[derive(Debug, Clone)]
+pub struct PublishExec {
+    inputs: Inputs,
+    publication: Publication,
+    /// The newest release that was decided when this was planned.
+    decided: u64,
+    layout: Layout,
+    metrics: ExecutionPlanMetricsSet,
+    properties: Arc<PlanProperties>,
+}
+
+impl PublishExec {
+    /// An operator over these inputs. `decided` is the version of the ledger that `inputs.previous` reads, 0 if there is none.
+    ///
+    /// # Errors
+    /// When an input never ends, or the columns of the microdata are not those of the publication's roles.
+    pub fn try_new(inputs: Inputs, publication: Publication, decided: u64) -> Result<Self> {
+        let name = publication.terms.method.name();
+        let layout = Layout::try_new(&inputs.microdata.schema(), &publication.terms.roles)
+            .map_err(|error| error.in_function(name))?;
+        if inputs.plans().any(|plan| plan.boundedness().is_unbounded()) {
+            return plan_err!("{name}: the input never ends; a release needs a finite table");
+        }
+        let schema = Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]));
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        )
+        .with_evaluation_type(EvaluationType::Eager);
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(Self { inputs, publication, decided, layout, metrics, properties: Arc::new(properties) })
+    }
+
+    /// The publication.
+    pub fn publication(&self) -> &Publication {
+        &self.publication
+    }
+}
+
+impl DisplayAs for PublishExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let own = vec![
+            ("publication", self.publication.public.to_string()),
+            ("release", (self.decided + 1).to_string()),
+        ];
+        show("PublishExec", own, &self.publication.terms.method, &self.layout, t, f)
+    }
+}
+
+impl ExecutionPlan for PublishExec {
+    fn name(&self) -> &'static str {
+        "PublishExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.inputs.plans().collect()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![Distribution::SinglePartition; self.children().len()])
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let inputs = self.inputs.replaced(children)?;
+        Ok(Arc::new(Self::try_new(inputs, self.publication.clone(), self.decided)?))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return internal_err!("PublishExec has one partition, not {partition}");
+        }
+        let streams = self.inputs.start(self.layout.clone(), &context)?;
+        let method = self.publication.terms.method.clone();
+        let work = Work::new("PublishExec", method, &self.layout, &self.metrics, &context);
+        let publishing = Publishing {
+            publication: self.publication.clone(),
+            decided: self.decided,
+            layout: self.layout.clone(),
+            batch_size: context.session_config().batch_size(),
+        };
+        let schema = self.schema();
+        let row = SchemaRef::clone(&schema);
+        let result = futures::stream::once(async move {
+            let rows = publishing.run(work, streams, &context).await?;
+            let count: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
+            Ok(RecordBatch::try_new(row, vec![count])?)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, result)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+/// One execution.
+struct Publishing {
+    publication: Publication,
+    decided: u64,
+    layout: Layout,
+    batch_size: usize,
+}
+
+impl Publishing {
+    /// Returns the number of rows that were published.
+    async fn run(self, work: Work, streams: Streams, context: &Arc<TaskContext>) -> Result<u64> {
+        let progress = Progress::of(context);
+        let mut desk = Desk::open(self.publication.clone(), &context.runtime_env()).await?;
+        if desk.decided().unwrap_or(0) != self.decided {
+            return exec_err!(
+                "another INSERT decided a release of this publication since this one was planned; nothing was published: \
+                 run it again"
+            );
+        }
+        let completed = desk.announce().await?;
+        let mut fingerprint = Fingerprint::new(desk.fingerprint_key());
+        let microdata = work.collect(streams, |batch| fingerprint.add(batch)).await?;
+        let (rows, fingerprint) = (microdata.rows() as u64, fingerprint.finish());
+        if rows == 0 {
+            return exec_err!(
+                "the snapshot has no rows; nothing was published, because a release of nobody is hardly meant and could not be \
+                 taken back"
+            );
+        }
+        if desk.newest().is_some_and(|newest| newest.fingerprint == fingerprint && newest.snapshot_rows == rows) {
+            // The job that was killed runs again, or somebody is in doubt.
+            progress.tell(Step::Done);
+            return Ok(if completed.is_some() { rows } else { 0 });
+        }
+        let memory = Memory::of(&work.method);
+        self.refuse_independent(memory)?;
+
+        let number = self.decided + 1;
+        let release_id = random_name()?;
+        let (files, made) = channel(1);
+        let making = Making {
+            public: self.public_schema(number, &release_id)?,
+            private: memory.schema(&self.layout).map_err(|error| error.in_function(work.method.name()))?,
+            memory,
+            number,
+            batch_size: self.batch_size,
+            files,
+        };
+        let schema = SchemaRef::clone(&making.private);
+        let seed = Seed::from_entropy()?;
+        let mut attempt = Attempt::new()?;
+        let (outcome, staged) = futures::join!(
+            work.off_thread(move |work, monitor| making.run(work, microdata, &seed, monitor)),
+            stage(&desk, &mut attempt, made, &progress)
+        );
+        // If staging failed, making ended for lack of takers.
+        let outcome = match staged.and(outcome) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                desk.discard(&attempt).await;
+                return Err(error);
+            }
+        };
+        progress.tell(Step::Announcing);
+        let record = Record {
+            number,
+            attempt: attempt.name.clone(),
+            release_id,
+            fingerprint,
+            snapshot_rows: rows,
+            files: attempt.files.clone(),
+            figures: outcome.figures,
+            withheld: outcome.withheld,
+        };
+        if !desk.decide(record, &outcome.entries, &schema).await? {
+            desk.discard(&attempt).await;
+            return exec_err!(
+                "another INSERT decided release {number} of this publication while this one was at work; this one has \
+                 published nothing: run it again"
+            );
+        }
+        desk.announce().await?;
+        progress.tell(Step::Done);
+        Ok(rows)
+    }
+
+    fn public_schema(&self, number: u64, release_id: &str) -> Result<SchemaRef> {
+        let method = &self.publication.terms.method;
+        let parameters = method.parameters().map_err(|error| error.in_function(method.name()))?;
+        let description = Description {
+            method: method.name().to_owned(),
+            parameters: serde_json::Value::Object(parameters).to_string(),
+            release_id: release_id.to_owned(),
+            number: Some(number),
+        };
+        let nodes = self.publication.terms.hierarchies;
+        let shape = Shape { view: View::Public, form: method.form(), signatures: false, nodes };
+        Ok(Arc::new(schema(&self.layout, shape, &description)))
+    }
+
+    fn refuse_independent(&self, memory: Memory) -> Result<()> {
+        if memory == Memory::Nothing && self.decided > 0 && !self.publication.independent {
+            return exec_err!(
+                "{}: a second release would be made without knowledge of the first, and together they can give away what each \
+                 of them hides; use 'method' 'm_invariant', or, if no person is in two releases, set \
+                 'allow_independent_releases' 'true'",
+                self.publication.terms.method.name()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Stages files as they are made.
+async fn stage(desk: &Desk, attempt: &mut Attempt, mut made: Receiver<(MadeFile, usize)>, progress: &Progress) -> Result<()> {
+    let mut rows = 0;
+    while let Some((file, of)) = made.recv().await {
+        rows += file.file.rows as usize;
+        desk.stage(attempt, file).await.map_err(|error| {
+            error.context("the release could not be staged beside the ledger; nothing was published")
+        })?;
+        progress.tell(Step::Written { rows, of });
+    }
+    Ok(())
+}
+
+/// Everything that computes.
+struct Making {
+    public: SchemaRef,
+    private: SchemaRef,
+    memory: Memory,
+    number: u64,
+    batch_size: usize,
+    files: Sender<(MadeFile, usize)>,
+}
+
+/// What is known when all files are made.
+struct Outcome {
+    figures: Figures,
+    withheld: u64,
+    entries: Vec<MadeFile>,
+}
+
+impl Making {
+    fn run(self, work: &Work, microdata: MicrodataBuilder, seed: &Seed, monitor: &Monitor) -> crate::error::Result<Outcome> {
+        let timer = work.metrics.baseline.elapsed_compute().timer();
+        let Made { release, ledger, mut rng } = work.make(microdata, seed, monitor)?;
+        let withheld = release.withheld as u64;
+        let figures = Figures {
+            rows: release.groups.members.len() as u64,
+            groups: release.groups.len() as u64,
+            counterfeits: release.counterfeits() as u64,
+            information_loss: release.mean_extent(),
+        };
+        let published =
+            monitor.phase("shuffle", || Ok(Published::new(release, SchemaRef::clone(&self.public), &mut rng)))?;
+        let entries = monitor.phase("writing", || {
+            self.write(work, &published, monitor)?;
+            let members = self.memory.members(&published, &ledger);
+            if members.is_empty() {
+                return Ok(Vec::new());
+            }
+            let batches = members
+                .chunks(self.batch_size)
+                .map(|members| self.memory.entries(&published, members, self.number, &self.private));
+            Ok(vec![make(SchemaRef::clone(&self.private), batches)?])
+        })?;
+        work.note_phases(monitor);
+        drop(timer);
+        Ok(Outcome { figures, withheld, entries })
+    }
+
+    /// Makes the files of the release, a few at a time.
+    fn write(&self, work: &Work, published: &Published, monitor: &Monitor) -> crate::error::Result<()> {
+        let batch_size = published.batch_rows(self.batch_size);
+        // A release of no rows (all are withheld) has a file, too: its schema describes it.
+        let starts: Vec<usize> = (0..published.len().max(1)).step_by(FILE_ROWS).collect();
+        for round in starts.chunks(rayon::current_num_threads()) {
+            let made: Vec<MadeFile> = round
+                .par_iter()
+                .map(|&start| {
+                    let end = published.len().min(start + FILE_ROWS);
+                    let batches = (start..end).step_by(batch_size).map(|first| {
+                        monitor.check()?;
+                        published.batch(first, batch_size.min(end - first))
+                    });
+                    make(SchemaRef::clone(&self.public), batches)
+                })
+                .collect::<crate::error::Result<_>>()?;
+            for file in made {
+                let bytes = file.contents.len();
+                work.charge(bytes)?;
+                if self.files.blocking_send((file, published.len())).is_err() {
+                    return Err(crate::error::Error::Cancelled);
+                }
+                work.release(bytes);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! One execution of a method: what the operators that make releases share.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::Result;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
+use futures::StreamExt;
+use rand::Rng;
+use rand_chacha::ChaCha20Rng;
+
+use super::{Progress, Seed, Step};
+use crate::error::Error;
+use crate::methods::{Method, Monitor};
+use crate::microdata::{Layout, Ledger, MicrodataBuilder};
+use crate::release::Release;
+
+/// What is read.
+pub(super) struct Streams {
+    pub layout: Layout,
+    pub microdata: SendableRecordBatchStream,
+    pub previous: Option<SendableRecordBatchStream>,
+    pub hierarchies: Option<SendableRecordBatchStream>,
+}
+
+/// An execution of a method, charged to the memory pool.
+pub(super) struct Work {
+    pub method: Method,
+    pub metrics: Metrics,
+    quasi: usize,
+    /// Whether there are parts, which are copies.
+    parts: bool,
+    reservation: Arc<MemoryReservation>,
+    progress: Progress,
+}
+
+/// A release, and what making it leaves behind.
+pub(super) struct Made {
+    pub release: Release,
+    pub ledger: Ledger,
+    pub rng: ChaCha20Rng,
+}
+
+impl Work {
+    pub(super) fn new(
+        operator: &'static str,
+        method: Method,
+        layout: &Layout,
+        metrics: &ExecutionPlanMetricsSet,
+        context: &TaskContext,
+    ) -> Self {
+        Self {
+            method,
+            metrics: Metrics::new(metrics),
+            quasi: layout.quasi.len(),
+            parts: layout.within.is_some(),
+            reservation: Arc::new(MemoryConsumer::new(operator).register(context.memory_pool())),
+            progress: Progress::of(context),
+        }
+    }
+
+    /// Encodes all inputs as they arrive; `seen` is shown every batch of microdata.
+    pub(super) async fn collect(
+        &self,
+        mut inputs: Streams,
+        mut seen: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<MicrodataBuilder> {
+        let named = |error: Error| error.in_function(self.method.name());
+        let mut builder = MicrodataBuilder::try_new(inputs.layout).map_err(named)?;
+        while let Some(batch) = inputs.microdata.next().await {
+            let batch = batch?;
+            let _timer = self.metrics.baseline.elapsed_compute().timer();
+            builder.append(&batch).map_err(named)?;
+            seen(&batch)?;
+            self.metrics.input_rows.add(batch.num_rows());
+            self.progress.tell(Step::Read { rows: builder.rows() });
+            self.reserve(builder.size())?;
+        }
+        if let Some(mut previous) = inputs.previous.take() {
+            while let Some(batch) = previous.next().await {
+                let batch = batch?;
+                let _timer = self.metrics.baseline.elapsed_compute().timer();
+                builder.append_previous(&batch).map_err(named)?;
+                self.metrics.previous_rows.add(batch.num_rows());
+                self.reserve(builder.size())?;
+            }
+        }
+        if let Some(mut hierarchies) = inputs.hierarchies.take() {
+            builder.expect_hierarchies();
+            while let Some(batch) = hierarchies.next().await {
+                builder.append_hierarchies(&batch?).map_err(named)?;
+                self.reserve(builder.size())?;
+            }
+        }
+        Ok(builder)
+    }
+
+    /// Runs `work` on a thread that may block. Dropping the future stops it at the next look at the monitor.
+    pub(super) async fn off_thread<T: Send + 'static>(
+        self,
+        work: impl FnOnce(&Self, &Monitor) -> crate::error::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let name = self.method.name();
+        let reservation = Arc::clone(&self.reservation);
+        let progress = self.progress.clone();
+        let monitor = Monitor::with_budget(move |bytes| Ok(reservation.try_grow(bytes)?))
+            .with_listener(move |phase| progress.tell(Step::Phase(phase)));
+        let monitor = Arc::new(monitor);
+        let _guard = CancelOnDrop(Arc::clone(&monitor));
+        SpawnedTask::spawn_blocking(move || work(&self, &monitor).map_err(|error| error.in_function(name)))
+            .join_unwind()
+            .await
+            .unwrap_or_else(|_| Err(Error::Cancelled.in_function(name)))
+    }
+
+    /// Makes the release. Computes, so call it [`off_thread`](Self::off_thread).
+    pub(super) fn make(
+        &self,
+        builder: MicrodataBuilder,
+        seed: &Seed,
+        monitor: &Monitor,
+    ) -> crate::error::Result<Made> {
+        let mut rng = seed.rng();
+        let collected = builder.size();
+        let mut working = self.method.working_bytes(builder.rows(), self.quasi);
+        if self.parts {
+            working += builder.rows() * (self.quasi + 3) * size_of::<u32>();
+        }
+        // Before the method starts, codes exist twice: by column, and row after row.
+        self.reserve(collected + working.max(collected))?;
+        let (microdata, ledger) = monitor.phase("encoding", || builder.finish(rng.random()))?;
+        self.reserve(collected + working)?;
+        let release = self.method.anonymize(microdata, &ledger, monitor, &mut rng)?;
+        self.metrics.peak_memory.set_max(self.reservation.size());
+        self.metrics.groups.add(release.groups.len());
+        self.metrics.counterfeits.add(release.counterfeits());
+        self.metrics.withheld.add(release.withheld);
+        Ok(Made { release, ledger, rng })
+    }
+
+    /// Puts the times of the phases so far into the metrics.
+    pub(super) fn note_phases(&self, monitor: &Monitor) {
+        for (phase, time) in monitor.phases() {
+            MetricBuilder::new(&self.metrics.set).subset_time(format!("{phase}_time"), 0).add_duration(time);
+        }
+    }
+
+    /// Charges more bytes to the pool.
+    pub(super) fn charge(&self, bytes: usize) -> Result<()> {
+        self.reservation.try_grow(bytes)?;
+        self.metrics.peak_memory.set_max(self.reservation.size());
+        Ok(())
+    }
+
+    /// Gives bytes back.
+    pub(super) fn release(&self, bytes: usize) {
+        self.reservation.shrink(bytes);
+    }
+
+    fn reserve(&self, bytes: usize) -> Result<()> {
+        self.reservation.try_resize(bytes)?;
+        self.metrics.peak_memory.set_max(self.reservation.size());
+        Ok(())
+    }
+}
+
+struct CancelOnDrop(Arc<Monitor>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// What EXPLAIN ANALYZE shows.
+pub(super) struct Metrics {
+    set: ExecutionPlanMetricsSet,
+    pub baseline: BaselineMetrics,
+    input_rows: Count,
+    previous_rows: Count,
+    groups: Count,
+    counterfeits: Count,
+    withheld: Count,
+    peak_memory: Gauge,
+}
+
+impl Metrics {
+    pub(super) fn new(set: &ExecutionPlanMetricsSet) -> Self {
+        let counter = |name: &'static str| MetricBuilder::new(set).counter(name, 0);
+        Self {
+            baseline: BaselineMetrics::new(set, 0),
+            input_rows: counter("input_rows"),
+            previous_rows: counter("previous_rows"),
+            groups: counter("groups"),
+            counterfeits: counter("counterfeits"),
+            withheld: counter("withheld_rows"),
+            peak_memory: MetricBuilder::new(set).gauge("peak_mem_used", 0),
+            set: set.clone(),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What a ledger says about its publication, in the settings of its table.
+
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
+use deltalake_core::DeltaTable;
+use url::Url;
+
+use super::delta;
+use super::names::random_name;
+use super::terms::Terms;
+
+/// Fixed when the first release is decided.
+#[derive(Debug, Clone)]
+pub(super) struct Charter {
+    /// Random name of the publication; its public table has it, too.
+    pub publication: String,
+    /// Key of the snapshots' fingerprints.
+    pub key: [u64; 2],
+    /// What every release keeps to.
+    pub terms: Terms,
+}
+
+impl Charter {
+    /// Setting of both tables: the publication's name.
+    pub(super) const PUBLICATION: &str = "anonymize.publication";
+    const KEY: &str = "anonymize.fingerprint-key";
+    const TERMS: &str = "anonymize.terms";
+
+    /// Of a publication that begins.
+    pub(super) fn draw(terms: Terms) -> Result<Self> {
+        let key = u128::from_str_radix(&random_name()?, 16).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        Ok(Self { publication: random_name()?, key: [(key >> 64) as u64, key as u64], terms })
+    }
+
+    /// Of a ledger.
+    pub(super) fn of(ledger: &DeltaTable, place: &Url) -> Result<Self> {
+        let read = || {
+            let setting = |key| delta::setting(ledger, key);
+            let key = u128::from_str_radix(setting(Self::KEY)?, 16).ok()?;
+            Some(Self {
+                publication: setting(Self::PUBLICATION)?.clone(),
+                key: [(key >> 64) as u64, key as u64],
+                terms: serde_json::from_str(setting(Self::TERMS)?).ok()?,
+            })
+        };
+        read().ok_or_else(|| exec_datafusion_err!("the table at {place} is not a ledger of this version of the program"))
+    }
+
+    /// As settings of a table.
+    pub(super) fn settings(&self) -> Result<[(&'static str, String); 3]> {
+        let terms = serde_json::to_string(&self.terms).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let key = u128::from(self.key[0]) << 64 | u128::from(self.key[1]);
+        Ok([(Self::PUBLICATION, self.publication.clone()), (Self::KEY, format!("{key:032x}")), (Self::TERMS, terms)])
+    }
+}

@@ -1,0 +1,52 @@
+//! Parquet files that hold rows and nothing about them.
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+use super::names::random_name;
+use super::record::ReleaseFile;
+use crate::error::{Error, Result};
+
+/// A Parquet file that is still in memory.
+#[derive(Debug)]
+pub struct MadeFile {
+    /// What it will be.
+    pub file: ReleaseFile,
+    /// Its contents.
+    pub contents: Vec<u8>,
+}
+
+/// Writes batches as a Parquet file: no statistics, no indexes of values, a random name.
+///
+/// # Errors
+/// When Parquet fails, or a batch is one.
+pub fn make(schema: SchemaRef, batches: impl IntoIterator<Item = Result<RecordBatch>>) -> Result<MadeFile> {
+    let properties = WriterProperties::builder()
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_offset_index_disabled(true)
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .build();
+    let failed = |error: datafusion::parquet::errors::ParquetError| {
+        Error::Engine(Box::new(datafusion::common::DataFusionError::ParquetError(Box::new(error))))
+    };
+    let mut contents = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut contents, schema, Some(properties)).map_err(failed)?;
+    let mut rows = 0;
+    for batch in batches {
+        let batch = batch?;
+        rows += batch.num_rows() as u64;
+        writer.write(&batch).map_err(failed)?;
+    }
+    writer.close().map_err(failed)?;
+    let name = format!("{}.parquet", random_name()?);
+    let file = ReleaseFile { name, size: contents.len() as u64, rows, checksum: checksum(&contents) };
+    Ok(MadeFile { file, contents })
+}
+
+/// BLAKE3 hash in hexadecimal digits.
+pub(super) fn checksum(contents: &[u8]) -> String {
+    blake3::hash(contents).to_hex().to_string()
+}

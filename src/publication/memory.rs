@@ -1,0 +1,84 @@
+//! What the ledger holds: for each method, what its next release needs to know of this one.
+//!
+//! A method joins by saying which columns that are, which members of a release have an entry, and how an entry is made.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use crate::error::{Error, Result};
+use crate::methods::Method;
+use crate::microdata::{Layout, Ledger};
+use crate::release::{Published, SIGNATURE, signature_type};
+
+/// Column of the ledger: who.
+pub const IDENTIFIER: &str = "identifier";
+/// Column of the ledger: the release that the entry is from.
+pub const RELEASE: &str = "release";
+
+/// What a method remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// Nothing: its releases do not know of each other.
+    Nothing,
+    /// For everybody ever published, the sensitive values of their group.
+    Signatures,
+}
+
+impl Memory {
+    /// That of a method.
+    pub fn of(method: &Method) -> Self {
+        match method {
+            Method::MInvariance(_) => Self::Signatures,
+            Method::Mondrian(_) | Method::Anatomy(_) => Self::Nothing,
+        }
+    }
+
+    /// Columns of the ledger.
+    ///
+    /// # Errors
+    /// When the layout lacks what is to be remembered, which planning should have refused.
+    pub fn schema(self, layout: &Layout) -> Result<SchemaRef> {
+        let mut fields = Vec::new();
+        if self == Self::Signatures {
+            let (Some(id), Some(sensitive)) = (&layout.identifier, &layout.sensitive) else {
+                return Err(Error::internal("nothing to remember signatures by"));
+            };
+            fields.push(Field::new(IDENTIFIER, id.data_type().clone(), false));
+            fields.push(Field::new(SIGNATURE, signature_type(sensitive.data_type()), false));
+        }
+        fields.push(Field::new(RELEASE, DataType::Int64, false));
+        Ok(Arc::new(Schema::new(fields)))
+    }
+
+    /// The members of a release that are to be remembered: real rows of people who were not published before.
+    pub fn members(self, published: &Published, ledger: &Ledger) -> Vec<u32> {
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::Signatures => {
+                published.members(|row| ledger.signature_of(row as usize).is_none())
+            }
+        }
+    }
+
+    /// The entries of some members.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub fn entries(
+        self,
+        published: &Published,
+        members: &[u32],
+        number: u64,
+        schema: &SchemaRef,
+    ) -> Result<RecordBatch> {
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        if self == Self::Signatures {
+            columns.push(published.identifiers(members)?);
+            columns.push(published.signatures(members)?);
+        }
+        columns.push(Arc::new(Int64Array::from(vec![number as i64; members.len()])));
+        Ok(RecordBatch::try_new(SchemaRef::clone(schema), columns)?)
+    }
+}

@@ -1,0 +1,43 @@
+//! Publications: releases that are made again and again, kept in two Delta Lake tables.
+//!
+//! The *public* table has a version per release, readable by anything that reads Delta Lake. The *ledger* is private: what the
+//! next release must know of all earlier ones. Files of `publication`:
+//!
+//! | file | |
+//! |---|---|
+//! | `terms` | what a publication promises, and what its first release fixes |
+//! | `place`, `store` | where the tables are; local files that are on the disk when a write returns |
+//! | `delta` | the little that is asked of Delta Lake |
+//! | `charter`, `record` | what is written down in the tables' metadata |
+//! | `desk` | opening both tables, and refusing those that do not fit together |
+//! | `protocol` | stage, decide, announce |
+//! | `memory` | what the ledger holds, method by method |
+//! | `files`, `fingerprint`, `names` | Parquet without statistics; snapshots recognized; random names |
+//! | `reader` | releases as readers see them |
+
+mod charter;
+mod delta;
+mod desk;
+mod files;
+mod fingerprint;
+mod memory;
+mod names;
+mod place;
+mod protocol;
+mod reader;
+mod record;
+mod store;
+mod terms;
+mod types;
+
+pub use desk::Desk;
+pub use files::{MadeFile, make};
+pub use fingerprint::Fingerprint;
+pub use memory::{IDENTIFIER, Memory, RELEASE};
+pub use names::random_name;
+pub use place::{check_apart, locate, private_beside};
+pub use protocol::Attempt;
+pub use reader::{Reader, ReleaseRow, introduce, provider};
+pub use record::{Announcement, Figures, Record, ReleaseFile};
+pub use terms::{Publication, Terms};
+pub use types::{check_schema, stored_type};

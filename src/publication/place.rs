@@ -1,0 +1,172 @@
+//! Where a publication's two tables are.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use datafusion::common::{Result, plan_datafusion_err, plan_err};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::object_store::ObjectStore;
+use datafusion::object_store::path::Path as StorePath;
+use datafusion::object_store::prefix::PrefixStore;
+use deltalake_core::logstore::{LogStoreRef, StorageConfig, default_logstore};
+use url::Url;
+
+use super::store::LocalStore;
+
+/// Who may read what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Whoever the process's umask allows.
+    Public,
+    /// The owner.
+    Private,
+}
+
+/// A directory: on a local disk, or in an object store that the session knows.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    url: Url,
+    root: Arc<dyn ObjectStore>,
+    store: Arc<dyn ObjectStore>,
+}
+
+impl Place {
+    /// The directory at a URL that ends with a slash.
+    pub(super) fn open(url: &Url, access: Access, runtime: &RuntimeEnv) -> Result<Self> {
+        let root: Arc<dyn ObjectStore> = match url.scheme() {
+            "file" => Arc::new(LocalStore::new(access == Access::Private)),
+            _ => runtime.object_store_registry.get_store(url)?,
+        };
+        let prefix = StorePath::from_url_path(url.path())
+            .map_err(|error| plan_datafusion_err!("{url} is not a location: {error}"))?;
+        let store = Arc::new(PrefixStore::new(Arc::clone(&root), prefix));
+        Ok(Self { url: url.clone(), root, store })
+    }
+
+    /// The objects in the directory.
+    pub(super) fn store(&self) -> &Arc<dyn ObjectStore> {
+        &self.store
+    }
+
+    /// Delta Lake's view of it: a log that is committed to by creating the next numbered file, which one writer can.
+    pub(super) fn log_store(&self) -> LogStoreRef {
+        default_logstore(Arc::clone(&self.store), Arc::clone(&self.root), &self.url, &StorageConfig::default())
+    }
+}
+
+/// The URL of a directory, from a path or a URL. Links in local paths are followed, so that one directory has one URL.
+///
+/// # Errors
+/// When it is neither, or leads above a directory that does not exist.
+pub fn locate(text: &str) -> Result<Url> {
+    let mut url = match Url::parse(text) {
+        Ok(url) if url.scheme() != "file" && text.contains("://") => url,
+        Ok(url) if url.scheme() == "file" => match url.to_file_path() {
+            Ok(path) => local(&path)?,
+            Err(()) => return plan_err!("{text} is not a location"),
+        },
+        _ => local(Path::new(text))?,
+    };
+    if url.query().is_some() || url.fragment().is_some() {
+        return plan_err!("{text} is not a location: it has a query or a fragment");
+    }
+    let path = format!("{}/", url.path().trim_end_matches('/'));
+    url.set_path(&path);
+    Ok(url)
+}
+
+fn local(path: &Path) -> Result<Url> {
+    let absolute = std::path::absolute(path)?;
+    let mut known = absolute.as_path();
+    let mut rest = PathBuf::new();
+    let real = loop {
+        match (known.canonicalize(), known.parent(), known.components().next_back()) {
+            (Ok(real), ..) => break real,
+            (Err(_), Some(parent), Some(Component::Normal(name))) => {
+                rest = Path::new(name).join(rest);
+                known = parent;
+            }
+            _ => return plan_err!("{} is not a location", path.display()),
+        }
+    };
+    let Ok(url) = Url::from_directory_path(real.join(rest)) else {
+        return plan_err!("{} is not a location", path.display());
+    };
+    Ok(url)
+}
+
+/// Where the ledger is if nothing else is said: beside the public table.
+///
+/// # Errors
+/// When the public table is at the root of its store.
+pub fn private_beside(public: &Url) -> Result<Url> {
+    let path = public.path().trim_end_matches('/');
+    if path.is_empty() {
+        return plan_err!(
+            "there is no place beside {public} for the private ledger; say where it is, for example 'private' \
+             's3://another-bucket/ledger/'"
+        );
+    }
+    let mut url = public.clone();
+    url.set_path(&format!("{path}.private/"));
+    Ok(url)
+}
+
+/// Whoever may read one table must not find the other one in it.
+///
+/// # Errors
+/// When one location is inside of the other.
+pub fn check_apart(public: &Url, private: &Url) -> Result<()> {
+    let one_store = public.scheme() == private.scheme() && public.authority() == private.authority();
+    let inside = |inner: &Url, outer: &Url| inner.path().starts_with(outer.path());
+    if one_store && (inside(private, public) || inside(public, private)) {
+        return plan_err!(
+            "the private ledger must not be where the public can read: {private} and the publication's LOCATION {public} \
+             must not contain each other"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locations_are_directories() {
+        assert_eq!(locate("s3://bucket/lake/hospital").unwrap().as_str(), "s3://bucket/lake/hospital/");
+        let here = tempfile::tempdir().unwrap();
+        let real = here.path().canonicalize().unwrap();
+        let url = locate(&format!("{}/a/./b/", here.path().display())).unwrap();
+        assert_eq!(url.to_file_path().unwrap(), real.join("a/b"));
+        assert_eq!(locate(url.as_str()).unwrap(), url);
+        assert!(locate("s3://bucket/a?x=1").is_err());
+        assert!(locate(&format!("{}/missing/../b", here.path().display())).is_err());
+    }
+
+    #[test]
+    fn the_ledger_is_beside_and_never_inside() {
+        let public = Url::parse("s3://bucket/lake/hospital/").unwrap();
+        let beside = private_beside(&public).unwrap();
+        assert_eq!(beside.as_str(), "s3://bucket/lake/hospital.private/");
+        assert!(check_apart(&public, &beside).is_ok());
+        for inside in ["s3://bucket/lake/hospital/", "s3://bucket/lake/hospital/private/", "s3://bucket/lake/", "s3://bucket/"] {
+            assert!(check_apart(&public, &Url::parse(inside).unwrap()).is_err(), "{inside}");
+        }
+        for apart in ["s3://bucket/lake/hospital2/", "s3://other/lake/hospital/"] {
+            assert!(check_apart(&public, &Url::parse(apart).unwrap()).is_ok(), "{apart}");
+        }
+        assert!(private_beside(&Url::parse("s3://bucket/").unwrap()).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed() {
+        let here = tempfile::tempdir().unwrap();
+        std::fs::create_dir(here.path().join("public")).unwrap();
+        std::os::unix::fs::symlink(here.path().join("public"), here.path().join("elsewhere")).unwrap();
+        let public = locate(&format!("{}/public", here.path().display())).unwrap();
+        let private = locate(&format!("{}/elsewhere/ledger", here.path().display())).unwrap();
+        assert!(check_apart(&public, &private).is_err());
+    }
+}

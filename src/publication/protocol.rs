@@ -1,0 +1,240 @@
+//! How a release comes into being, so that whatever happens in between, no release is ever drawn twice.
+//!
+//! 1. *Stage*: the finished files are written beside the ledger.
+//! 2. *Decide*: one commit to the ledger, at the version that was read, with what is to be remembered and what the release is.
+//!    Of several attempts one gets through.
+//! 3. *Announce*: the staged files are copied to the public place and committed there. For readers the release exists from
+//!    this commit on.
+//!
+//! Before step 2 nothing has happened; after it whoever comes next does step 3 again, with the same files.
+
+use bytes::Bytes;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err};
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{ObjectStore, ObjectStoreExt};
+use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use deltalake_core::DeltaTable;
+use deltalake_core::kernel::{Action, MetadataExt, Remove};
+use deltalake_core::protocol::SaveMode;
+use futures::TryStreamExt;
+
+use super::charter::Charter;
+use super::delta;
+use super::desk::Desk;
+use super::files::{MadeFile, checksum};
+use super::names::random_name;
+use super::record::{Announcement, Record, ReleaseFile};
+
+/// Beside the ledger's own files; names with an underscore are not part of a Delta table.
+const STAGED: &str = "_staged";
+
+/// Files of an attempt that nobody has decided on yet.
+#[derive(Debug)]
+pub struct Attempt {
+    /// Random name.
+    pub name: String,
+    /// The files staged so far.
+    pub files: Vec<ReleaseFile>,
+}
+
+impl Attempt {
+    /// An attempt without files.
+    ///
+    /// # Errors
+    /// When the operating system has no randomness.
+    pub fn new() -> Result<Self> {
+        Ok(Self { name: random_name()?, files: Vec::new() })
+    }
+}
+
+impl Desk {
+    /// Stages a file of an attempt.
+    ///
+    /// # Errors
+    /// When the private store fails.
+    pub async fn stage(&self, attempt: &mut Attempt, made: MadeFile) -> Result<()> {
+        self.private.store().put(&staged(&attempt.name, &made.file), made.contents.into()).await?;
+        attempt.files.push(made.file);
+        Ok(())
+    }
+
+    /// Removes what an attempt has staged, as far as that is possible.
+    pub async fn discard(&self, attempt: &Attempt) {
+        for file in &attempt.files {
+            let _ = self.private.store().delete(&staged(&attempt.name, file)).await;
+        }
+    }
+
+    /// Decides a release: commits it and what is to be remembered (`entries`, rows of `memory`) to the ledger. `false` if
+    /// another attempt has decided in the meantime.
+    ///
+    /// # Errors
+    /// When the private store fails. Then nothing was decided, unless the store failed after it had done its work; the next
+    /// attempt will find out.
+    pub async fn decide(&mut self, record: Record, entries: &[MadeFile], memory: &Schema) -> Result<bool> {
+        if self.ledger.is_none() && !self.begin(memory).await? {
+            return Ok(false);
+        }
+        let Some(ledger) = &self.ledger else { return exec_err!("there is no ledger") };
+        let mut actions = Vec::new();
+        for made in entries {
+            self.private.store().put(&Path::from(made.file.name.as_str()), made.contents.clone().into()).await?;
+            actions.push(delta::add(&made.file.name, made.file.size, made.file.rows));
+        }
+        let failure = match delta::commit(ledger, actions, SaveMode::Append, &record).await {
+            Ok(()) => None,
+            Err(error) => Some(error),
+        };
+        if let Some(error) = failure {
+            let decided: Option<(Record, _)> = delta::said(ledger, record.number).await?;
+            match decided {
+                // The store failed when all was done.
+                Some((decided, _)) if decided.attempt == record.attempt => {}
+                Some(_) => {
+                    for made in entries {
+                        let _ = self.private.store().delete(&Path::from(made.file.name.as_str())).await;
+                    }
+                    return Ok(false);
+                }
+                None => return Err(error.context("the ledger could not be written; nothing was published")),
+            }
+        }
+        self.ledger = delta::newest(&self.private).await?;
+        self.newest = Some(record);
+        Ok(true)
+    }
+
+    /// Creates the ledger; `false` if somebody else did.
+    async fn begin(&mut self, memory: &Schema) -> Result<bool> {
+        let created = delta::create(&self.private, memory, &self.charter.settings()?).await;
+        self.ledger = delta::newest(&self.private).await?;
+        let Some(ledger) = &self.ledger else {
+            let error = created.err().unwrap_or_else(|| exec_datafusion_err!("it is gone"));
+            return Err(error.context("the ledger could not be created; nothing was published"));
+        };
+        let charter = Charter::of(ledger, &self.publication.private)?;
+        Ok(charter.publication == self.charter.publication && delta::version(ledger) == 0)
+    }
+
+    /// Makes the newest decided release public, if it is not. Returns it if there was something to do.
+    ///
+    /// # Errors
+    /// When a store fails, or what was staged is damaged. The release stays decided, and the next call goes on.
+    pub async fn announce(&mut self) -> Result<Option<Record>> {
+        let Some(record) = self.newest.clone().filter(|record| record.number == self.published() + 1) else {
+            return Ok(None);
+        };
+        let number = record.number;
+        let done = self.publish(&record).await;
+        done.map_err(|error| {
+            error.context(format!("release {number} is decided but not public yet; the next INSERT completes it"))
+        })?;
+        let attempt = Attempt { name: record.attempt.clone(), files: record.files.clone() };
+        self.discard(&attempt).await;
+        Ok(Some(record))
+    }
+
+    async fn publish(&mut self, record: &Record) -> Result<()> {
+        let mut schema = None;
+        for file in &record.files {
+            let contents = self.copy(record, file).await?;
+            if schema.is_none() {
+                schema = Some(schema_of(contents)?);
+            }
+        }
+        let Some(schema) = schema else { return exec_err!("a release without files") };
+        if self.published.is_none() {
+            let name = [(Charter::PUBLICATION, self.charter.publication.clone())];
+            let created = delta::create(&self.public, &schema, &name).await;
+            self.published = delta::newest(&self.public).await?;
+            if self.published.is_none() {
+                created?;
+            }
+        }
+        let Some(table) = &self.published else { return exec_err!("there is no public table") };
+        let committed = match delta::version(table) {
+            version if version + 1 == record.number => self.commit(table, record, &schema).await,
+            _ => Ok(()),
+        };
+        // Somebody else may have completed the same release, or the store may have failed when all was done.
+        self.published = delta::newest(&self.public).await?;
+        let Some(table) = &self.published else { return exec_err!("there is no public table") };
+        let announced: Option<(Announcement, _)> = delta::said(table, record.number).await?;
+        match announced {
+            Some((announcement, _)) if announcement.release_id == record.release_id => Ok(()),
+            Some(_) => exec_err!("somebody else wrote to the public table"),
+            None => committed.and_then(|()| exec_err!("the public table did not take the commit")),
+        }
+    }
+
+    async fn commit(&self, table: &DeltaTable, record: &Record, schema: &SchemaRef) -> Result<()> {
+        let state = table.snapshot().map_err(delta::failed)?;
+        let kernel = delta::kernel_schema(schema)?;
+        let metadata = state.metadata().clone().with_schema(&kernel).map_err(delta::no_schema)?;
+        let mut actions = vec![Action::Metadata(metadata)];
+        actions.extend(record.files.iter().map(|file| delta::add(&file.name, file.size, file.rows)));
+        let log_store = table.log_store();
+        let mut files = state.snapshot().file_views(log_store.as_ref(), None);
+        let now = chrono::Utc::now().timestamp_millis();
+        while let Some(file) = files.try_next().await.map_err(delta::failed)? {
+            // The file stays: the earlier release can still be read by its number.
+            actions.push(Action::Remove(Remove {
+                path: file.path().into_owned(),
+                data_change: true,
+                deletion_timestamp: Some(now),
+                size: Some(file.size()),
+                ..Remove::default()
+            }));
+        }
+        let method = &self.charter.terms.method;
+        let parameters = method.parameters().map_err(|error| error.in_function(method.name()))?;
+        let announcement = Announcement {
+            number: record.number,
+            release_id: record.release_id.clone(),
+            method: method.name().to_owned(),
+            parameters: serde_json::Value::Object(parameters).to_string(),
+            figures: record.figures.clone(),
+        };
+        delta::commit(table, actions, SaveMode::Overwrite, &announcement).await
+    }
+
+    /// Makes the public copy of a staged file, if there is none yet.
+    async fn copy(&self, record: &Record, file: &ReleaseFile) -> Result<Bytes> {
+        let source = staged(&record.attempt, file);
+        let target = Path::from(file.name.as_str());
+        if let Some(contents) = intact(self.private.store().as_ref(), &source, file).await? {
+            self.public.store().put(&target, contents.clone().into()).await?;
+            return Ok(contents);
+        }
+        match intact(self.public.store().as_ref(), &target, file).await? {
+            Some(contents) => Ok(contents),
+            None => exec_err!(
+                "a staged file of release {} is missing or damaged; restore the directory of the ledger from a backup",
+                record.number
+            ),
+        }
+    }
+}
+
+/// A file's contents, if it is there and as it was made.
+async fn intact(store: &dyn ObjectStore, path: &Path, file: &ReleaseFile) -> Result<Option<Bytes>> {
+    match store.get(path).await {
+        Ok(found) => {
+            let contents = found.bytes().await?;
+            Ok(Some(contents).filter(|contents| checksum(contents) == file.checksum))
+        }
+        Err(datafusion::object_store::Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn staged(attempt: &str, file: &ReleaseFile) -> Path {
+    Path::from_iter([STAGED, attempt, &file.name])
+}
+
+fn schema_of(contents: Bytes) -> Result<SchemaRef> {
+    let metadata = ArrowReaderMetadata::load(&contents, ArrowReaderOptions::default())
+        .map_err(|error| DataFusionError::ParquetError(Box::new(error)))?;
+    Ok(SchemaRef::clone(metadata.schema()))
+}

@@ -1,0 +1,108 @@
+//! Releases as readers see them: the public table alone.
+
+use std::sync::Arc;
+
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use deltalake_core::DeltaTable;
+use futures::{StreamExt, TryStreamExt};
+use url::Url;
+
+use super::delta;
+use super::place::{Access, Place};
+use super::record::{Announcement, Record};
+
+/// Commits read at a time.
+const AT_ONCE: usize = 8;
+
+/// The public table of a publication.
+#[derive(Debug)]
+pub struct Reader {
+    place: Place,
+    table: DeltaTable,
+}
+
+/// A line of the list of releases.
+#[derive(Debug, Clone)]
+pub struct ReleaseRow {
+    /// What the release says about itself.
+    pub announcement: Announcement,
+    /// When it became public, in milliseconds since 1970.
+    pub time: Option<i64>,
+    /// Rows that were left out; only the publisher knows.
+    pub withheld: Option<u64>,
+}
+
+impl Reader {
+    /// Opens the public table at its newest version; `None` if nothing was published yet.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn open(public: &Url, runtime: &RuntimeEnv) -> Result<Option<Self>> {
+        let place = Place::open(public, Access::Public, runtime)?;
+        let table = delta::newest(&place).await?;
+        Ok(table.filter(|table| delta::version(table) > 0).map(|table| Self { place, table }))
+    }
+
+    /// Number of the newest release.
+    pub fn newest(&self) -> u64 {
+        delta::version(&self.table)
+    }
+
+    /// A release by its number, or the newest.
+    ///
+    /// # Errors
+    /// When there is no release of this number, or the store fails.
+    pub async fn release(&self, number: Option<u64>) -> Result<DeltaTable> {
+        let newest = self.newest();
+        let number = number.unwrap_or(newest);
+        if number == 0 || number > newest {
+            return plan_err!("there is no release {number}; there are releases 1 to {newest}");
+        }
+        if delta::said::<Announcement>(&self.table, number).await?.is_none_or(|(said, _)| said.number != number) {
+            return exec_err!("version {number} of the public table is not a release: somebody else wrote to it");
+        }
+        delta::at_version(&self.place, number).await
+    }
+
+    /// All releases, oldest first; with a ledger, what only the publisher knows.
+    ///
+    /// # Errors
+    /// When the public store fails. A ledger that cannot be read is left out.
+    pub async fn releases(&self, private: Option<&Url>, runtime: &RuntimeEnv) -> Result<Vec<ReleaseRow>> {
+        let ledger = match private.map(|url| Place::open(url, Access::Private, runtime)) {
+            Some(Ok(place)) => delta::newest(&place).await.ok().flatten(),
+            _ => None,
+        };
+        let ledger = ledger.as_ref();
+        let row = |number| async move {
+            let Some((announcement, time)) = delta::said::<Announcement>(&self.table, number).await? else {
+                return exec_err!("version {number} of the public table is not a release: somebody else wrote to it");
+            };
+            let noted = match ledger {
+                Some(ledger) => delta::said::<Record>(ledger, number).await.ok().flatten(),
+                None => None,
+            };
+            let same = noted.filter(|(record, _)| record.release_id == announcement.release_id);
+            Ok(ReleaseRow { announcement, time, withheld: same.map(|(record, _)| record.withheld) })
+        };
+        futures::stream::iter(1..=self.newest()).map(row).buffered(AT_ONCE).try_collect().await
+    }
+}
+
+/// A version of a table for the engine; the session learns where it is.
+///
+/// # Errors
+/// When the version cannot be read.
+pub async fn provider(table: &DeltaTable) -> Result<Arc<dyn TableProvider>> {
+    table.table_provider().await
+}
+
+/// Tells a session where a table is, without which it cannot scan it.
+///
+/// # Errors
+/// When the session does not take it.
+pub fn introduce(table: &DeltaTable, session: &dyn Session) -> Result<()> {
+    table.update_datafusion_session(session).map_err(delta::failed)
+}

@@ -1,0 +1,66 @@
+//! What is written down about a release: for the publisher in the ledger, for everybody in the public table.
+
+use serde::{Deserialize, Serialize};
+
+/// A release as it was decided, in the metadata of its commit to the ledger. Whoever finds it can complete the release.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Number of the release, which is the version of both tables.
+    pub number: u64,
+    /// Random name of the attempt that made it, and of the directory it is staged in.
+    pub attempt: String,
+    /// Random name of the release, as in its columns' metadata.
+    pub release_id: String,
+    /// Keyed fingerprint of the snapshot, in hexadecimal digits.
+    pub fingerprint: String,
+    /// Rows of the snapshot.
+    pub snapshot_rows: u64,
+    /// The files that the release consists of.
+    pub files: Vec<ReleaseFile>,
+    /// What everybody may know about it.
+    pub figures: Figures,
+    /// Rows that were left out and stay new.
+    pub withheld: u64,
+}
+
+/// A file of a release, named alike where it is staged and where it is public.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleaseFile {
+    /// Random name.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+    /// Rows.
+    pub rows: u64,
+    /// BLAKE3 hash of the contents, in hexadecimal digits.
+    pub checksum: String,
+}
+
+/// Figures that follow from the released rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Rows, counterfeits included.
+    pub rows: u64,
+    /// Groups.
+    pub groups: u64,
+    /// Counterfeits.
+    pub counterfeits: u64,
+    /// Mean share of the domain that the published intervals cover (normalized certainty penalty), 0 to 1.
+    pub information_loss: f64,
+}
+
+/// A release as the public table's commit describes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Announcement {
+    /// Number of the release, which is the version of the table.
+    pub number: u64,
+    /// Random name of the release, as in its columns' metadata.
+    pub release_id: String,
+    /// Name of the method.
+    pub method: String,
+    /// Its parameters as a JSON object.
+    pub parameters: String,
+    /// Figures that follow from the released rows.
+    #[serde(flatten)]
+    pub figures: Figures,
+}

@@ -1,0 +1,284 @@
+//! A local disk that keeps what it was given, and keeps it to the owner where that is asked for.
+//!
+//! [`LocalFileSystem`] replaces files atomically but never waits for the disk, and files get the mode of the process's umask.
+//! Here every write is on the disk before it has a name, and its name before the write returns; in private places files have
+//! mode 0600 and directories 0700.
+
+use std::fmt;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::ops::Range;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::object_store::local::LocalFileSystem;
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt,
+    PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, RenameTargetMode, Result, UploadPart,
+};
+use futures::stream::BoxStream;
+
+use super::names::random_name;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) struct LocalStore {
+    inner: Arc<LocalFileSystem>,
+    private: bool,
+}
+
+impl LocalStore {
+    /// The whole file system; `private` is about what is written.
+    pub(super) fn new(private: bool) -> Self {
+        Self { inner: Arc::new(LocalFileSystem::new()), private }
+    }
+
+    /// Makes the directories that a file needs.
+    async fn make_room(&self, location: &Path) -> Result<()> {
+        let file = self.inner.path_to_filesystem(location)?;
+        let private = self.private;
+        blocking(move || match file.parent() {
+            Some(directory) if !directory.is_dir() => make_directory(directory, private),
+            _ => Ok(()),
+        })
+        .await
+    }
+
+    /// Gives a finished file its mode and waits until it is on the disk.
+    async fn settle(&self, location: &Path) -> Result<()> {
+        let path = self.inner.path_to_filesystem(location)?;
+        let private = self.private;
+        blocking(move || {
+            let file = File::open(&path)?;
+            if private {
+                keep_to_owner(&file)?;
+            }
+            file.sync_all()
+        })
+        .await
+    }
+
+    /// Waits until the name of a file is on the disk.
+    async fn settle_name(&self, location: &Path) -> Result<()> {
+        let path = self.inner.path_to_filesystem(location)?;
+        blocking(move || path.parent().map_or(Ok(()), sync_directory)).await
+    }
+}
+
+impl fmt::Display for LocalStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LocalStore({})", if self.private { "private" } else { "public" })
+    }
+}
+
+#[async_trait]
+impl ObjectStore for LocalStore {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        let target = match &opts.mode {
+            PutMode::Overwrite => RenameTargetMode::Overwrite,
+            PutMode::Create => RenameTargetMode::Create,
+            PutMode::Update(_) => return self.inner.put_opts(location, payload, opts).await,
+        };
+        self.make_room(location).await?;
+        // Hidden from whoever lists the directory as a table.
+        let name = format!(".{}.tmp", random_name().map_err(failed)?);
+        let mut parts: Vec<_> = location.parts().collect();
+        parts.pop();
+        let staged: Path = parts.into_iter().collect::<Path>().join(name);
+        let written = self.inner.put_opts(&staged, payload, PutOptions { mode: PutMode::Overwrite, ..opts }).await;
+        let named = match written {
+            Ok(result) => match self.settle(&staged).await {
+                Ok(()) => {
+                    let options = RenameOptions::new().with_target_mode(target);
+                    self.inner.rename_opts(&staged, location, options).await.map(|()| result)
+                }
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        match named {
+            Ok(result) => self.settle_name(location).await.map(|()| result),
+            Err(error) => {
+                let _ = self.inner.delete(&staged).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.make_room(location).await?;
+        let upload = self.inner.put_multipart_opts(location, opts).await?;
+        Ok(Box::new(Upload { upload, store: self.clone(), location: location.clone() }))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.inner.get_opts(location, options).await
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<bytes::Bytes>> {
+        self.inner.get_ranges(location, ranges).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list_with_offset(prefix, offset)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.make_room(to).await?;
+        self.inner.copy_opts(from, to, options).await?;
+        self.settle(to).await?;
+        self.settle_name(to).await
+    }
+
+    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
+        self.make_room(to).await?;
+        self.inner.rename_opts(from, to, options).await?;
+        self.settle(to).await?;
+        self.settle_name(to).await
+    }
+}
+
+/// An upload in parts; only the whole is settled.
+#[derive(Debug)]
+struct Upload {
+    upload: Box<dyn MultipartUpload>,
+    store: LocalStore,
+    location: Path,
+}
+
+#[async_trait]
+impl MultipartUpload for Upload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        self.upload.put_part(data)
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        let result = self.upload.complete().await?;
+        self.store.settle(&self.location).await?;
+        self.store.settle_name(&self.location).await?;
+        Ok(result)
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.upload.abort().await
+    }
+}
+
+async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<()> {
+    match SpawnedTask::spawn_blocking(work).join().await {
+        Ok(result) => result.map_err(failed),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::Generic { store: "LocalStore", source: Box::new(error) }
+}
+
+/// Makes a directory and those above it, and waits until their names are on the disk.
+fn make_directory(directory: &FilePath, private: bool) -> io::Result<()> {
+    let missing: Vec<PathBuf> =
+        directory.ancestors().take_while(|path| !path.is_dir()).map(FilePath::to_path_buf).collect();
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    if private {
+        only_for_owner(&mut builder);
+    }
+    builder.create(directory)?;
+    missing.iter().filter_map(|path| path.parent()).try_for_each(sync_directory)
+}
+
+#[cfg(unix)]
+fn only_for_owner(builder: &mut DirBuilder) {
+    std::os::unix::fs::DirBuilderExt::mode(builder, 0o700);
+}
+
+#[cfg(unix)]
+fn keep_to_owner(file: &File) -> io::Result<()> {
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
+}
+
+#[cfg(unix)]
+fn sync_directory(directory: &FilePath) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+// Other systems have no modes, and no way to wait for a directory.
+#[cfg(not(unix))]
+fn only_for_owner(_builder: &mut DirBuilder) {}
+
+#[cfg(not(unix))]
+fn keep_to_owner(_file: &File) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn sync_directory(_directory: &FilePath) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn within(directory: &FilePath, name: &str) -> Path {
+        Path::from_absolute_path(directory.join(name)).unwrap()
+    }
+
+    #[cfg(unix)]
+    fn mode(path: &FilePath) -> u32 {
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(path).unwrap().permissions()) & 0o777
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn private_files_and_directories_are_the_owners() {
+        let here = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(true);
+        store.put(&within(here.path(), "a/b/file"), "text".into()).await.unwrap();
+        let mut upload = store.put_multipart(&within(here.path(), "a/c/large")).await.unwrap();
+        upload.put_part("text".into()).await.unwrap();
+        upload.complete().await.unwrap();
+        store.copy(&within(here.path(), "a/b/file"), &within(here.path(), "a/d/copy")).await.unwrap();
+        for directory in ["a", "a/b", "a/c", "a/d"] {
+            assert_eq!(mode(&here.path().join(directory)), 0o700, "{directory}");
+        }
+        for file in ["a/b/file", "a/c/large", "a/d/copy"] {
+            assert_eq!(mode(&here.path().join(file)), 0o600, "{file}");
+        }
+    }
+
+    #[tokio::test]
+    async fn creating_what_exists_fails_and_leaves_nothing_behind() {
+        let here = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(false);
+        let file = within(here.path(), "file");
+        let create = || PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        store.put_opts(&file, "first".into(), create()).await.unwrap();
+        let second = store.put_opts(&file, "second".into(), create()).await;
+        assert!(matches!(second, Err(Error::AlreadyExists { .. })), "{second:?}");
+        assert_eq!(store.get(&file).await.unwrap().bytes().await.unwrap().as_ref(), b"first");
+        assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 1);
+        store.put(&file, "third".into()).await.unwrap();
+        assert_eq!(std::fs::read(here.path().join("file")).unwrap(), b"third");
+    }
+}

@@ -1,0 +1,52 @@
+//! Methods as SQL sees them: as relation functions, and as what a publication is made with.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::Result;
+
+use super::anatomy::AnatomyFunction;
+use super::arguments::Arguments;
+use super::function::RelationFunction;
+use super::input::prepare;
+use super::m_invariant::MInvariantFunction;
+use super::mondrian::MondrianFunction;
+use super::options::AnonymizeOptions;
+use super::roles::Needs;
+use super::signature::Signature;
+use super::table::AnonymizedTable;
+use crate::methods::Method;
+use crate::release::View;
+
+/// A method that makes a release of a table.
+pub(super) trait MethodFunction: Debug + Send + Sync + 'static {
+    /// Name and parameters of the relation function.
+    fn signature(&self) -> &'static Signature<'static>;
+
+    /// The method with the parameters that the arguments give it, and the roles it cannot do without.
+    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)>;
+}
+
+/// All of them.
+pub(super) fn methods() -> Vec<Arc<dyn MethodFunction>> {
+    vec![Arc::new(MInvariantFunction), Arc::new(MondrianFunction), Arc::new(AnatomyFunction)]
+}
+
+/// A method as a relation function.
+#[derive(Debug)]
+pub(super) struct ReleaseFunction(pub Arc<dyn MethodFunction>);
+
+impl RelationFunction for ReleaseFunction {
+    fn signature(&self) -> &'static Signature<'static> {
+        self.0.signature()
+    }
+
+    fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+        let (method, needs) = self.0.method(&arguments)?;
+        let seed = arguments.seed("seed");
+        let view = if arguments.boolean("private") { View::Private } else { View::Public };
+        let prepared = prepare(&mut arguments, options, view, needs)?;
+        Ok(Arc::new(AnonymizedTable::try_new(prepared, method, view, seed)?))
+    }
+}

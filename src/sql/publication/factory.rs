@@ -1,0 +1,164 @@
+//! `CREATE EXTERNAL TABLE .. STORED AS PUBLICATION`. Writes nothing: the first release does.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
+use datafusion::common::{Constraint, DFSchema, Result, plan_err};
+use datafusion::logical_expr::CreateExternalTable;
+
+use super::options::{Options, refused};
+use super::table::{Publisher, PublicationTable};
+use crate::microdata::{Layout, Roles};
+use crate::publication::{
+    Desk, Memory, Publication, Reader, Terms, check_apart, check_schema, locate, private_beside, stored_type,
+};
+use crate::release::{Description, Shape, View, schema};
+use crate::sql::input::Input;
+use crate::sql::options::AnonymizeOptions;
+use crate::sql::roles::roles;
+use crate::sql::signature::suggestion;
+
+/// As DataFusion looks it up.
+pub(in crate::sql) const FILE_TYPE: &str = "PUBLICATION";
+
+/// Makes publications.
+#[derive(Debug)]
+pub(in crate::sql) struct PublicationFactory;
+
+#[async_trait]
+impl TableProviderFactory for PublicationFactory {
+    async fn create(&self, session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
+        refuse_clauses(command)?;
+        let [location] = command.locations.as_slice() else {
+            return plan_err!("publication: there must be one LOCATION");
+        };
+        let public = locate(location)?;
+        let options = Options::try_new(&command.options)?;
+        let runtime = Arc::clone(session.runtime_env());
+        if options.is_for_reading() && command.schema.fields().is_empty() {
+            if Reader::open(&public, &runtime).await?.is_none() {
+                return plan_err!(
+                    "publication: there is no publication at {public}; to begin one, declare its columns and OPTIONS such as \
+                     'method' 'm_invariant'"
+                );
+            }
+            return Ok(Arc::new(PublicationTable::for_reading(public, runtime)));
+        }
+        if command.schema.fields().is_empty() {
+            return plan_err!(
+                "publication: the columns of the table that is inserted into are missing, for example CREATE EXTERNAL TABLE \
+                 {} (patient_id BIGINT, age INT, ..)",
+                command.name
+            );
+        }
+        let table = table_schema(&command.schema)?;
+        let private = match &options.private {
+            Some(location) => locate(location)?,
+            None => private_beside(&public)?,
+        };
+        check_apart(&public, &private)?;
+        let independent = options.independent;
+        let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
+        let (method, needs) = function.method(&arguments)?;
+        let settings = session.config_options().extensions.get::<AnonymizeOptions>().cloned().unwrap_or_default();
+        let columns = DFSchema::try_from(Arc::clone(&table))?;
+        let roles = roles(&arguments, &settings, &columns, View::Public, needs)?;
+        let hierarchies = match arguments.relation_if_given("hierarchies") {
+            Some(plan) => {
+                Some(Input { function: method.name(), argument: "hierarchies", plan }.hierarchies()?)
+            }
+            None => None,
+        };
+        let layout = layout(&table, &roles, method.name())?;
+        let terms = Terms {
+            types: layout.fields().map(|field| field.data_type().to_string()).collect(),
+            method,
+            roles,
+            hierarchies: hierarchies.is_some(),
+        };
+        check_storable(&terms, &layout)?;
+        let publication = Publication { public, private, terms, independent };
+        // Fails where an INSERT would, but earlier.
+        Desk::open(publication.clone(), &runtime).await?;
+        let publisher = Publisher { publication, schema: table, hierarchies };
+        Ok(Arc::new(PublicationTable::for_publishing(publisher, runtime)))
+    }
+}
+
+/// What a publication has no use for.
+fn refuse_clauses(command: &CreateExternalTable) -> Result<()> {
+    let clauses = [
+        (!command.table_partition_cols.is_empty(), "PARTITIONED BY", "the rows of a release are in random order"),
+        (!command.order_exprs.is_empty(), "WITH ORDER", "the rows of a release are in random order"),
+        (command.unbounded, "UNBOUNDED", "a release is of a finite snapshot"),
+        (!command.column_defaults.is_empty(), "DEFAULT", "write the values into the INSERT"),
+    ];
+    match clauses.into_iter().find(|(there, ..)| *there) {
+        Some((_, clause, why)) => Err(refused(&format!("{clause} is not supported"), why)),
+        None => Ok(()),
+    }
+}
+
+/// The declared columns, with types that the tables can keep.
+fn table_schema(declared: &DFSchema) -> Result<SchemaRef> {
+    let field = |field: &Arc<Field>| match stored_type(field.data_type()) {
+        Some(stored) => {
+            Ok(Field::new(field.name(), stored, field.is_nullable()).with_metadata(field.metadata().clone()))
+        }
+        None => plan_err!(
+            "publication: column {} has type {}, which Delta Lake cannot keep; declare it with another one, for example \
+             VARCHAR, and cast in the INSERT",
+            field.name(),
+            field.data_type()
+        ),
+    };
+    let fields = declared.fields().iter().map(field).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+fn primary_key(command: &CreateExternalTable, table: &SchemaRef) -> Result<Option<String>> {
+    let mut keys = command.constraints.iter().filter_map(|constraint| match constraint {
+        Constraint::PrimaryKey(columns) => Some(columns),
+        Constraint::Unique(_) => None,
+    });
+    match keys.next().map(Vec::as_slice) {
+        Some([column]) => Ok(Some(table.field(*column).name().clone())),
+        Some(_) => plan_err!("publication: a primary key of several columns cannot be the identifier; make one column of them"),
+        None => Ok(None),
+    }
+}
+
+/// The columns with roles.
+fn layout(table: &SchemaRef, roles: &Roles, function: &str) -> Result<Layout> {
+    let field = |name: &String| match table.fields().find(name) {
+        Some((_, field)) => Ok(Arc::clone(field)),
+        None => {
+            let names: Vec<&str> = table.fields().iter().map(|field| field.name().as_str()).collect();
+            plan_err!(
+                "publication: the table has no column {name}{}; it has {}",
+                suggestion(name, names.iter().copied()),
+                names.join(", ")
+            )
+        }
+    };
+    let columns = Schema::new(roles.columns().map(field).collect::<Result<Vec<_>>>()?);
+    Layout::try_new(&columns, roles).map_err(|error| error.in_function(function))
+}
+
+/// # Errors
+/// When one of the two tables could not be created.
+fn check_storable(terms: &Terms, layout: &Layout) -> Result<()> {
+    let description = Description {
+        method: String::new(),
+        parameters: String::new(),
+        release_id: String::new(),
+        number: None,
+    };
+    let method = &terms.method;
+    let shape = Shape { view: View::Public, form: method.form(), signatures: false, nodes: terms.hierarchies };
+    check_schema(&schema(layout, shape, &description))?;
+    let memory = Memory::of(method).schema(layout).map_err(|error| error.in_function(method.name()))?;
+    check_schema(&memory)
+}

@@ -1,0 +1,19 @@
+//! `STORED AS PUBLICATION`, `release(..)` and `releases(..)`.
+
+mod factory;
+mod options;
+mod release;
+mod releases;
+mod table;
+
+use std::sync::Arc;
+
+pub(super) use factory::{FILE_TYPE, PublicationFactory};
+pub(super) use options::AnyOption;
+
+use super::function::RelationFunction;
+
+/// The relation functions on publications.
+pub(super) fn functions() -> [Arc<dyn RelationFunction>; 2] {
+    [Arc::new(release::ReleaseByNumber), Arc::new(releases::Releases)]
+}

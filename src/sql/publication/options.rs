@@ -1,0 +1,214 @@
+//! OPTIONS of a publication: those of the method's function, and a few of its own.
+
+use std::any::Any;
+use std::collections::HashMap;
+
+use datafusion::catalog::Session;
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+use datafusion::common::{Result, ScalarValue, TableReference, plan_datafusion_err, plan_err};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+
+use crate::sql::arguments::{Arguments, Scope};
+use crate::sql::method::{MethodFunction, methods};
+use crate::sql::options::AnonymizeOptions;
+use crate::sql::resolve;
+use crate::sql::signature::{Parameter, Signature, Style, suggestion};
+use crate::sql::syntax::split_names;
+
+/// What a publication decides by itself.
+const NOT_OFFERED: [Parameter; 3] = [Parameter::INPUT, Parameter::SEED, Parameter::PRIVATE];
+/// The parameter that the ledger fills.
+const PREVIOUS: &str = "previous";
+
+/// Prefixes of options that are for the object stores.
+const STORES: [&str; 5] = ["aws", "gcp", "oss", "cos", "azure"];
+
+/// Options of a publication, by name.
+#[derive(Debug)]
+pub(super) struct Options {
+    /// Those that the method takes.
+    values: Vec<(Option<String>, String)>,
+    method: Option<String>,
+    /// Where the ledger is.
+    pub private: Option<String>,
+    /// Whether a method without a ledger may make further releases.
+    pub independent: bool,
+}
+
+impl Options {
+    /// Sorts the options of a statement; plain ones arrive as `format.key`.
+    pub(super) fn try_new(options: &HashMap<String, String>) -> Result<Self> {
+        let mut sorted = Self { values: Vec::new(), method: None, private: None, independent: false };
+        let mut given: Vec<(&str, &String)> = Vec::new();
+        for (key, value) in options {
+            let name = match key.split_once('.') {
+                Some(("format" | "anonymize", name)) => name,
+                Some((store, _)) if STORES.contains(&store) => continue,
+                _ => key,
+            };
+            if given.iter().any(|(other, _)| *other == name) {
+                return plan_err!("publication: option {name} is given twice, with and without prefix");
+            }
+            given.push((name, value));
+        }
+        // One order, so that of several mistakes always the same is reported.
+        given.sort_unstable();
+        for (name, value) in given {
+            match name {
+                "method" => sorted.method = Some(value.trim().to_ascii_lowercase()),
+                "private" => sorted.private = Some(value.clone()),
+                "allow_independent_releases" => {
+                    sorted.independent = match value.trim().to_ascii_lowercase().as_str() {
+                        "true" => true,
+                        "false" => false,
+                        _ => return plan_err!("publication: option {name} must be 'true' or 'false'"),
+                    };
+                }
+                _ => sorted.values.push((Some(name.to_owned()), value.clone())),
+            }
+        }
+        Ok(sorted)
+    }
+
+    /// Whether nothing is said about how to publish: a publication that is only read.
+    pub(super) fn is_for_reading(&self) -> bool {
+        self.values.is_empty() && self.method.is_none() && self.private.is_none() && !self.independent
+    }
+
+    /// The method, and its arguments with what `constraints` of the table say.
+    pub(super) fn bind(
+        mut self,
+        session: &dyn Session,
+        primary_key: Option<String>,
+    ) -> Result<(std::sync::Arc<dyn MethodFunction>, Arguments)> {
+        let known = methods();
+        let names: Vec<&str> = known.iter().map(|method| method.signature().name).collect();
+        let Some(name) = &self.method else {
+            return plan_err!("publication: option method is missing; it is one of {}", names.join(", "));
+        };
+        let Some(method) = known.iter().find(|method| method.signature().name == name) else {
+            return plan_err!(
+                "publication: unknown method {name}{}; it is one of {}",
+                suggestion(name, names.iter().copied()),
+                names.join(", ")
+            );
+        };
+        let whole = method.signature();
+        let offered: Vec<Parameter> = whole
+            .parameters
+            .iter()
+            .copied()
+            .filter(|parameter| {
+                parameter.name != PREVIOUS && NOT_OFFERED.iter().all(|other| other.name != parameter.name)
+            })
+            .collect();
+        for (option, _) in &self.values {
+            let option = option.as_deref().unwrap_or_default();
+            let own = ["method", "private", "allow_independent_releases"];
+            let candidates = || offered.iter().map(|parameter| parameter.name).chain(own);
+            if !candidates().any(|candidate| candidate == option) {
+                return plan_err!(
+                    "publication: unknown option {option}{}; with {name} it takes {}",
+                    suggestion(option, candidates()),
+                    candidates().collect::<Vec<_>>().join(", ")
+                );
+            }
+        }
+        let id = |(name, _): &(Option<String>, String)| name.as_deref() == Some("id");
+        match (primary_key, self.values.iter().find(|value| id(value))) {
+            (Some(key), Some((_, other))) if key != other.trim() => {
+                return plan_err!("publication: the identifier is {other} in the options, but the primary key is {key}");
+            }
+            (Some(key), None) => self.values.push((Some("id".to_owned()), key)),
+            _ => {}
+        }
+        let signature = Signature { name: whole.name, parameters: &offered };
+        let arguments = Arguments::bind(&signature, self.values, &mut OptionScope { session })?;
+        Ok((std::sync::Arc::clone(method), arguments))
+    }
+}
+
+/// Reads values that are all texts.
+struct OptionScope<'a> {
+    session: &'a dyn Session,
+}
+
+impl Scope for OptionScope<'_> {
+    type Raw = String;
+
+    fn relation(&mut self, raw: &String) -> Result<LogicalPlan> {
+        let quoted = TableReference::bare(raw.as_str());
+        let (reference, table) = match resolve::table(self.session, &quoted) {
+            Ok(table) => (quoted, table),
+            Err(error) => {
+                let parsed = TableReference::parse_str(raw);
+                let table = resolve::table(self.session, &parsed).map_err(|_| error)?;
+                (parsed, table)
+            }
+        };
+        LogicalPlanBuilder::scan(reference, provider_as_source(table), None)?.build()
+    }
+
+    fn columns(&self, raw: &String) -> Option<Vec<String>> {
+        Some(split_names(raw))
+    }
+
+    fn constant(&mut self, raw: &String) -> Result<ScalarValue> {
+        let text = raw.trim();
+        if let Ok(number) = text.parse::<i64>() {
+            return Ok(ScalarValue::from(number));
+        }
+        if let Ok(number) = text.parse::<f64>() {
+            return Ok(ScalarValue::from(number));
+        }
+        Ok(match text.to_ascii_lowercase().as_str() {
+            "true" => ScalarValue::from(true),
+            "false" => ScalarValue::from(false),
+            _ => ScalarValue::from(text),
+        })
+    }
+
+    fn options(&self) -> AnonymizeOptions {
+        self.session.config_options().extensions.get::<AnonymizeOptions>().cloned().unwrap_or_default()
+    }
+
+    fn style(&self) -> Style {
+        Style::Options
+    }
+}
+
+/// Lets `anonymize.*` options of a table pass where somebody checks options before the table's factory sees them.
+#[derive(Debug, Clone)]
+pub(in crate::sql) struct AnyOption;
+
+impl ConfigExtension for AnyOption {
+    const PREFIX: &'static str = "anonymize";
+}
+
+impl ExtensionOptions for AnyOption {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, _key: &str, _value: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        Vec::new()
+    }
+}
+
+/// The error of a statement that a publication does not do.
+pub(super) fn refused(what: &str, instead: &str) -> datafusion::common::DataFusionError {
+    plan_datafusion_err!("publication: {what}; {instead}")
+}

@@ -1,0 +1,87 @@
+//! `release(publication, number)`: the rows that the world sees.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use deltalake_core::DeltaTable;
+
+use super::table::PublicationTable;
+use crate::publication::{Reader, introduce, provider};
+use crate::sql::arguments::Arguments;
+use crate::sql::function::RelationFunction;
+use crate::sql::options::AnonymizeOptions;
+use crate::sql::resolve::wait_for;
+use crate::sql::signature::{Kind, Parameter, Signature};
+
+/// A release by its number.
+#[derive(Debug)]
+pub(super) struct ReleaseByNumber;
+
+/// The publication that a function is about.
+pub(super) const PUBLICATION: Parameter = Parameter::required("publication", Kind::Relation, "hospital");
+
+static SIGNATURE: Signature = Signature {
+    name: "release",
+    parameters: &[PUBLICATION, Parameter::optional("number", Kind::Integer, "3")],
+};
+
+impl RelationFunction for ReleaseByNumber {
+    fn signature(&self) -> &'static Signature<'static> {
+        &SIGNATURE
+    }
+
+    fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+        let number = arguments.integer("number", 1)?.map(|number| number as u64);
+        let plan = arguments.relation(PUBLICATION.name)?;
+        PublicationTable::with(&plan, SIGNATURE.name, |publication| {
+            let (public, runtime) = (&publication.public, &publication.runtime);
+            let table = wait_for(|| async move {
+                let Some(reader) = Reader::open(public, runtime).await? else {
+                    return plan_err!("{}: nothing has been published yet", SIGNATURE.name);
+                };
+                let table = reader.release(number).await?;
+                let rows = provider(&table).await?;
+                Ok(ReleaseTable { table, rows })
+            })?;
+            Ok(Arc::new(table) as Arc<dyn TableProvider>)
+        })
+    }
+}
+
+/// The rows of a version of the public table.
+#[derive(Debug)]
+struct ReleaseTable {
+    table: DeltaTable,
+    rows: Arc<dyn TableProvider>,
+}
+
+#[async_trait]
+impl TableProvider for ReleaseTable {
+    fn schema(&self) -> SchemaRef {
+        self.rows.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        self.rows.supports_filters_pushdown(filters)
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        introduce(&self.table, session)?;
+        self.rows.scan(session, projection, filters, limit).await
+    }
+}

@@ -1,0 +1,207 @@
+//! A publication as a table: rows go in, releases come out.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Column, DFSchemaRef, Result, plan_err};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::logical_plan::MergeIntoClause;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, cast};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::ProjectionExec;
+use url::Url;
+
+use super::options::refused;
+use crate::exec::{Inputs, PublishExec};
+use crate::microdata::Role;
+use crate::publication::{Desk, IDENTIFIER, Memory, Publication, introduce, provider};
+use crate::release::SIGNATURE;
+use crate::sql::input::plan_if_given;
+
+/// How a publication is published to.
+#[derive(Debug, Clone)]
+pub(super) struct Publisher {
+    pub publication: Publication,
+    /// The table that is inserted into.
+    pub schema: SchemaRef,
+    pub hierarchies: Option<LogicalPlan>,
+}
+
+/// A publication. Its tables are opened anew by every use.
+pub(super) struct PublicationTable {
+    pub public: Url,
+    pub runtime: Arc<RuntimeEnv>,
+    publisher: Option<Publisher>,
+    schema: SchemaRef,
+}
+
+impl PublicationTable {
+    pub(super) fn for_publishing(publisher: Publisher, runtime: Arc<RuntimeEnv>) -> Self {
+        let schema = Arc::clone(&publisher.schema);
+        Self { public: publisher.publication.public.clone(), runtime, publisher: Some(publisher), schema }
+    }
+
+    /// One whose releases can be read; only the public table is needed.
+    pub(super) fn for_reading(public: Url, runtime: Arc<RuntimeEnv>) -> Self {
+        Self { public, runtime, publisher: None, schema: Arc::new(Schema::empty()) }
+    }
+
+    /// Where the ledger is, if this is the publisher's.
+    pub(super) fn private(&self) -> Option<&Url> {
+        self.publisher.as_ref().map(|publisher| &publisher.publication.private)
+    }
+
+    /// Calls `f` with the publication that a relation is.
+    pub(super) fn with<T>(plan: &LogicalPlan, function: &str, f: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+        let mut plan = plan;
+        while let LogicalPlan::SubqueryAlias(alias) = plan {
+            plan = &alias.input;
+        }
+        if let LogicalPlan::TableScan(scan) = plan
+            && let Ok(table) = source_as_provider(&scan.source)
+            && let Some(publication) = table.downcast_ref::<Self>()
+        {
+            return f(publication);
+        }
+        plan_err!(
+            "{function}: argument publication must be the name of a publication; to read one that somebody else publishes: \
+             CREATE EXTERNAL TABLE hospital STORED AS PUBLICATION LOCATION '..'"
+        )
+    }
+}
+
+impl fmt::Debug for PublicationTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublicationTable").field("public", &self.public.as_str()).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl TableProvider for PublicationTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        _session: &dyn Session,
+        _projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(refused("the rows that were inserted are not kept", "read what was published with release(..)"))
+    }
+
+    async fn insert_into(
+        &self,
+        session: &dyn Session,
+        input: Arc<dyn ExecutionPlan>,
+        op: InsertOp,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if op != InsertOp::Append {
+            return Err(refused(
+                "earlier releases cannot be replaced, because they may have been read",
+                "INSERT INTO publishes the next one",
+            ));
+        }
+        let Some(Publisher { publication, hierarchies, .. }) = &self.publisher else {
+            return Err(refused(
+                "this one is declared for reading",
+                "to publish, declare its columns and OPTIONS such as 'method' 'm_invariant'",
+            ));
+        };
+        let desk = Desk::open(publication.clone(), session.runtime_env()).await?;
+        let microdata = self.microdata(publication, input)?;
+        let previous = ledger(session, &desk, publication, &microdata.schema()).await?;
+        let hierarchies = plan_if_given(session, hierarchies.as_ref()).await?;
+        let inputs = Inputs { microdata, previous, hierarchies };
+        Ok(Arc::new(PublishExec::try_new(inputs, publication.clone(), desk.decided().unwrap_or(0))?))
+    }
+
+    async fn delete_from(&self, _session: &dyn Session, _filters: Vec<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(refused(PUBLISHED, "INSERT the next snapshot without those rows"))
+    }
+
+    async fn update(
+        &self,
+        _session: &dyn Session,
+        _assignments: Vec<(String, Expr)>,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(refused(PUBLISHED, "INSERT the next snapshot with the new values"))
+    }
+
+    async fn truncate(&self, _session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(refused(PUBLISHED, "begin another publication at another LOCATION"))
+    }
+
+    async fn merge_into(
+        &self,
+        _session: &dyn Session,
+        _source: Arc<dyn ExecutionPlan>,
+        _merge_schema: DFSchemaRef,
+        _on: Expr,
+        _clauses: Vec<MergeIntoClause>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(refused(PUBLISHED, "INSERT the next snapshot, whole"))
+    }
+}
+
+const PUBLISHED: &str = "what was published cannot be changed, because it may have been read";
+
+impl PublicationTable {
+    /// The columns with roles, in the order of the layout.
+    fn microdata(&self, publication: &Publication, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns = publication.terms.roles.columns().map(|name| {
+            let column = self.schema.index_of(name)?;
+            let field = self.schema.field(column);
+            let schema = input.schema();
+            let found: Arc<dyn PhysicalExpr> = Arc::new(expressions::Column::new(schema.field(column).name(), column));
+            let expr = expressions::cast(found, &schema, field.data_type().clone())?;
+            Ok((expr, name.clone()))
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(ProjectionExec::try_new(columns, input)?))
+    }
+}
+
+/// A plan that reads the ledger, if the method has one and something is in it.
+async fn ledger(
+    session: &dyn Session,
+    desk: &Desk,
+    publication: &Publication,
+    microdata: &Schema,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let (Some(table), Memory::Signatures) = (desk.ledger(), Memory::of(&publication.terms.method)) else {
+        return Ok(None);
+    };
+    if desk.decided() == Some(0) {
+        return Ok(None);
+    }
+    introduce(table, session)?;
+    let roles = &publication.terms.roles;
+    let data_type = |name: &Option<String>, role: Role| match name.as_ref().map(|name| microdata.field_with_name(name)) {
+        Some(field) => Ok(field?.data_type().clone()),
+        None => plan_err!("publication: there is no column for {}", role.name()),
+    };
+    let id = data_type(&roles.id, Role::Id)?;
+    let signature = crate::release::signature_type(&data_type(&roles.sensitive, Role::Sensitive)?);
+    let column = |name: &str, data_type: DataType| {
+        cast(Expr::Column(Column::from_name(name)), data_type).alias(name)
+    };
+    let plan = LogicalPlanBuilder::scan("ledger", provider_as_source(provider(table).await?), None)?
+        .project(vec![column(IDENTIFIER, id), column(SIGNATURE, signature)])?
+        .build()?;
+    session.create_physical_plan(&plan).await.map(Some)
+}
