@@ -1,10 +1,14 @@
 //! Everything that needs a session, the shell or files, in one binary, so that it is linked once.
 
 mod integration {
+    mod delta;
     mod docs;
+    mod faults;
     mod mondrian;
     mod optimizer;
+    mod publications;
     mod pycanon;
+    mod python;
     mod releases;
     mod shell;
     mod slt;

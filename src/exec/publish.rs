@@ -86,10 +86,8 @@ impl PublishExec {
 
 impl DisplayAs for PublishExec {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let own = vec![
-            ("publication", self.publication.public.to_string()),
-            ("release", (self.decided + 1).to_string()),
-        ];
+        let own =
+            vec![("publication", self.publication.public.to_string()), ("release", (self.decided + 1).to_string())];
         show("PublishExec", own, &self.publication.terms.method, &self.layout, t, f)
     }
 }
@@ -174,7 +172,7 @@ impl Publishing {
         let mut desk = Desk::open(self.publication.clone(), &context.runtime_env()).await?;
         if desk.decided().unwrap_or(0) != self.decided {
             return exec_err!(
-                "another INSERT decided a release of this publication since this one was planned; nothing was published: \
+                "publication: another INSERT decided a release of this publication since this one was planned; nothing was published: \
                  run it again"
             );
         }
@@ -184,7 +182,7 @@ impl Publishing {
         let (rows, fingerprint) = (microdata.rows() as u64, fingerprint.finish());
         if rows == 0 {
             return exec_err!(
-                "the snapshot has no rows; nothing was published, because a release of nobody is hardly meant and could not be \
+                "publication: the snapshot has no rows; nothing was published, because a release of nobody is hardly meant and could not be \
                  taken back"
             );
         }
@@ -232,11 +230,11 @@ impl Publishing {
             files: attempt.files.clone(),
             figures: outcome.figures,
             withheld: outcome.withheld,
+            information_loss: outcome.information_loss,
         };
         if !desk.decide(record, &outcome.entries, &schema).await? {
-            desk.discard(&attempt).await;
             return exec_err!(
-                "another INSERT decided release {number} of this publication while this one was at work; this one has \
+                "publication: another INSERT decided release {number} of this publication while this one was at work; this one has \
                  published nothing: run it again"
             );
         }
@@ -273,12 +271,17 @@ impl Publishing {
 }
 
 /// Stages files as they are made.
-async fn stage(desk: &Desk, attempt: &mut Attempt, mut made: Receiver<(MadeFile, usize)>, progress: &Progress) -> Result<()> {
+async fn stage(
+    desk: &Desk,
+    attempt: &mut Attempt,
+    mut made: Receiver<(MadeFile, usize)>,
+    progress: &Progress,
+) -> Result<()> {
     let mut rows = 0;
     while let Some((file, of)) = made.recv().await {
         rows += file.file.rows as usize;
         desk.stage(attempt, file).await.map_err(|error| {
-            error.context("the release could not be staged beside the ledger; nothing was published")
+            error.context("publication: the release could not be staged beside the ledger; nothing was published")
         })?;
         progress.tell(Step::Written { rows, of });
     }
@@ -299,11 +302,18 @@ struct Making {
 struct Outcome {
     figures: Figures,
     withheld: u64,
+    information_loss: f64,
     entries: Vec<MadeFile>,
 }
 
 impl Making {
-    fn run(self, work: &Work, microdata: MicrodataBuilder, seed: &Seed, monitor: &Monitor) -> crate::error::Result<Outcome> {
+    fn run(
+        self,
+        work: &Work,
+        microdata: MicrodataBuilder,
+        seed: &Seed,
+        monitor: &Monitor,
+    ) -> crate::error::Result<Outcome> {
         let timer = work.metrics.baseline.elapsed_compute().timer();
         let Made { release, ledger, mut rng } = work.make(microdata, seed, monitor)?;
         let withheld = release.withheld as u64;
@@ -311,8 +321,8 @@ impl Making {
             rows: release.groups.members.len() as u64,
             groups: release.groups.len() as u64,
             counterfeits: release.counterfeits() as u64,
-            information_loss: release.mean_extent(),
         };
+        let information_loss = release.mean_extent();
         let published =
             monitor.phase("shuffle", || Ok(Published::new(release, SchemaRef::clone(&self.public), &mut rng)))?;
         let entries = monitor.phase("writing", || {
@@ -328,7 +338,7 @@ impl Making {
         })?;
         work.note_phases(monitor);
         drop(timer);
-        Ok(Outcome { figures, withheld, entries })
+        Ok(Outcome { figures, withheld, information_loss, entries })
     }
 
     /// Makes the files of the release, a few at a time.

@@ -117,12 +117,7 @@ impl Work {
     }
 
     /// Makes the release. Computes, so call it [`off_thread`](Self::off_thread).
-    pub(super) fn make(
-        &self,
-        builder: MicrodataBuilder,
-        seed: &Seed,
-        monitor: &Monitor,
-    ) -> crate::error::Result<Made> {
+    pub(super) fn make(&self, builder: MicrodataBuilder, seed: &Seed, monitor: &Monitor) -> crate::error::Result<Made> {
         let mut rng = seed.rng();
         let collected = builder.size();
         let mut working = self.method.working_bytes(builder.rows(), self.quasi);

@@ -99,7 +99,8 @@ impl Table {
     /// The release as one batch.
     pub(super) fn publish(&self, method: &Method, view: View, seed: u64) -> Result<RecordBatch> {
         let (release, layout) = self.anonymize(method, seed)?;
-        let description = Description { method: "test".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
+        let description =
+            Description { method: "test".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
         let nodes = !self.hierarchies.is_empty();
         let shape = Shape { view, form: method.form(), signatures: method.has_signatures(), nodes };
         let schema = Arc::new(schema(&layout, shape, &description));

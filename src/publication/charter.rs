@@ -27,7 +27,8 @@ impl Charter {
 
     /// Of a publication that begins.
     pub(super) fn draw(terms: Terms) -> Result<Self> {
-        let key = u128::from_str_radix(&random_name()?, 16).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let key =
+            u128::from_str_radix(&random_name()?, 16).map_err(|error| DataFusionError::External(Box::new(error)))?;
         Ok(Self { publication: random_name()?, key: [(key >> 64) as u64, key as u64], terms })
     }
 
@@ -42,7 +43,9 @@ impl Charter {
                 terms: serde_json::from_str(setting(Self::TERMS)?).ok()?,
             })
         };
-        read().ok_or_else(|| exec_datafusion_err!("the table at {place} is not a ledger of this version of the program"))
+        read().ok_or_else(|| {
+            exec_datafusion_err!("publication: the table at {place} is not a ledger of this version of the program")
+        })
     }
 
     /// As settings of a table.

@@ -66,7 +66,12 @@ pub(super) async fn create(place: &Place, schema: &Schema, configuration: &[(&st
 
 /// Commits the version after the one that is loaded, or fails if there is one already. An error does not say that nothing
 /// was committed.
-pub(super) async fn commit(table: &DeltaTable, actions: Vec<Action>, mode: SaveMode, says: &impl Serialize) -> Result<()> {
+pub(super) async fn commit(
+    table: &DeltaTable,
+    actions: Vec<Action>,
+    mode: SaveMode,
+    says: &impl Serialize,
+) -> Result<()> {
     let state = table.snapshot().map_err(failed)?;
     let says = serde_json::to_string(says).map_err(|error| DataFusionError::External(Box::new(error)))?;
     let properties = CommitProperties::default()

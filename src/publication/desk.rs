@@ -41,7 +41,7 @@ impl Desk {
         let charter = match (&ledger, &published) {
             (None, Some(_)) => {
                 return exec_err!(
-                    "the ledger of the publication at {} is not at {}: without it, a new release would break the earlier \
+                    "publication: the ledger of the publication at {} is not at {}: without it, a new release would break the earlier \
                      ones. Say where it is (OPTIONS 'private'), or restore it from a backup of the time after the last release",
                     publication.public,
                     publication.private
@@ -89,20 +89,20 @@ impl Desk {
             && delta::setting(table, Charter::PUBLICATION) != Some(&self.charter.publication)
         {
             return exec_err!(
-                "the ledger at {private} is of another publication than the table at {public}; say where the right one is \
+                "publication: the ledger at {private} is of another publication than the table at {public}; say where the right one is \
                  (OPTIONS 'private')"
             );
         }
         if published > decided {
             return exec_err!(
-                "the public table at {public} has version {published}, but the ledger at {private} knows releases up to \
+                "publication: the public table at {public} has version {published}, but the ledger at {private} knows releases up to \
                  {decided} only: it is older, or somebody else wrote to the public table. Restore the ledger from a backup of \
                  the time after the last release; with this one, a new release would break the earlier ones"
             );
         }
         if decided > published + 1 {
             return exec_err!(
-                "the ledger at {private} knows releases up to {decided}, but the public table at {public} has only those up \
+                "publication: the ledger at {private} knows releases up to {decided}, but the public table at {public} has only those up \
                  to {published}: it was lost or is older. Restore it from a backup; readers may have the missing releases"
             );
         }
@@ -110,7 +110,7 @@ impl Desk {
             let record: Option<(Record, _)> = delta::said(ledger, decided).await?;
             let Some((record, _)) = record.filter(|(record, _)| record.number == decided) else {
                 return exec_err!(
-                    "version {decided} of the ledger at {private} is not of a release: somebody else wrote to it"
+                    "publication: version {decided} of the ledger at {private} is not of a release: somebody else wrote to it"
                 );
             };
             self.newest = Some(record);
@@ -123,7 +123,7 @@ impl Desk {
             };
             if announced.map(|(announcement, _)| announcement.release_id) != noted {
                 return exec_err!(
-                    "release {published} in the public table at {public} is not the one that the ledger at {private} knows: \
+                    "publication: release {published} in the public table at {public} is not the one that the ledger at {private} knows: \
                      one of the two was restored from another backup, or somebody else wrote to it"
                 );
             }
@@ -144,7 +144,9 @@ async fn both(public: &Place, private: &Place) -> Result<(Option<DeltaTable>, Op
             continue;
         }
         if others {
-            return plan_err!("there are files at the publication's LOCATION, but no publication; choose an empty location");
+            return plan_err!(
+                "publication: there are files at the publication's LOCATION, but no publication; choose an empty location"
+            );
         }
         return Ok((ledger, published));
     }
@@ -158,7 +160,7 @@ fn check_terms(terms: &Terms, begun: &Terms) -> Result<()> {
         return Ok(());
     }
     plan_err!(
-        "this is not how the publication was begun, and what was begun cannot change, because later releases would break \
+        "publication: this is not how the publication was begun, and what was begun cannot change, because later releases would break \
          earlier ones: {}",
         differences.join("; ")
     )

@@ -56,9 +56,7 @@ impl Memory {
     pub fn members(self, published: &Published, ledger: &Ledger) -> Vec<u32> {
         match self {
             Self::Nothing => Vec::new(),
-            Self::Signatures => {
-                published.members(|row| ledger.signature_of(row as usize).is_none())
-            }
+            Self::Signatures => published.members(|row| ledger.signature_of(row as usize).is_none()),
         }
     }
 

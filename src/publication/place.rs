@@ -38,7 +38,7 @@ impl Place {
             _ => runtime.object_store_registry.get_store(url)?,
         };
         let prefix = StorePath::from_url_path(url.path())
-            .map_err(|error| plan_datafusion_err!("{url} is not a location: {error}"))?;
+            .map_err(|error| plan_datafusion_err!("publication: {url} is not a location: {error}"))?;
         let store = Arc::new(PrefixStore::new(Arc::clone(&root), prefix));
         Ok(Self { url: url.clone(), root, store })
     }
@@ -63,12 +63,12 @@ pub fn locate(text: &str) -> Result<Url> {
         Ok(url) if url.scheme() != "file" && text.contains("://") => url,
         Ok(url) if url.scheme() == "file" => match url.to_file_path() {
             Ok(path) => local(&path)?,
-            Err(()) => return plan_err!("{text} is not a location"),
+            Err(()) => return plan_err!("publication: {text} is not a location"),
         },
         _ => local(Path::new(text))?,
     };
     if url.query().is_some() || url.fragment().is_some() {
-        return plan_err!("{text} is not a location: it has a query or a fragment");
+        return plan_err!("publication: {text} is not a location: it has a query or a fragment");
     }
     let path = format!("{}/", url.path().trim_end_matches('/'));
     url.set_path(&path);
@@ -86,11 +86,11 @@ fn local(path: &Path) -> Result<Url> {
                 rest = Path::new(name).join(rest);
                 known = parent;
             }
-            _ => return plan_err!("{} is not a location", path.display()),
+            _ => return plan_err!("publication: {} is not a location", path.display()),
         }
     };
     let Ok(url) = Url::from_directory_path(real.join(rest)) else {
-        return plan_err!("{} is not a location", path.display());
+        return plan_err!("publication: {} is not a location", path.display());
     };
     Ok(url)
 }
@@ -103,7 +103,7 @@ pub fn private_beside(public: &Url) -> Result<Url> {
     let path = public.path().trim_end_matches('/');
     if path.is_empty() {
         return plan_err!(
-            "there is no place beside {public} for the private ledger; say where it is, for example 'private' \
+            "publication: there is no place beside {public} for the private ledger; say where it is, for example 'private' \
              's3://another-bucket/ledger/'"
         );
     }
@@ -121,7 +121,7 @@ pub fn check_apart(public: &Url, private: &Url) -> Result<()> {
     let inside = |inner: &Url, outer: &Url| inner.path().starts_with(outer.path());
     if one_store && (inside(private, public) || inside(public, private)) {
         return plan_err!(
-            "the private ledger must not be where the public can read: {private} and the publication's LOCATION {public} \
+            "publication: the private ledger must not be where the public can read: {private} and the publication's LOCATION {public} \
              must not contain each other"
         );
     }
@@ -150,7 +150,9 @@ mod tests {
         let beside = private_beside(&public).unwrap();
         assert_eq!(beside.as_str(), "s3://bucket/lake/hospital.private/");
         assert!(check_apart(&public, &beside).is_ok());
-        for inside in ["s3://bucket/lake/hospital/", "s3://bucket/lake/hospital/private/", "s3://bucket/lake/", "s3://bucket/"] {
+        for inside in
+            ["s3://bucket/lake/hospital/", "s3://bucket/lake/hospital/private/", "s3://bucket/lake/", "s3://bucket/"]
+        {
             assert!(check_apart(&public, &Url::parse(inside).unwrap()).is_err(), "{inside}");
         }
         for apart in ["s3://bucket/lake/hospital2/", "s3://other/lake/hospital/"] {

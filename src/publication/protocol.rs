@@ -29,6 +29,8 @@ use super::record::{Announcement, Record, ReleaseFile};
 /// Beside the ledger's own files; names with an underscore are not part of a Delta table.
 const STAGED: &str = "_staged";
 
+const NOT_WRITTEN: &str = "publication: the ledger could not be written; nothing was published";
+
 /// Files of an attempt that nobody has decided on yet.
 #[derive(Debug)]
 pub struct Attempt {
@@ -73,36 +75,55 @@ impl Desk {
     /// When the private store fails. Then nothing was decided, unless the store failed after it had done its work; the next
     /// attempt will find out.
     pub async fn decide(&mut self, record: Record, entries: &[MadeFile], memory: &Schema) -> Result<bool> {
-        if self.ledger.is_none() && !self.begin(memory).await? {
-            return Ok(false);
+        let attempt = Attempt { name: record.attempt.clone(), files: record.files.clone() };
+        match self.prepare(entries, memory).await {
+            Ok(true) => {}
+            // Nothing refers to what was staged.
+            undecided => {
+                self.discard(&attempt).await;
+                self.forget(entries).await;
+                return undecided;
+            }
         }
-        let Some(ledger) = &self.ledger else { return exec_err!("there is no ledger") };
-        let mut actions = Vec::new();
-        for made in entries {
-            self.private.store().put(&Path::from(made.file.name.as_str()), made.contents.clone().into()).await?;
-            actions.push(delta::add(&made.file.name, made.file.size, made.file.rows));
-        }
-        let failure = match delta::commit(ledger, actions, SaveMode::Append, &record).await {
-            Ok(()) => None,
-            Err(error) => Some(error),
-        };
-        if let Some(error) = failure {
+        let Some(ledger) = &self.ledger else { return exec_err!("publication: there is no ledger") };
+        let actions = entries.iter().map(|made| delta::add(&made.file.name, made.file.size, made.file.rows)).collect();
+        if let Err(error) = delta::commit(ledger, actions, SaveMode::Append, &record).await {
             let decided: Option<(Record, _)> = delta::said(ledger, record.number).await?;
             match decided {
                 // The store failed when all was done.
                 Some((decided, _)) if decided.attempt == record.attempt => {}
                 Some(_) => {
-                    for made in entries {
-                        let _ = self.private.store().delete(&Path::from(made.file.name.as_str())).await;
-                    }
+                    self.discard(&attempt).await;
+                    self.forget(entries).await;
                     return Ok(false);
                 }
-                None => return Err(error.context("the ledger could not be written; nothing was published")),
+                // The commit may still arrive, so what was staged stays.
+                None => return Err(error.context(NOT_WRITTEN)),
             }
         }
         self.ledger = delta::newest(&self.private).await?;
         self.newest = Some(record);
         Ok(true)
+    }
+
+    /// All that comes before the commit; `false` if somebody else has begun the publication.
+    async fn prepare(&mut self, entries: &[MadeFile], memory: &Schema) -> Result<bool> {
+        if self.ledger.is_none() && !self.begin(memory).await? {
+            return Ok(false);
+        }
+        for made in entries {
+            let put =
+                self.private.store().put(&Path::from(made.file.name.as_str()), made.contents.clone().into()).await;
+            put.map_err(|error| DataFusionError::from(error).context(NOT_WRITTEN))?;
+        }
+        Ok(true)
+    }
+
+    /// Removes entries that were not committed, as far as that is possible.
+    async fn forget(&self, entries: &[MadeFile]) {
+        for made in entries {
+            let _ = self.private.store().delete(&Path::from(made.file.name.as_str())).await;
+        }
     }
 
     /// Creates the ledger; `false` if somebody else did.
@@ -111,7 +132,7 @@ impl Desk {
         self.ledger = delta::newest(&self.private).await?;
         let Some(ledger) = &self.ledger else {
             let error = created.err().unwrap_or_else(|| exec_datafusion_err!("it is gone"));
-            return Err(error.context("the ledger could not be created; nothing was published"));
+            return Err(error.context(NOT_WRITTEN));
         };
         let charter = Charter::of(ledger, &self.publication.private)?;
         Ok(charter.publication == self.charter.publication && delta::version(ledger) == 0)
@@ -128,7 +149,9 @@ impl Desk {
         let number = record.number;
         let done = self.publish(&record).await;
         done.map_err(|error| {
-            error.context(format!("release {number} is decided but not public yet; the next INSERT completes it"))
+            error.context(format!(
+                "publication: release {number} is decided but not public yet; the next INSERT completes it"
+            ))
         })?;
         let attempt = Attempt { name: record.attempt.clone(), files: record.files.clone() };
         self.discard(&attempt).await;
@@ -163,8 +186,8 @@ impl Desk {
         let announced: Option<(Announcement, _)> = delta::said(table, record.number).await?;
         match announced {
             Some((announcement, _)) if announcement.release_id == record.release_id => Ok(()),
-            Some(_) => exec_err!("somebody else wrote to the public table"),
-            None => committed.and_then(|()| exec_err!("the public table did not take the commit")),
+            Some(_) => exec_err!("publication: somebody else wrote to the public table"),
+            None => committed.and_then(|()| exec_err!("publication: the public table did not take the commit")),
         }
     }
 
@@ -210,7 +233,7 @@ impl Desk {
         match intact(self.public.store().as_ref(), &target, file).await? {
             Some(contents) => Ok(contents),
             None => exec_err!(
-                "a staged file of release {} is missing or damaged; restore the directory of the ledger from a backup",
+                "publication: a staged file of release {} is missing or damaged; restore the directory of the ledger from a backup",
                 record.number
             ),
         }

@@ -30,8 +30,8 @@ pub struct ReleaseRow {
     pub announcement: Announcement,
     /// When it became public, in milliseconds since 1970.
     pub time: Option<i64>,
-    /// Rows that were left out; only the publisher knows.
-    pub withheld: Option<u64>,
+    /// What only the publisher knows.
+    pub record: Option<Record>,
 }
 
 impl Reader {
@@ -58,10 +58,12 @@ impl Reader {
         let newest = self.newest();
         let number = number.unwrap_or(newest);
         if number == 0 || number > newest {
-            return plan_err!("there is no release {number}; there are releases 1 to {newest}");
+            return plan_err!("publication: there is no release {number}; there are releases 1 to {newest}");
         }
         if delta::said::<Announcement>(&self.table, number).await?.is_none_or(|(said, _)| said.number != number) {
-            return exec_err!("version {number} of the public table is not a release: somebody else wrote to it");
+            return exec_err!(
+                "publication: version {number} of the public table is not a release: somebody else wrote to it"
+            );
         }
         delta::at_version(&self.place, number).await
     }
@@ -78,14 +80,16 @@ impl Reader {
         let ledger = ledger.as_ref();
         let row = |number| async move {
             let Some((announcement, time)) = delta::said::<Announcement>(&self.table, number).await? else {
-                return exec_err!("version {number} of the public table is not a release: somebody else wrote to it");
+                return exec_err!(
+                    "publication: version {number} of the public table is not a release: somebody else wrote to it"
+                );
             };
             let noted = match ledger {
                 Some(ledger) => delta::said::<Record>(ledger, number).await.ok().flatten(),
                 None => None,
             };
             let same = noted.filter(|(record, _)| record.release_id == announcement.release_id);
-            Ok(ReleaseRow { announcement, time, withheld: same.map(|(record, _)| record.withheld) })
+            Ok(ReleaseRow { announcement, time, record: same.map(|(record, _)| record) })
         };
         futures::stream::iter(1..=self.newest()).map(row).buffered(AT_ONCE).try_collect().await
     }

@@ -21,6 +21,9 @@ pub struct Record {
     pub figures: Figures,
     /// Rows that were left out and stay new.
     pub withheld: u64,
+    /// Mean share of the domain that the published intervals cover (normalized certainty penalty), 0 to 1. Of texts it tells how
+    /// many there are between those that are published.
+    pub information_loss: f64,
 }
 
 /// A file of a release, named alike where it is staged and where it is public.
@@ -37,7 +40,7 @@ pub struct ReleaseFile {
 }
 
 /// Figures that follow from the released rows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// Rows, counterfeits included.
     pub rows: u64,
@@ -45,12 +48,10 @@ pub struct Figures {
     pub groups: u64,
     /// Counterfeits.
     pub counterfeits: u64,
-    /// Mean share of the domain that the published intervals cover (normalized certainty penalty), 0 to 1.
-    pub information_loss: f64,
 }
 
 /// A release as the public table's commit describes it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Announcement {
     /// Number of the release, which is the version of the table.
     pub number: u64,

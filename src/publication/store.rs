@@ -17,7 +17,8 @@ use datafusion::object_store::local::LocalFileSystem;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt,
-    PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, RenameTargetMode, Result, UploadPart,
+    PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, RenameTargetMode, Result,
+    UploadPart,
 };
 use futures::stream::BoxStream;
 
@@ -108,11 +109,7 @@ impl ObjectStore for LocalStore {
         }
     }
 
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        opts: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(&self, location: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         self.make_room(location).await?;
         let upload = self.inner.put_multipart_opts(location, opts).await?;
         Ok(Box::new(Upload { upload, store: self.clone(), location: location.clone() }))

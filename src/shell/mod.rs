@@ -1,13 +1,16 @@
 //! Arguments, session and statements of the shell.
 
 mod args;
+mod plain;
+#[cfg(feature = "publication")]
+mod progress;
+mod repl;
 mod script;
 mod session;
 
 use std::io::IsTerminal;
 
 use datafusion::error::{DataFusionError, Result};
-use datafusion_cli::exec;
 
 pub(crate) use args::Args;
 
@@ -25,7 +28,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         if !args.quiet {
             println!("anonymize {} (DataFusion {})", env!("CARGO_PKG_VERSION"), datafusion_cli::DATAFUSION_CLI_VERSION);
         }
-        let end = exec::exec_from_repl(&context, &mut print).await;
+        let end = repl::run(&context, &mut print).await;
         return end.map_err(|error| DataFusionError::External(Box::new(error)));
     }
     for path in &args.file {

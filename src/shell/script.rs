@@ -10,6 +10,8 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
 use datafusion_cli::exec;
 use datafusion_cli::print_options::PrintOptions;
 
+use super::plain;
+
 /// Text of a script; `-` is standard input.
 pub(crate) fn read(path: &str) -> Result<String> {
     let mut text = String::new();
@@ -21,13 +23,15 @@ pub(crate) fn read(path: &str) -> Result<String> {
     Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
-/// Runs all statements of a text. `origin` names it in errors.
+/// Runs all statements of a text. `origin` names it in errors; an empty one is not named.
 pub(crate) async fn run(context: &SessionContext, print: &PrintOptions, sql: &str, origin: &str) -> Result<()> {
     let dialect = context.state().config_options().sql_parser.dialect;
     for (number, statement) in split(sql, dialect, origin)?.into_iter().enumerate() {
         let result = exec::exec_from_commands(context, vec![statement.text], print).await;
-        result
-            .map_err(|error| error.context(format!("{origin}: statement {} (line {})", number + 1, statement.line)))?;
+        result.map_err(|error| match origin {
+            "" => error,
+            origin => error.context(format!("{origin}: statement {} (line {})", number + 1, statement.line)),
+        })?;
     }
     Ok(())
 }
@@ -39,26 +43,54 @@ struct Statement {
     line: u64,
 }
 
-/// Cuts a text at its semicolons, except those in quotes and comments. What is between them stays as it was written.
+/// A text in which places are known by line and column.
+pub(super) struct Text<'a> {
+    sql: &'a str,
+    lines: Vec<usize>,
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn new(sql: &'a str) -> Self {
+        let lines = std::iter::once(0).chain(sql.match_indices('\n').map(|(newline, _)| newline + 1)).collect();
+        Self { sql, lines }
+    }
+
+    pub(super) fn sql(&self) -> &'a str {
+        self.sql
+    }
+
+    /// Lines and columns count from 1, columns in characters.
+    pub(super) fn offset(&self, at: Location) -> usize {
+        let start = self.lines[at.line as usize - 1];
+        let line = &self.sql[start..];
+        let column = line.char_indices().nth(at.column as usize - 1).map_or(line.len(), |(column, _)| column);
+        start + column
+    }
+}
+
+/// Cuts a text at its semicolons, except those in quotes and comments. What is between them stays as it was written, but for
+/// the [options of publications](plain).
 fn split(sql: &str, dialect: Dialect, origin: &str) -> Result<Vec<Statement>> {
     let dialect = dialect_from_str(dialect).ok_or_else(|| exec_datafusion_err!("unknown SQL dialect {dialect}"))?;
-    let tokens = Tokenizer::new(dialect.as_ref(), sql)
-        .tokenize_with_location()
-        .map_err(|error| exec_datafusion_err!("{origin}: {error}"))?;
-    let lines: Vec<usize> = std::iter::once(0).chain(sql.match_indices('\n').map(|(newline, _)| newline + 1)).collect();
-    // Lines and columns count from 1, columns in characters.
-    let offset = |at: Location| {
-        let line = &sql[lines[at.line as usize - 1]..];
-        let column = line.char_indices().nth(at.column as usize - 1).map_or(line.len(), |(column, _)| column);
-        lines[at.line as usize - 1] + column
+    let tokenize = |sql: &str| {
+        Tokenizer::new(dialect.as_ref(), sql).tokenize_with_location().map_err(|error| match origin {
+            "" => exec_datafusion_err!("{error}"),
+            origin => exec_datafusion_err!("{origin}: {error}"),
+        })
     };
+    let text = Text::new(sql);
     let mut statements = Vec::new();
     let mut start: Option<Location> = None;
-    for token in tokens {
+    let mut cut = |from: Location, end: usize| -> Result<()> {
+        let statement = &sql[text.offset(from)..end];
+        let changed = plain::prefix_keys(&Text::new(statement), &tokenize(statement)?);
+        statements.push(Statement { text: changed.unwrap_or_else(|| statement.to_owned()), line: from.line });
+        Ok(())
+    };
+    for token in tokenize(sql)? {
         match (&token.token, start) {
             (Token::SemiColon | Token::EOF, Some(from)) => {
-                let end = if token.token == Token::EOF { sql.len() } else { offset(token.span.start) };
-                statements.push(Statement { text: sql[offset(from)..end].to_owned(), line: from.line });
+                cut(from, if token.token == Token::EOF { sql.len() } else { text.offset(token.span.start) })?;
                 start = None;
             }
             (Token::SemiColon | Token::EOF | Token::Whitespace(_), _) => {}
@@ -67,7 +99,7 @@ fn split(sql: &str, dialect: Dialect, origin: &str) -> Result<Vec<Statement>> {
         }
     }
     if let Some(from) = start {
-        statements.push(Statement { text: sql[offset(from)..].to_owned(), line: from.line });
+        cut(from, sql.len())?;
     }
     Ok(statements)
 }

@@ -76,5 +76,8 @@ fn config(args: &Args) -> Result<SessionConfig> {
     if env::var_os("DATAFUSION_FORMAT_NULL").is_none() {
         options.set("datafusion.format.null", "NULL")?;
     }
-    Ok(SessionConfig::from(options).with_information_schema(true))
+    let config = SessionConfig::from(options).with_information_schema(true);
+    #[cfg(feature = "publication")]
+    let config = config.with_extension(Arc::new(super::progress::on_terminal()));
+    Ok(config)
 }

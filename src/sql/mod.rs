@@ -39,9 +39,9 @@ use resolve::{TABLE_BY_NAME, TableByName};
 
 /// Everything there is.
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
-    let releases = method::methods().into_iter().map(|method| -> Arc<dyn RelationFunction> {
-        Arc::new(method::ReleaseFunction(method))
-    });
+    let releases = method::methods()
+        .into_iter()
+        .map(|method| -> Arc<dyn RelationFunction> { Arc::new(method::ReleaseFunction(method)) });
     let mut functions: Vec<Arc<dyn RelationFunction>> = releases.collect();
     functions.push(Arc::new(information_loss::InformationLossFunction));
     functions.push(Arc::new(census::CensusFunction));

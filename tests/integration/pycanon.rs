@@ -1,53 +1,18 @@
-//! Released tables measured by [pyCANON](https://pypi.org/project/pycanon/), which is installed here into an environment
-//! of its own. Where there is no Python or no package index, the tests say so and measure nothing, unless
-//! `ANONYMIZE_PYCANON=require`.
+//! Released tables measured by [pyCANON](https://pypi.org/project/pycanon/).
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use datafusion::prelude::SessionContext;
 
+use super::python::environment;
 use super::support::{microdata, number, path, run, session};
-
-const VERSION: &str = "pycanon==1.3.6";
 
 /// The environment's Python; the first test to ask makes the environment.
 fn python() -> Option<&'static PathBuf> {
     static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
-    PYTHON.get_or_init(install).as_ref()
-}
-
-fn install() -> Option<PathBuf> {
-    let environment = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pycanon");
-    let python = environment.join("bin/python");
-    let works = || run_quietly(Command::new(&python).args(["-c", "import pycanon.anonymity"])).is_some();
-    if python.exists() && works() {
-        return Some(python);
-    }
-    let made = run_quietly(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment)).and_then(|_| {
-        run_quietly(Command::new(&python).args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--retries",
-            "1",
-            "--timeout",
-            "15",
-            VERSION,
-        ]))
-    });
-    if made.is_some() && works() {
-        return Some(python);
-    }
-    assert_ne!(std::env::var("ANONYMIZE_PYCANON").as_deref(), Ok("require"), "pycanon could not be installed");
-    println!("pycanon could not be installed: not measured");
-    None
-}
-
-fn run_quietly(command: &mut Command) -> Option<Output> {
-    command.output().ok().filter(|output| output.status.success())
+    PYTHON.get_or_init(|| environment("pycanon", &["pycanon==1.3.6"], "pycanon.anonymity")).as_ref()
 }
 
 struct Measured {

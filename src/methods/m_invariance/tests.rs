@@ -67,7 +67,8 @@ fn publish(rows: &[Row], known: &Known, params: &MInvariance, seed: u64) -> Resu
 /// The private view as one batch.
 fn private(release: Release, seed: u64) -> RecordBatch {
     let layout = layout(release.microdata.quasi.len());
-    let description = Description { method: "m_invariant".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
+    let description =
+        Description { method: "m_invariant".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
     let shape = Shape { view: View::Private, form: Form::Intervals, signatures: true, nodes: false };
     let schema = Arc::new(schema(&layout, shape, &description));
     let published = Published::new(release, schema, &mut ChaCha20Rng::seed_from_u64(seed));

@@ -9,7 +9,7 @@ use datafusion::common::{Constraint, DFSchema, Result, plan_err};
 use datafusion::logical_expr::CreateExternalTable;
 
 use super::options::{Options, refused};
-use super::table::{Publisher, PublicationTable};
+use super::table::{PublicationTable, Publisher};
 use crate::microdata::{Layout, Roles};
 use crate::publication::{
     Desk, Memory, Publication, Reader, Terms, check_apart, check_schema, locate, private_beside, stored_type,
@@ -66,9 +66,7 @@ impl TableProviderFactory for PublicationFactory {
         let columns = DFSchema::try_from(Arc::clone(&table))?;
         let roles = roles(&arguments, &settings, &columns, View::Public, needs)?;
         let hierarchies = match arguments.relation_if_given("hierarchies") {
-            Some(plan) => {
-                Some(Input { function: method.name(), argument: "hierarchies", plan }.hierarchies()?)
-            }
+            Some(plan) => Some(Input { function: method.name(), argument: "hierarchies", plan }.hierarchies()?),
             None => None,
         };
         let layout = layout(&table, &roles, method.name())?;
@@ -125,7 +123,9 @@ fn primary_key(command: &CreateExternalTable, table: &SchemaRef) -> Result<Optio
     });
     match keys.next().map(Vec::as_slice) {
         Some([column]) => Ok(Some(table.field(*column).name().clone())),
-        Some(_) => plan_err!("publication: a primary key of several columns cannot be the identifier; make one column of them"),
+        Some(_) => {
+            plan_err!("publication: a primary key of several columns cannot be the identifier; make one column of them")
+        }
         None => Ok(None),
     }
 }
@@ -150,12 +150,8 @@ fn layout(table: &SchemaRef, roles: &Roles, function: &str) -> Result<Layout> {
 /// # Errors
 /// When one of the two tables could not be created.
 fn check_storable(terms: &Terms, layout: &Layout) -> Result<()> {
-    let description = Description {
-        method: String::new(),
-        parameters: String::new(),
-        release_id: String::new(),
-        number: None,
-    };
+    let description =
+        Description { method: String::new(), parameters: String::new(), release_id: String::new(), number: None };
     let method = &terms.method;
     let shape = Shape { view: View::Public, form: method.form(), signatures: false, nodes: terms.hierarchies };
     check_schema(&schema(layout, shape, &description))?;

@@ -118,7 +118,9 @@ impl Options {
         let id = |(name, _): &(Option<String>, String)| name.as_deref() == Some("id");
         match (primary_key, self.values.iter().find(|value| id(value))) {
             (Some(key), Some((_, other))) if key != other.trim() => {
-                return plan_err!("publication: the identifier is {other} in the options, but the primary key is {key}");
+                return plan_err!(
+                    "publication: the identifier is {other} in the options, but the primary key is {key}"
+                );
             }
             (Some(key), None) => self.values.push((Some("id".to_owned()), key)),
             _ => {}

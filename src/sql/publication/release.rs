@@ -25,10 +25,8 @@ pub(super) struct ReleaseByNumber;
 /// The publication that a function is about.
 pub(super) const PUBLICATION: Parameter = Parameter::required("publication", Kind::Relation, "hospital");
 
-static SIGNATURE: Signature = Signature {
-    name: "release",
-    parameters: &[PUBLICATION, Parameter::optional("number", Kind::Integer, "3")],
-};
+static SIGNATURE: Signature =
+    Signature { name: "release", parameters: &[PUBLICATION, Parameter::optional("number", Kind::Integer, "3")] };
 
 impl RelationFunction for ReleaseByNumber {
     fn signature(&self) -> &'static Signature<'static> {

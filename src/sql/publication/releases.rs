@@ -59,7 +59,7 @@ fn schema() -> SchemaRef {
         count("groups"),
         count("counterfeits"),
         Field::new("withheld", DataType::Int64, true),
-        Field::new("information_loss", DataType::Float64, false),
+        Field::new("information_loss", DataType::Float64, true),
     ]))
 }
 
@@ -68,12 +68,12 @@ fn batch(schema: &SchemaRef, rows: &[ReleaseRow]) -> Result<RecordBatch> {
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| of(row) as i64)))
     };
     let figure = |of: fn(&Figures) -> u64| count(&|row| of(&row.announcement.figures));
-    let text = |of: fn(&ReleaseRow) -> &String| -> ArrayRef {
-        Arc::new(StringArray::from_iter_values(rows.iter().map(of)))
-    };
+    let text =
+        |of: fn(&ReleaseRow) -> &String| -> ArrayRef { Arc::new(StringArray::from_iter_values(rows.iter().map(of))) };
     let times = rows.iter().map(|row| row.time).collect::<TimestampMillisecondArray>();
-    let withheld = rows.iter().map(|row| row.withheld.map(|withheld| withheld as i64)).collect::<Int64Array>();
-    let loss = rows.iter().map(|row| row.announcement.figures.information_loss);
+    let records = || rows.iter().map(|row| row.record.as_ref());
+    let withheld = records().map(|record| record.map(|record| record.withheld as i64)).collect::<Int64Array>();
+    let loss = records().map(|record| record.map(|record| record.information_loss)).collect::<Float64Array>();
     let columns: Vec<ArrayRef> = vec![
         count(&|row| row.announcement.number),
         Arc::new(times.with_timezone("UTC")),
@@ -83,7 +83,7 @@ fn batch(schema: &SchemaRef, rows: &[ReleaseRow]) -> Result<RecordBatch> {
         figure(|figures| figures.groups),
         figure(|figures| figures.counterfeits),
         Arc::new(withheld),
-        Arc::new(Float64Array::from_iter_values(loss)),
+        Arc::new(loss),
     ];
     Ok(RecordBatch::try_new(SchemaRef::clone(schema), columns)?)
 }

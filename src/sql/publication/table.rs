@@ -100,7 +100,10 @@ impl TableProvider for PublicationTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(refused("the rows that were inserted are not kept", "read what was published with release(..)"))
+        Err(refused(
+            "the rows that were inserted are not kept, so they cannot be read, updated or deleted",
+            "read what was published with release(..)",
+        ))
     }
 
     async fn insert_into(
@@ -191,15 +194,14 @@ async fn ledger(
     }
     introduce(table, session)?;
     let roles = &publication.terms.roles;
-    let data_type = |name: &Option<String>, role: Role| match name.as_ref().map(|name| microdata.field_with_name(name)) {
+    let data_type = |name: &Option<String>, role: Role| match name.as_ref().map(|name| microdata.field_with_name(name))
+    {
         Some(field) => Ok(field?.data_type().clone()),
         None => plan_err!("publication: there is no column for {}", role.name()),
     };
     let id = data_type(&roles.id, Role::Id)?;
     let signature = crate::release::signature_type(&data_type(&roles.sensitive, Role::Sensitive)?);
-    let column = |name: &str, data_type: DataType| {
-        cast(Expr::Column(Column::from_name(name)), data_type).alias(name)
-    };
+    let column = |name: &str, data_type: DataType| cast(Expr::Column(Column::from_name(name)), data_type).alias(name);
     let plan = LogicalPlanBuilder::scan("ledger", provider_as_source(provider(table).await?), None)?
         .project(vec![column(IDENTIFIER, id), column(SIGNATURE, signature)])?
         .build()?;

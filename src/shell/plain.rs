@@ -1,0 +1,79 @@
+//! Plain option keys of publications: `OPTIONS ('method' 'm_invariant')`.
+//!
+//! datafusion-cli checks the options of external tables against what it knows of formats before the table's factory sees
+//! them; keys with the prefix `anonymize.` pass, plain ones do not. So here they get that prefix.
+
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::script::Text;
+
+/// The statement with prefixed keys, if it creates a publication.
+pub(super) fn prefix_keys(text: &Text<'_>, tokens: &[TokenWithSpan]) -> Option<String> {
+    let tokens: Vec<&TokenWithSpan> =
+        tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).collect();
+    let is = |place: usize, word: &str| matches!(tokens.get(place).map(|token| &token.token), Some(Token::Word(found)) if found.value.eq_ignore_ascii_case(word));
+    let any =
+        |words: &[&str]| (0..tokens.len()).find(|&place| words.iter().enumerate().all(|(i, word)| is(place + i, word)));
+    if !is(0, "create") || any(&["stored", "as", "publication"]).is_none() {
+        return None;
+    }
+    let options = any(&["options"])? + 1;
+    let mut places = Vec::new();
+    let mut depth = 0;
+    for place in options..tokens.len() {
+        match &tokens[place].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        let begins = matches!(tokens[place - 1].token, Token::LParen | Token::Comma);
+        if depth == 0 && place > options {
+            break;
+        }
+        match &tokens[place].token {
+            Token::SingleQuotedString(key) if begins && !key.contains('.') => {
+                places.push(text.offset(tokens[place].span.start) + 1);
+            }
+            Token::Word(word) if begins && word.quote_style.is_none() => {
+                let compound = matches!(tokens.get(place + 1).map(|token| &token.token), Some(Token::Period));
+                if !compound {
+                    places.push(text.offset(tokens[place].span.start));
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut changed = text.sql().to_owned();
+    for place in places.into_iter().rev() {
+        changed.insert_str(place, "anonymize.");
+    }
+    Some(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::sqlparser::dialect::GenericDialect;
+    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+
+    fn prefixed(sql: &str) -> Option<String> {
+        let tokens = Tokenizer::new(&GenericDialect, sql).tokenize_with_location().unwrap();
+        prefix_keys(&Text::new(sql), &tokens)
+    }
+
+    #[test]
+    fn keys_of_publications_get_a_prefix() {
+        let sql = "CREATE EXTERNAL TABLE t (a INT)\nSTORED AS publication LOCATION 'é, (x)'\nOPTIONS ('m' '10', method m_invariant, anonymize.id a,\n 'aws.region' 'x', 'quasi' 'a, b')";
+        let expected = "CREATE EXTERNAL TABLE t (a INT)\nSTORED AS publication LOCATION 'é, (x)'\nOPTIONS ('anonymize.m' '10', anonymize.method m_invariant, anonymize.id a,\n 'aws.region' 'x', 'anonymize.quasi' 'a, b')";
+        assert_eq!(prefixed(sql).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn other_statements_stay() {
+        assert_eq!(prefixed("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x' OPTIONS ('has_header' 'true')"), None);
+        assert_eq!(prefixed("SELECT 'stored as publication options (m 10)'"), None);
+        let without = "CREATE EXTERNAL TABLE t STORED AS PUBLICATION LOCATION 'x'";
+        assert_eq!(prefixed(without), None);
+    }
+}

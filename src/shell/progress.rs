@@ -1,0 +1,80 @@
+//! A line on the terminal while a release is in the making.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use datafusion_anonymize::exec::{Progress, Step};
+
+/// Quick queries show nothing, and slow ones no flicker.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Shows progress on standard error, if that is a terminal.
+pub(super) fn on_terminal() -> Progress {
+    let stderr = std::io::stderr();
+    if !stderr.is_terminal() {
+        return Progress::default();
+    }
+    let line = Mutex::new(Line { since: None, shown: false });
+    Progress::new(move |step| {
+        let mut line = line.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(text) = line.next(step, Instant::now()) {
+            // A terminal that is gone is no reason to stop publishing.
+            let _ = write!(std::io::stderr().lock(), "\r\x1b[2K{text}");
+        }
+    })
+}
+
+#[derive(Debug)]
+struct Line {
+    /// When something was shown last, or the query began.
+    since: Option<Instant>,
+    shown: bool,
+}
+
+impl Line {
+    /// What to show now, if anything; an empty text clears the line.
+    fn next(&mut self, step: Step, now: Instant) -> Option<String> {
+        if step == Step::Done {
+            self.since = None;
+            return std::mem::take(&mut self.shown).then(String::new);
+        }
+        let since = *self.since.get_or_insert(now);
+        // Counts come often, phases seldom.
+        let seldom = !matches!(step, Step::Read { .. });
+        if now.duration_since(since) < PAUSE && !(self.shown && seldom) {
+            return None;
+        }
+        self.since = Some(now);
+        self.shown = true;
+        Some(match step {
+            Step::Read { rows } => format!("{rows} rows read"),
+            Step::Phase(phase) => format!("anonymizing: {phase}"),
+            Step::Written { rows, of } => format!("{rows} of {of} rows written"),
+            Step::Announcing => "publishing".to_owned(),
+            Step::Done => String::new(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_takes_long_is_shown_and_cleared() {
+        let mut line = Line { since: None, shown: false };
+        let start = Instant::now();
+        let after = |millis| start + Duration::from_millis(millis);
+        assert_eq!(line.next(Step::Read { rows: 1 }, start), None);
+        assert_eq!(line.next(Step::Phase("split"), after(50)), None);
+        assert_eq!(line.next(Step::Done, after(60)), None);
+        assert_eq!(line.next(Step::Read { rows: 1 }, after(100)), None);
+        assert_eq!(line.next(Step::Read { rows: 5 }, after(350)).as_deref(), Some("5 rows read"));
+        assert_eq!(line.next(Step::Read { rows: 6 }, after(360)), None);
+        assert_eq!(line.next(Step::Phase("split"), after(370)).as_deref(), Some("anonymizing: split"));
+        assert_eq!(line.next(Step::Written { rows: 5, of: 9 }, after(380)).as_deref(), Some("5 of 9 rows written"));
+        assert_eq!(line.next(Step::Done, after(390)).as_deref(), Some(""));
+        assert_eq!(line.next(Step::Done, after(400)), None);
+    }
+}

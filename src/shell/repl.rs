@@ -1,0 +1,84 @@
+//! The interactive session: datafusion-cli's editor and commands, our way to run statements.
+
+use datafusion::prelude::SessionContext;
+use datafusion_cli::command::{Command, OutputFormat};
+use datafusion_cli::helper::CliHelper;
+use datafusion_cli::print_options::PrintOptions;
+use rustyline::Editor;
+use rustyline::error::ReadlineError;
+use rustyline::history::DefaultHistory;
+
+use super::script;
+
+/// As datafusion-cli keeps it.
+const HISTORY: &str = ".history";
+
+/// Reads and runs statements until the user leaves.
+///
+/// # Errors
+/// When the terminal fails.
+pub(super) async fn run(context: &SessionContext, print: &mut PrintOptions) -> rustyline::Result<()> {
+    let mut editor: Editor<CliHelper, DefaultHistory> = Editor::new()?;
+    let dialect = || context.state().config_options().sql_parser.dialect;
+    editor.set_helper(Some(CliHelper::new(&dialect(), print.color)));
+    // The first session has no history.
+    let _ = editor.load_history(HISTORY);
+    loop {
+        match editor.readline("> ") {
+            Ok(line) => {
+                editor.add_history_entry(line.trim_end())?;
+                if let Some(command) = line.strip_prefix('\\') {
+                    if !execute(command, context, print).await {
+                        break;
+                    }
+                    continue;
+                }
+                tokio::select! {
+                    result = script::run(context, print, &line, "") => {
+                        if let Err(error) = result {
+                            eprintln!("{}", error.strip_backtrace());
+                        }
+                    }
+                    _ = tokio::signal::ctrl_c() => println!("^C"),
+                }
+                if let Some(helper) = editor.helper_mut() {
+                    helper.set_dialect(&dialect());
+                }
+            }
+            Err(ReadlineError::Interrupted) => {
+                println!("^C");
+                if let Some(helper) = editor.helper() {
+                    helper.reset_hint();
+                }
+            }
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    editor.save_history(HISTORY)
+}
+
+/// Runs a command such as `\d`; `false` for `\q`.
+async fn execute(command: &str, context: &SessionContext, print: &mut PrintOptions) -> bool {
+    let words = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    let unknown = || eprintln!("'\\{words}' is not a command; \\? lists all");
+    match words.parse::<Command>() {
+        Ok(Command::Quit) => return false,
+        Ok(Command::OutputFormat(None)) => println!("Output format is {:?}.", print.format),
+        Ok(Command::OutputFormat(Some(format))) => match format.parse::<OutputFormat>() {
+            Ok(format) => {
+                if let Err(error) = format.execute(print) {
+                    eprintln!("{error}");
+                }
+            }
+            Err(()) => unknown(),
+        },
+        Ok(command) => {
+            if let Err(error) = command.execute(context, print).await {
+                eprintln!("{error}");
+            }
+        }
+        Err(()) => unknown(),
+    }
+    true
+}

@@ -1,0 +1,396 @@
+//! Whatever happens to a job, wherever it happens: no release is lost, none is drawn twice, and running it again is enough.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path as FilePath, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use datafusion::arrow::compute::concat_batches;
+use datafusion::object_store::local::LocalFileSystem;
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
+};
+use datafusion::prelude::SessionContext;
+use datafusion_anonymize::risk::{Cover, PublicRelease, candidates};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use tempfile::tempdir;
+use url::Url;
+
+use super::publications::{Q1, Q2, declare};
+use super::support::{number, path, run, session};
+
+const LOCATION: &str = "fault://disk/hospital/";
+
+/// What happens at the fatal write; all later ones fail, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// It is not done.
+    Before,
+    /// It is done, but the caller hears that it failed.
+    After,
+    /// It is not done, and the process dies.
+    KillBefore,
+    /// It is done, and the process dies.
+    KillAfter,
+}
+
+/// A directory in which the write of a given number goes wrong.
+#[derive(Debug)]
+struct Faulty {
+    inner: LocalFileSystem,
+    writes: AtomicUsize,
+    fatal: usize,
+    fault: Fault,
+}
+
+impl Faulty {
+    fn error() -> Error {
+        Error::Generic { store: "Faulty", source: "no space left on device".into() }
+    }
+
+    fn die() -> ! {
+        let id = std::process::id().to_string();
+        Command::new("kill").args(["-KILL", &id]).status().unwrap();
+        loop {
+            std::thread::park();
+        }
+    }
+
+    async fn write<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let number = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
+        match number.cmp(&self.fatal) {
+            std::cmp::Ordering::Less => work.await,
+            std::cmp::Ordering::Greater => Err(Self::error()),
+            std::cmp::Ordering::Equal => match self.fault {
+                Fault::Before => Err(Self::error()),
+                Fault::After => {
+                    let _ = work.await;
+                    Err(Self::error())
+                }
+                Fault::KillBefore => Self::die(),
+                Fault::KillAfter => {
+                    let _ = work.await;
+                    Self::die()
+                }
+            },
+        }
+    }
+}
+
+impl fmt::Display for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Faulty")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Faulty {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        self.write(self.inner.put_opts(location, payload, opts)).await
+    }
+
+    async fn put_multipart_opts(&self, location: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        self.write(self.inner.put_multipart_opts(location, opts)).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.inner.get_opts(location, options).await
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<bytes::Bytes>> {
+        self.inner.get_ranges(location, ranges).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        let number = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
+        if number == self.fatal && matches!(self.fault, Fault::KillBefore | Fault::KillAfter) {
+            Self::die();
+        }
+        if number >= self.fatal {
+            return futures::stream::once(async { Err(Self::error()) }).boxed();
+        }
+        self.inner.delete_stream(locations)
+    }
+
+    /// In order, as stores other than local disks do.
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        let listed = self.inner.list(prefix);
+        let sorted = async move {
+            let mut all = listed.collect::<Vec<_>>().await;
+            all.sort_by(|a, b| {
+                a.as_ref().ok().map(|meta| &meta.location).cmp(&b.as_ref().ok().map(|meta| &meta.location))
+            });
+            futures::stream::iter(all)
+        };
+        futures::stream::once(sorted).flatten().boxed()
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.write(self.inner.copy_opts(from, to, options)).await
+    }
+
+    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
+        self.write(self.inner.rename_opts(from, to, options)).await
+    }
+}
+
+/// A session whose `fault://disk/` is a directory, in which the write number `fatal` goes wrong.
+fn faulty(directory: &FilePath, fatal: usize, fault: Fault) -> (SessionContext, Arc<Faulty>) {
+    std::env::set_current_dir(path("")).unwrap();
+    let inner = LocalFileSystem::new_with_prefix(directory).unwrap();
+    let store = Arc::new(Faulty { inner, writes: AtomicUsize::new(0), fatal, fault });
+    let context = session();
+    context.register_object_store(&Url::parse("fault://disk/").unwrap(), Arc::clone(&store) as Arc<dyn ObjectStore>);
+    (context, store)
+}
+
+/// One night's job: it declares its publication and inserts a snapshot.
+async fn job(context: &SessionContext, insert: &str) -> datafusion::error::Result<()> {
+    declare(context, LOCATION).await;
+    run(context, insert).await.map(|_| ())
+}
+
+/// The nights before, and the job that goes wrong.
+const NIGHTS: [(Option<&str>, &str); 2] = [(None, Q1), (Some(Q1), Q2)];
+
+async fn before(directory: &FilePath, first: Option<&str>) {
+    let (context, _) = faulty(directory, usize::MAX, Fault::Before);
+    if let Some(first) = first {
+        job(&context, first).await.unwrap();
+    }
+}
+
+/// After a fault the job runs again, and all is as if nothing had happened.
+async fn recover(directory: &FilePath, first: Option<&str>, insert: &str, what: &str) {
+    let (context, _) = faulty(directory, usize::MAX, Fault::Before);
+    let seen = public_files(directory);
+    let releases = 1 + i64::from(first.is_some());
+    for again in ["at first", "and again"] {
+        job(&context, insert).await.unwrap_or_else(|error| panic!("{what}, {again}: {error}"));
+        assert_eq!(number(&context, "SELECT max(release) FROM releases(hospital)").await, releases, "{what}, {again}");
+        // Every Parquet file that ever stood at LOCATION is of a release: nothing was drawn twice.
+        let files = public_files(directory);
+        assert_eq!(files.len() as i64, releases, "{what}, {again}: {files:?}");
+        assert!(seen.iter().all(|file| files.contains(file)), "{what}, {again}: {seen:?} {files:?}");
+    }
+    // The next night knows of everybody: who is in both quarters keeps two candidates.
+    if first.is_none() {
+        job(&context, Q2).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    let people = "SELECT p.age, p.zip FROM 'data/patients_q1.parquet' p JOIN 'data/patients_q2.parquet' n ON p.patient_id = n.patient_id";
+    let people = run(&context, people).await.unwrap();
+    let people = concat_batches(&people[0].schema(), &people).unwrap();
+    let mut found = Vec::new();
+    for file in public_files(directory) {
+        let rows = run(&context, &format!("SELECT * FROM '{}'", file.display())).await.unwrap();
+        let public = PublicRelease::try_new(&rows, &["age", "zip"], "group_id", "disease").unwrap();
+        found.push(public.candidates(&Cover { quasi: people.columns() }).unwrap());
+    }
+    assert_eq!(found.len(), 2, "{what}");
+    assert!(candidates(&found).iter().all(|left| left.len() >= 2), "{what}: {found:?}");
+}
+
+fn public_files(directory: &FilePath) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory.join("hospital")) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "parquet")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_fails_at_any_write() {
+    for fault in [Fault::Before, Fault::After] {
+        for (first, insert) in NIGHTS {
+            for fatal in 1.. {
+                let here = tempdir().unwrap();
+                before(here.path(), first).await;
+                let (context, store) = faulty(here.path(), fatal, fault);
+                let result = job(&context, insert).await;
+                let writes = store.writes.load(Ordering::SeqCst);
+                if writes < fatal {
+                    result.unwrap();
+                    assert!(fatal > 5, "a job has more than {writes} writes");
+                    break;
+                }
+                let what = format!("{fault:?} at write {fatal}");
+                if let Err(error) = result {
+                    let error = error.strip_backtrace();
+                    let told =
+                        error.contains("nothing was published") || error.contains("is decided but not public yet");
+                    assert!(told, "{what}: {error}");
+                    if error.contains("nothing was published") {
+                        let there = public_files(here.path()).len();
+                        assert_eq!(there, usize::from(first.is_some()), "{what}: {error}");
+                    }
+                }
+                recover(here.path(), first, insert, &what).await;
+            }
+        }
+    }
+}
+
+/// Which fault a process of its own meets: directory, write, kind, night.
+const CHILD: &str = "ANONYMIZE_TEST_CHILD";
+
+#[test]
+#[ignore = "the process that a test kills"]
+fn child() {
+    let Ok(text) = std::env::var(CHILD) else { return };
+    let [directory, fatal, fault, night] = text.split('|').collect::<Vec<_>>()[..] else { panic!("{text}") };
+    let fault = if fault == "KillBefore" { Fault::KillBefore } else { Fault::KillAfter };
+    let (context, _) = faulty(FilePath::new(directory), fatal.parse().unwrap(), fault);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(job(&context, NIGHTS[night.parse::<usize>().unwrap()].1)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_is_killed_at_any_write() {
+    for fault in [Fault::KillBefore, Fault::KillAfter] {
+        for (night, (first, insert)) in NIGHTS.into_iter().enumerate() {
+            for fatal in 1.. {
+                let here = tempdir().unwrap();
+                before(here.path(), first).await;
+                let status = Command::new(std::env::current_exe().unwrap())
+                    .args(["--exact", "integration::faults::child", "--ignored"])
+                    .env(CHILD, format!("{}|{fatal}|{fault:?}|{night}", here.path().display()))
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .status()
+                    .unwrap();
+                if status.success() {
+                    assert!(fatal > 5, "a job has more than {} writes", fatal - 1);
+                    break;
+                }
+                recover(here.path(), first, insert, &format!("{fault:?} at write {fatal} of night {night}")).await;
+            }
+        }
+    }
+}
+
+/// A script of the shell: a publication of made-up people, and one snapshot of it.
+fn script(here: &FilePath, rows: usize) -> PathBuf {
+    let sql = format!(
+        "CREATE EXTERNAL TABLE published (person_id BIGINT, age INT, education INT, occupation INT)
+         STORED AS PUBLICATION LOCATION 'published'
+         OPTIONS ('method' 'm_invariant', 'm' '4', 'id' 'person_id', 'quasi' 'age, education', 'sensitive' 'occupation');
+         INSERT INTO published SELECT person_id, age, education, occupation FROM census({rows});"
+    );
+    let path = here.join(format!("{rows}.sql"));
+    std::fs::write(&path, sql).unwrap();
+    path
+}
+
+fn shell(here: &FilePath, script: &FilePath) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+    command.current_dir(here).args(["-q", "-f"]).arg(script).env_remove("RUST_BACKTRACE");
+    command
+}
+
+async fn published(here: &FilePath, what: &str) -> i64 {
+    let context = session();
+    let reader =
+        format!("CREATE EXTERNAL TABLE r STORED AS PUBLICATION LOCATION '{}'", here.join("published").display());
+    run(&context, &reader).await.unwrap();
+    let releases = number(&context, "SELECT count(*) FROM releases(r)").await;
+    let files = std::fs::read_dir(here.join("published")).unwrap();
+    let parquet = files.filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().ends_with(".parquet"));
+    assert_eq!(parquet.count() as i64, releases, "{what}");
+    releases
+}
+
+/// The shell itself, on a local disk, killed whenever.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_shell_that_is_killed_at_any_time() {
+    let here = tempdir().unwrap();
+    let mut killed = 0;
+    for (round, wait) in [2, 5, 10, 20, 40, 60, 80, 100, 120, 140, 160, 200].into_iter().enumerate() {
+        let script = script(here.path(), 40_000 + 1_000 * round);
+        let mut child = shell(here.path(), &script).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        child.kill().unwrap();
+        killed += usize::from(!child.wait().unwrap().success());
+        for again in 0..2 {
+            let output = shell(here.path(), &script).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let what = format!("killed after {wait} ms, run {again}");
+            assert_eq!(published(here.path(), &what).await, round as i64 + 1, "{what}");
+        }
+    }
+    assert!(killed > 0, "nothing was killed in time");
+}
+
+/// Files cannot grow beyond a few kilobytes: a full disk, as the operating system reports it.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_without_room() {
+    let here = tempdir().unwrap();
+    let (small, large) = (script(here.path(), 200), script(here.path(), 50_000));
+    assert!(shell(here.path(), &small).stdout(Stdio::null()).status().unwrap().success());
+    let limited = "trap '' XFSZ; ulimit -f 40; exec \"$0\" -q -f \"$1\"";
+    let output = Command::new("sh")
+        .args(["-c", limited, env!("CARGO_BIN_EXE_anonymize")])
+        .arg(&large)
+        .current_dir(here.path())
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && error.contains("nothing was published"), "{error}");
+    assert_eq!(published(here.path(), "full").await, 1);
+    let staged = here.path().join("published.private/_staged");
+    let left = std::fs::read_dir(staged)
+        .unwrap()
+        .filter(|attempt| std::fs::read_dir(attempt.as_ref().unwrap().path()).unwrap().count() > 0);
+    assert_eq!(left.count(), 0, "what was staged fills the disk");
+    assert!(shell(here.path(), &large).stdout(Stdio::null()).status().unwrap().success());
+    assert_eq!(published(here.path(), "room again").await, 2);
+}
+
+/// A real small disk, and a ledger on a read-only one, in a mount namespace of their own, where that is allowed.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn small_and_read_only_disks() {
+    let here = tempdir().unwrap();
+    let (small, large) = (script(here.path(), 200), script(here.path(), 50_000));
+    let steps = r#"
+        set -e
+        shell=$0 small=$1 large=$2
+        mkdir disk && mount -t tmpfs -o size=300k disk disk && cd disk
+        "$shell" -q -f "$small" >/dev/null
+        if "$shell" -q -f "$large" 2>../full.txt; then exit 3; fi
+        ls published/*.parquet | wc -l
+        mount -o remount,size=100m .
+        mount --bind published.private published.private && mount -o remount,ro,bind published.private
+        if "$shell" -q -f "$large" 2>../readonly.txt; then exit 4; fi
+        ls published/*.parquet | wc -l
+        umount published.private
+        "$shell" -q -f "$large" >/dev/null
+        ls published/*.parquet | wc -l
+    "#;
+    let output = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", steps, env!("CARGO_BIN_EXE_anonymize")])
+        .args([&small, &large])
+        .current_dir(here.path())
+        .output();
+    let Some(output) = output.ok().filter(|output| !output.stdout.is_empty()) else {
+        return println!("no mount namespaces here: not tested");
+    };
+    let read = |name: &str| std::fs::read_to_string(here.path().join(name)).unwrap_or_default();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}\n{}\n{}", read("full.txt"), read("readonly.txt"));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>(), ["1", "1", "2"]);
+    assert!(
+        read("full.txt").contains("nothing was published") && read("full.txt").contains("No space left"),
+        "{}",
+        read("full.txt")
+    );
+    assert!(read("readonly.txt").contains("nothing was published"), "{}", read("readonly.txt"));
+}

@@ -1,0 +1,477 @@
+//! Publications: what is on disk, who may read it, who wins, and what is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, AsArray};
+use datafusion::arrow::compute::{cast, concat_batches};
+use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
+use datafusion::prelude::SessionContext;
+use datafusion_anonymize::risk::{Cover, PublicRelease, candidates};
+use tempfile::tempdir;
+
+use super::support::{error, microdata, number, path, run, session, table};
+
+/// Declares the publication of the quickstart's patients at `directory`/hospital.
+pub(super) async fn hospital(context: &SessionContext, directory: &Path) {
+    declare(context, &directory.join("hospital").display().to_string()).await;
+}
+
+/// The same at any location.
+pub(super) async fn declare(context: &SessionContext, location: &str) {
+    run(context, "DROP TABLE IF EXISTS hospital").await.unwrap();
+    run(context, &declaration(location, 2)).await.unwrap();
+}
+
+fn declaration(location: &str, m: usize) -> String {
+    format!(
+        "CREATE EXTERNAL TABLE hospital (patient_id BIGINT, age INT, zip INT, disease VARCHAR) STORED AS PUBLICATION
+         LOCATION '{location}'
+         OPTIONS ('method' 'm_invariant', 'm' '{m}', 'id' 'patient_id', 'quasi' 'age, zip', 'sensitive' 'disease')"
+    )
+}
+
+pub(super) const Q1: &str = "INSERT INTO hospital SELECT patient_id, age, zip, disease FROM 'data/patients_q1.parquet'";
+pub(super) const Q2: &str = "INSERT INTO hospital SELECT patient_id, age, zip, disease FROM 'data/patients_q2.parquet'";
+
+fn from_the_root() {
+    std::env::set_current_dir(path("")).unwrap();
+}
+
+/// Rows that an INSERT reports.
+async fn count(context: &SessionContext, insert: &str) -> u64 {
+    use datafusion::arrow::datatypes::UInt64Type;
+
+    let batches = run(context, insert).await.unwrap();
+    batches[0].column(0).as_primitive::<UInt64Type>().value(0)
+}
+
+/// All files below a directory with their contents.
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+        for entry in entries {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                found.insert(path.clone(), std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn parquet_files(directory: &Path) -> BTreeSet<PathBuf> {
+    files(directory)
+        .into_keys()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "parquet"))
+        .collect()
+}
+
+fn copy_directory(from: &Path, to: &Path) {
+    for (file, contents) in files(from) {
+        let target = to.join(file.strip_prefix(from).unwrap());
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        std::fs::write(target, contents).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn private_files_are_the_owners_and_public_ones_tell_nothing() {
+    from_the_root();
+    let here = tempdir().unwrap();
+    let context = session();
+    hospital(&context, here.path()).await;
+    assert!(files(here.path()).is_empty(), "CREATE wrote something");
+    for insert in [Q1, Q2] {
+        assert_eq!(count(&context, insert).await, 11);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+
+        let mut directories = vec![here.path().join("hospital.private")];
+        let mut seen = 0;
+        while let Some(directory) = directories.pop() {
+            assert_eq!(std::fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700, "{directory:?}");
+            for entry in std::fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    directories.push(path);
+                } else {
+                    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{path:?}");
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen >= 5, "a log and entries, not {seen} files");
+    }
+    let public = files(&here.path().join("hospital"));
+    for (file, contents) in &public {
+        let text = String::from_utf8_lossy(contents);
+        for secret in ["patient_id", "fingerprint", "identifier", "seed", "attempt"] {
+            assert!(!text.contains(secret), "{secret} in {}", file.display());
+        }
+        if file.extension().is_some_and(|extension| extension == "parquet") {
+            let metadata = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
+            let metadata = metadata.metadata();
+            assert!(metadata.column_index().is_none() && metadata.offset_index().is_none());
+            for group in metadata.row_groups() {
+                assert!(group.sorting_columns().is_none());
+                for column in group.columns() {
+                    assert!(column.statistics().is_none(), "{}", column.column_path());
+                    assert!(column.bloom_filter_offset().is_none());
+                }
+            }
+            assert!(!text.contains("patient_id"));
+        }
+    }
+    // What is staged is gone when it is published.
+    assert!(files(&here.path().join("hospital.private/_staged")).is_empty());
+    assert_eq!(parquet_files(&here.path().join("hospital")).len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_insert_leaves_every_file_as_it_was() {
+    from_the_root();
+    let here = tempdir().unwrap();
+    let context = session();
+    hospital(&context, here.path()).await;
+    let refused = [
+        "INSERT INTO hospital SELECT patient_id, age, zip, 'one' FROM 'data/patients_q1.parquet'",
+        "INSERT INTO hospital SELECT 1, age, zip, disease FROM 'data/patients_q1.parquet'",
+        "INSERT INTO hospital SELECT patient_id, age, zip, disease FROM 'data/patients_q1.parquet' WHERE false",
+        "INSERT INTO hospital SELECT patient_id, age / (age - 21), zip, disease FROM 'data/patients_q1.parquet'",
+        "INSERT OVERWRITE hospital SELECT patient_id, age, zip, disease FROM 'data/patients_q1.parquet'",
+        "DELETE FROM hospital",
+    ];
+    for insert in refused {
+        error(&context, insert).await;
+        assert!(files(here.path()).is_empty(), "{insert}");
+    }
+    run(&context, Q1).await.unwrap();
+    let before = files(here.path());
+    for insert in refused.into_iter().chain([Q1, "EXPLAIN INSERT INTO hospital SELECT 1, 2, 3, 'x'"]) {
+        let _ = run(&context, insert).await;
+        assert!(files(here.path()) == before, "{insert}");
+    }
+    let explained = table(&context, &format!("EXPLAIN FORMAT INDENT {Q2}")).await;
+    let plan = "/hospital/, release=2, method=m_invariant, balance=minimal, m=2, on_ineligible=refuse, quasi=[age, zip], sensitive=disease";
+    assert!(explained.contains("PublishExec: publication=file://") && explained.contains(plan), "{explained}");
+    let analyzed = table(&context, &format!("EXPLAIN ANALYZE {Q2}")).await;
+    assert!(analyzed.contains("input_rows=11") && analyzed.contains("previous_rows=11"), "{analyzed}");
+    assert_eq!(number(&context, "SELECT count(*) FROM releases(hospital)").await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_eight_publishers_one_wins() {
+    from_the_root();
+    let here = tempdir().unwrap();
+    for release in 1..=3 {
+        // All are planned before any of them runs, so all see the same ledger (none, at first).
+        let mut plans = Vec::new();
+        for publisher in 0..8 {
+            let context = session();
+            hospital(&context, here.path()).await;
+            let insert = format!(
+                "INSERT INTO hospital SELECT person_id, age, {publisher}, CAST(person_id % 7 AS VARCHAR) FROM census({})",
+                100 * release
+            );
+            let frame = context.sql(&insert).await.unwrap();
+            plans.push((frame.create_physical_plan().await.unwrap(), context.task_ctx()));
+        }
+        let barrier = Arc::new(tokio::sync::Barrier::new(plans.len()));
+        let mut publishers = tokio::task::JoinSet::new();
+        for (plan, task) in plans {
+            let barrier = Arc::clone(&barrier);
+            publishers.spawn(async move {
+                barrier.wait().await;
+                datafusion::physical_plan::collect(plan, task).await
+            });
+        }
+        let results = publishers.join_all().await;
+        let (won, lost): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+        assert_eq!(won.len(), 1, "release {release}");
+        for error in lost {
+            let error = error.unwrap_err().strip_backtrace();
+            assert!(error.contains("another INSERT decided") && error.contains("run it again"), "{error}");
+        }
+        assert_eq!(parquet_files(&here.path().join("hospital")).len(), release, "losers wrote something public");
+        let context = session();
+        hospital(&context, here.path()).await;
+        assert_eq!(number(&context, "SELECT max(release) FROM releases(hospital)").await, release as i64);
+        assert_eq!(number(&context, "SELECT count(DISTINCT zip.lo) FROM release(hospital)").await, 1);
+    }
+    assert!(files(&here.path().join("hospital.private/_staged")).is_empty(), "losers left what they had staged");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_publishers_who_try_again_all_publish() {
+    from_the_root();
+    let here = tempdir().unwrap();
+    let location = here.path().to_owned();
+    let mut publishers = tokio::task::JoinSet::new();
+    for publisher in 0..8 {
+        let location = location.clone();
+        publishers.spawn(async move {
+            let context = session();
+            let insert = format!(
+                "INSERT INTO hospital SELECT person_id, age, {publisher}, CAST(person_id % 5 AS VARCHAR) FROM census(200)"
+            );
+            for _ in 0..200 {
+                hospital(&context, &location).await;
+                match run(&context, &insert).await {
+                    Ok(_) => return,
+                    Err(error) => {
+                        let error = error.strip_backtrace();
+                        assert!(error.contains("run it again"), "{error}");
+                    }
+                }
+            }
+            panic!("publisher {publisher} never got through");
+        });
+    }
+    publishers.join_all().await;
+    let context = session();
+    hospital(&context, here.path()).await;
+    assert_eq!(number(&context, "SELECT count(*) FROM releases(hospital)").await, 8);
+    let mut zips = BTreeSet::new();
+    for release in 1..=8 {
+        zips.insert(number(&context, &format!("SELECT min(zip.lo) FROM release(hospital, {release})")).await);
+    }
+    assert_eq!(zips.len(), 8);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_older_or_foreign_ledger_stops_publication() {
+    from_the_root();
+    let here = tempdir().unwrap();
+    let context = session();
+    hospital(&context, here.path()).await;
+    let (public, private) = (here.path().join("hospital"), here.path().join("hospital.private"));
+    let (public_then, private_then) = (here.path().join("public then"), here.path().join("private then"));
+    run(&context, Q1).await.unwrap();
+    copy_directory(&public, &public_then);
+    copy_directory(&private, &private_then);
+    run(&context, Q2).await.unwrap();
+    let (public_now, private_now) = (here.path().join("public now"), here.path().join("private now"));
+    copy_directory(&public, &public_now);
+    copy_directory(&private, &private_now);
+    let exchange = |directory: &Path, contents: Option<&Path>| {
+        let _ = std::fs::remove_dir_all(directory);
+        if let Some(contents) = contents {
+            copy_directory(contents, directory);
+        }
+    };
+    let again = "INSERT INTO hospital SELECT patient_id, age + 1, zip, disease FROM 'data/patients_q2.parquet'";
+    let expect = async |expected: &str| {
+        let before = files(here.path());
+        let at_insert = error(&context, again).await;
+        assert!(at_insert.contains(expected), "{at_insert}");
+        let at_create = error(&session(), &declaration(&public.display().to_string(), 2)).await;
+        assert!(at_create.contains(expected), "{at_create}");
+        assert!(files(here.path()) == before, "{expected}");
+    };
+
+    exchange(&private, None);
+    expect("without it, a new release would break the earlier ones").await;
+    exchange(&private, Some(&private_then));
+    expect("knows releases up to 1 only: it is older").await;
+    exchange(&private, Some(&private_now));
+    exchange(&public, Some(&public_then));
+    // One release behind looks like a job that was killed, but what was staged is gone.
+    let error_at_insert = error(&context, again).await;
+    assert!(error_at_insert.contains("a staged file of release 2 is missing or damaged"), "{error_at_insert}");
+    exchange(&public, None);
+    expect("the public table at").await;
+    exchange(&private, Some(&private_then));
+    let error_at_insert = error(&context, again).await;
+    assert!(error_at_insert.contains("a staged file of release 1 is missing or damaged"), "{error_at_insert}");
+
+    // Another publication's ledger, with as many releases.
+    let other = session();
+    declare(&other, &here.path().join("other").display().to_string()).await;
+    run(&other, Q1).await.unwrap();
+    run(&other, Q2).await.unwrap();
+    exchange(&private, Some(&here.path().join("other.private")));
+    copy_directory(&public_now, &public);
+    expect("is of another publication").await;
+
+    exchange(&private, Some(&private_now));
+    run(&context, again).await.unwrap();
+    assert_eq!(number(&context, "SELECT count(*) FROM releases(hospital)").await, 3);
+}
+
+/// Two declarations that were both made before anything was published.
+#[tokio::test(flavor = "multi_thread")]
+async fn terms_are_compared_at_insert_too() {
+    from_the_root();
+    let here = tempdir().unwrap();
+    let (one, two) = (session(), session());
+    let location = here.path().join("hospital").display().to_string();
+    run(&one, &declaration(&location, 2)).await.unwrap();
+    run(&two, &declaration(&location, 3)).await.unwrap();
+    run(&one, Q1).await.unwrap();
+    let before = files(here.path());
+    let message = error(&two, Q2).await;
+    assert!(message.contains("m is 2 in the publication but 3 here"), "{message}");
+    assert!(files(here.path()) == before);
+}
+
+/// Somebody compacts the public table: its versions are no longer the releases.
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_in_the_public_table_are_noticed() {
+    from_the_root();
+    let here = tempdir().unwrap();
+    let context = session();
+    hospital(&context, here.path()).await;
+    run(&context, Q1).await.unwrap();
+    let log = here.path().join("hospital/_delta_log");
+    std::fs::copy(log.join("00000000000000000001.json"), log.join("00000000000000000002.json")).unwrap();
+    let message = error(&context, Q2).await;
+    assert!(message.contains("or somebody else wrote to the public table"), "{message}");
+    let message = error(&context, "SELECT * FROM release(hospital, 2)").await;
+    assert!(message.contains("version 2 of the public table is not a release"), "{message}");
+}
+
+/// Every type that a publication takes comes back as it went in, from both tables.
+#[tokio::test(flavor = "multi_thread")]
+async fn types_come_back() {
+    let context = session();
+    let types = [
+        ("BOOLEAN", "# % 2 = 0"),
+        ("TINYINT", "#"),
+        ("SMALLINT", "#"),
+        ("INT", "#"),
+        ("BIGINT", "#"),
+        ("TINYINT UNSIGNED", "#"),
+        ("SMALLINT UNSIGNED", "#"),
+        ("INT UNSIGNED", "#"),
+        ("BIGINT UNSIGNED", "#"),
+        ("FLOAT", "# / 4.0"),
+        ("DOUBLE", "# / 8.0"),
+        ("DECIMAL(10, 2)", "# / 10.0"),
+        ("DECIMAL(30, 5)", "# / 10.0"),
+        ("VARCHAR", "concat('ü', #)"),
+        ("BYTEA", "arrow_cast(concat('ü', #), 'Binary')"),
+        ("DATE", "date '2026-01-01' + interval '# day'"),
+        ("TIMESTAMP", "timestamp '2026-01-01T01:02:03.123456' + interval '# second'"),
+        ("TIMESTAMP WITH TIME ZONE", "timestamp '2026-01-01T01:02:03.123456' + interval '# second'"),
+    ];
+    for (i, (data_type, value)) in types.into_iter().enumerate() {
+        let here = tempdir().unwrap();
+        let table = format!("t{i}");
+        let create = format!(
+            "CREATE EXTERNAL TABLE {table} (id {data_type}, q {data_type}, s {data_type}) STORED AS PUBLICATION LOCATION '{}'
+             OPTIONS ('method' 'm_invariant', 'm' '2', 'id' 'id', 'quasi' 'q', 'sensitive' 's')",
+            here.path().join("t").display()
+        );
+        run(&context, &create).await.unwrap_or_else(|error| panic!("{data_type}: {error}"));
+        // Two people, so that even truth values can identify them; the second release reads the ledger.
+        for (release, quasi) in [(1, "1"), (2, "2")] {
+            let of = |n: &str| value.replace('#', n);
+            let insert = format!(
+                "INSERT INTO {table} SELECT {v} AS a, {q} AS b, {v} AS c UNION ALL SELECT {w}, {q}, {w}",
+                v = of("1"),
+                w = of("2"),
+                q = of(quasi)
+            );
+            run(&context, &insert).await.unwrap_or_else(|error| panic!("{data_type}: {insert}: {error}"));
+            let back = format!(
+                "SELECT count(*) FROM release({table}) r WHERE r.q.lo = CAST({q} AS {data_type}) AND r.q.hi = r.q.lo
+                 AND s IN (CAST({v} AS {data_type}), CAST({w} AS {data_type}))",
+                v = of("1"),
+                w = of("2"),
+                q = of(quasi)
+            );
+            assert_eq!(number(&context, &back).await, 2, "{data_type}, release {release}");
+        }
+        assert_eq!(
+            number(&context, &format!("SELECT max(counterfeits) FROM release({table}, 2)")).await,
+            0,
+            "{data_type}"
+        );
+    }
+}
+
+/// Twenty thousand of 25,000 people, who come and go and come back, thirty times; everybody keeps m candidates after all
+/// releases together, and everybody's signature is for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn acs_thirty_times() {
+    let Some(acs) = microdata("acs_income.parquet") else { return };
+    let here = tempdir().unwrap();
+    let context = session();
+    run(
+        &context,
+        &format!(
+            "CREATE TABLE acs AS SELECT person_id, age, education, birthplace, occupation, place FROM (SELECT *,
+            row_number() OVER (ORDER BY person_id * 7919 % 1000003) - 1 AS place FROM '{acs}') WHERE place < 25000"
+        ),
+    )
+    .await
+    .unwrap();
+    let location = here.path().join("acs");
+    let declare = format!(
+        "CREATE EXTERNAL TABLE published (person_id BIGINT, age INT, education INT, birthplace INT, occupation VARCHAR)
+         STORED AS PUBLICATION LOCATION '{}'
+         OPTIONS ('method' 'm_invariant', 'm' '4', 'id' 'person_id', 'quasi' 'age, education, birthplace', 'sensitive' 'occupation')",
+        location.display()
+    );
+    let releases = 30;
+    for release in 0..releases {
+        // A new process each night.
+        let job = session();
+        job.register_table("acs", context.table_provider("acs").await.unwrap()).unwrap();
+        run(&job, &declare).await.unwrap();
+        let insert = format!(
+            "INSERT INTO published SELECT person_id, age, education, birthplace, CAST(occupation AS VARCHAR) FROM acs
+             WHERE (place - {} + 25000) % 25000 < 20000",
+            release * 1000 % 25000
+        );
+        assert_eq!(count(&job, &insert).await, 20_000);
+    }
+    run(&context, &declare).await.unwrap();
+    assert_eq!(number(&context, "SELECT count(*) FROM releases(published)").await, releases);
+    let counterfeits = run(&context, "SELECT counterfeits FROM releases(published) ORDER BY release").await.unwrap();
+    let counterfeits: Vec<i64> =
+        counterfeits.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec()).collect();
+    println!("ACS, m = 4, 30 releases of 20,000 rows with 1,000 changed: counterfeits {counterfeits:?}");
+
+    // Everything that ever stood at LOCATION is a file of a release, and everybody keeps m candidates after all those releases
+    // that they were in; a reader knows which.
+    assert_eq!(parquet_files(&location).len() as i64, releases);
+    let people = run(&context, "SELECT * FROM acs WHERE place % 250 = 7").await.unwrap();
+    let people = concat_batches(&people[0].schema(), &people).unwrap();
+    let places = people.column_by_name("place").unwrap();
+    let places = cast(places, &DataType::Int64).unwrap().as_primitive::<Int64Type>().values().to_vec();
+    let quasi = ["age", "education", "birthplace"];
+    let known: Vec<ArrayRef> =
+        quasi.iter().map(|name| cast(people.column_by_name(name).unwrap(), &DataType::Int32).unwrap()).collect();
+    let mut seen: Vec<Vec<Vec<BTreeSet<String>>>> = vec![Vec::new(); places.len()];
+    for release in 0..releases {
+        let rows = run(&context, &format!("SELECT * FROM release(published, {})", release + 1)).await.unwrap();
+        let public = PublicRelease::try_new(&rows, &quasi, "group_id", "occupation").unwrap();
+        let found = public.candidates(&Cover { quasi: &known }).unwrap();
+        for ((seen, found), place) in seen.iter_mut().zip(found).zip(&places) {
+            if (place - release * 1000 % 25000 + 25000) % 25000 < 20000 {
+                seen.push(vec![found]);
+            }
+        }
+    }
+    assert_eq!(seen.len(), 100);
+    for (person, seen) in seen.iter().enumerate() {
+        let left = candidates(seen).remove(0);
+        assert!(seen.len() >= 20 && left.len() >= 4, "person {person} keeps {} of {} releases", left.len(), seen.len());
+    }
+    // The ledger has everybody once.
+    let ledger = format!("'{}'", here.path().join("acs.private").display());
+    let entries = number(&context, &format!("SELECT count(*) FROM {ledger}")).await;
+    assert_eq!(entries, number(&context, &format!("SELECT count(DISTINCT identifier) FROM {ledger}")).await);
+    assert_eq!(entries, 25_000);
+}
