@@ -87,7 +87,11 @@ impl Inputs {
 
     /// Starts all of them.
     pub(super) fn start(&self, layout: Layout, context: &Arc<TaskContext>) -> Result<Streams> {
-        let start = |plan: &Arc<dyn ExecutionPlan>| plan.execute(0, Arc::clone(context));
+        let start = |plan: &Arc<dyn ExecutionPlan>| match plan.output_partitioning().partition_count() {
+            1 => plan.execute(0, Arc::clone(context)),
+            // A ledger that is read in part would be a breach.
+            count => internal_err!("an input with {count} partitions instead of one"),
+        };
         Ok(Streams {
             layout,
             microdata: start(&self.microdata)?,

@@ -23,11 +23,11 @@ use super::anonymize::{Inputs, show};
 use super::work::{Made, Streams, Work};
 use super::{Progress, Seed, Step};
 use crate::methods::Monitor;
-use crate::microdata::{Layout, MicrodataBuilder};
+use crate::microdata::{Attribute, Layout, MicrodataBuilder};
 use crate::publication::{
-    Attempt, Desk, Figures, Fingerprint, MadeFile, Memory, Publication, Record, make, random_name,
+    Attempt, Desk, Figures, Fingerprint, MadeFile, Memory, Publication, Record, make, numbered, random_name,
 };
-use crate::release::{Description, Published, Shape, View, schema};
+use crate::release::{Description, Published, Release, Shape, View, schema};
 
 /// Rows of a file of a release: enough for a row group, few enough that large releases are written in parallel.
 const FILE_ROWS: usize = 1 << 19;
@@ -168,7 +168,8 @@ struct Publishing {
 impl Publishing {
     /// Returns the number of rows that were published.
     async fn run(self, work: Work, streams: Streams, context: &Arc<TaskContext>) -> Result<u64> {
-        let progress = Progress::of(context);
+        let progress = Reporting(Progress::of(context));
+        let progress = &progress.0;
         let mut desk = Desk::open(self.publication.clone(), &context.runtime_env()).await?;
         if desk.decided().unwrap_or(0) != self.decided {
             return exec_err!(
@@ -176,6 +177,7 @@ impl Publishing {
                  run it again"
             );
         }
+        desk.verify_ledger().await?;
         let completed = desk.announce().await?;
         let mut fingerprint = Fingerprint::new(desk.fingerprint_key());
         let microdata = work.collect(streams, |batch| fingerprint.add(batch)).await?;
@@ -188,7 +190,6 @@ impl Publishing {
         }
         if desk.newest().is_some_and(|newest| newest.fingerprint == fingerprint && newest.snapshot_rows == rows) {
             // The job that was killed runs again, or somebody is in doubt.
-            progress.tell(Step::Done);
             return Ok(if completed.is_some() { rows } else { 0 });
         }
         let memory = Memory::of(&work.method);
@@ -207,10 +208,10 @@ impl Publishing {
         };
         let schema = SchemaRef::clone(&making.private);
         let seed = Seed::from_entropy()?;
-        let mut attempt = Attempt::new()?;
+        let mut attempt = Attempt::new(number)?;
         let (outcome, staged) = futures::join!(
             work.off_thread(move |work, monitor| making.run(work, microdata, &seed, monitor)),
-            stage(&desk, &mut attempt, made, &progress)
+            stage(&desk, &mut attempt, made, progress)
         );
         // If staging failed, making ended for lack of takers.
         let outcome = match staged.and(outcome) {
@@ -228,6 +229,7 @@ impl Publishing {
             fingerprint,
             snapshot_rows: rows,
             files: attempt.files.clone(),
+            entries: outcome.entries.iter().map(|made| made.file.clone()).collect(),
             figures: outcome.figures,
             withheld: outcome.withheld,
             information_loss: outcome.information_loss,
@@ -239,7 +241,6 @@ impl Publishing {
             );
         }
         desk.announce().await?;
-        progress.tell(Step::Done);
         Ok(rows)
     }
 
@@ -270,6 +271,15 @@ impl Publishing {
     }
 }
 
+/// However a query ends, whoever watches hears of it.
+struct Reporting(Progress);
+
+impl Drop for Reporting {
+    fn drop(&mut self) {
+        self.0.tell(Step::Done);
+    }
+}
+
 /// Stages files as they are made.
 async fn stage(
     desk: &Desk,
@@ -286,6 +296,18 @@ async fn stage(
         progress.tell(Step::Written { rows, of });
     }
     Ok(())
+}
+
+/// A column that is NULL for everybody was left out of the INSERT, most likely, and could not be taken back.
+fn refuse_missing(release: &Release) -> crate::error::Result<()> {
+    let missing = |attribute: &&Attribute| attribute.domain.has_null() && attribute.domain.len() == 1;
+    match release.microdata.quasi.iter().find(missing) {
+        Some(attribute) => Err(crate::error::Error::refused(format!(
+            "column {} is NULL in all rows; was it left out of the INSERT? Nothing was published",
+            attribute.field.name()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Everything that computes.
@@ -323,6 +345,7 @@ impl Making {
             counterfeits: release.counterfeits() as u64,
         };
         let information_loss = release.mean_extent();
+        refuse_missing(&release)?;
         let published =
             monitor.phase("shuffle", || Ok(Published::new(release, SchemaRef::clone(&self.public), &mut rng)))?;
         let entries = monitor.phase("writing", || {
@@ -334,7 +357,9 @@ impl Making {
             let batches = members
                 .chunks(self.batch_size)
                 .map(|members| self.memory.entries(&published, members, self.number, &self.private));
-            Ok(vec![make(SchemaRef::clone(&self.private), batches)?])
+            let made = make(numbered(self.number)? + ".parquet", SchemaRef::clone(&self.private), batches)?;
+            work.charge(made.contents.len())?;
+            Ok(vec![made])
         })?;
         work.note_phases(monitor);
         drop(timer);
@@ -355,7 +380,7 @@ impl Making {
                         monitor.check()?;
                         published.batch(first, batch_size.min(end - first))
                     });
-                    make(SchemaRef::clone(&self.public), batches)
+                    make(random_name()? + ".parquet", SchemaRef::clone(&self.public), batches)
                 })
                 .collect::<crate::error::Result<_>>()?;
             for file in made {

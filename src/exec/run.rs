@@ -66,6 +66,8 @@ impl Rows {
         let published = monitor.phase("shuffle", || Ok(Published::new(release, Arc::clone(&self.schema), &mut rng)))?;
         work.note_phases(monitor);
         drop(timer);
+        // From here on rows are to be seen instead.
+        work.done();
         self.send(&published, monitor)
     }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::Result;
+use datafusion::arrow::error::ArrowError;
 use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
@@ -71,7 +72,7 @@ impl Work {
         let named = |error: Error| error.in_function(self.method.name());
         let mut builder = MicrodataBuilder::try_new(inputs.layout).map_err(named)?;
         while let Some(batch) = inputs.microdata.next().await {
-            let batch = batch?;
+            let batch = batch.map_err(without_values)?;
             let _timer = self.metrics.baseline.elapsed_compute().timer();
             builder.append(&batch).map_err(named)?;
             seen(&batch)?;
@@ -143,6 +144,11 @@ impl Work {
         }
     }
 
+    /// Nothing more will be told.
+    pub(super) fn done(&self) {
+        self.progress.tell(Step::Done);
+    }
+
     /// Charges more bytes to the pool.
     pub(super) fn charge(&self, bytes: usize) -> Result<()> {
         self.reservation.try_grow(bytes)?;
@@ -162,11 +168,37 @@ impl Work {
     }
 }
 
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.done();
+    }
+}
+
 struct CancelOnDrop(Arc<Monitor>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
+    }
+}
+
+/// Errors of expressions below name the values that they failed on.
+fn without_values(error: DataFusionError) -> DataFusionError {
+    match error.find_root() {
+        DataFusionError::ArrowError(arrow, _) => {
+            let kind = match arrow.as_ref() {
+                ArrowError::CastError(_) => "a cast",
+                ArrowError::ParseError(_) => "parsing",
+                ArrowError::ArithmeticOverflow(_) => "arithmetic, by overflow,",
+                ArrowError::DivideByZero => "a division by zero",
+                ArrowError::ComputeError(_) | ArrowError::InvalidArgumentError(_) => "an expression",
+                _ => return error,
+            };
+            exec_datafusion_err!(
+                "{kind} failed in the query that is anonymized (what it failed on is microdata, and not shown)"
+            )
+        }
+        _ => error,
     }
 }
 

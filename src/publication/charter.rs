@@ -17,6 +17,8 @@ pub(super) struct Charter {
     pub key: [u64; 2],
     /// What every release keeps to.
     pub terms: Terms,
+    /// Where the public table was to be when the publication was begun. Both tables may move later.
+    pub public: String,
 }
 
 impl Charter {
@@ -24,12 +26,18 @@ impl Charter {
     pub(super) const PUBLICATION: &str = "anonymize.publication";
     const KEY: &str = "anonymize.fingerprint-key";
     const TERMS: &str = "anonymize.terms";
+    const PUBLIC: &str = "anonymize.public";
 
     /// Of a publication that begins.
-    pub(super) fn draw(terms: Terms) -> Result<Self> {
+    pub(super) fn draw(terms: Terms, public: &Url) -> Result<Self> {
         let key =
             u128::from_str_radix(&random_name()?, 16).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        Ok(Self { publication: random_name()?, key: [(key >> 64) as u64, key as u64], terms })
+        Ok(Self {
+            publication: random_name()?,
+            key: [(key >> 64) as u64, key as u64],
+            terms,
+            public: public.to_string(),
+        })
     }
 
     /// Of a ledger.
@@ -41,6 +49,7 @@ impl Charter {
                 publication: setting(Self::PUBLICATION)?.clone(),
                 key: [(key >> 64) as u64, key as u64],
                 terms: serde_json::from_str(setting(Self::TERMS)?).ok()?,
+                public: setting(Self::PUBLIC)?.clone(),
             })
         };
         read().ok_or_else(|| {
@@ -49,9 +58,14 @@ impl Charter {
     }
 
     /// As settings of a table.
-    pub(super) fn settings(&self) -> Result<[(&'static str, String); 3]> {
+    pub(super) fn settings(&self) -> Result<[(&'static str, String); 4]> {
         let terms = serde_json::to_string(&self.terms).map_err(|error| DataFusionError::External(Box::new(error)))?;
         let key = u128::from(self.key[0]) << 64 | u128::from(self.key[1]);
-        Ok([(Self::PUBLICATION, self.publication.clone()), (Self::KEY, format!("{key:032x}")), (Self::TERMS, terms)])
+        Ok([
+            (Self::PUBLICATION, self.publication.clone()),
+            (Self::KEY, format!("{key:032x}")),
+            (Self::TERMS, terms),
+            (Self::PUBLIC, self.public.clone()),
+        ])
     }
 }

@@ -11,6 +11,7 @@ use deltalake_core::logstore::get_actions;
 use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use deltalake_core::{DeltaTable, DeltaTableError};
+use futures::TryStreamExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -48,17 +49,42 @@ pub(super) fn version(table: &DeltaTable) -> u64 {
     table.version().unwrap_or_default()
 }
 
+/// Whether this is still the newest version.
+pub(super) async fn is_newest(table: &DeltaTable) -> Result<bool> {
+    Ok(table.log_store().get_latest_version(version(table)).await.map_err(failed)? == version(table))
+}
+
+/// Names and sizes of the files that a version consists of.
+pub(super) async fn files(table: &DeltaTable) -> Result<Vec<(String, u64)>> {
+    let log_store = table.log_store();
+    let state = table.snapshot().map_err(failed)?;
+    let views = state.snapshot().file_views(log_store.as_ref(), None);
+    views.map_ok(|file| (file.path().into_owned(), file.size() as u64)).try_collect().await.map_err(failed)
+}
+
 /// Creates a table, as version 0. Of several at once one succeeds.
 pub(super) async fn create(place: &Place, schema: &Schema, configuration: &[(&str, String)]) -> Result<()> {
     let kernel = kernel_schema(schema)?;
     let keep = KEEP.iter().map(|(key, value)| ((*key).to_owned(), Some((*value).to_owned())));
     let own = configuration.iter().map(|(key, value)| ((*key).to_owned(), Some(value.clone())));
-    CreateBuilder::new()
-        .with_log_store(place.log_store())
+    // The first commit of a table names its location, and with it whoever made it. So the table is created in memory, and what
+    // that commits is committed here.
+    let memory = DeltaTable::new_in_memory();
+    let location = memory.table_url().clone();
+    let created = CreateBuilder::new()
+        .with_log_store(memory.log_store())
         .with_columns(kernel.fields().cloned())
         .with_raise_if_key_not_exists(false)
         .with_configuration(keep.chain(own))
-        .with_commit_properties(CommitProperties::default().with_max_retries(0))
+        .await
+        .map_err(failed)?;
+    let state = created.snapshot().map_err(failed)?;
+    let (protocol, metadata) = (state.protocol().clone(), state.metadata().clone());
+    let actions = vec![Action::Protocol(protocol.clone()), Action::Metadata(metadata.clone())];
+    let operation = DeltaOperation::Create { mode: SaveMode::ErrorIfExists, location, protocol, metadata };
+    CommitBuilder::from(CommitProperties::default().with_max_retries(0))
+        .with_actions(actions)
+        .build(None, place.log_store(), operation)
         .await
         .map(|_| ())
         .map_err(failed)

@@ -4,16 +4,23 @@
 //! else means that one of them was lost, exchanged or restored from a backup, and then nothing may be published: a release
 //! that does not know of an earlier one breaks it.
 
+use std::collections::HashSet;
+
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::object_store::path::Path;
 use deltalake_core::DeltaTable;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 
 use super::charter::Charter;
 use super::delta;
+use super::files::intact;
 use super::place::{Access, Place};
 use super::record::{Announcement, Record};
-use super::terms::{Publication, Terms};
+use super::terms::Publication;
+
+/// Commits or files read at a time.
+const AT_ONCE: usize = 16;
 
 /// An open publication.
 #[derive(Debug)]
@@ -25,8 +32,8 @@ pub struct Desk {
     pub(super) charter: Charter,
     pub(super) ledger: Option<DeltaTable>,
     pub(super) published: Option<DeltaTable>,
-    /// The newest release that was decided.
-    pub(super) newest: Option<Record>,
+    /// The releases that were decided, oldest first.
+    pub(super) records: Vec<Record>,
 }
 
 impl Desk {
@@ -37,22 +44,52 @@ impl Desk {
     pub async fn open(publication: Publication, runtime: &RuntimeEnv) -> Result<Self> {
         let public = Place::open(&publication.public, Access::Public, runtime)?;
         let private = Place::open(&publication.private, Access::Private, runtime)?;
-        let (ledger, published) = both(&public, &private).await?;
+        let found = Found::at_one_time(&public, &private).await?;
+        let Found { ledger, published, records, unknown } = found;
+        if let Some(table) = &published
+            && delta::setting(table, Charter::PUBLICATION).is_none()
+        {
+            return plan_err!(
+                "publication: the table at {} is not a publication; choose an empty location",
+                publication.public
+            );
+        }
         let charter = match (&ledger, &published) {
             (None, Some(_)) => {
                 return exec_err!(
-                    "publication: the ledger of the publication at {} is not at {}: without it, a new release would break the earlier \
-                     ones. Say where it is (OPTIONS 'private'), or restore it from a backup of the time after the last release",
+                    "publication: the ledger of the publication at {} is not at {}: without it, a new release would break the \
+                     earlier ones. Say where it is with the option private, or restore it from a backup of the time after the \
+                     last release",
                     publication.public,
                     publication.private
                 );
             }
-            (None, None) => Charter::draw(publication.terms.clone())?,
+            (None, None) if unknown => {
+                return plan_err!(
+                    "publication: there are files at {}, but no publication; choose an empty location",
+                    publication.public
+                );
+            }
+            (None, None) => {
+                for place in [&public, &private] {
+                    place.refuse_inside_a_table().await?;
+                }
+                Charter::draw(publication.terms.clone(), &publication.public)?
+            }
             (Some(ledger), _) => Charter::of(ledger, &publication.private)?,
         };
-        check_terms(&publication.terms, &charter.terms)?;
-        let mut desk = Self { publication, public, private, charter, ledger, published, newest: None };
-        desk.check().await?;
+        let desk = Self { publication, public, private, charter, ledger, published, records };
+        desk.check_terms()?;
+        desk.check_fit().await?;
+        if unknown && desk.decided() == Some(desk.published()) {
+            return exec_err!(
+                "publication: there are Parquet files at {} that are of none of the releases that the ledger at {} knows: the \
+                 ledger is older than they are, or somebody else put them there. Restore the ledger from a backup of the time \
+                 after the last release; with this one, a new release would break what may have been read",
+                desk.publication.public,
+                desk.publication.private
+            );
+        }
         Ok(desk)
     }
 
@@ -68,7 +105,7 @@ impl Desk {
 
     /// The newest release that was decided.
     pub fn newest(&self) -> Option<&Record> {
-        self.newest.as_ref()
+        self.records.last()
     }
 
     /// The ledger, if there is one.
@@ -81,87 +118,159 @@ impl Desk {
         self.charter.key
     }
 
-    async fn check(&mut self) -> Result<()> {
+    /// Reads all files of the ledger and compares them with what was written.
+    ///
+    /// # Errors
+    /// When one is missing or damaged, or the store fails.
+    pub async fn verify_ledger(&self) -> Result<()> {
+        for record in &self.records {
+            for file in &record.entries {
+                let path = Path::from(file.name.as_str());
+                if intact(self.private.store().as_ref(), &path, file).await?.is_none() {
+                    return exec_err!(
+                        "publication: the ledger at {} is damaged: its entries of release {} are not those that were written; \
+                         restore it from a backup of the time after the last release",
+                        self.publication.private,
+                        record.number
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_terms(&self) -> Result<()> {
+        let differences = self.publication.terms.differences(&self.charter.terms);
+        if differences.is_empty() {
+            return Ok(());
+        }
+        let differences = differences.join("; ");
+        if self.decided() == Some(0) {
+            return plan_err!(
+                "publication: it was begun otherwise: {differences}. Nothing was published yet, so the ledger at {} can be \
+                 deleted to begin anew",
+                self.publication.private
+            );
+        }
+        plan_err!(
+            "publication: this is not how the publication was begun, and what was begun cannot change, because later releases \
+             would break earlier ones: {differences}"
+        )
+    }
+
+    async fn check_fit(&self) -> Result<()> {
         let Some(ledger) = &self.ledger else { return Ok(()) };
         let (decided, published) = (delta::version(ledger), self.published());
         let (public, private) = (&self.publication.public, &self.publication.private);
-        if let Some(table) = &self.published
-            && delta::setting(table, Charter::PUBLICATION) != Some(&self.charter.publication)
-        {
+        let same = match &self.published {
+            Some(table) => delta::setting(table, Charter::PUBLICATION) == Some(&self.charter.publication),
+            None => self.charter.public == public.as_str(),
+        };
+        if !same {
             return exec_err!(
-                "publication: the ledger at {private} is of another publication than the table at {public}; say where the right one is \
-                 (OPTIONS 'private')"
+                "publication: the ledger at {private} is of another publication than the one at {public} (it was begun for {}); \
+                 say where the right one is with the option private",
+                self.charter.public
             );
         }
         if published > decided {
             return exec_err!(
-                "publication: the public table at {public} has version {published}, but the ledger at {private} knows releases up to \
-                 {decided} only: it is older, or somebody else wrote to the public table. Restore the ledger from a backup of \
-                 the time after the last release; with this one, a new release would break the earlier ones"
+                "publication: the public table at {public} has version {published}, but the ledger at {private} knows releases \
+                 up to {decided} only: it is older, or somebody else wrote to the public table. Restore the ledger from a \
+                 backup of the time after the last release; with this one, a new release would break the earlier ones"
             );
         }
         if decided > published + 1 {
             return exec_err!(
-                "publication: the ledger at {private} knows releases up to {decided}, but the public table at {public} has only those up \
-                 to {published}: it was lost or is older. Restore it from a backup; readers may have the missing releases"
+                "publication: the ledger at {private} knows releases up to {decided}, but the public table at {public} has only \
+                 those up to {published}: it was lost or is older. Restore it from a backup; readers may have the missing \
+                 releases"
             );
         }
-        if decided > 0 {
-            let record: Option<(Record, _)> = delta::said(ledger, decided).await?;
-            let Some((record, _)) = record.filter(|(record, _)| record.number == decided) else {
-                return exec_err!(
-                    "publication: version {decided} of the ledger at {private} is not of a release: somebody else wrote to it"
-                );
-            };
-            self.newest = Some(record);
-        }
-        if let Some(table) = self.published.as_ref().filter(|_| published > 0) {
-            let announced: Option<(Announcement, _)> = delta::said(table, published).await?;
-            let noted = match &self.newest {
-                Some(record) if record.number == published => Some(record.release_id.clone()),
-                _ => delta::said(ledger, published).await?.map(|(record, _): (Record, _)| record.release_id),
-            };
-            if announced.map(|(announcement, _)| announcement.release_id) != noted {
-                return exec_err!(
-                    "publication: release {published} in the public table at {public} is not the one that the ledger at {private} knows: \
-                     one of the two was restored from another backup, or somebody else wrote to it"
-                );
-            }
+        let Some(table) = self.published.as_ref().filter(|_| published > 0) else { return Ok(()) };
+        let announced: Option<(Announcement, _)> = delta::said(table, published).await?;
+        let noted = self.records.get(published as usize - 1).map(|record| &record.release_id);
+        if announced.as_ref().map(|(announcement, _)| &announcement.release_id) != noted {
+            return exec_err!(
+                "publication: release {published} in the public table at {public} is not the one that the ledger at {private} \
+                 knows: one of the two was restored from another backup, or somebody else wrote to it"
+            );
         }
         Ok(())
     }
 }
 
-/// The newest versions of the ledger and of the public table, at one time: others may be publishing.
-async fn both(public: &Place, private: &Place) -> Result<(Option<DeltaTable>, Option<DeltaTable>)> {
-    loop {
-        let ledger = delta::newest(private).await?;
-        let published = delta::newest(public).await?;
-        // A release among files of somebody else could not be told from them.
-        let others = ledger.is_none() && published.is_none() && public.store().list(None).next().await.is_some();
-        let later = delta::newest(private).await?;
-        if later.as_ref().map(delta::version) != ledger.as_ref().map(delta::version) {
-            continue;
+/// What is on disk.
+struct Found {
+    ledger: Option<DeltaTable>,
+    published: Option<DeltaTable>,
+    records: Vec<Record>,
+    /// Whether there are public files that no release has.
+    unknown: bool,
+}
+
+impl Found {
+    /// All of it as it was at one time: others may be publishing.
+    async fn at_one_time(public: &Place, private: &Place) -> Result<Self> {
+        loop {
+            let damaged = |what: &str, place: &Place| {
+                format!(
+                    "publication: the {what} at {} cannot be read; if it is damaged, restore it from a backup",
+                    place.url()
+                )
+            };
+            let ledger = delta::newest(private).await.map_err(|error| error.context(damaged("ledger", private)))?;
+            let published =
+                delta::newest(public).await.map_err(|error| error.context(damaged("public table", public)))?;
+            let records = match &ledger {
+                Some(ledger) => records(ledger).await,
+                None => Ok(Vec::new()),
+            };
+            let unknown = match &records {
+                Ok(records) => has_unknown(public, records).await?,
+                Err(_) => false,
+            };
+            let still = match &ledger {
+                Some(ledger) => delta::is_newest(ledger).await?,
+                None => delta::newest(private).await?.is_none(),
+            };
+            if still {
+                let records = records.map_err(|error| error.context(damaged("ledger", private)))?;
+                return Ok(Self { ledger, published, records, unknown });
+            }
         }
-        if others {
-            return plan_err!(
-                "publication: there are files at the publication's LOCATION, but no publication; choose an empty location"
-            );
-        }
-        return Ok((ledger, published));
     }
 }
 
-/// # Errors
-/// When the terms differ from those that the publication was begun with.
-fn check_terms(terms: &Terms, begun: &Terms) -> Result<()> {
-    let differences = terms.differences(begun);
-    if differences.is_empty() {
-        return Ok(());
+/// The releases that a ledger has decided. Its log and its files must be complete: what it forgot, the next release would break.
+async fn records(ledger: &DeltaTable) -> Result<Vec<Record>> {
+    let record = |number| async move {
+        let said: Option<(Record, _)> = delta::said(ledger, number).await?;
+        match said {
+            Some((record, _)) if record.number == number => Ok(record),
+            _ => exec_err!("version {number} of it is not a release that was decided"),
+        }
+    };
+    let versions = futures::stream::iter(1..=delta::version(ledger));
+    let records: Vec<Record> = versions.map(record).buffered(AT_ONCE).try_collect().await?;
+    let there: HashSet<(String, u64)> = delta::files(ledger).await?.into_iter().collect();
+    let written = records.iter().flat_map(|record| &record.entries).map(|file| (file.name.clone(), file.size));
+    if written.collect::<HashSet<_>>() != there {
+        return exec_err!("its files are not those that were written");
     }
-    plan_err!(
-        "publication: this is not how the publication was begun, and what was begun cannot change, because later releases would break \
-         earlier ones: {}",
-        differences.join("; ")
-    )
+    Ok(records)
+}
+
+/// Whether there is a public Parquet file that is of no release: of one that was decided by a newer ledger, say. Before the
+/// first release, whether there is any file.
+async fn has_unknown(public: &Place, records: &[Record]) -> Result<bool> {
+    let known: HashSet<&str> = records.iter().flat_map(|record| &record.files).map(|file| file.name.as_str()).collect();
+    let listed = public.store().list_with_delimiter(None).await?;
+    if records.is_empty() {
+        let log = Path::from("_delta_log");
+        let other = listed.common_prefixes.iter().any(|prefix| *prefix != log);
+        return Ok(other || !listed.objects.is_empty());
+    }
+    let mut names = listed.objects.iter().filter_map(|object| object.location.filename());
+    Ok(names.any(|name| name.ends_with(".parquet") && !known.contains(name)))
 }

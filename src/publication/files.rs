@@ -1,12 +1,16 @@
 //! Parquet files that hold rows and nothing about them.
 
+use bytes::Bytes;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::{DataFusionError, Result as EngineResult};
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-use super::names::random_name;
 use super::record::ReleaseFile;
 use crate::error::{Error, Result};
 
@@ -19,18 +23,22 @@ pub struct MadeFile {
     pub contents: Vec<u8>,
 }
 
-/// Writes batches as a Parquet file: no statistics, no indexes of values, a random name.
+/// Writes batches as a Parquet file: no statistics, no indexes of values.
 ///
 /// # Errors
 /// When Parquet fails, or a batch is one.
-pub fn make(schema: SchemaRef, batches: impl IntoIterator<Item = Result<RecordBatch>>) -> Result<MadeFile> {
+pub fn make(
+    name: String,
+    schema: SchemaRef,
+    batches: impl IntoIterator<Item = Result<RecordBatch>>,
+) -> Result<MadeFile> {
     let properties = WriterProperties::builder()
         .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true)
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .build();
     let failed = |error: datafusion::parquet::errors::ParquetError| {
-        Error::Engine(Box::new(datafusion::common::DataFusionError::ParquetError(Box::new(error))))
+        Error::Engine(Box::new(DataFusionError::ParquetError(Box::new(error))))
     };
     let mut contents = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut contents, schema, Some(properties)).map_err(failed)?;
@@ -41,12 +49,23 @@ pub fn make(schema: SchemaRef, batches: impl IntoIterator<Item = Result<RecordBa
         writer.write(&batch).map_err(failed)?;
     }
     writer.close().map_err(failed)?;
-    let name = format!("{}.parquet", random_name()?);
     let file = ReleaseFile { name, size: contents.len() as u64, rows, checksum: checksum(&contents) };
     Ok(MadeFile { file, contents })
 }
 
-/// BLAKE3 hash in hexadecimal digits.
-pub(super) fn checksum(contents: &[u8]) -> String {
+fn checksum(contents: &[u8]) -> String {
     blake3::hash(contents).to_hex().to_string()
+}
+
+/// A file's contents, if it is there and as it was made.
+pub(super) async fn intact(store: &dyn ObjectStore, path: &Path, file: &ReleaseFile) -> EngineResult<Option<Bytes>> {
+    let contents = match store.get(path).await {
+        Ok(found) => found.bytes().await?,
+        Err(datafusion::object_store::Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let bytes = contents.clone();
+    let hashed = SpawnedTask::spawn_blocking(move || checksum(&bytes)).join_unwind().await;
+    let hashed = hashed.map_err(|error| DataFusionError::External(Box::new(error)))?;
+    Ok(Some(contents).filter(|_| hashed == file.checksum))
 }

@@ -9,6 +9,7 @@ use datafusion::object_store::ObjectStore;
 use datafusion::object_store::path::Path as StorePath;
 use datafusion::object_store::prefix::PrefixStore;
 use deltalake_core::logstore::{LogStoreRef, StorageConfig, default_logstore};
+use futures::StreamExt;
 use url::Url;
 
 use super::store::LocalStore;
@@ -28,19 +29,60 @@ pub(super) struct Place {
     url: Url,
     root: Arc<dyn ObjectStore>,
     store: Arc<dyn ObjectStore>,
+    local: Option<LocalStore>,
+    prefix: StorePath,
 }
 
 impl Place {
     /// The directory at a URL that ends with a slash.
     pub(super) fn open(url: &Url, access: Access, runtime: &RuntimeEnv) -> Result<Self> {
-        let root: Arc<dyn ObjectStore> = match url.scheme() {
-            "file" => Arc::new(LocalStore::new(access == Access::Private)),
-            _ => runtime.object_store_registry.get_store(url)?,
+        let prefix = store_path(url)?;
+        let local = match url.scheme() {
+            "file" => {
+                let path = url.to_file_path();
+                let path = path.map_err(|()| plan_datafusion_err!("publication: {url} is not a location"))?;
+                Some(LocalStore::new(path, access == Access::Private))
+            }
+            _ => None,
         };
-        let prefix = StorePath::from_url_path(url.path())
-            .map_err(|error| plan_datafusion_err!("publication: {url} is not a location: {error}"))?;
-        let store = Arc::new(PrefixStore::new(Arc::clone(&root), prefix));
-        Ok(Self { url: url.clone(), root, store })
+        let root: Arc<dyn ObjectStore> = match &local {
+            Some(local) => Arc::new(local.clone()),
+            None => runtime.object_store_registry.get_store(url)?,
+        };
+        let store = Arc::new(PrefixStore::new(Arc::clone(&root), prefix.clone()));
+        Ok(Self { url: url.clone(), root, store, local, prefix })
+    }
+
+    pub(super) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Whoever reads a table reads what is in its directory: a ledger must not lie there, nor may a public table lie where only
+    /// the owner can read.
+    ///
+    /// # Errors
+    /// When a directory above is a Delta table.
+    pub(super) async fn refuse_inside_a_table(&self) -> Result<()> {
+        let mut above = self.prefix.clone();
+        while let Some(parent) = parent(&above) {
+            let log = parent.clone().join("_delta_log");
+            // Whoever may not look there cannot know.
+            if let Some(Ok(_)) = self.root.list(Some(&log)).next().await {
+                return plan_err!(
+                    "publication: {} is inside of another Delta table; choose a location outside",
+                    self.url
+                );
+            }
+            above = parent;
+        }
+        Ok(())
+    }
+
+    /// Waits until a file that is there is sure to stay there: whoever wrote it may have died before that.
+    pub(super) async fn settle(&self, name: &StorePath) -> Result<()> {
+        let Some(local) = &self.local else { return Ok(()) };
+        let path: StorePath = self.prefix.parts().chain(name.parts()).collect();
+        Ok(local.settle(&path).await?)
     }
 
     /// The objects in the directory.
@@ -59,6 +101,9 @@ impl Place {
 /// # Errors
 /// When it is neither, or leads above a directory that does not exist.
 pub fn locate(text: &str) -> Result<Url> {
+    if text.is_empty() {
+        return plan_err!("publication: a location is missing; it is a directory such as 'lake/hospital/'");
+    }
     let mut url = match Url::parse(text) {
         Ok(url) if url.scheme() != "file" && text.contains("://") => url,
         Ok(url) if url.scheme() == "file" => match url.to_file_path() {
@@ -72,7 +117,34 @@ pub fn locate(text: &str) -> Result<Url> {
     }
     let path = format!("{}/", url.path().trim_end_matches('/'));
     url.set_path(&path);
+    refuse_ambiguous(store_path(&url)?.as_ref())?;
     Ok(url)
+}
+
+fn parent(path: &StorePath) -> Option<StorePath> {
+    let mut parts: Vec<_> = path.parts().collect();
+    parts.pop()?;
+    Some(parts.into_iter().collect())
+}
+
+/// The directory in its store, without any encoding.
+fn store_path(url: &Url) -> Result<StorePath> {
+    StorePath::from_url_path(url.path())
+        .map_err(|error| plan_datafusion_err!("publication: {url} is not a location: {error}"))
+}
+
+/// Delta Lake decodes these once too often, and would look for them elsewhere.
+fn refuse_ambiguous(path: &str) -> Result<()> {
+    let encoded = |place: usize| {
+        let digits = path.as_bytes().get(place + 1..place + 3);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if path.contains('\\') || path.match_indices('%').any(|(place, _)| encoded(place)) {
+        return plan_err!(
+            "publication: a location cannot have a backslash, or a percent sign before two hexadecimal digits, in its path"
+        );
+    }
+    Ok(())
 }
 
 fn local(path: &Path) -> Result<Url> {
@@ -103,8 +175,7 @@ pub fn private_beside(public: &Url) -> Result<Url> {
     let path = public.path().trim_end_matches('/');
     if path.is_empty() {
         return plan_err!(
-            "publication: there is no place beside {public} for the private ledger; say where it is, for example 'private' \
-             's3://another-bucket/ledger/'"
+            "publication: there is no place beside {public} for the private ledger; say where it is with the option private"
         );
     }
     let mut url = public.clone();
@@ -117,9 +188,14 @@ pub fn private_beside(public: &Url) -> Result<Url> {
 /// # Errors
 /// When one location is inside of the other.
 pub fn check_apart(public: &Url, private: &Url) -> Result<()> {
-    let one_store = public.scheme() == private.scheme() && public.authority() == private.authority();
-    let inside = |inner: &Url, outer: &Url| inner.path().starts_with(outer.path());
-    if one_store && (inside(private, public) || inside(public, private)) {
+    // Several names of one protocol.
+    let store = |url: &Url| match url.scheme() {
+        "s3a" => ("s3".to_owned(), url.authority().to_owned()),
+        "gcs" => ("gs".to_owned(), url.authority().to_owned()),
+        scheme => (scheme.to_owned(), url.authority().to_owned()),
+    };
+    let (inner, outer) = (store_path(private)?, store_path(public)?);
+    if store(public) == store(private) && (inner.prefix_matches(&outer) || outer.prefix_matches(&inner)) {
         return plan_err!(
             "publication: the private ledger must not be where the public can read: {private} and the publication's LOCATION {public} \
              must not contain each other"
@@ -141,6 +217,12 @@ mod tests {
         assert_eq!(url.to_file_path().unwrap(), real.join("a/b"));
         assert_eq!(locate(url.as_str()).unwrap(), url);
         assert!(locate("s3://bucket/a?x=1").is_err());
+        for ambiguous in ["a%20b", "s3://bucket/a%2520b", "a\\b", "s3://bucket/a%5Cb"] {
+            assert!(locate(ambiguous).unwrap_err().to_string().contains("percent sign"), "{ambiguous}");
+        }
+        for fine in ["a b", "100%", "s3://bucket/a%20b", "é+&=#?"] {
+            assert!(locate(fine).is_ok(), "{fine}");
+        }
         assert!(locate(&format!("{}/missing/../b", here.path().display())).is_err());
     }
 

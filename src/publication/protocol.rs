@@ -8,21 +8,24 @@
 //!
 //! Before step 2 nothing has happened; after it whoever comes next does step 3 again, with the same files.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err};
+use datafusion::object_store::ObjectStoreExt;
 use datafusion::object_store::path::Path;
-use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use deltalake_core::DeltaTable;
 use deltalake_core::kernel::{Action, MetadataExt, Remove};
+use deltalake_core::logstore::commit_uri_from_version;
 use deltalake_core::protocol::SaveMode;
-use futures::TryStreamExt;
+use futures::StreamExt;
 
 use super::charter::Charter;
 use super::delta;
 use super::desk::Desk;
-use super::files::{MadeFile, checksum};
+use super::files::{MadeFile, intact};
 use super::names::random_name;
 use super::record::{Announcement, Record, ReleaseFile};
 
@@ -41,13 +44,21 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// An attempt without files.
+    /// An attempt at the release of this number, without files.
     ///
     /// # Errors
     /// When the operating system has no randomness.
-    pub fn new() -> Result<Self> {
-        Ok(Self { name: random_name()?, files: Vec::new() })
+    pub fn new(number: u64) -> Result<Self> {
+        Ok(Self { name: numbered(number)?, files: Vec::new() })
     }
+}
+
+/// A random name that says for which release it is, so that what is left over can be told from what is being made.
+///
+/// # Errors
+/// When the operating system has no randomness.
+pub fn numbered(number: u64) -> Result<String> {
+    Ok(format!("{number}-{}", random_name()?))
 }
 
 impl Desk {
@@ -88,7 +99,12 @@ impl Desk {
         let Some(ledger) = &self.ledger else { return exec_err!("publication: there is no ledger") };
         let actions = entries.iter().map(|made| delta::add(&made.file.name, made.file.size, made.file.rows)).collect();
         if let Err(error) = delta::commit(ledger, actions, SaveMode::Append, &record).await {
-            let decided: Option<(Record, _)> = delta::said(ledger, record.number).await?;
+            let number = record.number;
+            let decided: Option<(Record, _)> = delta::said(ledger, number).await.map_err(|error| {
+                error.context(format!(
+                    "publication: whether release {number} is decided is not known; nothing was published. Run the INSERT again"
+                ))
+            })?;
             match decided {
                 // The store failed when all was done.
                 Some((decided, _)) if decided.attempt == record.attempt => {}
@@ -101,8 +117,7 @@ impl Desk {
                 None => return Err(error.context(NOT_WRITTEN)),
             }
         }
-        self.ledger = delta::newest(&self.private).await?;
-        self.newest = Some(record);
+        self.records.push(record);
         Ok(true)
     }
 
@@ -143,7 +158,7 @@ impl Desk {
     /// # Errors
     /// When a store fails, or what was staged is damaged. The release stays decided, and the next call goes on.
     pub async fn announce(&mut self) -> Result<Option<Record>> {
-        let Some(record) = self.newest.clone().filter(|record| record.number == self.published() + 1) else {
+        let Some(record) = self.newest().cloned().filter(|record| record.number == self.published() + 1) else {
             return Ok(None);
         };
         let number = record.number;
@@ -153,17 +168,44 @@ impl Desk {
                 "publication: release {number} is decided but not public yet; the next INSERT completes it"
             ))
         })?;
-        let attempt = Attempt { name: record.attempt.clone(), files: record.files.clone() };
-        self.discard(&attempt).await;
+        self.sweep(number).await;
         Ok(Some(record))
     }
 
+    /// Removes what attempts at releases up to this one have left behind, as far as that is possible: who was killed cannot. Other
+    /// draws of a published snapshot must not lie about.
+    async fn sweep(&self, number: u64) {
+        let store = self.private.store();
+        let of = |name: &str| name.split_once('-').and_then(|(number, _)| number.parse::<u64>().ok());
+        let known: HashSet<&str> =
+            self.records.iter().flat_map(|record| &record.entries).map(|file| file.name.as_str()).collect();
+        let mut left = Vec::new();
+        let mut staged = store.list(Some(&Path::from(STAGED)));
+        while let Some(Ok(object)) = staged.next().await {
+            let attempt = object.location.parts().nth(1);
+            if attempt.and_then(|name| of(name.as_ref())).is_some_and(|of| of <= number) {
+                left.push(object.location);
+            }
+        }
+        if let Ok(listed) = store.list_with_delimiter(None).await {
+            left.extend(listed.objects.into_iter().map(|object| object.location).filter(|location| {
+                let name = location.filename().unwrap_or_default();
+                name.ends_with(".parquet") && of(name).is_some_and(|of| of <= number) && !known.contains(name)
+            }));
+        }
+        for location in left {
+            let _ = store.delete(&location).await;
+        }
+    }
+
     async fn publish(&mut self, record: &Record) -> Result<()> {
+        // What readers will see, the ledger must never forget: whoever decided may have died before the disk had it.
+        self.private.settle(&commit_uri_from_version(Some(record.number))).await?;
         let mut schema = None;
         for file in &record.files {
             let contents = self.copy(record, file).await?;
             if schema.is_none() {
-                schema = Some(schema_of(contents)?);
+                schema = Some(schema_of(&contents)?);
             }
         }
         let Some(schema) = schema else { return exec_err!("a release without files") };
@@ -197,19 +239,17 @@ impl Desk {
         let metadata = state.metadata().clone().with_schema(&kernel).map_err(delta::no_schema)?;
         let mut actions = vec![Action::Metadata(metadata)];
         actions.extend(record.files.iter().map(|file| delta::add(&file.name, file.size, file.rows)));
-        let log_store = table.log_store();
-        let mut files = state.snapshot().file_views(log_store.as_ref(), None);
         let now = chrono::Utc::now().timestamp_millis();
-        while let Some(file) = files.try_next().await.map_err(delta::failed)? {
-            // The file stays: the earlier release can still be read by its number.
-            actions.push(Action::Remove(Remove {
-                path: file.path().into_owned(),
+        // The files stay: earlier releases can still be read by their numbers.
+        actions.extend(delta::files(table).await?.into_iter().map(|(path, size)| {
+            Action::Remove(Remove {
+                path,
                 data_change: true,
                 deletion_timestamp: Some(now),
-                size: Some(file.size()),
+                size: Some(size as i64),
                 ..Remove::default()
-            }));
-        }
+            })
+        }));
         let method = &self.charter.terms.method;
         let parameters = method.parameters().map_err(|error| error.in_function(method.name()))?;
         let announcement = Announcement {
@@ -233,22 +273,11 @@ impl Desk {
         match intact(self.public.store().as_ref(), &target, file).await? {
             Some(contents) => Ok(contents),
             None => exec_err!(
-                "publication: a staged file of release {} is missing or damaged; restore the directory of the ledger from a backup",
+                "publication: a staged file of release {} is missing or damaged. If the public table was lost or restored from a \
+                 backup, restore a newer one; else restore the directory of the ledger",
                 record.number
             ),
         }
-    }
-}
-
-/// A file's contents, if it is there and as it was made.
-async fn intact(store: &dyn ObjectStore, path: &Path, file: &ReleaseFile) -> Result<Option<Bytes>> {
-    match store.get(path).await {
-        Ok(found) => {
-            let contents = found.bytes().await?;
-            Ok(Some(contents).filter(|contents| checksum(contents) == file.checksum))
-        }
-        Err(datafusion::object_store::Error::NotFound { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }
 
@@ -256,8 +285,8 @@ fn staged(attempt: &str, file: &ReleaseFile) -> Path {
     Path::from_iter([STAGED, attempt, &file.name])
 }
 
-fn schema_of(contents: Bytes) -> Result<SchemaRef> {
-    let metadata = ArrowReaderMetadata::load(&contents, ArrowReaderOptions::default())
+fn schema_of(contents: &Bytes) -> Result<SchemaRef> {
+    let metadata = ArrowReaderMetadata::load(contents, ArrowReaderOptions::default())
         .map_err(|error| DataFusionError::ParquetError(Box::new(error)))?;
     Ok(SchemaRef::clone(metadata.schema()))
 }

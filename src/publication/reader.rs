@@ -9,6 +9,7 @@ use deltalake_core::DeltaTable;
 use futures::{StreamExt, TryStreamExt};
 use url::Url;
 
+use super::charter::Charter;
 use super::delta;
 use super::place::{Access, Place};
 use super::record::{Announcement, Record};
@@ -42,6 +43,11 @@ impl Reader {
     pub async fn open(public: &Url, runtime: &RuntimeEnv) -> Result<Option<Self>> {
         let place = Place::open(public, Access::Public, runtime)?;
         let table = delta::newest(&place).await?;
+        if let Some(table) = &table
+            && delta::setting(table, Charter::PUBLICATION).is_none()
+        {
+            return plan_err!("publication: the table at {public} is not a publication");
+        }
         Ok(table.filter(|table| delta::version(table) > 0).map(|table| Self { place, table }))
     }
 

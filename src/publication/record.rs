@@ -17,6 +17,8 @@ pub struct Record {
     pub snapshot_rows: u64,
     /// The files that the release consists of.
     pub files: Vec<ReleaseFile>,
+    /// The files of the ledger that came with it.
+    pub entries: Vec<ReleaseFile>,
     /// What everybody may know about it.
     pub figures: Figures,
     /// Rows that were left out and stay new.
@@ -26,7 +28,7 @@ pub struct Record {
     pub information_loss: f64,
 }
 
-/// A file of a release, named alike where it is staged and where it is public.
+/// A file of a release, named alike where it is staged and where it is public; or of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleaseFile {
     /// Random name.

@@ -5,8 +5,8 @@
 //! mode 0600 and directories 0700.
 
 use std::fmt;
-use std::fs::{DirBuilder, File};
-use std::io;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
@@ -28,28 +28,48 @@ use super::names::random_name;
 #[derive(Debug, Clone)]
 pub(super) struct LocalStore {
     inner: Arc<LocalFileSystem>,
+    root: PathBuf,
     private: bool,
 }
 
 impl LocalStore {
-    /// The whole file system; `private` is about what is written.
-    pub(super) fn new(private: bool) -> Self {
-        Self { inner: Arc::new(LocalFileSystem::new()), private }
+    /// The whole file system, of which `root` is written to. If that is `private`, it and what is in it are the owner's.
+    pub(super) fn new(root: PathBuf, private: bool) -> Self {
+        // Directories that become empty go, too.
+        let inner = LocalFileSystem::new().with_automatic_cleanup(private);
+        Self { inner: Arc::new(inner), root, private }
     }
 
     /// Makes the directories that a file needs.
     async fn make_room(&self, location: &Path) -> Result<()> {
         let file = self.inner.path_to_filesystem(location)?;
-        let private = self.private;
+        let root = self.private.then(|| self.root.clone());
         blocking(move || match file.parent() {
-            Some(directory) if !directory.is_dir() => make_directory(directory, private),
-            _ => Ok(()),
+            Some(directory) => make_directory(directory, root.as_deref()),
+            None => Ok(()),
         })
         .await
     }
 
-    /// Gives a finished file its mode and waits until it is on the disk.
-    async fn settle(&self, location: &Path) -> Result<()> {
+    /// Writes a file that is on the disk when this returns.
+    async fn write(&self, location: &Path, payload: PutPayload) -> Result<()> {
+        let path = self.inner.path_to_filesystem(location)?;
+        let private = self.private;
+        blocking(move || {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true);
+            if private {
+                files_for_owner(&mut options);
+            }
+            let mut file = options.open(&path)?;
+            payload.iter().try_for_each(|part| file.write_all(part))?;
+            file.sync_all()
+        })
+        .await
+    }
+
+    /// Gives a file that others have written its mode, and waits until it and its name are on the disk.
+    pub(super) async fn settle(&self, location: &Path) -> Result<()> {
         let path = self.inner.path_to_filesystem(location)?;
         let private = self.private;
         blocking(move || {
@@ -57,15 +77,10 @@ impl LocalStore {
             if private {
                 keep_to_owner(&file)?;
             }
-            file.sync_all()
+            file.sync_all()?;
+            path.parent().map_or(Ok(()), sync_directory)
         })
         .await
-    }
-
-    /// Waits until the name of a file is on the disk.
-    async fn settle_name(&self, location: &Path) -> Result<()> {
-        let path = self.inner.path_to_filesystem(location)?;
-        blocking(move || path.parent().map_or(Ok(()), sync_directory)).await
     }
 }
 
@@ -88,25 +103,20 @@ impl ObjectStore for LocalStore {
         let name = format!(".{}.tmp", random_name().map_err(failed)?);
         let mut parts: Vec<_> = location.parts().collect();
         parts.pop();
-        let staged: Path = parts.into_iter().collect::<Path>().join(name);
-        let written = self.inner.put_opts(&staged, payload, PutOptions { mode: PutMode::Overwrite, ..opts }).await;
-        let named = match written {
-            Ok(result) => match self.settle(&staged).await {
-                Ok(()) => {
-                    let options = RenameOptions::new().with_target_mode(target);
-                    self.inner.rename_opts(&staged, location, options).await.map(|()| result)
-                }
-                Err(error) => Err(error),
-            },
+        let unnamed: Path = parts.into_iter().collect::<Path>().join(name);
+        let named = match self.write(&unnamed, payload).await {
+            Ok(()) => {
+                let options = RenameOptions::new().with_target_mode(target);
+                self.inner.rename_opts(&unnamed, location, options).await
+            }
             Err(error) => Err(error),
         };
-        match named {
-            Ok(result) => self.settle_name(location).await.map(|()| result),
-            Err(error) => {
-                let _ = self.inner.delete(&staged).await;
-                Err(error)
-            }
+        if let Err(error) = named {
+            let _ = self.inner.delete(&unnamed).await;
+            return Err(error);
         }
+        self.settle(location).await?;
+        Ok(PutResult { e_tag: None, version: None })
     }
 
     async fn put_multipart_opts(&self, location: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
@@ -142,15 +152,13 @@ impl ObjectStore for LocalStore {
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
         self.make_room(to).await?;
         self.inner.copy_opts(from, to, options).await?;
-        self.settle(to).await?;
-        self.settle_name(to).await
+        self.settle(to).await
     }
 
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
         self.make_room(to).await?;
         self.inner.rename_opts(from, to, options).await?;
-        self.settle(to).await?;
-        self.settle_name(to).await
+        self.settle(to).await
     }
 }
 
@@ -171,7 +179,6 @@ impl MultipartUpload for Upload {
     async fn complete(&mut self) -> Result<PutResult> {
         let result = self.upload.complete().await?;
         self.store.settle(&self.location).await?;
-        self.store.settle_name(&self.location).await?;
         Ok(result)
     }
 
@@ -191,27 +198,48 @@ fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::Generic { store: "LocalStore", source: Box::new(error) }
 }
 
-/// Makes a directory and those above it, and waits until their names are on the disk.
-fn make_directory(directory: &FilePath, private: bool) -> io::Result<()> {
+/// Makes a directory and those above it, and waits until their names are on the disk. From `private` on they are the owner's.
+fn make_directory(directory: &FilePath, private: Option<&FilePath>) -> io::Result<()> {
     let missing: Vec<PathBuf> =
         directory.ancestors().take_while(|path| !path.is_dir()).map(FilePath::to_path_buf).collect();
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    if private {
-        only_for_owner(&mut builder);
+    for path in missing.iter().rev() {
+        let mut builder = DirBuilder::new();
+        if private.is_some_and(|root| path.starts_with(root)) {
+            directories_for_owner(&mut builder);
+        }
+        match builder.create(path) {
+            // Somebody else was faster.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => path.parent().map_or(Ok(()), sync_directory)?,
+        }
     }
-    builder.create(directory)?;
-    missing.iter().filter_map(|path| path.parent()).try_for_each(sync_directory)
+    private.map_or(Ok(()), close_to_others)
 }
 
 #[cfg(unix)]
-fn only_for_owner(builder: &mut DirBuilder) {
+fn directories_for_owner(builder: &mut DirBuilder) {
     std::os::unix::fs::DirBuilderExt::mode(builder, 0o700);
+}
+
+#[cfg(unix)]
+fn files_for_owner(options: &mut OpenOptions) {
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
 }
 
 #[cfg(unix)]
 fn keep_to_owner(file: &File) -> io::Result<()> {
     file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
+}
+
+/// A directory that somebody has made before is the owner's from now on.
+#[cfg(unix)]
+fn close_to_others(directory: &FilePath) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+
+    if std::fs::metadata(directory)?.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    std::fs::set_permissions(directory, PermissionsExt::from_mode(0o700))
 }
 
 #[cfg(unix)]
@@ -221,10 +249,18 @@ fn sync_directory(directory: &FilePath) -> io::Result<()> {
 
 // Other systems have no modes, and no way to wait for a directory.
 #[cfg(not(unix))]
-fn only_for_owner(_builder: &mut DirBuilder) {}
+fn directories_for_owner(_builder: &mut DirBuilder) {}
+
+#[cfg(not(unix))]
+fn files_for_owner(_options: &mut OpenOptions) {}
 
 #[cfg(not(unix))]
 fn keep_to_owner(_file: &File) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn close_to_others(_directory: &FilePath) -> io::Result<()> {
     Ok(())
 }
 
@@ -250,24 +286,50 @@ mod tests {
     #[tokio::test]
     async fn private_files_and_directories_are_the_owners() {
         let here = tempfile::tempdir().unwrap();
-        let store = LocalStore::new(true);
-        store.put(&within(here.path(), "a/b/file"), "text".into()).await.unwrap();
-        let mut upload = store.put_multipart(&within(here.path(), "a/c/large")).await.unwrap();
+        let root = here.path().join("above/ledger");
+        let store = LocalStore::new(root.clone(), true);
+        store.put(&within(&root, "b/file"), "text".into()).await.unwrap();
+        let mut upload = store.put_multipart(&within(&root, "c/large")).await.unwrap();
         upload.put_part("text".into()).await.unwrap();
         upload.complete().await.unwrap();
-        store.copy(&within(here.path(), "a/b/file"), &within(here.path(), "a/d/copy")).await.unwrap();
-        for directory in ["a", "a/b", "a/c", "a/d"] {
-            assert_eq!(mode(&here.path().join(directory)), 0o700, "{directory}");
+        store.copy(&within(&root, "b/file"), &within(&root, "d/copy")).await.unwrap();
+        for directory in ["", "b", "c", "d"] {
+            assert_eq!(mode(&root.join(directory)), 0o700, "{directory}");
         }
-        for file in ["a/b/file", "a/c/large", "a/d/copy"] {
-            assert_eq!(mode(&here.path().join(file)), 0o600, "{file}");
+        for file in ["b/file", "c/large", "d/copy"] {
+            assert_eq!(mode(&root.join(file)), 0o600, "{file}");
         }
+        // What is above is not ours to close.
+        let other = here.path().join("other");
+        std::fs::create_dir(&other).unwrap();
+        assert_eq!(mode(&here.path().join("above")), mode(&other));
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_directory_that_was_open_is_closed() {
+        let here = tempfile::tempdir().unwrap();
+        let root = here.path().join("ledger");
+        std::fs::create_dir(&root).unwrap();
+        let store = LocalStore::new(root.clone(), true);
+        store.put(&within(&root, "file"), "text".into()).await.unwrap();
+        assert_eq!(mode(&root), 0o700);
+    }
+
+    #[tokio::test]
+    async fn directories_go_when_they_are_empty() {
+        let here = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(here.path().to_owned(), true);
+        store.put(&within(here.path(), "file"), "text".into()).await.unwrap();
+        store.put(&within(here.path(), "a/b/file"), "text".into()).await.unwrap();
+        store.delete(&within(here.path(), "a/b/file")).await.unwrap();
+        assert!(!here.path().join("a").exists() && here.path().join("file").exists());
     }
 
     #[tokio::test]
     async fn creating_what_exists_fails_and_leaves_nothing_behind() {
         let here = tempfile::tempdir().unwrap();
-        let store = LocalStore::new(false);
+        let store = LocalStore::new(here.path().to_owned(), false);
         let file = within(here.path(), "file");
         let create = || PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         store.put_opts(&file, "first".into(), create()).await.unwrap();

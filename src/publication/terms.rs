@@ -13,7 +13,7 @@ pub struct Terms {
     pub method: Method,
     /// Which columns are what.
     pub roles: Roles,
-    /// Types of the columns with roles, in the order of [`Roles::columns`].
+    /// Delta Lake's names of the types of the columns with roles, in the order of [`Roles::columns`].
     pub types: Vec<String>,
     /// Whether values generalize along hierarchies.
     pub hierarchies: bool,

@@ -1,10 +1,12 @@
 //! Which types Delta Lake can keep.
 
+use std::collections::HashSet;
+
 use datafusion::arrow::datatypes::{DataType, Schema, TimeUnit};
-use datafusion::common::Result;
+use datafusion::common::{Result, plan_err};
 
 use super::delta;
-use crate::microdata::published_type;
+use crate::microdata::{Layout, published_type};
 
 /// The type that a publication's column has: a near one that Delta Lake can keep, `None` if there is none.
 ///
@@ -24,8 +26,33 @@ pub fn stored_type(data_type: &DataType) -> Option<DataType> {
     })
 }
 
+/// Names of the columns' types as Delta Lake has them, which stay the same whatever the engine calls them.
+///
+/// # Errors
+/// When Delta Lake cannot keep one of them.
+pub fn type_names(layout: &Layout) -> Result<Vec<String>> {
+    let schema = Schema::new(layout.fields().cloned().collect::<Vec<_>>());
+    Ok(delta::kernel_schema(&schema)?.fields().map(|field| field.data_type().to_string()).collect())
+}
+
 /// # Errors
 /// When Delta Lake cannot keep a table with these columns.
 pub fn check_schema(schema: &Schema) -> Result<()> {
+    let mut names = HashSet::new();
+    for field in schema.fields() {
+        let name = field.name();
+        if let Some(character) = name.chars().find(|character| " ,;{}()\n\t=".contains(*character)) {
+            return plan_err!(
+                "publication: the name of column {name} has the character {character:?}, which Delta Lake does not allow; \
+                 give it another one"
+            );
+        }
+        if !names.insert(name.to_lowercase()) {
+            return plan_err!(
+                "publication: there would be two columns {name} in a release, for Delta Lake does not tell upper from lower case; \
+                 give one another name"
+            );
+        }
+    }
     delta::kernel_schema(schema).map(|_| ())
 }

@@ -11,7 +11,7 @@ use super::script::Text;
 pub(super) fn prefix_keys(text: &Text<'_>, tokens: &[TokenWithSpan]) -> Option<String> {
     let tokens: Vec<&TokenWithSpan> =
         tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).collect();
-    let is = |place: usize, word: &str| matches!(tokens.get(place).map(|token| &token.token), Some(Token::Word(found)) if found.value.eq_ignore_ascii_case(word));
+    let is = |place: usize, word: &str| matches!(tokens.get(place).map(|token| &token.token), Some(Token::Word(found)) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word));
     let any =
         |words: &[&str]| (0..tokens.len()).find(|&place| words.iter().enumerate().all(|(i, word)| is(place + i, word)));
     if !is(0, "create") || any(&["stored", "as", "publication"]).is_none() {
@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn keys_of_publications_get_a_prefix() {
-        let sql = "CREATE EXTERNAL TABLE t (a INT)\nSTORED AS publication LOCATION 'é, (x)'\nOPTIONS ('m' '10', method m_invariant, anonymize.id a,\n 'aws.region' 'x', 'quasi' 'a, b')";
-        let expected = "CREATE EXTERNAL TABLE t (a INT)\nSTORED AS publication LOCATION 'é, (x)'\nOPTIONS ('anonymize.m' '10', anonymize.method m_invariant, anonymize.id a,\n 'aws.region' 'x', 'anonymize.quasi' 'a, b')";
+        let sql = "CREATE EXTERNAL TABLE t (a INT, options INT)\nSTORED AS publication LOCATION 'é, (x)'\nOPTIONS ('m' '10', method m_invariant, anonymize.id a,\n 'aws.region' 'x', 'quasi' 'a, b')";
+        let expected = "CREATE EXTERNAL TABLE t (a INT, options INT)\nSTORED AS publication LOCATION 'é, (x)'\nOPTIONS ('anonymize.m' '10', anonymize.method m_invariant, anonymize.id a,\n 'aws.region' 'x', 'anonymize.quasi' 'a, b')";
         assert_eq!(prefixed(sql).as_deref(), Some(expected));
     }
 

@@ -111,7 +111,7 @@ impl Arguments {
                 return plan_err!(
                     "{name}: {noun} {} is missing; expected {}, for example {example}",
                     parameter.name,
-                    parameter.expected()
+                    style.expected(parameter)
                 );
             }
         }
@@ -218,7 +218,7 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
     let wrong = |got: &str| {
         plan_datafusion_err!(
             "{function}: {noun} {name} must be {}, for example {}; got {got}",
-            parameter.expected(),
+            style.expected(parameter),
             style.write(name, parameter.example)
         )
     };

@@ -66,7 +66,7 @@ pub(super) fn table(session: &dyn Session, reference: &TableReference) -> Result
 }
 
 /// The result of a look-up that is nearly always ready at once, from code that is not async.
-pub(super) fn wait_for<T, F>(start: impl Fn() -> F + Sync) -> Result<T>
+fn wait_for<T, F>(start: impl Fn() -> F + Sync) -> Result<T>
 where
     T: Send,
     F: Future<Output = Result<T>> + Send,
@@ -74,7 +74,16 @@ where
     if let Some(ready) = start().now_or_never() {
         return ready;
     }
-    // A remote catalog. Never block a thread that drives other tasks.
+    // A remote catalog.
+    wait_long_for(start)
+}
+
+/// The result of something that reads files, from code that is not async. Never blocks a thread that drives other tasks.
+pub(super) fn wait_long_for<T, F>(start: impl Fn() -> F + Sync) -> Result<T>
+where
+    T: Send,
+    F: Future<Output = Result<T>> + Send,
+{
     match Handle::try_current() {
         Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
             tokio::task::block_in_place(|| handle.block_on(start()))

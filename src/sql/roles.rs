@@ -6,6 +6,7 @@ use datafusion::common::{DFSchema, Result, plan_err};
 
 use super::arguments::Arguments;
 use super::options::AnonymizeOptions;
+use super::signature::Style;
 use super::syntax::split_names;
 use crate::microdata::{Role, Roles};
 use crate::release::{View, reserved_names};
@@ -44,7 +45,7 @@ pub(super) fn roles(
         )?,
         within: finder.single(Role::Within, "the column to anonymize within", "column", "month", false)?,
     };
-    check(arguments.function(), &roles, view)?;
+    check(arguments, &roles, view)?;
     Ok(roles)
 }
 
@@ -105,7 +106,8 @@ impl Finder<'_> {
     }
 }
 
-fn check(function: &str, roles: &Roles, view: View) -> Result<()> {
+fn check(arguments: &Arguments, roles: &Roles, view: View) -> Result<()> {
+    let function = arguments.function();
     if roles.quasi.len() > MOST_QUASI {
         return plan_err!(
             "{function}: {} quasi-identifiers are too many: at most {MOST_QUASI} are supported",
@@ -126,9 +128,11 @@ fn check(function: &str, roles: &Roles, view: View) -> Result<()> {
             );
         }
         if reserved_names(view).contains(&column.as_str()) {
-            return plan_err!(
-                "{function}: a release has a column {column} of its own; rename yours in a query in parentheses"
-            );
+            let place = match arguments.style() {
+                Style::Call => " in a query in parentheses",
+                Style::Options => "",
+            };
+            return plan_err!("{function}: a release has a column {column} of its own; rename yours{place}");
         }
     }
     Ok(())

@@ -109,6 +109,14 @@ impl Style {
         }
     }
 
+    /// What is expected, in words.
+    pub fn expected(self, parameter: &Parameter) -> String {
+        match (self, parameter.kind) {
+            (Self::Options, Kind::Columns) => "column names with commas between them".to_owned(),
+            _ => parameter.expected(),
+        }
+    }
+
     /// What a value is called.
     pub fn noun(self) -> &'static str {
         match self {

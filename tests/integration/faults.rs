@@ -22,7 +22,7 @@ use futures::stream::BoxStream;
 use tempfile::tempdir;
 use url::Url;
 
-use super::publications::{Q1, Q2, declare};
+use super::publications::{Q1, Q2, declaration, declare};
 use super::support::{number, path, run, session};
 
 const LOCATION: &str = "fault://disk/hospital/";
@@ -38,6 +38,8 @@ enum Fault {
     KillBefore,
     /// It is done, and the process dies.
     KillAfter,
+    /// Not a write: from the read of that number on, nothing can be read.
+    Reading,
 }
 
 /// A directory in which the write of a given number goes wrong.
@@ -45,6 +47,7 @@ enum Fault {
 struct Faulty {
     inner: LocalFileSystem,
     writes: AtomicUsize,
+    reads: AtomicUsize,
     fatal: usize,
     fault: Fault,
 }
@@ -62,8 +65,16 @@ impl Faulty {
         }
     }
 
+    fn read(&self) -> Result<()> {
+        let number = self.reads.fetch_add(1, Ordering::SeqCst) + 1;
+        if self.fault == Fault::Reading && number >= self.fatal { Err(Self::error()) } else { Ok(()) }
+    }
+
     async fn write<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let number = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
+        if self.fault == Fault::Reading {
+            return work.await;
+        }
         match number.cmp(&self.fatal) {
             std::cmp::Ordering::Less => work.await,
             std::cmp::Ordering::Greater => Err(Self::error()),
@@ -78,6 +89,7 @@ impl Faulty {
                     let _ = work.await;
                     Self::die()
                 }
+                Fault::Reading => unreachable!("is not about writes"),
             },
         }
     }
@@ -100,10 +112,12 @@ impl ObjectStore for Faulty {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.read()?;
         self.inner.get_opts(location, options).await
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<bytes::Bytes>> {
+        self.read()?;
         self.inner.get_ranges(location, ranges).await
     }
 
@@ -112,7 +126,7 @@ impl ObjectStore for Faulty {
         if number == self.fatal && matches!(self.fault, Fault::KillBefore | Fault::KillAfter) {
             Self::die();
         }
-        if number >= self.fatal {
+        if number >= self.fatal && self.fault != Fault::Reading {
             return futures::stream::once(async { Err(Self::error()) }).boxed();
         }
         self.inner.delete_stream(locations)
@@ -120,6 +134,9 @@ impl ObjectStore for Faulty {
 
     /// In order, as stores other than local disks do.
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        if let Err(error) = self.read() {
+            return futures::stream::once(async { Err(error) }).boxed();
+        }
         let listed = self.inner.list(prefix);
         let sorted = async move {
             let mut all = listed.collect::<Vec<_>>().await;
@@ -132,6 +149,7 @@ impl ObjectStore for Faulty {
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.read()?;
         self.inner.list_with_delimiter(prefix).await
     }
 
@@ -148,7 +166,7 @@ impl ObjectStore for Faulty {
 fn faulty(directory: &FilePath, fatal: usize, fault: Fault) -> (SessionContext, Arc<Faulty>) {
     std::env::set_current_dir(path("")).unwrap();
     let inner = LocalFileSystem::new_with_prefix(directory).unwrap();
-    let store = Arc::new(Faulty { inner, writes: AtomicUsize::new(0), fatal, fault });
+    let store = Arc::new(Faulty { inner, writes: AtomicUsize::new(0), reads: AtomicUsize::new(0), fatal, fault });
     let context = session();
     context.register_object_store(&Url::parse("fault://disk/").unwrap(), Arc::clone(&store) as Arc<dyn ObjectStore>);
     (context, store)
@@ -200,6 +218,13 @@ async fn recover(directory: &FilePath, first: Option<&str>, insert: &str, what: 
     assert!(candidates(&found).iter().all(|left| left.len() >= 2), "{what}: {found:?}");
 }
 
+/// Files below a directory; empty directories do not matter.
+fn files_below(directory: &FilePath) -> usize {
+    let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.map(|path| if path.is_dir() { files_below(&path) } else { 1 }).sum()
+}
+
 fn public_files(directory: &FilePath) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(directory.join("hospital")) else { return Vec::new() };
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -234,6 +259,29 @@ async fn a_store_that_fails_at_any_write() {
                 }
                 recover(here.path(), first, insert, &what).await;
             }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_cannot_be_read_from_some_time_on() {
+    for (first, insert) in NIGHTS {
+        for fatal in 1.. {
+            let here = tempdir().unwrap();
+            before(here.path(), first).await;
+            let (context, store) = faulty(here.path(), fatal, Fault::Reading);
+            // Declaring the table reads, too.
+            let declared = run(&context, &declaration(LOCATION, 2)).await;
+            let result = match declared {
+                Ok(_) => run(&context, insert).await,
+                Err(error) => Err(error),
+            };
+            if store.reads.load(Ordering::SeqCst) < fatal {
+                result.unwrap();
+                assert!(fatal > 10, "a job has more than {} reads", fatal - 1);
+                break;
+            }
+            recover(here.path(), first, insert, &format!("read {fatal}")).await;
         }
     }
 }
@@ -324,6 +372,13 @@ async fn the_shell_that_is_killed_at_any_time() {
             let what = format!("killed after {wait} ms, run {again}");
             assert_eq!(published(here.path(), &what).await, round as i64 + 1, "{what}");
         }
+        // Nothing is left of the attempts that were killed.
+        let private = here.path().join("published.private");
+        let entries = std::fs::read_dir(&private).unwrap();
+        let entries =
+            entries.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|end| end == "parquet"));
+        assert_eq!(entries.count(), round + 1);
+        assert_eq!(files_below(&private.join("_staged")), 0);
     }
     assert!(killed > 0, "nothing was killed in time");
 }
@@ -345,11 +400,7 @@ async fn a_disk_without_room() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && error.contains("nothing was published"), "{error}");
     assert_eq!(published(here.path(), "full").await, 1);
-    let staged = here.path().join("published.private/_staged");
-    let left = std::fs::read_dir(staged)
-        .unwrap()
-        .filter(|attempt| std::fs::read_dir(attempt.as_ref().unwrap().path()).unwrap().count() > 0);
-    assert_eq!(left.count(), 0, "what was staged fills the disk");
+    assert!(!here.path().join("published.private/_staged").exists(), "what was staged fills the disk");
     assert!(shell(here.path(), &large).stdout(Stdio::null()).status().unwrap().success());
     assert_eq!(published(here.path(), "room again").await, 2);
 }

@@ -10,9 +10,11 @@ use datafusion::logical_expr::CreateExternalTable;
 
 use super::options::{Options, refused};
 use super::table::{PublicationTable, Publisher};
+use crate::methods::Method;
 use crate::microdata::{Layout, Roles};
 use crate::publication::{
     Desk, Memory, Publication, Reader, Terms, check_apart, check_schema, locate, private_beside, stored_type,
+    type_names,
 };
 use crate::release::{Description, Shape, View, schema};
 use crate::sql::input::Input;
@@ -62,6 +64,13 @@ impl TableProviderFactory for PublicationFactory {
         let independent = options.independent;
         let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
         let (method, needs) = function.method(&arguments)?;
+        if independent && Memory::of(&method) != Memory::Nothing {
+            return plan_err!(
+                "publication: option allow_independent_releases is for methods without a ledger; releases of {} know of each \
+                 other",
+                method.name()
+            );
+        }
         let settings = session.config_options().extensions.get::<AnonymizeOptions>().cloned().unwrap_or_default();
         let columns = DFSchema::try_from(Arc::clone(&table))?;
         let roles = roles(&arguments, &settings, &columns, View::Public, needs)?;
@@ -70,13 +79,8 @@ impl TableProviderFactory for PublicationFactory {
             None => None,
         };
         let layout = layout(&table, &roles, method.name())?;
-        let terms = Terms {
-            types: layout.fields().map(|field| field.data_type().to_string()).collect(),
-            method,
-            roles,
-            hierarchies: hierarchies.is_some(),
-        };
-        check_storable(&terms, &layout)?;
+        check_storable(&method, hierarchies.is_some(), &layout)?;
+        let terms = Terms { types: type_names(&layout)?, method, roles, hierarchies: hierarchies.is_some() };
         let publication = Publication { public, private, terms, independent };
         // Fails where an INSERT would, but earlier.
         Desk::open(publication.clone(), &runtime).await?;
@@ -149,11 +153,10 @@ fn layout(table: &SchemaRef, roles: &Roles, function: &str) -> Result<Layout> {
 
 /// # Errors
 /// When one of the two tables could not be created.
-fn check_storable(terms: &Terms, layout: &Layout) -> Result<()> {
+fn check_storable(method: &Method, nodes: bool, layout: &Layout) -> Result<()> {
     let description =
         Description { method: String::new(), parameters: String::new(), release_id: String::new(), number: None };
-    let method = &terms.method;
-    let shape = Shape { view: View::Public, form: method.form(), signatures: false, nodes: terms.hierarchies };
+    let shape = Shape { view: View::Public, form: method.form(), signatures: false, nodes };
     check_schema(&schema(layout, shape, &description))?;
     let memory = Memory::of(method).schema(layout).map_err(|error| error.in_function(method.name()))?;
     check_schema(&memory)

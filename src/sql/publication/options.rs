@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use datafusion::catalog::Session;
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
@@ -20,6 +21,9 @@ use crate::sql::syntax::split_names;
 const NOT_OFFERED: [Parameter; 3] = [Parameter::INPUT, Parameter::SEED, Parameter::PRIVATE];
 /// The parameter that the ledger fills.
 const PREVIOUS: &str = "previous";
+
+/// Options that are the publication's own.
+const OWN: [&str; 3] = ["method", "private", "allow_independent_releases"];
 
 /// Prefixes of options that are for the object stores.
 const STORES: [&str; 5] = ["aws", "gcp", "oss", "cos", "azure"];
@@ -76,12 +80,12 @@ impl Options {
         self.values.is_empty() && self.method.is_none() && self.private.is_none() && !self.independent
     }
 
-    /// The method, and its arguments with what `constraints` of the table say.
+    /// The method and its arguments. The column of a primary key is the identifier.
     pub(super) fn bind(
         mut self,
         session: &dyn Session,
         primary_key: Option<String>,
-    ) -> Result<(std::sync::Arc<dyn MethodFunction>, Arguments)> {
+    ) -> Result<(Arc<dyn MethodFunction>, Arguments)> {
         let known = methods();
         let names: Vec<&str> = known.iter().map(|method| method.signature().name).collect();
         let Some(name) = &self.method else {
@@ -105,8 +109,7 @@ impl Options {
             .collect();
         for (option, _) in &self.values {
             let option = option.as_deref().unwrap_or_default();
-            let own = ["method", "private", "allow_independent_releases"];
-            let candidates = || offered.iter().map(|parameter| parameter.name).chain(own);
+            let candidates = || offered.iter().map(|parameter| parameter.name).chain(OWN);
             if !candidates().any(|candidate| candidate == option) {
                 return plan_err!(
                     "publication: unknown option {option}{}; with {name} it takes {}",
@@ -127,7 +130,7 @@ impl Options {
         }
         let signature = Signature { name: whole.name, parameters: &offered };
         let arguments = Arguments::bind(&signature, self.values, &mut OptionScope { session })?;
-        Ok((std::sync::Arc::clone(method), arguments))
+        Ok((Arc::clone(method), arguments))
     }
 }
 

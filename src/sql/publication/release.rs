@@ -15,7 +15,7 @@ use crate::publication::{Reader, introduce, provider};
 use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
 use crate::sql::options::AnonymizeOptions;
-use crate::sql::resolve::wait_for;
+use crate::sql::resolve::wait_long_for;
 use crate::sql::signature::{Kind, Parameter, Signature};
 
 /// A release by its number.
@@ -38,7 +38,7 @@ impl RelationFunction for ReleaseByNumber {
         let plan = arguments.relation(PUBLICATION.name)?;
         PublicationTable::with(&plan, SIGNATURE.name, |publication| {
             let (public, runtime) = (&publication.public, &publication.runtime);
-            let table = wait_for(|| async move {
+            let table = wait_long_for(|| async move {
                 let Some(reader) = Reader::open(public, runtime).await? else {
                     return plan_err!("{}: nothing has been published yet", SIGNATURE.name);
                 };

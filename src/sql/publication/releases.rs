@@ -16,7 +16,7 @@ use crate::publication::{Figures, Reader, ReleaseRow};
 use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
 use crate::sql::options::AnonymizeOptions;
-use crate::sql::resolve::wait_for;
+use crate::sql::resolve::wait_long_for;
 use crate::sql::signature::Signature;
 
 /// The list of releases.
@@ -34,7 +34,7 @@ impl RelationFunction for Releases {
         let plan = arguments.relation(PUBLICATION.name)?;
         let rows = PublicationTable::with(&plan, SIGNATURE.name, |publication| {
             let (public, private, runtime) = (&publication.public, publication.private(), &publication.runtime);
-            wait_for(|| async move {
+            wait_long_for(|| async move {
                 match Reader::open(public, runtime).await? {
                     Some(reader) => reader.releases(private, runtime).await,
                     None => Ok(Vec::new()),
