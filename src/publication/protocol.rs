@@ -153,12 +153,13 @@ impl Desk {
         Ok(charter.publication == self.charter.publication && delta::version(ledger) == 0)
     }
 
-    /// Makes the newest decided release public, if it is not. Returns it if there was something to do.
+    /// Makes the newest decided release public, if it is not, and clears up. Returns it if there was something to do.
     ///
     /// # Errors
     /// When a store fails, or what was staged is damaged. The release stays decided, and the next call goes on.
     pub async fn announce(&mut self) -> Result<Option<Record>> {
         let Some(record) = self.newest().cloned().filter(|record| record.number == self.published() + 1) else {
+            self.sweep(self.published()).await;
             return Ok(None);
         };
         let number = record.number;

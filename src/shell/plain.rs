@@ -11,13 +11,19 @@ use super::script::Text;
 pub(super) fn prefix_keys(text: &Text<'_>, tokens: &[TokenWithSpan]) -> Option<String> {
     let tokens: Vec<&TokenWithSpan> =
         tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).collect();
-    let is = |place: usize, word: &str| matches!(tokens.get(place).map(|token| &token.token), Some(Token::Word(found)) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word));
-    let any =
-        |words: &[&str]| (0..tokens.len()).find(|&place| words.iter().enumerate().all(|(i, word)| is(place + i, word)));
-    if !is(0, "create") || any(&["stored", "as", "publication"]).is_none() {
+    let is = |place: usize, word: &str| match tokens.get(place).map(|token| &token.token) {
+        Some(Token::Word(found)) => found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word),
+        _ => false,
+    };
+    let find = |from: usize, words: &[&str]| {
+        (from..tokens.len()).find(|&place| words.iter().enumerate().all(|(i, word)| is(place + i, word)))
+    };
+    if !is(0, "create") {
         return None;
     }
-    let options = any(&["options"])? + 1;
+    // Columns stand before, and can have any name.
+    let stored = find(0, &["stored", "as", "publication"])?;
+    let options = find(stored, &["options"])? + 1;
     let mut places = Vec::new();
     let mut depth = 0;
     for place in options..tokens.len() {
