@@ -2,6 +2,8 @@
 
 mod anonymize;
 mod loss;
+#[cfg(feature = "publication")]
+mod making;
 mod progress;
 #[cfg(feature = "publication")]
 mod publish;

@@ -16,21 +16,15 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
     InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
-use rayon::prelude::*;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Receiver, channel};
 
 use super::anonymize::{Inputs, show};
-use super::work::{Made, Streams, Work};
+use super::making::Making;
+use super::work::{Streams, Work};
 use super::{Progress, Seed, Step};
-use crate::methods::Monitor;
-use crate::microdata::{Attribute, Layout, MicrodataBuilder};
-use crate::publication::{
-    Attempt, Desk, Figures, Fingerprint, MadeFile, Memory, Publication, Record, make, numbered, random_name,
-};
-use crate::release::{Description, Published, Release, Shape, View, schema};
-
-/// Rows of a file of a release: enough for a row group, few enough that large releases are written in parallel.
-const FILE_ROWS: usize = 1 << 19;
+use crate::microdata::Layout;
+use crate::publication::{Attempt, Desk, Fingerprint, MadeFile, Memory, Publication, Record, random_name};
+use crate::release::{Description, Shape, View, schema};
 
 /// Publishes its input as the next release of a publication.
 ///
@@ -296,102 +290,4 @@ async fn stage(
         progress.tell(Step::Written { rows, of });
     }
     Ok(())
-}
-
-/// A column that is NULL for everybody was left out of the INSERT, most likely, and could not be taken back.
-fn refuse_missing(release: &Release) -> crate::error::Result<()> {
-    let missing = |attribute: &&Attribute| attribute.domain.has_null() && attribute.domain.len() == 1;
-    match release.microdata.quasi.iter().find(missing) {
-        Some(attribute) => Err(crate::error::Error::refused(format!(
-            "column {} is NULL in all rows; was it left out of the INSERT? Nothing was published",
-            attribute.field.name()
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// Everything that computes.
-struct Making {
-    public: SchemaRef,
-    private: SchemaRef,
-    memory: Memory,
-    number: u64,
-    batch_size: usize,
-    files: Sender<(MadeFile, usize)>,
-}
-
-/// What is known when all files are made.
-struct Outcome {
-    figures: Figures,
-    withheld: u64,
-    information_loss: f64,
-    entries: Vec<MadeFile>,
-}
-
-impl Making {
-    fn run(
-        self,
-        work: &Work,
-        microdata: MicrodataBuilder,
-        seed: &Seed,
-        monitor: &Monitor,
-    ) -> crate::error::Result<Outcome> {
-        let timer = work.metrics.baseline.elapsed_compute().timer();
-        let Made { release, ledger, mut rng } = work.make(microdata, seed, monitor)?;
-        let withheld = release.withheld as u64;
-        let figures = Figures {
-            rows: release.groups.members.len() as u64,
-            groups: release.groups.len() as u64,
-            counterfeits: release.counterfeits() as u64,
-        };
-        let information_loss = release.mean_extent();
-        refuse_missing(&release)?;
-        let published =
-            monitor.phase("shuffle", || Ok(Published::new(release, SchemaRef::clone(&self.public), &mut rng)))?;
-        let entries = monitor.phase("writing", || {
-            self.write(work, &published, monitor)?;
-            let members = self.memory.members(&published, &ledger);
-            if members.is_empty() {
-                return Ok(Vec::new());
-            }
-            let batches = members
-                .chunks(self.batch_size)
-                .map(|members| self.memory.entries(&published, members, self.number, &self.private));
-            let made = make(numbered(self.number)? + ".parquet", SchemaRef::clone(&self.private), batches)?;
-            work.charge(made.contents.len())?;
-            Ok(vec![made])
-        })?;
-        work.note_phases(monitor);
-        drop(timer);
-        Ok(Outcome { figures, withheld, information_loss, entries })
-    }
-
-    /// Makes the files of the release, a few at a time.
-    fn write(&self, work: &Work, published: &Published, monitor: &Monitor) -> crate::error::Result<()> {
-        let batch_size = published.batch_rows(self.batch_size);
-        // A release of no rows (all are withheld) has a file, too: its schema describes it.
-        let starts: Vec<usize> = (0..published.len().max(1)).step_by(FILE_ROWS).collect();
-        for round in starts.chunks(rayon::current_num_threads()) {
-            let made: Vec<MadeFile> = round
-                .par_iter()
-                .map(|&start| {
-                    let end = published.len().min(start + FILE_ROWS);
-                    let batches = (start..end).step_by(batch_size).map(|first| {
-                        monitor.check()?;
-                        published.batch(first, batch_size.min(end - first))
-                    });
-                    make(random_name()? + ".parquet", SchemaRef::clone(&self.public), batches)
-                })
-                .collect::<crate::error::Result<_>>()?;
-            for file in made {
-                let bytes = file.contents.len();
-                work.charge(bytes)?;
-                if self.files.blocking_send((file, published.len())).is_err() {
-                    return Err(crate::error::Error::Cancelled);
-                }
-                work.release(bytes);
-            }
-        }
-        Ok(())
-    }
 }

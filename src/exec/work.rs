@@ -150,6 +150,7 @@ impl Work {
     }
 
     /// Charges more bytes to the pool.
+    #[cfg(feature = "publication")]
     pub(super) fn charge(&self, bytes: usize) -> Result<()> {
         self.reservation.try_grow(bytes)?;
         self.metrics.peak_memory.set_max(self.reservation.size());
@@ -157,6 +158,7 @@ impl Work {
     }
 
     /// Gives bytes back.
+    #[cfg(feature = "publication")]
     pub(super) fn release(&self, bytes: usize) {
         self.reservation.shrink(bytes);
     }

@@ -10,9 +10,12 @@ use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
+use datafusion::parquet::schema::types::ColumnPath;
 
+use super::memory::IDENTIFIER;
 use super::record::ReleaseFile;
 use crate::error::{Error, Result};
+use crate::release::GROUP_ID;
 
 /// A Parquet file that is still in memory.
 #[derive(Debug)]
@@ -29,19 +32,23 @@ pub struct MadeFile {
 /// When Parquet fails, or a batch is one.
 pub fn make(
     name: String,
-    schema: SchemaRef,
+    schema: &SchemaRef,
     batches: impl IntoIterator<Item = Result<RecordBatch>>,
 ) -> Result<MadeFile> {
-    let properties = WriterProperties::builder()
+    let mut properties = WriterProperties::builder()
         .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true)
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .build();
+        .set_compression(Compression::ZSTD(ZstdLevel::default()));
+    // Hardly any two rows share these, so a dictionary of them is work for nothing.
+    for column in [GROUP_ID, IDENTIFIER] {
+        properties = properties.set_column_dictionary_enabled(ColumnPath::from(column), false);
+    }
     let failed = |error: datafusion::parquet::errors::ParquetError| {
         Error::Engine(Box::new(DataFusionError::ParquetError(Box::new(error))))
     };
     let mut contents = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut contents, schema, Some(properties)).map_err(failed)?;
+    let mut writer =
+        ArrowWriter::try_new(&mut contents, SchemaRef::clone(schema), Some(properties.build())).map_err(failed)?;
     let mut rows = 0;
     for batch in batches {
         let batch = batch?;

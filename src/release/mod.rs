@@ -10,8 +10,9 @@ mod view;
 pub use description::Description;
 pub use schema::{
     COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_SIZE, SIGNATURE, Shape, View, reserved_names, schema,
+    signature_type,
 };
-pub(crate) use schema::{HI, LO, NODE, signature_type};
+pub(crate) use schema::{HI, LO, NODE};
 pub use view::Published;
 
 use crate::error::{Error, Result};

@@ -129,7 +129,7 @@ fn interval_fields(data_type: &DataType, nodes: bool) -> Fields {
 }
 
 /// The type of signatures over a sensitive attribute of this type.
-pub(crate) fn signature_type(sensitive: &DataType) -> DataType {
+pub fn signature_type(sensitive: &DataType) -> DataType {
     DataType::List(Arc::new(Field::new_list_field(listed(sensitive), true)))
 }
 

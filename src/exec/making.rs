@@ -1,0 +1,134 @@
+//! Making the files of a release: everything about publishing that computes.
+
+use datafusion::arrow::datatypes::SchemaRef;
+use rayon::prelude::*;
+use tokio::sync::mpsc::Sender;
+
+use super::Seed;
+use super::work::{Made, Work};
+use crate::error::{Error, Result};
+use crate::methods::Monitor;
+use crate::microdata::{Attribute, MicrodataBuilder};
+use crate::publication::{Figures, MadeFile, Memory, make, numbered, random_name};
+use crate::release::{Published, Release};
+
+/// Rows of a file: enough for good compression, few enough that files are made in parallel.
+const FILE_ROWS: usize = 1 << 18;
+
+/// What is to be made.
+pub(super) struct Making {
+    /// Schema of the release.
+    pub public: SchemaRef,
+    /// Schema of the ledger.
+    pub private: SchemaRef,
+    pub memory: Memory,
+    /// Number of the release.
+    pub number: u64,
+    pub batch_size: usize,
+    /// Where the files of the release go, each with the number of rows of the whole release.
+    pub files: Sender<(MadeFile, usize)>,
+}
+
+/// What is known when all files are made.
+pub(super) struct Outcome {
+    pub figures: Figures,
+    pub withheld: u64,
+    pub information_loss: f64,
+    /// Files of the ledger.
+    pub entries: Vec<MadeFile>,
+}
+
+/// A file to be made.
+enum Piece<'a> {
+    /// Rows of the release, from the first to before the last.
+    Rows(usize, usize),
+    /// Members that are to be remembered.
+    Entries(&'a [u32]),
+}
+
+impl Making {
+    pub(super) fn run(
+        self,
+        work: &Work,
+        microdata: MicrodataBuilder,
+        seed: &Seed,
+        monitor: &Monitor,
+    ) -> Result<Outcome> {
+        let timer = work.metrics.baseline.elapsed_compute().timer();
+        let Made { release, ledger, mut rng } = work.make(microdata, seed, monitor)?;
+        refuse_missing(&release)?;
+        let withheld = release.withheld as u64;
+        let figures = Figures {
+            rows: release.groups.members.len() as u64,
+            groups: release.groups.len() as u64,
+            counterfeits: release.counterfeits() as u64,
+        };
+        let information_loss = release.mean_extent();
+        let published =
+            monitor.phase("shuffle", || Ok(Published::new(release, SchemaRef::clone(&self.public), &mut rng)))?;
+        let members = self.memory.members(&published, &ledger);
+        drop(ledger);
+        let entries = monitor.phase("writing", || self.write(work, &published, &members, monitor))?;
+        work.note_phases(monitor);
+        drop(timer);
+        Ok(Outcome { figures, withheld, information_loss, entries })
+    }
+
+    /// Makes all files, a few at a time. Those of the release are handed over, those of the ledger returned.
+    fn write(&self, work: &Work, published: &Published, members: &[u32], monitor: &Monitor) -> Result<Vec<MadeFile>> {
+        // A release of no rows (all are withheld) has a file, too: its schema describes it.
+        let starts = (0..published.len().max(1)).step_by(FILE_ROWS);
+        let rows = starts.map(|start| Piece::Rows(start, published.len().min(start + FILE_ROWS)));
+        let pieces: Vec<Piece<'_>> = members.chunks(FILE_ROWS).map(Piece::Entries).chain(rows).collect();
+        let mut entries = Vec::new();
+        for round in pieces.chunks(rayon::current_num_threads()) {
+            let made =
+                round.par_iter().map(|piece| self.make(piece, published, monitor)).collect::<Result<Vec<_>>>()?;
+            for (piece, file) in round.iter().zip(made) {
+                let bytes = file.contents.len();
+                work.charge(bytes)?;
+                if let Piece::Entries(_) = piece {
+                    entries.push(file);
+                    continue;
+                }
+                if self.files.blocking_send((file, published.len())).is_err() {
+                    return Err(Error::Cancelled);
+                }
+                work.release(bytes);
+            }
+        }
+        Ok(entries)
+    }
+
+    fn make(&self, piece: &Piece<'_>, published: &Published, monitor: &Monitor) -> Result<MadeFile> {
+        match *piece {
+            Piece::Rows(start, end) => {
+                let batch_size = published.batch_rows(self.batch_size);
+                let batches = (start..end).step_by(batch_size).map(|first| {
+                    monitor.check()?;
+                    published.batch(first, batch_size.min(end - first))
+                });
+                make(random_name()? + ".parquet", &self.public, batches)
+            }
+            Piece::Entries(members) => {
+                let batches = members.chunks(self.batch_size).map(|members| {
+                    monitor.check()?;
+                    self.memory.entries(published, members, self.number, &self.private)
+                });
+                make(numbered(self.number)? + ".parquet", &self.private, batches)
+            }
+        }
+    }
+}
+
+/// A column that is NULL for everybody was left out of the INSERT, most likely, and could not be taken back.
+fn refuse_missing(release: &Release) -> Result<()> {
+    let missing = |attribute: &&Attribute| attribute.domain.has_null() && attribute.domain.len() == 1;
+    match release.microdata.quasi.iter().find(missing) {
+        Some(attribute) => Err(Error::refused(format!(
+            "column {} is NULL in all rows; was it left out of the INSERT? Nothing was published",
+            attribute.field.name()
+        ))),
+        None => Ok(()),
+    }
+}
