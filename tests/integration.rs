@@ -4,6 +4,7 @@ mod integration {
     mod delta;
     mod docs;
     mod faults;
+    mod ledgers;
     mod mondrian;
     mod optimizer;
     mod publications;

@@ -163,28 +163,53 @@ impl Publishing {
     /// Returns the number of rows that were published.
     async fn run(self, work: Work, streams: Streams, context: &Arc<TaskContext>) -> Result<u64> {
         let progress = Reporting(Progress::of(context));
-        let progress = &progress.0;
-        let mut desk = Desk::open(self.publication.clone(), &context.runtime_env()).await?;
-        if desk.decided().unwrap_or(0) != self.decided {
-            return exec_err!(
-                "publication: another INSERT decided a release of this publication since this one was planned; nothing was published: \
-                 run it again"
-            );
-        }
+        let mut desk = self.open(context).await?;
         desk.verify_ledger().await?;
-        let completed = desk.announce().await?;
+        let Some(completed) = desk.announce().await? else {
+            return self.publish(desk, work, streams, &progress.0, false).await;
+        };
+        let desk = self.open(context).await?;
+        self.publish(desk, work, streams, &progress.0, true).await.map_err(|error| {
+            error.context(format!(
+                "publication: release {}, which was decided earlier, is public now; what follows is about the next one",
+                completed.number
+            ))
+        })
+    }
+
+    /// The publication as it was when this was planned: what was read of the ledger is all there is.
+    async fn open(&self, context: &TaskContext) -> Result<Desk> {
+        let desk = Desk::open(self.publication.clone(), &context.runtime_env()).await?;
+        if desk.decided().unwrap_or(0) == self.decided {
+            return Ok(desk);
+        }
+        exec_err!(
+            "publication: another INSERT decided a release of this publication since this one was planned; nothing was \
+             published: run it again"
+        )
+    }
+
+    /// Publishes the snapshot, unless it is published already; `completed` says that this was just done.
+    async fn publish(
+        &self,
+        mut desk: Desk,
+        work: Work,
+        streams: Streams,
+        progress: &Progress,
+        completed: bool,
+    ) -> Result<u64> {
         let mut fingerprint = Fingerprint::new(desk.fingerprint_key());
         let microdata = work.collect(streams, |batch| fingerprint.add(batch)).await?;
         let (rows, fingerprint) = (microdata.rows() as u64, fingerprint.finish());
         if rows == 0 {
             return exec_err!(
-                "publication: the snapshot has no rows; nothing was published, because a release of nobody is hardly meant and could not be \
-                 taken back"
+                "publication: the snapshot has no rows; nothing was published, because a release of nobody is hardly meant and \
+                 could not be taken back"
             );
         }
         if desk.newest().is_some_and(|newest| newest.fingerprint == fingerprint && newest.snapshot_rows == rows) {
             // The job that was killed runs again, or somebody is in doubt.
-            return Ok(if completed.is_some() { rows } else { 0 });
+            return Ok(if completed { rows } else { 0 });
         }
         let memory = Memory::of(&work.method);
         self.refuse_independent(memory)?;
@@ -230,8 +255,8 @@ impl Publishing {
         };
         if !desk.decide(record, &outcome.entries, &schema).await? {
             return exec_err!(
-                "publication: another INSERT decided release {number} of this publication while this one was at work; this one has \
-                 published nothing: run it again"
+                "publication: another INSERT decided release {number} of this publication while this one was at work; this one \
+                 has published nothing: run it again"
             );
         }
         desk.announce().await?;
@@ -240,10 +265,9 @@ impl Publishing {
 
     fn public_schema(&self, number: u64, release_id: &str) -> Result<SchemaRef> {
         let method = &self.publication.terms.method;
-        let parameters = method.parameters().map_err(|error| error.in_function(method.name()))?;
         let description = Description {
             method: method.name().to_owned(),
-            parameters: serde_json::Value::Object(parameters).to_string(),
+            parameters: method.parameters_text().map_err(|error| error.in_function(method.name()))?,
             release_id: release_id.to_owned(),
             number: Some(number),
         };

@@ -87,6 +87,14 @@ impl Method {
         }
     }
 
+    /// The same as a text.
+    ///
+    /// # Errors
+    /// When the parameters cannot be serialized, which is a bug.
+    pub fn parameters_text(&self) -> Result<String> {
+        Ok(serde_json::Value::Object(self.parameters()?).to_string())
+    }
+
     /// Bytes needed beside the microdata.
     pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         match self {

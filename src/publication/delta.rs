@@ -137,6 +137,7 @@ pub(super) fn add(name: &str, size: u64, rows: u64) -> Action {
         path: name.to_owned(),
         partition_values: HashMap::new(),
         size: size as i64,
+        modification_time: chrono::Utc::now().timestamp_millis(),
         data_change: true,
         stats: Some(format!("{{\"numRecords\":{rows}}}")),
         ..Add::default()

@@ -5,8 +5,10 @@
 //! that does not know of an earlier one breaks it.
 
 use std::collections::HashSet;
+use std::iter::repeat;
+use std::sync::Arc;
 
-use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::path::Path;
 use deltalake_core::DeltaTable;
@@ -15,16 +17,19 @@ use futures::{StreamExt, TryStreamExt};
 use super::charter::Charter;
 use super::delta;
 use super::files::intact;
+use super::leftovers::only_leftovers;
 use super::place::{Access, Place};
-use super::record::{Announcement, Record};
+use super::record::{Announcement, Record, ReleaseFile};
 use super::terms::Publication;
 
-/// Commits or files read at a time.
+/// Commits read at a time.
 const AT_ONCE: usize = 16;
+/// Files read at a time; each is in memory as a whole.
+const FILES_AT_ONCE: usize = 4;
 
 /// An open publication.
 #[derive(Debug)]
-pub struct Desk {
+pub(crate) struct Desk {
     pub(super) publication: Publication,
     pub(super) public: Place,
     pub(super) private: Place,
@@ -41,11 +46,11 @@ impl Desk {
     ///
     /// # Errors
     /// When the terms are not those of the publication, when its tables do not fit together, and when a store fails.
-    pub async fn open(publication: Publication, runtime: &RuntimeEnv) -> Result<Self> {
+    pub(crate) async fn open(publication: Publication, runtime: &RuntimeEnv) -> Result<Self> {
         let public = Place::open(&publication.public, Access::Public, runtime)?;
         let private = Place::open(&publication.private, Access::Private, runtime)?;
         let found = Found::at_one_time(&public, &private).await?;
-        let Found { ledger, published, records, unknown } = found;
+        let Found { ledger, published, records, unknown, crowded } = found;
         if let Some(table) = &published
             && delta::setting(table, Charter::PUBLICATION).is_none()
         {
@@ -74,6 +79,12 @@ impl Desk {
                 for place in [&public, &private] {
                     place.refuse_inside_a_table().await?;
                 }
+                if crowded {
+                    return plan_err!(
+                        "publication: there are files at {}, where the private ledger is to be; choose an empty location",
+                        publication.private
+                    );
+                }
                 Charter::draw(publication.terms.clone(), &publication.public)?
             }
             (Some(ledger), _) => Charter::of(ledger, &publication.private)?,
@@ -81,40 +92,45 @@ impl Desk {
         let desk = Self { publication, public, private, charter, ledger, published, records };
         desk.check_terms()?;
         desk.check_fit().await?;
-        if unknown && desk.decided() == Some(desk.published()) {
-            return exec_err!(
+        match desk.decided() {
+            Some(0) if unknown => exec_err!(
+                "publication: there are files at {}, but nothing was published yet; remove them, or choose an empty location",
+                desk.publication.public
+            ),
+            Some(decided) if unknown && decided == desk.published() => exec_err!(
                 "publication: there are Parquet files at {} that are of none of the releases that the ledger at {} knows: the \
                  ledger is older than they are, or somebody else put them there. Restore the ledger from a backup of the time \
-                 after the last release; with this one, a new release would break what may have been read",
+                 after the last release, for with this one a new release would break what may have been read; or remove the \
+                 files, if they are surely of no release",
                 desk.publication.public,
                 desk.publication.private
-            );
+            ),
+            _ => Ok(desk),
         }
-        Ok(desk)
     }
 
     /// Number of the newest release that is public.
-    pub fn published(&self) -> u64 {
+    pub(crate) fn published(&self) -> u64 {
         self.published.as_ref().map_or(0, delta::version)
     }
 
     /// Number of the newest release that was decided, `None` if the publication was never begun.
-    pub fn decided(&self) -> Option<u64> {
+    pub(crate) fn decided(&self) -> Option<u64> {
         self.ledger.as_ref().map(delta::version)
     }
 
     /// The newest release that was decided.
-    pub fn newest(&self) -> Option<&Record> {
+    pub(crate) fn newest(&self) -> Option<&Record> {
         self.records.last()
     }
 
     /// The ledger, if there is one.
-    pub fn ledger(&self) -> Option<&DeltaTable> {
+    pub(crate) fn ledger(&self) -> Option<&DeltaTable> {
         self.ledger.as_ref()
     }
 
     /// Key of the snapshots' fingerprints.
-    pub fn fingerprint_key(&self) -> [u64; 2] {
+    pub(crate) fn fingerprint_key(&self) -> [u64; 2] {
         self.charter.key
     }
 
@@ -122,21 +138,28 @@ impl Desk {
     ///
     /// # Errors
     /// When one is missing or damaged, or the store fails.
-    pub async fn verify_ledger(&self) -> Result<()> {
-        for record in &self.records {
-            for file in &record.entries {
+    pub(crate) async fn verify_ledger(&self) -> Result<()> {
+        let files = self.records.iter().flat_map(|record| record.entries.iter().cloned().zip(repeat(record.number)));
+        let files: Vec<(ReleaseFile, u64)> = files.collect();
+        let store = self.private.store();
+        let checks = files.into_iter().map(|(file, number)| {
+            let store = Arc::clone(store);
+            async move {
                 let path = Path::from(file.name.as_str());
-                if intact(self.private.store().as_ref(), &path, file).await?.is_none() {
-                    return exec_err!(
-                        "publication: the ledger at {} is damaged: its entries of release {} are not those that were written; \
-                         restore it from a backup of the time after the last release",
-                        self.publication.private,
-                        record.number
-                    );
-                }
+                Ok::<_, DataFusionError>(intact(store.as_ref(), &path, &file).await?.is_none().then_some(number))
             }
+        });
+        let checks: Vec<_> = checks.collect();
+        let damaged: Vec<Option<u64>> =
+            futures::stream::iter(checks).buffer_unordered(FILES_AT_ONCE).try_collect().await?;
+        match damaged.into_iter().flatten().min() {
+            Some(number) => exec_err!(
+                "publication: the ledger at {} is damaged: its entries of release {number} are not those that were written; \
+                 restore it from a backup of the time after the last release",
+                self.publication.private
+            ),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn check_terms(&self) -> Result<()> {
@@ -166,11 +189,23 @@ impl Desk {
             Some(table) => delta::setting(table, Charter::PUBLICATION) == Some(&self.charter.publication),
             None => self.charter.public == public.as_str(),
         };
+        let begun = &self.charter.public;
+        if !same && decided == 0 {
+            return exec_err!(
+                "publication: the ledger at {private} was begun for a publication at {begun}, not at {public}. Nothing was \
+                 published yet, so it can be deleted to begin anew"
+            );
+        }
+        if !same && self.published.is_none() {
+            return exec_err!(
+                "publication: the ledger at {private} is of another publication than the one at {public}: it was begun for \
+                 {begun}. If that was moved, its public table must be here, or back there to be completed"
+            );
+        }
         if !same {
             return exec_err!(
-                "publication: the ledger at {private} is of another publication than the one at {public} (it was begun for {}); \
-                 say where the right one is with the option private",
-                self.charter.public
+                "publication: the ledger at {private} is of another publication than the one at {public} (it was begun for \
+                 {begun}); say where the right one is with the option private"
             );
         }
         if published > decided {
@@ -207,6 +242,8 @@ struct Found {
     records: Vec<Record>,
     /// Whether there are public files that no release has.
     unknown: bool,
+    /// Whether there is no ledger, but something else where it is to be.
+    crowded: bool,
 }
 
 impl Found {
@@ -230,13 +267,14 @@ impl Found {
                 Ok(records) => has_unknown(public, records).await?,
                 Err(_) => false,
             };
+            let crowded = ledger.is_none() && !only_leftovers(private).await;
             let still = match &ledger {
                 Some(ledger) => delta::is_newest(ledger).await?,
                 None => delta::newest(private).await?.is_none(),
             };
             if still {
                 let records = records.map_err(|error| error.context(damaged("ledger", private)))?;
-                return Ok(Self { ledger, published, records, unknown });
+                return Ok(Self { ledger, published, records, unknown, crowded });
             }
         }
     }

@@ -19,18 +19,18 @@ use crate::release::GROUP_ID;
 
 /// A Parquet file that is still in memory.
 #[derive(Debug)]
-pub struct MadeFile {
+pub(crate) struct MadeFile {
     /// What it will be.
-    pub file: ReleaseFile,
+    pub(crate) file: ReleaseFile,
     /// Its contents.
-    pub contents: Vec<u8>,
+    pub(crate) contents: Vec<u8>,
 }
 
 /// Writes batches as a Parquet file: no statistics, no indexes of values.
 ///
 /// # Errors
 /// When Parquet fails, or a batch is one.
-pub fn make(
+pub(crate) fn make(
     name: String,
     schema: &SchemaRef,
     batches: impl IntoIterator<Item = Result<RecordBatch>>,

@@ -9,7 +9,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 
 /// Sum of keyed hashes of all rows: the same for any order of rows, and meaningless without the key.
 #[derive(Debug)]
-pub struct Fingerprint {
+pub(crate) struct Fingerprint {
     key: [u64; 2],
     sum: u128,
     converter: Option<RowConverter>,
@@ -17,7 +17,7 @@ pub struct Fingerprint {
 
 impl Fingerprint {
     /// Of no rows.
-    pub fn new(key: [u64; 2]) -> Self {
+    pub(crate) fn new(key: [u64; 2]) -> Self {
         Self { key, sum: 0, converter: None }
     }
 
@@ -25,7 +25,7 @@ impl Fingerprint {
     ///
     /// # Errors
     /// When Arrow cannot encode a type as rows.
-    pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let converter = match &mut self.converter {
             Some(converter) => converter,
             none => {
@@ -43,7 +43,7 @@ impl Fingerprint {
     }
 
     /// The fingerprint in hexadecimal digits.
-    pub fn finish(&self) -> String {
+    pub(crate) fn finish(&self) -> String {
         format!("{:032x}", self.sum)
     }
 }

@@ -13,13 +13,13 @@ use crate::microdata::{Layout, Ledger};
 use crate::release::{Published, SIGNATURE, signature_type};
 
 /// Column of the ledger: who.
-pub const IDENTIFIER: &str = "identifier";
+pub(crate) const IDENTIFIER: &str = "identifier";
 /// Column of the ledger: the release that the entry is from.
-pub const RELEASE: &str = "release";
+pub(crate) const RELEASE: &str = "release";
 
 /// What a method remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Memory {
+pub(crate) enum Memory {
     /// Nothing: its releases do not know of each other.
     Nothing,
     /// For everybody ever published, the sensitive values of their group.
@@ -28,7 +28,7 @@ pub enum Memory {
 
 impl Memory {
     /// That of a method.
-    pub fn of(method: &Method) -> Self {
+    pub(crate) fn of(method: &Method) -> Self {
         match method {
             Method::MInvariance(_) => Self::Signatures,
             Method::Mondrian(_) | Method::Anatomy(_) => Self::Nothing,
@@ -39,7 +39,7 @@ impl Memory {
     ///
     /// # Errors
     /// When the layout lacks what is to be remembered, which planning should have refused.
-    pub fn schema(self, layout: &Layout) -> Result<SchemaRef> {
+    pub(crate) fn schema(self, layout: &Layout) -> Result<SchemaRef> {
         let mut fields = Vec::new();
         if self == Self::Signatures {
             let (Some(id), Some(sensitive)) = (&layout.identifier, &layout.sensitive) else {
@@ -53,7 +53,7 @@ impl Memory {
     }
 
     /// The members of a release that are to be remembered: real rows of people who were not published before.
-    pub fn members(self, published: &Published, ledger: &Ledger) -> Vec<u32> {
+    pub(crate) fn members(self, published: &Published, ledger: &Ledger) -> Vec<u32> {
         match self {
             Self::Nothing => Vec::new(),
             Self::Signatures => published.members(|row| ledger.signature_of(row as usize).is_none()),
@@ -64,7 +64,7 @@ impl Memory {
     ///
     /// # Errors
     /// When Arrow fails to gather values.
-    pub fn entries(
+    pub(crate) fn entries(
         self,
         published: &Published,
         members: &[u32],

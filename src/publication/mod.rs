@@ -10,16 +10,19 @@
 //! | `delta` | the little that is asked of Delta Lake |
 //! | `charter`, `record` | what is written down in the tables' metadata |
 //! | `desk` | opening both tables, and refusing those that do not fit together |
-//! | `protocol` | stage, decide, announce |
-//! | `memory` | what the ledger holds, method by method |
+//! | `protocol`, `announce` | stage and decide; announce |
+//! | `leftovers` | what killed attempts leave behind, removed |
+//! | `memory`, `types` | what the ledger holds, method by method; which types the tables can keep |
 //! | `files`, `fingerprint`, `names` | Parquet without statistics; snapshots recognized; random names |
 //! | `reader` | releases as readers see them |
 
+mod announce;
 mod charter;
 mod delta;
 mod desk;
 mod files;
 mod fingerprint;
+mod leftovers;
 mod memory;
 mod names;
 mod place;
@@ -30,14 +33,14 @@ mod store;
 mod terms;
 mod types;
 
-pub use desk::Desk;
-pub use files::{MadeFile, make};
-pub use fingerprint::Fingerprint;
-pub use memory::{IDENTIFIER, Memory, RELEASE};
-pub use names::random_name;
-pub use place::{check_apart, locate, private_beside};
-pub use protocol::{Attempt, numbered};
-pub use reader::{Reader, ReleaseRow, introduce, provider};
-pub use record::{Announcement, Figures, Record, ReleaseFile};
+pub(crate) use desk::Desk;
+pub(crate) use files::{MadeFile, make};
+pub(crate) use fingerprint::Fingerprint;
+pub(crate) use memory::{IDENTIFIER, Memory};
+pub(crate) use names::random_name;
+pub(crate) use place::{check_apart, locate, private_beside};
+pub(crate) use protocol::{Attempt, numbered};
+pub(crate) use reader::{Reader, ReleaseRow, introduce, provider};
+pub(crate) use record::{Figures, Record};
 pub use terms::{Publication, Terms};
-pub use types::{check_schema, stored_type, type_names};
+pub(crate) use types::{check_schema, stored_type, type_names};

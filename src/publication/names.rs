@@ -8,7 +8,7 @@ use rand::rngs::OsRng;
 ///
 /// # Errors
 /// When the operating system has none.
-pub fn random_name() -> Result<String> {
+pub(crate) fn random_name() -> Result<String> {
     let mut bytes = [0; 16];
     OsRng
         .try_fill_bytes(&mut bytes)

@@ -85,6 +85,13 @@ impl Place {
         Ok(local.settle(&path).await?)
     }
 
+    /// Removes a directory in it, if it is empty and there are directories.
+    pub(super) async fn remove_empty(&self, name: &StorePath) {
+        if let Some(local) = &self.local {
+            local.remove_empty(&self.prefix.parts().chain(name.parts()).collect()).await;
+        }
+    }
+
     /// The objects in the directory.
     pub(super) fn store(&self) -> &Arc<dyn ObjectStore> {
         &self.store
@@ -100,7 +107,7 @@ impl Place {
 ///
 /// # Errors
 /// When it is neither, or leads above a directory that does not exist.
-pub fn locate(text: &str) -> Result<Url> {
+pub(crate) fn locate(text: &str) -> Result<Url> {
     if text.is_empty() {
         return plan_err!("publication: a location is missing; it is a directory such as 'lake/hospital/'");
     }
@@ -171,7 +178,7 @@ fn local(path: &Path) -> Result<Url> {
 ///
 /// # Errors
 /// When the public table is at the root of its store.
-pub fn private_beside(public: &Url) -> Result<Url> {
+pub(crate) fn private_beside(public: &Url) -> Result<Url> {
     let path = public.path().trim_end_matches('/');
     if path.is_empty() {
         return plan_err!(
@@ -187,7 +194,7 @@ pub fn private_beside(public: &Url) -> Result<Url> {
 ///
 /// # Errors
 /// When one location is inside of the other.
-pub fn check_apart(public: &Url, private: &Url) -> Result<()> {
+pub(crate) fn check_apart(public: &Url, private: &Url) -> Result<()> {
     // Several names of one protocol.
     let store = |url: &Url| match url.scheme() {
         "s3a" => ("s3".to_owned(), url.authority().to_owned()),

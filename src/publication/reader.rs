@@ -19,20 +19,20 @@ const AT_ONCE: usize = 8;
 
 /// The public table of a publication.
 #[derive(Debug)]
-pub struct Reader {
+pub(crate) struct Reader {
     place: Place,
     table: DeltaTable,
 }
 
 /// A line of the list of releases.
 #[derive(Debug, Clone)]
-pub struct ReleaseRow {
+pub(crate) struct ReleaseRow {
     /// What the release says about itself.
-    pub announcement: Announcement,
+    pub(crate) announcement: Announcement,
     /// When it became public, in milliseconds since 1970.
-    pub time: Option<i64>,
+    pub(crate) time: Option<i64>,
     /// What only the publisher knows.
-    pub record: Option<Record>,
+    pub(crate) record: Option<Record>,
 }
 
 impl Reader {
@@ -40,7 +40,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn open(public: &Url, runtime: &RuntimeEnv) -> Result<Option<Self>> {
+    pub(crate) async fn open(public: &Url, runtime: &RuntimeEnv) -> Result<Option<Self>> {
         let place = Place::open(public, Access::Public, runtime)?;
         let table = delta::newest(&place).await?;
         if let Some(table) = &table
@@ -52,7 +52,7 @@ impl Reader {
     }
 
     /// Number of the newest release.
-    pub fn newest(&self) -> u64 {
+    pub(crate) fn newest(&self) -> u64 {
         delta::version(&self.table)
     }
 
@@ -60,7 +60,7 @@ impl Reader {
     ///
     /// # Errors
     /// When there is no release of this number, or the store fails.
-    pub async fn release(&self, number: Option<u64>) -> Result<DeltaTable> {
+    pub(crate) async fn release(&self, number: Option<u64>) -> Result<DeltaTable> {
         let newest = self.newest();
         let number = number.unwrap_or(newest);
         if number == 0 || number > newest {
@@ -78,7 +78,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the public store fails. A ledger that cannot be read is left out.
-    pub async fn releases(&self, private: Option<&Url>, runtime: &RuntimeEnv) -> Result<Vec<ReleaseRow>> {
+    pub(crate) async fn releases(&self, private: Option<&Url>, runtime: &RuntimeEnv) -> Result<Vec<ReleaseRow>> {
         let ledger = match private.map(|url| Place::open(url, Access::Private, runtime)) {
             Some(Ok(place)) => delta::newest(&place).await.ok().flatten(),
             _ => None,
@@ -105,7 +105,7 @@ impl Reader {
 ///
 /// # Errors
 /// When the version cannot be read.
-pub async fn provider(table: &DeltaTable) -> Result<Arc<dyn TableProvider>> {
+pub(crate) async fn provider(table: &DeltaTable) -> Result<Arc<dyn TableProvider>> {
     table.table_provider().await
 }
 
@@ -113,6 +113,6 @@ pub async fn provider(table: &DeltaTable) -> Result<Arc<dyn TableProvider>> {
 ///
 /// # Errors
 /// When the session does not take it.
-pub fn introduce(table: &DeltaTable, session: &dyn Session) -> Result<()> {
+pub(crate) fn introduce(table: &DeltaTable, session: &dyn Session) -> Result<()> {
     table.update_datafusion_session(session).map_err(delta::failed)
 }

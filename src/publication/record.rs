@@ -4,66 +4,66 @@ use serde::{Deserialize, Serialize};
 
 /// A release as it was decided, in the metadata of its commit to the ledger. Whoever finds it can complete the release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub(crate) struct Record {
     /// Number of the release, which is the version of both tables.
-    pub number: u64,
-    /// Random name of the attempt that made it, and of the directory it is staged in.
-    pub attempt: String,
+    pub(crate) number: u64,
+    /// Name of the attempt that made it, and of the directory it is staged in: the number and a random name.
+    pub(crate) attempt: String,
     /// Random name of the release, as in its columns' metadata.
-    pub release_id: String,
+    pub(crate) release_id: String,
     /// Keyed fingerprint of the snapshot, in hexadecimal digits.
-    pub fingerprint: String,
+    pub(crate) fingerprint: String,
     /// Rows of the snapshot.
-    pub snapshot_rows: u64,
+    pub(crate) snapshot_rows: u64,
     /// The files that the release consists of.
-    pub files: Vec<ReleaseFile>,
+    pub(crate) files: Vec<ReleaseFile>,
     /// The files of the ledger that came with it.
-    pub entries: Vec<ReleaseFile>,
+    pub(crate) entries: Vec<ReleaseFile>,
     /// What everybody may know about it.
-    pub figures: Figures,
+    pub(crate) figures: Figures,
     /// Rows that were left out and stay new.
-    pub withheld: u64,
+    pub(crate) withheld: u64,
     /// Mean share of the domain that the published intervals cover (normalized certainty penalty), 0 to 1. Of texts it tells how
     /// many there are between those that are published.
-    pub information_loss: f64,
+    pub(crate) information_loss: f64,
 }
 
 /// A file of a release, named alike where it is staged and where it is public; or of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReleaseFile {
+pub(crate) struct ReleaseFile {
     /// Random name.
-    pub name: String,
+    pub(crate) name: String,
     /// Bytes.
-    pub size: u64,
+    pub(crate) size: u64,
     /// Rows.
-    pub rows: u64,
+    pub(crate) rows: u64,
     /// BLAKE3 hash of the contents, in hexadecimal digits.
-    pub checksum: String,
+    pub(crate) checksum: String,
 }
 
 /// Figures that follow from the released rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Figures {
+pub(crate) struct Figures {
     /// Rows, counterfeits included.
-    pub rows: u64,
+    pub(crate) rows: u64,
     /// Groups.
-    pub groups: u64,
+    pub(crate) groups: u64,
     /// Counterfeits.
-    pub counterfeits: u64,
+    pub(crate) counterfeits: u64,
 }
 
 /// A release as the public table's commit describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Announcement {
+pub(crate) struct Announcement {
     /// Number of the release, which is the version of the table.
-    pub number: u64,
+    pub(crate) number: u64,
     /// Random name of the release, as in its columns' metadata.
-    pub release_id: String,
+    pub(crate) release_id: String,
     /// Name of the method.
-    pub method: String,
+    pub(crate) method: String,
     /// Its parameters as a JSON object.
-    pub parameters: String,
+    pub(crate) parameters: String,
     /// Figures that follow from the released rows.
     #[serde(flatten)]
-    pub figures: Figures,
+    pub(crate) figures: Figures,
 }

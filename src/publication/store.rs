@@ -35,9 +35,7 @@ pub(super) struct LocalStore {
 impl LocalStore {
     /// The whole file system, of which `root` is written to. If that is `private`, it and what is in it are the owner's.
     pub(super) fn new(root: PathBuf, private: bool) -> Self {
-        // Directories that become empty go, too.
-        let inner = LocalFileSystem::new().with_automatic_cleanup(private);
-        Self { inner: Arc::new(inner), root, private }
+        Self { inner: Arc::new(LocalFileSystem::new()), root, private }
     }
 
     /// Makes the directories that a file needs.
@@ -66,6 +64,14 @@ impl LocalStore {
             file.sync_all()
         })
         .await
+    }
+
+    /// Removes a directory, if it is empty.
+    pub(super) async fn remove_empty(&self, location: &Path) {
+        if let Ok(path) = self.inner.path_to_filesystem(location) {
+            // If it is not empty, it stays.
+            let _ = blocking(move || std::fs::remove_dir(path)).await;
+        }
     }
 
     /// Gives a file that others have written its mode, and waits until it and its name are on the disk.
@@ -317,13 +323,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn directories_go_when_they_are_empty() {
+    async fn only_empty_directories_are_removed() {
         let here = tempfile::tempdir().unwrap();
         let store = LocalStore::new(here.path().to_owned(), true);
-        store.put(&within(here.path(), "file"), "text".into()).await.unwrap();
         store.put(&within(here.path(), "a/b/file"), "text".into()).await.unwrap();
+        store.remove_empty(&within(here.path(), "a/b")).await;
+        assert!(here.path().join("a/b/file").exists());
         store.delete(&within(here.path(), "a/b/file")).await.unwrap();
-        assert!(!here.path().join("a").exists() && here.path().join("file").exists());
+        assert!(here.path().join("a/b").exists());
+        store.remove_empty(&within(here.path(), "a/b")).await;
+        assert!(here.path().join("a").exists() && !here.path().join("a/b").exists());
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@ use crate::microdata::{Layout, published_type};
 /// The type that a publication's column has: a near one that Delta Lake can keep, `None` if there is none.
 ///
 /// Unsigned integers become wider signed ones, other times than microseconds become microseconds, times in zones become UTC.
-pub fn stored_type(data_type: &DataType) -> Option<DataType> {
+pub(crate) fn stored_type(data_type: &DataType) -> Option<DataType> {
     Some(match published_type(data_type)? {
         DataType::Date64 => DataType::Date32,
         DataType::Timestamp(_, None) => DataType::Timestamp(TimeUnit::Microsecond, None),
@@ -30,14 +30,14 @@ pub fn stored_type(data_type: &DataType) -> Option<DataType> {
 ///
 /// # Errors
 /// When Delta Lake cannot keep one of them.
-pub fn type_names(layout: &Layout) -> Result<Vec<String>> {
+pub(crate) fn type_names(layout: &Layout) -> Result<Vec<String>> {
     let schema = Schema::new(layout.fields().cloned().collect::<Vec<_>>());
     Ok(delta::kernel_schema(&schema)?.fields().map(|field| field.data_type().to_string()).collect())
 }
 
 /// # Errors
 /// When Delta Lake cannot keep a table with these columns.
-pub fn check_schema(schema: &Schema) -> Result<()> {
+pub(crate) fn check_schema(schema: &Schema) -> Result<()> {
     let mut names = HashSet::new();
     for field in schema.fields() {
         let name = field.name();

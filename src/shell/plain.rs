@@ -15,15 +15,29 @@ pub(super) fn prefix_keys(text: &Text<'_>, tokens: &[TokenWithSpan]) -> Option<S
         Some(Token::Word(found)) => found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word),
         _ => false,
     };
-    let find = |from: usize, words: &[&str]| {
-        (from..tokens.len()).find(|&place| words.iter().enumerate().all(|(i, word)| is(place + i, word)))
+    // Columns, which can have any name, are in parentheses.
+    let mut open = 0;
+    let depths: Vec<i32> = tokens
+        .iter()
+        .map(|token| {
+            let before = open;
+            open += match token.token {
+                Token::LParen => 1,
+                Token::RParen => -1,
+                _ => 0,
+            };
+            before
+        })
+        .collect();
+    let find = |words: &[&str]| {
+        (0..tokens.len())
+            .find(|&place| depths[place] == 0 && words.iter().enumerate().all(|(i, word)| is(place + i, word)))
     };
     if !is(0, "create") {
         return None;
     }
-    // Columns stand before, and can have any name.
-    let stored = find(0, &["stored", "as", "publication"])?;
-    let options = find(stored, &["options"])? + 1;
+    find(&["stored", "as", "publication"])?;
+    let options = find(&["options"])? + 1;
     let mut places = Vec::new();
     let mut depth = 0;
     for place in options..tokens.len() {
@@ -72,6 +86,14 @@ mod tests {
     fn keys_of_publications_get_a_prefix() {
         let sql = "CREATE EXTERNAL TABLE t (a INT, options INT)\nSTORED AS publication LOCATION 'é, (x)'\nOPTIONS ('m' '10', method m_invariant, anonymize.id a,\n 'aws.region' 'x', 'quasi' 'a, b')";
         let expected = "CREATE EXTERNAL TABLE t (a INT, options INT)\nSTORED AS publication LOCATION 'é, (x)'\nOPTIONS ('anonymize.m' '10', anonymize.method m_invariant, anonymize.id a,\n 'aws.region' 'x', 'anonymize.quasi' 'a, b')";
+        assert_eq!(prefixed(sql).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn clauses_stand_in_any_order() {
+        let sql = "CREATE EXTERNAL TABLE t (options INT) OPTIONS ('m' '10') STORED AS PUBLICATION LOCATION 'x'";
+        let expected =
+            "CREATE EXTERNAL TABLE t (options INT) OPTIONS ('anonymize.m' '10') STORED AS PUBLICATION LOCATION 'x'";
         assert_eq!(prefixed(sql).as_deref(), Some(expected));
     }
 

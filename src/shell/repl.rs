@@ -73,6 +73,15 @@ async fn execute(command: &str, context: &SessionContext, print: &mut PrintOptio
             }
             Err(()) => unknown(),
         },
+        Ok(Command::Include(Some(path))) => {
+            let result = match script::read(&path) {
+                Ok(sql) => script::run(context, print, &sql, &path).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = result {
+                eprintln!("{}", error.strip_backtrace());
+            }
+        }
         Ok(command) => {
             if let Err(error) = command.execute(context, print).await {
                 eprintln!("{error}");

@@ -77,8 +77,7 @@ impl AnonymizedTable {
 }
 
 fn release_schema(prepared: &Prepared, method: &Method, view: View, release_id: String) -> Result<SchemaRef> {
-    let parameters = method.parameters().map_err(|error| error.in_function(method.name()))?;
-    let parameters = serde_json::Value::Object(parameters).to_string();
+    let parameters = method.parameters_text().map_err(|error| error.in_function(method.name()))?;
     let description = Description { method: method.name().to_owned(), parameters, release_id, number: None };
     let nodes = prepared.hierarchies.is_some();
     let shape = Shape { view, form: method.form(), signatures: method.has_signatures(), nodes };

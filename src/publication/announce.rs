@@ -1,0 +1,192 @@
+//! Making a decided release public.
+
+use bytes::Bytes;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{Error, ObjectStoreExt, PutMode, PutOptions};
+use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use deltalake_core::DeltaTable;
+use deltalake_core::kernel::{Action, MetadataExt, Remove};
+use deltalake_core::logstore::commit_uri_from_version;
+use deltalake_core::protocol::SaveMode;
+
+use super::charter::Charter;
+use super::delta;
+use super::desk::Desk;
+use super::files::intact;
+use super::protocol::staged;
+use super::record::{Announcement, Record, ReleaseFile};
+
+/// In the public place; names with an underscore are not part of a Delta table.
+pub(super) const CLAIMS: &str = "_claims";
+
+impl Desk {
+    /// Makes the newest decided release public, if it is not, and clears up. Returns it if there was something to do.
+    ///
+    /// # Errors
+    /// When a store fails, when what was staged is damaged, and when somebody else publishes at the same place with another
+    /// ledger. The release stays decided, and the next call goes on.
+    pub(crate) async fn announce(&mut self) -> Result<Option<Record>> {
+        let Some(record) = self.newest().cloned().filter(|record| record.number == self.published() + 1) else {
+            self.sweep(self.published()).await;
+            return Ok(None);
+        };
+        let number = record.number;
+        let done = self.publish(&record).await;
+        done.map_err(|error| {
+            error.context(format!(
+                "publication: release {number} is decided but not public yet; the next INSERT completes it"
+            ))
+        })?;
+        self.sweep(number).await;
+        Ok(Some(record))
+    }
+
+    async fn publish(&mut self, record: &Record) -> Result<()> {
+        // What readers will see, the ledger must never forget: whoever decided may have died before the disk had it.
+        self.private.settle(&commit_uri_from_version(Some(record.number))).await?;
+        let Some(first) = record.files.first() else { return exec_err!("publication: a release without files") };
+        let schema = schema_of(&self.staged_or_public(record, first).await?)?;
+        self.claim(record, &schema).await?;
+        for file in &record.files {
+            self.copy(record, file).await?;
+        }
+        let Some(table) = &self.published else { return exec_err!("publication: there is no public table") };
+        let committed = match delta::version(table) {
+            version if version + 1 == record.number => self.commit(table, record, &schema).await,
+            _ => Ok(()),
+        };
+        // Somebody else may have completed the same release, or the store may have failed when all was done.
+        self.published = delta::newest(&self.public).await?;
+        if self.is_public(record).await? {
+            return Ok(());
+        }
+        committed.and_then(|()| exec_err!("publication: the public table did not take the commit"))
+    }
+
+    /// Before the first file is copied: the place is this publication's, and the number this release's. A ledger that was copied
+    /// decides numbers, too.
+    async fn claim(&mut self, record: &Record, schema: &SchemaRef) -> Result<()> {
+        let public = &self.publication.public;
+        if self.published.is_none() {
+            let name = [(Charter::PUBLICATION, self.charter.publication.clone())];
+            let created = delta::create(&self.public, schema, &name).await;
+            self.published = delta::newest(&self.public).await?;
+            if self.published.is_none() {
+                created?;
+            }
+        }
+        // Only who has begun the place may claim a number there; of copies of one ledger, the first.
+        self.check_ours()?;
+        let claim = Path::from_iter([CLAIMS, &record.number.to_string()]);
+        let once = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        match self.public.store().put_opts(&claim, record.release_id.clone().into(), once).await {
+            Ok(_) => {}
+            Err(Error::AlreadyExists { .. }) => {
+                let claimed = self.public.store().get(&claim).await?.bytes().await?;
+                if claimed.as_ref() != record.release_id.as_bytes() {
+                    return exec_err!(
+                        "publication: somebody with another ledger publishes release {} at {public} already; this one has \
+                         published nothing. A publication has one ledger: of copies of it, use the one that goes with what is \
+                         public",
+                        record.number
+                    );
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        // After the claim: whoever published this number before had one, too.
+        self.published = delta::newest(&self.public).await?;
+        let table = self.check_ours()?;
+        if delta::version(table) + 1 == record.number || self.is_public(record).await? {
+            return Ok(());
+        }
+        exec_err!("publication: the public table at {} is not the one that was opened", self.publication.public)
+    }
+
+    /// # Errors
+    /// When the public table was begun by another publication.
+    fn check_ours(&self) -> Result<&DeltaTable> {
+        let Some(table) = &self.published else { return exec_err!("publication: there is no public table") };
+        if delta::setting(table, Charter::PUBLICATION) == Some(&self.charter.publication) {
+            return Ok(table);
+        }
+        exec_err!(
+            "publication: somebody with another ledger has begun a publication at {}; this one has published nothing",
+            self.publication.public
+        )
+    }
+
+    /// Whether the version of this number is this release.
+    async fn is_public(&self, record: &Record) -> Result<bool> {
+        let Some(table) = &self.published else { return Ok(false) };
+        let said: Option<(Announcement, _)> = delta::said(table, record.number).await?;
+        match said {
+            Some((announcement, _)) if announcement.release_id == record.release_id => Ok(true),
+            Some(_) => exec_err!(
+                "publication: somebody with another ledger has published release {} at {}; this one has published nothing",
+                record.number,
+                self.publication.public
+            ),
+            None => Ok(false),
+        }
+    }
+
+    async fn commit(&self, table: &DeltaTable, record: &Record, schema: &SchemaRef) -> Result<()> {
+        let state = table.snapshot().map_err(delta::failed)?;
+        let kernel = delta::kernel_schema(schema)?;
+        let metadata = state.metadata().clone().with_schema(&kernel).map_err(delta::no_schema)?;
+        let mut actions = vec![Action::Metadata(metadata)];
+        actions.extend(record.files.iter().map(|file| delta::add(&file.name, file.size, file.rows)));
+        let now = chrono::Utc::now().timestamp_millis();
+        // The files stay: earlier releases can still be read by their numbers.
+        actions.extend(delta::files(table).await?.into_iter().map(|(path, size)| {
+            Action::Remove(Remove {
+                path,
+                data_change: true,
+                deletion_timestamp: Some(now),
+                size: Some(size as i64),
+                ..Remove::default()
+            })
+        }));
+        let method = &self.charter.terms.method;
+        let announcement = Announcement {
+            number: record.number,
+            release_id: record.release_id.clone(),
+            method: method.name().to_owned(),
+            parameters: method.parameters_text().map_err(|error| error.in_function(method.name()))?,
+            figures: record.figures.clone(),
+        };
+        delta::commit(table, actions, SaveMode::Overwrite, &announcement).await
+    }
+
+    /// Makes the public copy of a staged file, if there is none yet.
+    async fn copy(&self, record: &Record, file: &ReleaseFile) -> Result<()> {
+        let target = Path::from(file.name.as_str());
+        let contents = self.staged_or_public(record, file).await?;
+        self.public.store().put(&target, contents.into()).await?;
+        Ok(())
+    }
+
+    async fn staged_or_public(&self, record: &Record, file: &ReleaseFile) -> Result<Bytes> {
+        let source = staged(&record.attempt, file);
+        if let Some(contents) = intact(self.private.store().as_ref(), &source, file).await? {
+            return Ok(contents);
+        }
+        match intact(self.public.store().as_ref(), &Path::from(file.name.as_str()), file).await? {
+            Some(contents) => Ok(contents),
+            None => exec_err!(
+                "publication: a staged file of release {} is missing or damaged. If the public table was lost or restored from a \
+                 backup, restore a newer one; else restore the directory of the ledger",
+                record.number
+            ),
+        }
+    }
+}
+
+fn schema_of(contents: &Bytes) -> Result<SchemaRef> {
+    let metadata = ArrowReaderMetadata::load(contents, ArrowReaderOptions::default())
+        .map_err(|error| DataFusionError::ParquetError(Box::new(error)))?;
+    Ok(SchemaRef::clone(metadata.schema()))
+}

@@ -1,0 +1,127 @@
+//! What killed attempts leave behind. Other draws of a published snapshot must not lie about.
+
+use std::collections::HashSet;
+
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use futures::StreamExt;
+
+use super::announce::CLAIMS;
+use super::desk::Desk;
+use super::place::Place;
+use super::protocol::STAGED;
+
+/// Digits of a random name.
+const DIGITS: usize = 32;
+/// Files without a name yet are being written, unless they are older than this many seconds.
+const PATIENCE: i64 = 24 * 3600;
+
+impl Desk {
+    /// Removes, as far as that is possible, what attempts at releases up to this one have left behind: files that are staged,
+    /// entries that are not in the ledger, claims, and files that never got a name.
+    pub(super) async fn sweep(&self, number: u64) {
+        let done = |name: &str| number_of(name).is_some_and(|of| of <= number);
+        let known: HashSet<&str> =
+            self.records.iter().flat_map(|record| &record.entries).map(|file| file.name.as_str()).collect();
+        let private = self.private.store();
+        let mut attempts = HashSet::new();
+        for object in below(private.as_ref(), STAGED).await {
+            let Some(attempt) = object.location.parts().nth(1) else { continue };
+            if done(attempt.as_ref()) {
+                let _ = private.delete(&object.location).await;
+                attempts.insert(attempt.as_ref().to_owned());
+            }
+        }
+        for attempt in attempts {
+            self.private.remove_empty(&Path::from_iter([STAGED, &attempt])).await;
+        }
+        for object in directly_in(private.as_ref(), None).await {
+            let name = object.location.filename().unwrap_or_default();
+            if name.strip_suffix(".parquet").is_some_and(done) && !known.contains(name) {
+                let _ = private.delete(&object.location).await;
+            }
+        }
+        let public = self.public.store();
+        for object in below(public.as_ref(), CLAIMS).await {
+            let claimed = object.location.filename().and_then(|name| name.parse::<u64>().ok());
+            if claimed.is_some_and(|claimed| claimed <= number) {
+                let _ = public.delete(&object.location).await;
+            }
+        }
+        sweep_unnamed(&self.private).await;
+        sweep_unnamed(&self.public).await;
+    }
+}
+
+/// Whether a private place has nothing in it but what an attempt at the first release may have left there.
+pub(super) async fn only_leftovers(place: &Place) -> bool {
+    let mut objects = place.store().list(None);
+    while let Some(Ok(object)) = objects.next().await {
+        let mut parts = object.location.parts();
+        let first = parts.next();
+        let first = first.as_ref().map_or("", |part| part.as_ref());
+        let name = object.location.filename().unwrap_or_default();
+        let ours = match first {
+            STAGED => parts.next().is_some_and(|attempt| number_of(attempt.as_ref()).is_some()),
+            "_delta_log" => is_unnamed(name),
+            _ => name == first && (is_unnamed(name) || name.strip_suffix(".parquet").and_then(number_of).is_some()),
+        };
+        if !ours {
+            return false;
+        }
+    }
+    true
+}
+
+/// The number in a name that [`numbered`](super::numbered) has made.
+fn number_of(name: &str) -> Option<u64> {
+    let (number, random) = name.split_once('-')?;
+    if is_random(random) { number.parse().ok() } else { None }
+}
+
+fn is_random(name: &str) -> bool {
+    name.len() == DIGITS && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// A file that a local store has not given its name yet.
+fn is_unnamed(name: &str) -> bool {
+    name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp")).is_some_and(is_random)
+}
+
+async fn sweep_unnamed(place: &Place) {
+    let store = place.store();
+    let log = Path::from("_delta_log");
+    for directory in [None, Some(&log)] {
+        for object in directly_in(store.as_ref(), directory).await {
+            let old = chrono::Utc::now().timestamp() - object.last_modified.timestamp() > PATIENCE;
+            if old && is_unnamed(object.location.filename().unwrap_or_default()) {
+                let _ = store.delete(&object.location).await;
+            }
+        }
+    }
+}
+
+async fn below(store: &dyn ObjectStore, directory: &str) -> Vec<ObjectMeta> {
+    let objects = store.list(Some(&Path::from(directory)));
+    objects.filter_map(|object| async { object.ok() }).collect().await
+}
+
+async fn directly_in(store: &dyn ObjectStore, directory: Option<&Path>) -> Vec<ObjectMeta> {
+    store.list_with_delimiter(directory).await.map_or_else(|_| Vec::new(), |listed| listed.objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_names_are_ours() {
+        let random = "0123456789abcdef0123456789abcdef";
+        assert_eq!(number_of(&format!("12-{random}")), Some(12));
+        for other in ["1-january", "12", random, "x-0123456789abcdef0123456789abcdef", "-1"] {
+            assert_eq!(number_of(other), None, "{other}");
+        }
+        assert!(is_unnamed(&format!(".{random}.tmp")));
+        assert!(!is_unnamed(".notes.tmp") && !is_unnamed(&format!("{random}.tmp")));
+    }
+}
