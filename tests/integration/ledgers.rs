@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use datafusion::common::runtime::SpawnedTask;
 use tempfile::tempdir;
 
 use super::publications::{Q1, Q2, count, declaration, declare, files, from_the_root, hospital, parquet_files};
@@ -217,7 +218,7 @@ async fn one_of_two(here: &Path, ledgers: [&str; 2], releases: usize) {
     }
     let run_all = plans.iter().map(|(plan, context)| {
         let (plan, task) = (std::sync::Arc::clone(plan), context.task_ctx());
-        tokio::spawn(datafusion::physical_plan::collect(plan, task))
+        SpawnedTask::spawn(datafusion::physical_plan::collect(plan, task)).join()
     });
     let results = futures::future::join_all(run_all.collect::<Vec<_>>()).await;
     let results: Vec<_> = results.into_iter().map(Result::unwrap).collect();
