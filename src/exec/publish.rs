@@ -168,8 +168,11 @@ impl Publishing {
         let Some(completed) = desk.announce().await? else {
             return self.publish(desk, work, streams, &progress.0, false).await;
         };
-        let desk = self.open(context).await?;
-        self.publish(desk, work, streams, &progress.0, true).await.map_err(|error| {
+        let next = async {
+            let desk = self.open(context).await?;
+            self.publish(desk, work, streams, &progress.0, true).await
+        };
+        next.await.map_err(|error| {
             error.context(format!(
                 "publication: release {}, which was decided earlier, is public now; what follows is about the next one",
                 completed.number

@@ -13,7 +13,7 @@ use deltalake_core::protocol::SaveMode;
 
 use super::charter::Charter;
 use super::delta;
-use super::desk::Desk;
+use super::desk::{Desk, has_unknown};
 use super::files::intact;
 use super::protocol::staged;
 use super::record::{Announcement, Record, ReleaseFile};
@@ -36,7 +36,7 @@ impl Desk {
         let done = self.publish(&record).await;
         done.map_err(|error| {
             error.context(format!(
-                "publication: release {number} is decided but not public yet; the next INSERT completes it"
+                "publication: release {number} is decided but not public yet; an INSERT completes it once this is mended"
             ))
         })?;
         self.sweep(number).await;
@@ -68,7 +68,6 @@ impl Desk {
     /// Before the first file is copied: the place is this publication's, and the number this release's. A ledger that was copied
     /// decides numbers, too.
     async fn claim(&mut self, record: &Record, schema: &SchemaRef) -> Result<()> {
-        let public = &self.publication.public;
         if self.published.is_none() {
             let name = [(Charter::PUBLICATION, self.charter.publication.clone())];
             let created = delta::create(&self.public, schema, &name).await;
@@ -79,22 +78,26 @@ impl Desk {
         }
         // Only who has begun the place may claim a number there; of copies of one ledger, the first.
         self.check_ours()?;
-        let claim = Path::from_iter([CLAIMS, &record.number.to_string()]);
-        let once = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-        match self.public.store().put_opts(&claim, record.release_id.clone().into(), once).await {
-            Ok(_) => {}
-            Err(Error::AlreadyExists { .. }) => {
-                let claimed = self.public.store().get(&claim).await?.bytes().await?;
-                if claimed.as_ref() != record.release_id.as_bytes() {
-                    return exec_err!(
-                        "publication: somebody with another ledger publishes release {} at {public} already; this one has \
-                         published nothing. A publication has one ledger: of copies of it, use the one that goes with what is \
-                         public",
-                        record.number
-                    );
-                }
+        let (claim, store) = (claim(record.number), self.public.store());
+        loop {
+            let once = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+            match store.put_opts(&claim, record.release_id.clone().into(), once).await {
+                Ok(_) => break,
+                Err(Error::AlreadyExists { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
-            Err(error) => return Err(error.into()),
+            match store.get(&claim).await {
+                Ok(found) => match found.bytes().await?.as_ref() == record.release_id.as_bytes() {
+                    true => break,
+                    false => return Err(self.claimed_by_another(record.number)),
+                },
+                // Somebody has completed the release, and cleared up.
+                Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if has_unknown(&self.public, &self.records).await? {
+            return Err(self.unknown_files());
         }
         // After the claim: whoever published this number before had one, too.
         self.published = delta::newest(&self.public).await?;
@@ -183,6 +186,11 @@ impl Desk {
             ),
         }
     }
+}
+
+/// Where a release of this number is claimed.
+pub(super) fn claim(number: u64) -> Path {
+    Path::from_iter([CLAIMS, &number.to_string()])
 }
 
 fn schema_of(contents: &Bytes) -> Result<SchemaRef> {

@@ -8,12 +8,13 @@ use std::collections::HashSet;
 use std::iter::repeat;
 use std::sync::Arc;
 
-use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::path::Path;
 use deltalake_core::DeltaTable;
 use futures::{StreamExt, TryStreamExt};
 
+use super::announce::CLAIMS;
 use super::charter::Charter;
 use super::delta;
 use super::files::intact;
@@ -50,7 +51,7 @@ impl Desk {
         let public = Place::open(&publication.public, Access::Public, runtime)?;
         let private = Place::open(&publication.private, Access::Private, runtime)?;
         let found = Found::at_one_time(&public, &private).await?;
-        let Found { ledger, published, records, unknown, crowded } = found;
+        let Found { ledger, published, records, unknown, crowded, claimed } = found;
         if let Some(table) = &published
             && delta::setting(table, Charter::PUBLICATION).is_none()
         {
@@ -92,19 +93,15 @@ impl Desk {
         let desk = Self { publication, public, private, charter, ledger, published, records };
         desk.check_terms()?;
         desk.check_fit().await?;
+        if let Some(number) = claimed {
+            return Err(desk.claimed_by_another(number));
+        }
         match desk.decided() {
-            Some(0) if unknown => exec_err!(
+            Some(0) if unknown && desk.published.is_none() => exec_err!(
                 "publication: there are files at {}, but nothing was published yet; remove them, or choose an empty location",
                 desk.publication.public
             ),
-            Some(decided) if unknown && decided == desk.published() => exec_err!(
-                "publication: there are Parquet files at {} that are of none of the releases that the ledger at {} knows: the \
-                 ledger is older than they are, or somebody else put them there. Restore the ledger from a backup of the time \
-                 after the last release, for with this one a new release would break what may have been read; or remove the \
-                 files, if they are surely of no release",
-                desk.publication.public,
-                desk.publication.private
-            ),
+            _ if unknown => Err(desk.unknown_files()),
             _ => Ok(desk),
         }
     }
@@ -162,6 +159,28 @@ impl Desk {
         }
     }
 
+    /// Files at the public place that the ledger does not know of.
+    pub(super) fn unknown_files(&self) -> DataFusionError {
+        exec_datafusion_err!(
+            "publication: there are Parquet files at {} that are of none of the releases that the ledger at {} knows: the ledger is \
+             older than they are, or somebody else put them there. Restore the ledger from a backup of the time after the last \
+             release, for with this one a new release would break what may have been read; or remove the files, if they are \
+             surely of no release",
+            self.publication.public,
+            self.publication.private
+        )
+    }
+
+    /// A release that was begun at the public place, but is not the one of the ledger.
+    pub(super) fn claimed_by_another(&self, number: u64) -> DataFusionError {
+        let public = &self.publication.public;
+        exec_datafusion_err!(
+            "publication: somebody with another ledger has begun release {number} at {public}: a publication has one ledger, so \
+             use that one. If it is lost, and none of the files of its release {number} was ever at {public}, delete \
+             {public}{CLAIMS}/{number}"
+        )
+    }
+
     fn check_terms(&self) -> Result<()> {
         let differences = self.publication.terms.differences(&self.charter.terms);
         if differences.is_empty() {
@@ -190,6 +209,12 @@ impl Desk {
             None => self.charter.public == public.as_str(),
         };
         let begun = &self.charter.public;
+        if !same && begun == public.as_str() {
+            return exec_err!(
+                "publication: there is another publication at {public} than the one of the ledger at {private}; say where its \
+                 ledger is with the option private, or choose another location"
+            );
+        }
         if !same && decided == 0 {
             return exec_err!(
                 "publication: the ledger at {private} was begun for a publication at {begun}, not at {public}. Nothing was \
@@ -244,6 +269,8 @@ struct Found {
     unknown: bool,
     /// Whether there is no ledger, but something else where it is to be.
     crowded: bool,
+    /// The number that somebody has claimed without the ledger having decided it.
+    claimed: Option<u64>,
 }
 
 impl Found {
@@ -267,14 +294,18 @@ impl Found {
                 Ok(records) => has_unknown(public, records).await?,
                 Err(_) => false,
             };
-            let crowded = ledger.is_none() && !only_leftovers(private).await;
+            let crowded = ledger.is_none() && !only_leftovers(private).await?;
+            let claimed = match &ledger {
+                Some(ledger) => public.is_claimed(delta::version(ledger) + 1).await?,
+                None => None,
+            };
             let still = match &ledger {
                 Some(ledger) => delta::is_newest(ledger).await?,
                 None => delta::newest(private).await?.is_none(),
             };
             if still {
                 let records = records.map_err(|error| error.context(damaged("ledger", private)))?;
-                return Ok(Self { ledger, published, records, unknown, crowded });
+                return Ok(Self { ledger, published, records, unknown, crowded, claimed });
             }
         }
     }
@@ -301,7 +332,7 @@ async fn records(ledger: &DeltaTable) -> Result<Vec<Record>> {
 
 /// Whether there is a public Parquet file that is of no release: of one that was decided by a newer ledger, say. Before the
 /// first release, whether there is any file.
-async fn has_unknown(public: &Place, records: &[Record]) -> Result<bool> {
+pub(super) async fn has_unknown(public: &Place, records: &[Record]) -> Result<bool> {
     let known: HashSet<&str> = records.iter().flat_map(|record| &record.files).map(|file| file.name.as_str()).collect();
     let listed = public.store().list_with_delimiter(None).await?;
     if records.is_empty() {

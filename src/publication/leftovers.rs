@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use datafusion::common::Result;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use futures::StreamExt;
@@ -54,9 +55,10 @@ impl Desk {
 }
 
 /// Whether a private place has nothing in it but what an attempt at the first release may have left there.
-pub(super) async fn only_leftovers(place: &Place) -> bool {
+pub(super) async fn only_leftovers(place: &Place) -> Result<bool> {
     let mut objects = place.store().list(None);
-    while let Some(Ok(object)) = objects.next().await {
+    while let Some(object) = objects.next().await {
+        let object = object?;
         let mut parts = object.location.parts();
         let first = parts.next();
         let first = first.as_ref().map_or("", |part| part.as_ref());
@@ -67,10 +69,10 @@ pub(super) async fn only_leftovers(place: &Place) -> bool {
             _ => name == first && (is_unnamed(name) || name.strip_suffix(".parquet").and_then(number_of).is_some()),
         };
         if !ours {
-            return false;
+            return Ok(false);
         }
     }
-    true
+    Ok(true)
 }
 
 /// The number in a name that [`numbered`](super::numbered) has made.
@@ -90,8 +92,8 @@ fn is_unnamed(name: &str) -> bool {
 
 async fn sweep_unnamed(place: &Place) {
     let store = place.store();
-    let log = Path::from("_delta_log");
-    for directory in [None, Some(&log)] {
+    let (log, claims) = (Path::from("_delta_log"), Path::from(CLAIMS));
+    for directory in [None, Some(&log), Some(&claims)] {
         for object in directly_in(store.as_ref(), directory).await {
             let old = chrono::Utc::now().timestamp() - object.last_modified.timestamp() > PATIENCE;
             if old && is_unnamed(object.location.filename().unwrap_or_default()) {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use datafusion::common::{Result, plan_datafusion_err, plan_err};
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::object_store::ObjectStore;
 use datafusion::object_store::path::Path as StorePath;
 use datafusion::object_store::prefix::PrefixStore;
+use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use deltalake_core::logstore::{LogStoreRef, StorageConfig, default_logstore};
 use futures::StreamExt;
 use url::Url;
 
+use super::announce::claim;
 use super::store::LocalStore;
 
 /// Who may read what is written.
@@ -83,6 +84,15 @@ impl Place {
         let Some(local) = &self.local else { return Ok(()) };
         let path: StorePath = self.prefix.parts().chain(name.parts()).collect();
         Ok(local.settle(&path).await?)
+    }
+
+    /// The number, if somebody has claimed it here.
+    pub(super) async fn is_claimed(&self, number: u64) -> Result<Option<u64>> {
+        match self.store.head(&claim(number)).await {
+            Ok(_) => Ok(Some(number)),
+            Err(datafusion::object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Removes a directory in it, if it is empty and there are directories.

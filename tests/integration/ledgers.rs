@@ -224,7 +224,8 @@ async fn one_of_two(here: &Path, ledgers: [&str; 2], releases: usize) {
     let results: Vec<_> = results.into_iter().map(Result::unwrap).collect();
     let won = results.iter().position(Result::is_ok).expect("one gets through");
     let lost = results[1 - won].as_ref().expect_err("the other does not").strip_backtrace();
-    assert!(lost.contains("somebody with another ledger"), "{lost}");
+    // In the act; or, if it came too late for that, when it opened the publication.
+    assert!(lost.contains("somebody with another ledger") || lost.contains("publication: the ledger"), "{lost}");
     assert_eq!(parquet_files(&here.join("hospital")).len(), releases, "the loser wrote something public");
     // The winner goes on, the loser does not.
     let next = format!(
@@ -277,4 +278,39 @@ async fn a_ledger_needs_a_place_of_its_own() {
     let message = error(&session(), &with_ledger(here.path(), "shared")).await;
     assert!(message.contains("where the private ledger is to be; choose an empty location"), "{message}");
     assert!((files(here.path()), std::fs::metadata(&shared).unwrap().permissions()) == before);
+}
+
+/// What somebody else has put or begun at the public place, while a release is pending and while none is.
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_files_and_claims_are_respected() {
+    from_the_root();
+    let here = tempdir().unwrap();
+    let context = session();
+    hospital(&context, here.path()).await;
+    run(&context, Q1).await.unwrap();
+    let public = here.path().join("hospital");
+    let foreign = public.join("foreign.parquet");
+    let refused = async |expected: &str| {
+        let before = files(here.path());
+        let message = error(&context, Q2).await;
+        assert!(message.contains(expected), "{message}");
+        assert!(files(here.path()) == before, "{expected}");
+    };
+    std::fs::write(&foreign, "another draw").unwrap();
+    refused("that are of none of the releases").await;
+    // The same when release 1 is still to be completed.
+    let commit = public.join("_delta_log/00000000000000000001.json");
+    let announced = std::fs::read(&commit).unwrap();
+    std::fs::remove_file(&commit).unwrap();
+    refused("that are of none of the releases").await;
+    std::fs::write(&commit, announced).unwrap();
+    std::fs::remove_file(&foreign).unwrap();
+
+    let claim = public.join("_claims/2");
+    std::fs::create_dir_all(claim.parent().unwrap()).unwrap();
+    std::fs::write(&claim, "another release").unwrap();
+    refused("somebody with another ledger has begun release 2").await;
+    // As the message says.
+    std::fs::remove_file(&claim).unwrap();
+    assert_eq!(count(&context, Q2).await, 11);
 }
