@@ -66,6 +66,16 @@ impl LocalStore {
         .await
     }
 
+    /// Waits until the name of a file that is on the disk is there, too. Somebody who clears up may have removed both.
+    async fn settle_name(&self, location: &Path) -> Result<()> {
+        let path = self.inner.path_to_filesystem(location)?;
+        let synced = blocking(move || path.parent().map_or(Ok(()), sync_directory)).await;
+        match synced {
+            Err(Error::NotFound { .. }) => Ok(()),
+            synced => synced,
+        }
+    }
+
     /// Removes a directory, if it is empty.
     pub(super) async fn remove_empty(&self, location: &Path) {
         if let Ok(path) = self.inner.path_to_filesystem(location) {
@@ -104,24 +114,31 @@ impl ObjectStore for LocalStore {
             PutMode::Create => RenameTargetMode::Create,
             PutMode::Update(_) => return self.inner.put_opts(location, payload, opts).await,
         };
-        self.make_room(location).await?;
         // Hidden from whoever lists the directory as a table.
         let name = format!(".{}.tmp", random_name().map_err(failed)?);
         let mut parts: Vec<_> = location.parts().collect();
         parts.pop();
         let unnamed: Path = parts.into_iter().collect::<Path>().join(name);
-        let named = match self.write(&unnamed, payload).await {
-            Ok(()) => {
-                let options = RenameOptions::new().with_target_mode(target);
-                self.inner.rename_opts(&unnamed, location, options).await
+        for last in [false, false, true] {
+            self.make_room(location).await?;
+            let named = match self.write(&unnamed, payload.clone()).await {
+                Ok(()) => {
+                    let options = RenameOptions::new().with_target_mode(target);
+                    self.inner.rename_opts(&unnamed, location, options).await
+                }
+                Err(error) => Err(error),
+            };
+            match named {
+                Ok(()) => break,
+                // Somebody who clears up has removed the directory, or the file before it had its name.
+                Err(Error::NotFound { .. }) if !last => {}
+                Err(error) => {
+                    let _ = self.inner.delete(&unnamed).await;
+                    return Err(error);
+                }
             }
-            Err(error) => Err(error),
-        };
-        if let Err(error) = named {
-            let _ = self.inner.delete(&unnamed).await;
-            return Err(error);
         }
-        self.settle(location).await?;
+        self.settle_name(location).await?;
         Ok(PutResult { e_tag: None, version: None })
     }
 
@@ -195,6 +212,9 @@ impl MultipartUpload for Upload {
 
 async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<()> {
     match SpawnedTask::spawn_blocking(work).join().await {
+        Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Error::NotFound { path: String::new(), source: Box::new(error) })
+        }
         Ok(result) => result.map_err(failed),
         Err(error) => Err(failed(error)),
     }
