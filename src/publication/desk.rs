@@ -200,6 +200,32 @@ impl Desk {
         )
     }
 
+    /// Ledger and public table are of two publications.
+    fn another_publication(&self, decided: u64) -> DataFusionError {
+        let (public, private) = (&self.publication.public, &self.publication.private);
+        let begun = &self.charter.public;
+        if begun == public.as_str() {
+            return exec_datafusion_err!(
+                "publication: there is another publication at {public} than the one of the ledger at {private}; say where its \
+                 ledger is with the option private, or choose another location"
+            );
+        }
+        match (decided, &self.published) {
+            (0, _) => exec_datafusion_err!(
+                "publication: the ledger at {private} was begun for a publication at {begun}, not at {public}. Nothing was \
+                 published yet, so it can be deleted to begin anew"
+            ),
+            (_, None) => exec_datafusion_err!(
+                "publication: the ledger at {private} is of another publication than the one at {public}: it was begun for \
+                 {begun}. If that was moved, its public table must be here, or back there to be completed"
+            ),
+            (_, Some(_)) => exec_datafusion_err!(
+                "publication: the ledger at {private} is of another publication than the one at {public} (it was begun for \
+                 {begun}); say where the right one is with the option private"
+            ),
+        }
+    }
+
     async fn check_fit(&self) -> Result<()> {
         let Some(ledger) = &self.ledger else { return Ok(()) };
         let (decided, published) = (delta::version(ledger), self.published());
@@ -208,30 +234,8 @@ impl Desk {
             Some(table) => delta::setting(table, Charter::PUBLICATION) == Some(&self.charter.publication),
             None => self.charter.public == public.as_str(),
         };
-        let begun = &self.charter.public;
-        if !same && begun == public.as_str() {
-            return exec_err!(
-                "publication: there is another publication at {public} than the one of the ledger at {private}; say where its \
-                 ledger is with the option private, or choose another location"
-            );
-        }
-        if !same && decided == 0 {
-            return exec_err!(
-                "publication: the ledger at {private} was begun for a publication at {begun}, not at {public}. Nothing was \
-                 published yet, so it can be deleted to begin anew"
-            );
-        }
-        if !same && self.published.is_none() {
-            return exec_err!(
-                "publication: the ledger at {private} is of another publication than the one at {public}: it was begun for \
-                 {begun}. If that was moved, its public table must be here, or back there to be completed"
-            );
-        }
         if !same {
-            return exec_err!(
-                "publication: the ledger at {private} is of another publication than the one at {public} (it was begun for \
-                 {begun}); say where the right one is with the option private"
-            );
+            return Err(self.another_publication(decided));
         }
         if published > decided {
             return exec_err!(

@@ -39,17 +39,8 @@ pub(super) fn prefix_keys(text: &Text<'_>, tokens: &[TokenWithSpan]) -> Option<S
     find(&["stored", "as", "publication"])?;
     let options = find(&["options"])? + 1;
     let mut places = Vec::new();
-    let mut depth = 0;
-    for place in options..tokens.len() {
-        match &tokens[place].token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth -= 1,
-            _ => {}
-        }
+    for place in (options + 1..tokens.len()).take_while(|&place| depths[place] > 0) {
         let begins = matches!(tokens[place - 1].token, Token::LParen | Token::Comma);
-        if depth == 0 && place > options {
-            break;
-        }
         match &tokens[place].token {
             Token::SingleQuotedString(key) if begins && !key.contains('.') => {
                 places.push(text.offset(tokens[place].span.start) + 1);

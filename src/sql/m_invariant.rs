@@ -21,7 +21,7 @@ static SIGNATURE: Signature = Signature {
         Parameter::ID,
         Parameter::QUASI,
         Parameter::SENSITIVE,
-        Parameter::optional("previous", Kind::Relation, "(SELECT patient_id, signature FROM releases)"),
+        Parameter::PREVIOUS,
         Parameter::optional("balance", Kind::Word(&["minimal", "blind"]), "'blind'"),
         Parameter::optional("on_ineligible", Kind::Word(&["refuse", "counterfeit", "withhold"]), "'counterfeit'"),
         Parameter::SEED,

@@ -59,6 +59,9 @@ impl Parameter {
     pub const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'");
     /// The column whose values are tables of their own.
     pub const WITHIN: Self = Self::optional("within", Kind::Column, "month");
+    /// The earlier private releases.
+    pub const PREVIOUS: Self =
+        Self::optional("previous", Kind::Relation, "(SELECT patient_id, signature FROM releases)");
     /// Where randomness comes from.
     pub const SEED: Self = Self::optional("seed", Kind::Seed, "'a long random text'");
     /// Whether the rows are for the publisher.

@@ -289,26 +289,27 @@ async fn a_store_that_cannot_be_read_from_some_time_on() {
 /// Which fault a process of its own meets: directory, write, kind, night.
 const CHILD: &str = "ANONYMIZE_TEST_CHILD";
 
-#[test]
-#[ignore = "the process that a test kills"]
-fn child() {
-    let Ok(text) = std::env::var(CHILD) else { return };
+/// The job of such a process.
+async fn doomed(text: &str) {
     let [directory, fatal, fault, night] = text.split('|').collect::<Vec<_>>()[..] else { panic!("{text}") };
     let fault = if fault == "KillBefore" { Fault::KillBefore } else { Fault::KillAfter };
     let (context, _) = faulty(FilePath::new(directory), fatal.parse().unwrap(), fault);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    runtime.block_on(job(&context, NIGHTS[night.parse::<usize>().unwrap()].1)).unwrap();
+    job(&context, NIGHTS[night.parse::<usize>().unwrap()].1).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_killed_at_any_write() {
+    // The test starts itself anew as the process to be killed.
+    if let Ok(text) = std::env::var(CHILD) {
+        return doomed(&text).await;
+    }
     for fault in [Fault::KillBefore, Fault::KillAfter] {
         for (night, (first, insert)) in NIGHTS.into_iter().enumerate() {
             for fatal in 1.. {
                 let here = tempdir().unwrap();
                 before(here.path(), first).await;
                 let status = Command::new(std::env::current_exe().unwrap())
-                    .args(["--exact", "integration::faults::child", "--ignored"])
+                    .args(["--exact", "integration::faults::a_process_that_is_killed_at_any_write"])
                     .env(CHILD, format!("{}|{fatal}|{fault:?}|{night}", here.path().display()))
                     .stdout(Stdio::null())
                     .stderr(Stdio::null())

@@ -17,10 +17,8 @@ use crate::sql::resolve;
 use crate::sql::signature::{Parameter, Signature, Style, suggestion};
 use crate::sql::syntax::split_names;
 
-/// What a publication decides by itself.
-const NOT_OFFERED: [Parameter; 3] = [Parameter::INPUT, Parameter::SEED, Parameter::PRIVATE];
-/// The parameter that the ledger fills.
-const PREVIOUS: &str = "previous";
+/// What a publication decides by itself, or knows from its ledger.
+const NOT_OFFERED: [Parameter; 4] = [Parameter::INPUT, Parameter::SEED, Parameter::PRIVATE, Parameter::PREVIOUS];
 
 /// Options that are the publication's own.
 const OWN: [&str; 3] = ["method", "private", "allow_independent_releases"];
@@ -32,7 +30,7 @@ const STORES: [&str; 5] = ["aws", "gcp", "oss", "cos", "azure"];
 #[derive(Debug)]
 pub(super) struct Options {
     /// Those that the method takes.
-    values: Vec<(Option<String>, String)>,
+    values: Vec<(String, String)>,
     method: Option<String>,
     /// Where the ledger is.
     pub private: Option<String>,
@@ -69,7 +67,7 @@ impl Options {
                         _ => return plan_err!("publication: option {name} must be 'true' or 'false'"),
                     };
                 }
-                _ => sorted.values.push((Some(name.to_owned()), value.clone())),
+                _ => sorted.values.push((name.to_owned(), value.clone())),
             }
         }
         Ok(sorted)
@@ -103,14 +101,11 @@ impl Options {
             .parameters
             .iter()
             .copied()
-            .filter(|parameter| {
-                parameter.name != PREVIOUS && NOT_OFFERED.iter().all(|other| other.name != parameter.name)
-            })
+            .filter(|parameter| NOT_OFFERED.iter().all(|other| other.name != parameter.name))
             .collect();
         for (option, _) in &self.values {
-            let option = option.as_deref().unwrap_or_default();
             let candidates = || offered.iter().map(|parameter| parameter.name).chain(OWN);
-            if !candidates().any(|candidate| candidate == option) {
+            if !candidates().any(|candidate| candidate == option.as_str()) {
                 return plan_err!(
                     "publication: unknown option {option}{}; with {name} it takes {}",
                     suggestion(option, candidates()),
@@ -118,18 +113,18 @@ impl Options {
                 );
             }
         }
-        let id = |(name, _): &(Option<String>, String)| name.as_deref() == Some("id");
-        match (primary_key, self.values.iter().find(|value| id(value))) {
+        match (primary_key, self.values.iter().find(|(name, _)| name == "id")) {
             (Some(key), Some((_, other))) if key != other.trim() => {
                 return plan_err!(
                     "publication: the identifier is {other} in the options, but the primary key is {key}"
                 );
             }
-            (Some(key), None) => self.values.push((Some("id".to_owned()), key)),
+            (Some(key), None) => self.values.push(("id".to_owned(), key)),
             _ => {}
         }
         let signature = Signature { name: whole.name, parameters: &offered };
-        let arguments = Arguments::bind(&signature, self.values, &mut OptionScope { session })?;
+        let values = self.values.into_iter().map(|(name, value)| (Some(name), value)).collect();
+        let arguments = Arguments::bind(&signature, values, &mut OptionScope { session })?;
         Ok((Arc::clone(method), arguments))
     }
 }
