@@ -35,6 +35,7 @@
 //! | [`sql`] | relation functions, their arguments, the opaque tables they stand for |
 //! | [`exec`] | the physical operators: collect, run a method off the async threads, stream |
 //! | `publication` | the two Delta tables of a publication and the protocol between them (cargo feature `publication`) |
+//! | `estimate` | what an aggregate over the original table would be: shares of intervals, sums of products |
 //! | [`risk`] | what a reader can infer, and what a released table keeps; shares no code with the methods |
 //! | [`methods`] | one folder per method: plain functions on microdata |
 //! | [`release`] | groups, intervals, the public and the private view |
@@ -56,6 +57,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 
 pub mod error;
+mod estimate;
 pub mod exec;
 pub mod methods;
 pub mod microdata;

@@ -3,6 +3,7 @@
 mod integration {
     mod delta;
     mod docs;
+    mod estimates;
     mod faults;
     mod ledgers;
     mod mondrian;

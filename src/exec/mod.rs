@@ -1,6 +1,8 @@
 //! The physical operators: collect the input as codes, run a method off the async threads, stream the release or publish it.
 
+mod accuracy;
 mod anonymize;
+mod computation;
 mod loss;
 #[cfg(feature = "publication")]
 mod making;
@@ -11,7 +13,9 @@ mod run;
 mod seed;
 mod work;
 
+pub(crate) use accuracy::QueryAccuracy;
 pub use anonymize::{AnonymizeExec, Inputs, Job};
+pub(crate) use computation::{Computation, ComputationExec};
 pub use loss::InformationLossExec;
 pub use progress::{Progress, Step};
 #[cfg(feature = "publication")]

@@ -47,6 +47,11 @@ impl Seed {
         Self(seed)
     }
 
+    /// The seed itself, for generators that are not this one's.
+    pub(crate) fn bytes(&self) -> [u8; 32] {
+        self.0
+    }
+
     /// The seed that this secret gives to one occasion (a query's start, say): unpredictable without the secret.
     #[must_use]
     pub fn on_occasion(&self, occasion: u64) -> Self {

@@ -176,7 +176,8 @@ impl Drop for Work {
     }
 }
 
-struct CancelOnDrop(Arc<Monitor>);
+/// Stops what nobody waits for any more.
+pub(super) struct CancelOnDrop(pub Arc<Monitor>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
@@ -187,8 +188,17 @@ impl Drop for CancelOnDrop {
 /// Errors of expressions below name the values that they failed on. Of what comes from below, only what is known to have none is
 /// passed on: our own refusals, and what stores, files and the memory pool say.
 fn without_values(error: DataFusionError) -> DataFusionError {
-    const OURS: [&str; 6] =
-        ["m_invariant: ", "mondrian: ", "anatomy: ", "information_loss: ", "census: ", "publication: "];
+    const OURS: [&str; 9] = [
+        "m_invariant: ",
+        "mondrian: ",
+        "anatomy: ",
+        "information_loss: ",
+        "query_accuracy: ",
+        "estimated: ",
+        "estimate: ",
+        "census: ",
+        "publication: ",
+    ];
     let kind = match error.find_root() {
         DataFusionError::ResourcesExhausted(_)
         | DataFusionError::ObjectStore(_)

@@ -33,8 +33,8 @@ pub use layout::Layout;
 pub use ledger::{Ledger, LedgerBuilder};
 pub use loss::{Loss, LossBuilder};
 pub use roles::{Role, Roles};
-pub use types::published_type;
 pub(crate) use types::{compact_views, held, held_type};
+pub use types::{is_continuous, published_type};
 
 use crate::error::{Error, Result};
 

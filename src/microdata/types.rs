@@ -47,6 +47,13 @@ pub fn published_type(data_type: &DataType) -> Option<DataType> {
     })
 }
 
+/// Whether an interval of the type is measured by its length rather than by the number of its values.
+pub fn is_continuous(data_type: &DataType) -> bool {
+    data_type.is_floating()
+        || data_type.is_decimal()
+        || matches!(data_type, DataType::Timestamp(..) | DataType::Time32(_) | DataType::Time64(_))
+}
+
 /// The type a column is held in: texts as views, which can be of any total size, while the offsets of plain strings end at
 /// 2 GiB.
 pub(crate) fn held_type(data_type: &DataType) -> DataType {

@@ -12,7 +12,7 @@ pub use schema::{
     COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_SIZE, SIGNATURE, Shape, View, reserved_names, schema,
     signature_type,
 };
-pub(crate) use schema::{HI, LO, NODE};
+pub(crate) use schema::{HI, LO, NODE, NULLS};
 pub use view::Published;
 
 use crate::error::{Error, Result};

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::Description;
-use crate::microdata::{Layout, ORDER_KEY, Role};
+use crate::microdata::{Layout, ORDER_KEY, Role, is_continuous};
 
 /// Who a table is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -61,8 +61,9 @@ pub fn reserved_names(view: View) -> &'static [&'static str] {
 
 /// Schema of a release of microdata of the given layout. Every field carries the description and its role.
 ///
-/// - [`Form::Intervals`]: quasi-identifiers as `Struct<lo, hi>` of their own type (with hierarchies `Struct<lo, hi, node>`,
-///   where `node` is a text, NULL for attributes without hierarchy), the sensitive attribute as it is.
+/// - [`Form::Intervals`]: quasi-identifiers as `Struct<lo, hi>` of their own type, the sensitive attribute as it is.
+///   Intervals of [continuous](is_continuous) attributes have a third child `nulls`, how many of the group's people have no
+///   value; with hierarchies, all have the last child `node`, a text, NULL for attributes without hierarchy.
 /// - [`Form::Anatomy`]: quasi-identifiers as they are, and of the sensitive attribute a `List<Struct<value, count>>`: the
 ///   values of the row's group and how many of its rows have them.
 ///
@@ -118,14 +119,18 @@ pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schem
 pub(crate) const LO: &str = "lo";
 /// Second child of an interval: its greatest value, included.
 pub(crate) const HI: &str = "hi";
-/// Third child of an interval, with hierarchies: the name of the node.
+/// Child of an interval of a continuous attribute: how many of the group's people have no value.
+pub(crate) const NULLS: &str = "nulls";
+/// Last child of an interval, with hierarchies: the name of the node.
 pub(crate) const NODE: &str = "node";
 
 /// Both ends included. Nullable whatever the column is, so that all releases have one schema.
 fn interval_fields(data_type: &DataType, nodes: bool) -> Fields {
     let end = |name: &str| Field::new(name, data_type.clone(), true);
+    // Where values cannot be counted, nobody could tell what part of an interval NULL is.
+    let nulls = is_continuous(data_type).then(|| Field::new(NULLS, DataType::Int32, true));
     let node = nodes.then(|| Field::new(NODE, DataType::Utf8, true));
-    [end(LO), end(HI)].into_iter().chain(node).collect()
+    [end(LO), end(HI)].into_iter().chain(nulls).chain(node).collect()
 }
 
 /// The type of signatures over a sensitive attribute of this type.

@@ -12,7 +12,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef}
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use super::schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, SIGNATURE, signature_type};
+use super::schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NULLS, SIGNATURE, signature_type};
 use super::{COUNTERFEIT, Release};
 use crate::error::{Error, Result};
 use crate::microdata::{Attribute, compact_views};
@@ -144,11 +144,26 @@ impl Published {
             let codes = UInt32Array::from_iter_values(groups.iter().map(|&group| interval(group)[which]));
             gather(attribute.domain.values(), &codes, attribute.field.data_type())
         };
-        let mut columns = vec![end(0)?, end(1)?];
-        if ends.len() > columns.len() {
-            columns.push(nodes(attribute, groups.iter().map(|&group| interval(group))));
-        }
+        let columns = ends.iter().map(|child| match child.name().as_str() {
+            LO => end(0),
+            HI => end(1),
+            NULLS => Ok(self.nulls(j, groups)),
+            _ => Ok(nodes(attribute, groups.iter().map(|&group| interval(group)))),
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
         Ok(Arc::new(StructArray::try_new(ends.clone(), columns, None)?))
+    }
+
+    /// People without a value in each row's group.
+    fn nulls(&self, j: usize, groups: &[u32]) -> ArrayRef {
+        let microdata = &self.release.microdata;
+        let members = &self.release.groups;
+        if !microdata.quasi[j].domain.has_null() {
+            return Arc::new(Int32Array::from(vec![0; groups.len()]));
+        }
+        let is_null = |row: u32| row != COUNTERFEIT && microdata.quasi_of(row)[j] == 0;
+        let of_group = |group: u32| members.members[members.range(group as usize)].iter().filter(|&&row| is_null(row));
+        Arc::new(Int32Array::from_iter_values(groups.iter().map(|&group| of_group(group).count() as i32)))
     }
 
     fn exact(&self, j: usize, data_type: &DataType, members: &[u32]) -> Result<ArrayRef> {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, ScalarValue, plan_datafusion_err, plan_err};
+use datafusion::common::{Result, ScalarValue, internal_datafusion_err, plan_datafusion_err, plan_err};
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::options::AnonymizeOptions;
@@ -34,6 +35,12 @@ pub trait Scope {
     /// The session's settings.
     fn options(&self) -> AnonymizeOptions;
 
+    /// The session that the call is planned in.
+    ///
+    /// # Errors
+    /// When the engine's session is of another kind than DataFusion's own.
+    fn session(&self) -> Result<SessionState>;
+
     /// How arguments are written here.
     fn style(&self) -> Style {
         Style::Call
@@ -56,6 +63,7 @@ enum Value {
 pub struct Arguments {
     function: &'static str,
     style: Style,
+    session: Option<Box<SessionState>>,
     values: HashMap<&'static str, Value>,
 }
 
@@ -72,7 +80,7 @@ impl Arguments {
         let name = signature.name;
         let style = scope.style();
         let noun = style.noun();
-        let mut bound = Self { function: name, style, values: HashMap::new() };
+        let mut bound = Self { function: name, style, session: None, values: HashMap::new() };
         let mut named_before = None;
         for (position, (argument, raw)) in arguments.into_iter().enumerate() {
             let parameter = match argument {
@@ -115,7 +123,18 @@ impl Arguments {
                 );
             }
         }
+        if signature.parameters.iter().any(|parameter| parameter.kind == Kind::Release) {
+            bound.session = Some(Box::new(scope.session()?));
+        }
         Ok(bound)
+    }
+
+    /// The session that the call is planned in, for functions with a [`Kind::Release`].
+    ///
+    /// # Errors
+    /// When there is no such parameter, which is a bug.
+    pub fn session(&self) -> Result<&SessionState> {
+        self.session.as_deref().ok_or_else(|| internal_datafusion_err!("{}: planned without a session", self.function))
     }
 
     /// Name of the called function.
@@ -223,7 +242,7 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
         )
     };
     match parameter.kind {
-        Kind::Relation => {
+        Kind::Relation | Kind::Release => {
             let plan = scope.relation(raw).map_err(|error| error.context(format!("{function}: {noun} {name}")))?;
             check_relation(function, name, &plan)?;
             Ok(Value::Relation(Box::new(plan)))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{Result, ScalarValue, TableReference, plan_err};
 use datafusion::datasource::provider_as_source;
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{ObjectName, TableFactor};
@@ -125,6 +126,10 @@ impl Scope for PlainScope<'_, '_, '_> {
 
     fn constant(&mut self, raw: &Expr) -> Result<ScalarValue> {
         constant(raw.clone())
+    }
+
+    fn session(&self) -> Result<SessionState> {
+        resolve::session_state(self.args.session()).cloned()
     }
 
     fn options(&self) -> AnonymizeOptions {

@@ -3,6 +3,8 @@
 mod anatomy;
 mod arguments;
 mod census;
+mod computed;
+mod estimate;
 mod function;
 mod information_loss;
 mod input;
@@ -12,6 +14,7 @@ mod mondrian;
 mod options;
 #[cfg(feature = "publication")]
 mod publication;
+mod query_accuracy;
 mod resolve;
 mod roles;
 mod signature;
@@ -24,8 +27,8 @@ use std::sync::Arc;
 use datafusion::catalog::TableFunction;
 #[cfg(feature = "publication")]
 use datafusion::common::config::TableOptions;
-use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionContext;
+use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::logical_expr::planner::RelationPlanner;
 
 pub use arguments::{Arguments, Scope};
@@ -44,6 +47,8 @@ fn functions() -> Vec<Arc<dyn RelationFunction>> {
         .map(|method| -> Arc<dyn RelationFunction> { Arc::new(method::ReleaseFunction(method)) });
     let mut functions: Vec<Arc<dyn RelationFunction>> = releases.collect();
     functions.push(Arc::new(information_loss::InformationLossFunction));
+    functions.push(Arc::new(estimate::EstimatedFunction));
+    functions.push(Arc::new(query_accuracy::QueryAccuracyFunction));
     functions.push(Arc::new(census::CensusFunction));
     #[cfg(feature = "publication")]
     functions.extend(publication::functions());
@@ -83,6 +88,11 @@ pub fn register_all(context: &SessionContext) {
     for function in table_functions() {
         context.register_udtf(function.name(), Arc::clone(function.function()));
     }
+    for function in estimate::deviations() {
+        context.register_udaf(function.as_ref().clone());
+    }
+    let _ = state.write().register_expr_planner(Arc::new(estimate::DeviationPlanner));
+    context.add_analyzer_rule(Arc::new(estimate::EstimateRule));
     context.add_optimizer_rule(Arc::new(stamp::StampReleases));
     // Registered last, so asked first.
     let _ = context.register_relation_planner(planner());
@@ -99,6 +109,8 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
     for function in table_functions() {
         functions.insert(function.name().to_owned(), function);
     }
+    builder.aggregate_functions().get_or_insert_default().extend(estimate::deviations());
+    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(estimate::DeviationPlanner));
     builder.relation_planners().get_or_insert_default().insert(0, planner());
     #[cfg(feature = "publication")]
     {
@@ -108,5 +120,5 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
         let options = builder.table_options().get_or_insert_with(|| TableOptions::default_from_session_config(&config));
         options.extensions.insert(publication::AnyOption);
     }
-    builder.with_optimizer_rule(Arc::new(stamp::StampReleases))
+    builder.with_analyzer_rule(Arc::new(estimate::EstimateRule)).with_optimizer_rule(Arc::new(stamp::StampReleases))
 }

@@ -6,10 +6,14 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{Result, TableReference, exec_datafusion_err, internal_err, plan_datafusion_err};
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Expr, lit};
+use datafusion::logical_expr::{Expr, TableType, lit};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::planner::ContextProvider;
 use futures::FutureExt;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -17,7 +21,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 /// Name of the hidden function.
 pub(super) const TABLE_BY_NAME: &str = "__anonymize_table_by_name";
 
-/// `__anonymize_table_by_name('catalog', 'schema', 'table')`: that table, with fewer parts in the default places.
+/// `__anonymize_table_by_name('catalog', 'schema', 'table')`: that table, with fewer parts in the default places. Without
+/// any parts a table that knows the session, and has no rows.
 #[derive(Debug)]
 pub(super) struct TableByName;
 
@@ -28,6 +33,7 @@ impl TableFunctionImpl for TableByName {
             _ => None,
         };
         let reference = match args.exprs().iter().map(part).collect::<Option<Vec<_>>>().as_deref() {
+            Some([]) => return Ok(Arc::new(SessionTable(session_state(args.session())?.clone()))),
             Some([table]) => TableReference::bare(table.as_str()),
             Some([schema, table]) => TableReference::partial(schema.as_str(), table.as_str()),
             Some([catalog, schema, table]) => TableReference::full(catalog.as_str(), schema.as_str(), table.as_str()),
@@ -46,13 +52,52 @@ pub(super) fn source(
     context.get_table_function_source(TABLE_BY_NAME, parts)
 }
 
-/// The table of this name in a session.
-pub(super) fn table(session: &dyn Session, reference: &TableReference) -> Result<Arc<dyn TableProvider>> {
-    let state = session.as_any().downcast_ref::<SessionState>().ok_or_else(|| {
+/// Carries a session from the hidden function to [`session`].
+#[derive(Debug)]
+struct SessionTable(SessionState);
+
+#[async_trait]
+impl TableProvider for SessionTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::new(Schema::empty())
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(
+        &self,
+        _session: &dyn Session,
+        _projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        internal_err!("{TABLE_BY_NAME} without a name has no rows")
+    }
+}
+
+/// The session by way of the planner's context.
+pub(super) fn session(context: &dyn ContextProvider) -> Result<SessionState> {
+    let table = source_as_provider(&context.get_table_function_source(TABLE_BY_NAME, Vec::new())?)?;
+    match table.downcast_ref::<SessionTable>() {
+        Some(SessionTable(session)) => Ok(session.clone()),
+        None => internal_err!("{TABLE_BY_NAME} is another function"),
+    }
+}
+
+/// DataFusion's own kind of session.
+pub(super) fn session_state(session: &dyn Session) -> Result<&SessionState> {
+    session.as_any().downcast_ref::<SessionState>().ok_or_else(|| {
         exec_datafusion_err!(
             "this engine's session cannot look up tables by name; pass the relation as a query in parentheses"
         )
-    })?;
+    })
+}
+
+/// The table of this name in a session.
+pub(super) fn table(session: &dyn Session, reference: &TableReference) -> Result<Arc<dyn TableProvider>> {
+    let state = session_state(session)?;
     let schema = state.schema_for_ref(reference.clone())?;
     let name = reference.table().to_owned();
     let found = {

@@ -1,6 +1,7 @@
 //! Calls as SQL syntax, where a relation planner sees them.
 
 use datafusion::common::{DFSchema, Result, ScalarValue, TableReference, plan_err};
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::planner::RelationPlannerContext;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -175,6 +176,10 @@ impl Scope for SqlScope<'_> {
         }
         let expr = self.context.sql_to_expr(raw.clone(), &DFSchema::empty())?;
         constant(expr)
+    }
+
+    fn session(&self) -> Result<SessionState> {
+        resolve::session(self.context.context_provider())
     }
 
     fn options(&self) -> AnonymizeOptions {

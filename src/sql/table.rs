@@ -1,6 +1,7 @@
 //! The table that a call stands for. To the optimizer it is a table like any other, without a look inside: its input is
 //! planned when it is scanned, so no filter, limit or projection of the query can reach what is anonymized.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -49,6 +50,12 @@ impl AnonymizedTable {
     /// Whether every query sees another release.
     pub(super) fn draws_anew(&self) -> bool {
         !self.fixed
+    }
+
+    /// Columns of which it is known that no interval has NULL in it.
+    pub(super) fn without_null(&self) -> BTreeSet<String> {
+        let certain = self.prepared.layout.quasi.iter().filter(|field| !field.is_nullable());
+        certain.map(|field| field.name().clone()).collect()
     }
 
     /// The query this table was made for with [`on_occasion`](Self::on_occasion).

@@ -46,7 +46,7 @@ impl TableProviderFactory for PublicationFactory {
                      'method' 'm_invariant'"
                 );
             }
-            return Ok(Arc::new(PublicationTable::for_reading(public, runtime)));
+            return Ok(Arc::new(PublicationTable::for_reading(public, runtime).await?));
         }
         if command.schema.fields().is_empty() {
             return plan_err!(

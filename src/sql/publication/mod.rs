@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 pub(super) use factory::{FILE_TYPE, PublicationFactory};
 pub(super) use options::AnyOption;
+pub(super) use table::PublicationTable;
 
 use super::function::RelationFunction;
 

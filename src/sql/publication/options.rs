@@ -8,6 +8,7 @@ use datafusion::catalog::Session;
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::common::{Result, ScalarValue, TableReference, plan_datafusion_err, plan_err};
 use datafusion::datasource::provider_as_source;
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
 use crate::sql::arguments::{Arguments, Scope};
@@ -167,6 +168,10 @@ impl Scope for OptionScope<'_> {
             "false" => ScalarValue::from(false),
             _ => ScalarValue::from(text),
         })
+    }
+
+    fn session(&self) -> Result<SessionState> {
+        resolve::session_state(self.session).cloned()
     }
 
     fn options(&self) -> AnonymizeOptions {

@@ -6,9 +6,11 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, plan_err};
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use deltalake_core::DeltaTable;
+use url::Url;
 
 use super::table::PublicationTable;
 use crate::publication::{Reader, introduce, provider};
@@ -38,14 +40,7 @@ impl RelationFunction for ReleaseByNumber {
         let plan = arguments.relation(PUBLICATION.name)?;
         PublicationTable::with(&plan, SIGNATURE.name, |publication| {
             let (public, runtime) = (&publication.public, &publication.runtime);
-            let table = wait_long_for(|| async move {
-                let Some(reader) = Reader::open(public, runtime).await? else {
-                    return plan_err!("{}: nothing has been published yet", SIGNATURE.name);
-                };
-                let table = reader.release(number).await?;
-                let rows = provider(&table).await?;
-                Ok(ReleaseTable { table, rows })
-            })?;
+            let table = wait_long_for(|| ReleaseTable::open(public, runtime, number))?;
             Ok(Arc::new(table) as Arc<dyn TableProvider>)
         })
     }
@@ -53,9 +48,24 @@ impl RelationFunction for ReleaseByNumber {
 
 /// The rows of a version of the public table.
 #[derive(Debug)]
-struct ReleaseTable {
+pub(super) struct ReleaseTable {
     table: DeltaTable,
     rows: Arc<dyn TableProvider>,
+}
+
+impl ReleaseTable {
+    /// The release of this number, or the newest.
+    ///
+    /// # Errors
+    /// When there is none, and when the store fails.
+    pub(super) async fn open(public: &Url, runtime: &RuntimeEnv, number: Option<u64>) -> Result<Self> {
+        let Some(reader) = Reader::open(public, runtime).await? else {
+            return plan_err!("release: nothing has been published yet");
+        };
+        let table = reader.release(number).await?;
+        let rows = provider(&table).await?;
+        Ok(Self { table, rows })
+    }
 }
 
 #[async_trait]

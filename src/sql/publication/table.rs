@@ -1,5 +1,6 @@
 //! A publication as a table: rows go in, releases come out.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,11 +20,15 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use url::Url;
 
 use super::options::refused;
+use super::release::ReleaseTable;
+use crate::estimate::Released;
 use crate::exec::{Inputs, PublishExec};
 use crate::microdata::Role;
 use crate::publication::{Desk, IDENTIFIER, Memory, Publication, introduce, provider};
 use crate::release::SIGNATURE;
+use crate::sql::estimate::Source;
 use crate::sql::input::plan_if_given;
+use crate::sql::resolve::wait_long_for;
 
 /// How a publication is published to.
 #[derive(Debug, Clone)]
@@ -35,7 +40,7 @@ pub(super) struct Publisher {
 }
 
 /// A publication. Its tables are opened anew by every use.
-pub(super) struct PublicationTable {
+pub(in crate::sql) struct PublicationTable {
     pub public: Url,
     pub runtime: Arc<RuntimeEnv>,
     publisher: Option<Publisher>,
@@ -49,8 +54,26 @@ impl PublicationTable {
     }
 
     /// One whose releases can be read; only the public table is needed.
-    pub(super) fn for_reading(public: Url, runtime: Arc<RuntimeEnv>) -> Self {
-        Self { public, runtime, publisher: None, schema: Arc::new(Schema::empty()) }
+    ///
+    /// # Errors
+    /// When nothing was published yet, and when the store fails.
+    pub(super) async fn for_reading(public: Url, runtime: Arc<RuntimeEnv>) -> Result<Self> {
+        let newest = ReleaseTable::open(&public, &runtime, None).await?;
+        let schema = Released::try_new(ESTIMATE, &newest.schema())?.schema();
+        Ok(Self { public, runtime, publisher: None, schema: Arc::new(schema) })
+    }
+
+    /// What estimates are made from: the newest release.
+    ///
+    /// # Errors
+    /// When nothing was published yet, and when the store fails.
+    pub(in crate::sql) fn source(&self) -> Result<Arc<Source>> {
+        let (public, runtime) = (&self.public, &self.runtime);
+        let newest = wait_long_for(|| ReleaseTable::open(public, runtime, None))?;
+        let released = Released::try_new(ESTIMATE, &newest.schema())?;
+        let hierarchies = self.publisher.as_ref().and_then(|publisher| publisher.hierarchies.clone());
+        let release = LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(newest)), None)?.build()?;
+        Ok(Arc::new(Source { release, released, hierarchies, without_null: BTreeSet::new() }))
     }
 
     /// Where the ledger is, if this is the publisher's.
@@ -102,7 +125,7 @@ impl TableProvider for PublicationTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         Err(refused(
             "the rows that were inserted are not kept, so they cannot be read, updated or deleted",
-            "read what was published with release(..)",
+            "ask for COUNT, SUM or AVG, which are estimated, or read what was published with release(..)",
         ))
     }
 
@@ -161,6 +184,8 @@ impl TableProvider for PublicationTable {
     }
 }
 
+/// What asks for estimates, in errors.
+const ESTIMATE: &str = "estimate";
 const PUBLISHED: &str = "what was published cannot be changed, because it may have been read";
 
 impl PublicationTable {

@@ -1,0 +1,116 @@
+//! How accurate answers from a release are: random queries, asked of the original table and of the release
+//! (m-invariance, Section 6; m-Distinct, Section VI-C1; MuCo, Section 5.3).
+//!
+//! A query has one range per attribute: a random part of its domain of length `|A| * theta^(1/p)`, where `p` is the number of
+//! ranges and `theta` the expected selectivity. COUNT queries have a range of the sensitive attribute as well; SUM and AVG are
+//! of the sensitive attribute. Queries that select nobody are drawn again.
+//!
+//! All queries are answered in one pass over columns: ranges of values that are known exactly by bitmaps, those of intervals by
+//! their overlaps, group by group.
+
+mod bitmaps;
+mod collect;
+mod people;
+mod query;
+mod rows;
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use collect::{Collector, ReleaseBatch};
+use people::People;
+use query::Query;
+use rows::Rows;
+
+use crate::error::{Error, Result};
+use crate::methods::Monitor;
+
+/// Draws of a query that selects nobody before giving up.
+const DRAWS: usize = 1000;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Aggregate {
+    /// The number of people.
+    Count,
+    /// The sum of the sensitive attribute.
+    Sum,
+    /// Its mean.
+    Avg,
+}
+
+/// Random queries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Workload {
+    /// How many.
+    pub queries: usize,
+    /// The share of the people that a query selects if attributes are uniform and independent, above 0 and up to 1.
+    pub selectivity: f64,
+    /// What is asked for.
+    pub aggregate: Aggregate,
+    /// How many quasi-identifiers have a range, drawn anew for every query; `None` for all.
+    pub predicates: Option<usize>,
+}
+
+/// A query's true answer and the one from the release.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Answer {
+    pub actual: f64,
+    pub estimate: f64,
+}
+
+/// An attribute that queries have ranges of.
+#[derive(Debug)]
+pub(super) struct Axis {
+    /// Where each value lies, ascending; values without NULL.
+    places: Vec<f64>,
+    /// Whether values are counted rather than measured.
+    counted: bool,
+}
+
+/// The original table and its release, ready for queries.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    /// Quasi-identifiers, then the sensitive attribute if there is one.
+    axes: Vec<Axis>,
+    sensitive: bool,
+    people: People,
+    rows: Rows,
+}
+
+impl Comparison {
+    /// Answers the queries of a workload, in order; the same for a seed on any number of threads.
+    ///
+    /// # Errors
+    /// When queries select nobody however often they are drawn, and when the work is cancelled.
+    pub(crate) fn answers(&self, workload: &Workload, seed: [u8; 32], monitor: &Monitor) -> Result<Vec<Answer>> {
+        let answer = |scratch: &mut Scratch, number: usize| -> Result<Answer> {
+            monitor.check()?;
+            let mut rng = ChaCha20Rng::from_seed(seed);
+            rng.set_stream(number as u64);
+            for _ in 0..DRAWS {
+                let query = Query::draw(workload, &self.axes, self.sensitive, &mut rng);
+                let actual = self.people.answer(&query, workload.aggregate, &self.axes, scratch);
+                if actual != 0.0 {
+                    let estimate = self.rows.answer(&query, workload.aggregate, &self.axes, scratch);
+                    return Ok(Answer { actual, estimate });
+                }
+            }
+            Err(Error::refused(format!(
+                "a random query selected nobody (or a sum of 0) {DRAWS} times; choose a larger selectivity"
+            )))
+        };
+        (0..workload.queries).into_par_iter().map_init(Scratch::default, answer).collect()
+    }
+}
+
+/// What a thread needs for one query after the other.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    selected: Vec<u64>,
+    range: Vec<u64>,
+    weights: Vec<f64>,
+    sums: Vec<f64>,
+}

@@ -1,0 +1,139 @@
+//! The values of a column in their order, where they have to be listed.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use datafusion::arrow::compute::{SortOptions, cast, sort};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::logical_expr::ColumnarValue;
+
+use super::scale::{Scale, all_values};
+use crate::microdata::{ColumnEncoder, Hierarchies, Order};
+
+/// A column of the original table, as the functions of an estimate know it.
+#[derive(Debug)]
+pub(crate) struct Axis {
+    pub column: String,
+    pub data_type: DataType,
+    /// The order of its categories, if the publisher gave one.
+    pub order: Option<Vec<String>>,
+    kept: RwLock<Option<Kept>>,
+}
+
+/// The list made of one argument, which is the same array for all rows of a query.
+#[derive(Debug, Clone)]
+struct Kept {
+    of: ArrayRef,
+    list: Option<ArrayRef>,
+}
+
+impl PartialEq for Axis {
+    fn eq(&self, other: &Self) -> bool {
+        self.column == other.column && self.data_type == other.data_type && self.order == other.order
+    }
+}
+
+impl Eq for Axis {}
+
+impl Hash for Axis {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.column, &self.data_type, &self.order).hash(state);
+    }
+}
+
+impl Axis {
+    pub(crate) fn new(field: &Field, order: Option<Vec<String>>) -> Self {
+        Self { column: field.name().clone(), data_type: field.data_type().clone(), order, kept: RwLock::new(None) }
+    }
+
+    /// The values in their order, without NULL, if they have to be listed: by the rows of a hierarchy, by a given order, by
+    /// value. `ends` is a list of the column's distinct values as far as they are known.
+    ///
+    /// # Errors
+    /// When the hierarchy is malformed.
+    pub(crate) fn list(&self, ends: &ColumnarValue, hierarchies: &ColumnarValue) -> Result<Option<ArrayRef>> {
+        if let Some(rows) = only_list(hierarchies)?
+            && let Some(leaves) = self.keeping(&rows, || self.leaves(&rows))?
+        {
+            return Ok(Some(leaves));
+        }
+        if let Some(order) = &self.order {
+            let texts: ArrayRef = Arc::new(StringArray::from_iter_values(order));
+            return self.keeping_first(|| Ok(cast(&texts, &self.data_type)?)).map(Some);
+        }
+        if let Some(all) = all_values(&self.data_type) {
+            return self.keeping_first(|| Ok(all)).map(Some);
+        }
+        if Scale::of(&self.data_type) != Scale::Listed {
+            return Ok(None);
+        }
+        let Some(ends) = only_list(ends)? else { return internal_err!("a category without the order of its column") };
+        self.keeping(&ends, || {
+            let values = cast(&ends, &self.data_type)?;
+            let sorted = sort(&values, Some(SortOptions { descending: false, nulls_first: true }))?;
+            let nulls = sorted.null_count();
+            Ok(Some(sorted.slice(nulls, sorted.len() - nulls)))
+        })
+    }
+
+    /// The values of a hierarchy from left to right; `None` if it has none for this column.
+    fn leaves(&self, rows: &ArrayRef) -> Result<Option<ArrayRef>> {
+        let mut hierarchies = Hierarchies::new(std::iter::once(&self.column));
+        let rows = rows.as_struct();
+        let columns =
+            rows.columns().iter().map(|column| cast(column, &DataType::Utf8View)).collect::<Result<Vec<_>, _>>();
+        let names = rows.fields().iter().map(|field| Field::new(field.name(), DataType::Utf8View, true));
+        let schema = datafusion::arrow::datatypes::Schema::new(names.collect::<Vec<_>>());
+        let named = |error: crate::error::Error| error.in_function("estimated");
+        hierarchies.append(&RecordBatch::try_new(Arc::new(schema), columns?)?).map_err(named)?;
+        // Other attributes may have hierarchies, and this one none.
+        let Ok(hierarchies) = hierarchies.finish() else { return Ok(None) };
+        let Some(paths) = hierarchies.of(&self.column) else { return Ok(None) };
+        let field: FieldRef = Arc::new(Field::new(&self.column, self.data_type.clone(), true));
+        let encoder = ColumnEncoder::try_new(field).map_err(named)?;
+        let encoded = encoder.finish(Order::Tree(paths)).map_err(named)?;
+        Ok(Some(cast(encoded.attribute.domain.values(), &self.data_type)?))
+    }
+
+    fn keeping(&self, of: &ArrayRef, make: impl FnOnce() -> Result<Option<ArrayRef>>) -> Result<Option<ArrayRef>> {
+        if let Some(kept) = self.kept.read().unwrap_or_else(PoisonError::into_inner).as_ref()
+            && ArrayRef::ptr_eq(&kept.of, of)
+        {
+            return Ok(kept.list.clone());
+        }
+        let list = make()?;
+        let kept = Kept { of: ArrayRef::clone(of), list: list.clone() };
+        *self.kept.write().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+        Ok(list)
+    }
+
+    /// What depends on no argument.
+    fn keeping_first(&self, make: impl FnOnce() -> Result<ArrayRef>) -> Result<ArrayRef> {
+        if let Some(Kept { list: Some(list), .. }) = self.kept.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            return Ok(ArrayRef::clone(list));
+        }
+        let list = make()?;
+        let kept = Kept { of: ArrayRef::clone(&list), list: Some(ArrayRef::clone(&list)) };
+        *self.kept.write().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+        Ok(list)
+    }
+}
+
+/// The items of an argument that is one list for all rows; `None` for NULL.
+pub(crate) fn only_list(value: &ColumnarValue) -> Result<Option<ArrayRef>> {
+    let list = match value {
+        ColumnarValue::Scalar(ScalarValue::List(list)) => Arc::clone(list),
+        ColumnarValue::Array(array) if !array.is_empty() && matches!(array.data_type(), DataType::List(_)) => {
+            Arc::new(array.as_list::<i32>().slice(0, 1))
+        }
+        _ => return Ok(None),
+    };
+    if list.is_null(0) {
+        return Ok(None);
+    }
+    // The whole child, where it can be, for it is the same array every time.
+    let whole = list.len() == 1 && list.value_length(0) as usize == list.values().len();
+    Ok(Some(if whole { ArrayRef::clone(list.values()) } else { list.value(0) }))
+}

@@ -1,0 +1,117 @@
+//! A function of one column, as an expression that is evaluated on values of it.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
+use datafusion::common::{DFSchema, Result};
+use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+
+/// 1 where all conditions are true and else 0, times all values, where NULL counts as 0. All of them are expressions over one
+/// column, whose name has no qualifier in them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Factor {
+    pub conditions: Vec<Expr>,
+    pub values: Vec<Expr>,
+}
+
+impl Factor {
+    /// 1 where `condition` is true, else 0.
+    pub(crate) fn condition(condition: Expr) -> Self {
+        Self { conditions: vec![condition], values: Vec::new() }
+    }
+
+    /// A numeric expression.
+    pub(crate) fn value(value: Expr) -> Self {
+        Self { conditions: Vec::new(), values: vec![value] }
+    }
+
+    /// The product of two functions of the column.
+    pub(crate) fn times(mut self, other: &Self) -> Self {
+        for condition in &other.conditions {
+            if !self.conditions.contains(condition) {
+                self.conditions.push(condition.clone());
+            }
+        }
+        self.values.extend(other.values.iter().cloned());
+        self
+    }
+
+    /// Expressions in it.
+    pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        self.conditions.iter().chain(&self.values)
+    }
+
+    /// The same with other expressions.
+    pub(crate) fn map(&self, mut f: impl FnMut(Expr) -> Result<Expr>) -> Result<Self> {
+        let mut all = |expressions: &[Expr]| expressions.iter().cloned().map(&mut f).collect::<Result<Vec<_>>>();
+        Ok(Self { conditions: all(&self.conditions)?, values: all(&self.values)? })
+    }
+}
+
+/// A function that is ready to be evaluated.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    conditions: Vec<Arc<dyn PhysicalExpr>>,
+    values: Vec<Arc<dyn PhysicalExpr>>,
+    schema: SchemaRef,
+}
+
+impl Compiled {
+    /// # Errors
+    /// When the engine cannot evaluate an expression.
+    pub(crate) fn new(factor: &Factor, column: &str, data_type: &DataType) -> Result<Self> {
+        let schema = Arc::new(Schema::new(vec![Field::new(column, data_type.clone(), true)]));
+        let columns = DFSchema::try_from(Arc::clone(&schema))?;
+        let physical = |expr: &Expr| {
+            create_physical_expr(expr, &columns, &ExecutionProps::new(), &PhysicalPlanningContext::default())
+        };
+        Ok(Self {
+            conditions: factor.conditions.iter().map(physical).collect::<Result<_>>()?,
+            values: factor.values.iter().map(physical).collect::<Result<_>>()?,
+            schema,
+        })
+    }
+
+    /// Whether all conditions are true, for each of these values of the column.
+    ///
+    /// # Errors
+    /// When an expression fails.
+    pub(crate) fn holds(&self, column: &ArrayRef) -> Result<Vec<bool>> {
+        let mut all = vec![true; column.len()];
+        let batch = RecordBatch::try_new(SchemaRef::clone(&self.schema), vec![ArrayRef::clone(column)])?;
+        for condition in &self.conditions {
+            let result = condition.evaluate(&batch)?.into_array(column.len())?;
+            let result = result.as_boolean();
+            for (i, all) in all.iter_mut().enumerate() {
+                *all &= result.is_valid(i) && result.value(i);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The function of each of these values of the column.
+    ///
+    /// # Errors
+    /// When an expression fails.
+    pub(crate) fn evaluate(&self, column: &ArrayRef) -> Result<Vec<f64>> {
+        let mut product: Vec<f64> = self.holds(column)?.into_iter().map(|holds| f64::from(u8::from(holds))).collect();
+        let batch = RecordBatch::try_new(SchemaRef::clone(&self.schema), vec![ArrayRef::clone(column)])?;
+        for value in &self.values {
+            let result = numbers(&value.evaluate(&batch)?.into_array(column.len())?)?;
+            for (i, product) in product.iter_mut().enumerate() {
+                // What a condition excludes does not count, whatever it is (NaN, infinite).
+                *product = if *product == 0.0 || result.is_null(i) { 0.0 } else { *product * result.value(i) };
+            }
+        }
+        Ok(product)
+    }
+}
+
+fn numbers(array: &ArrayRef) -> Result<Float64Array> {
+    Ok(cast(array, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
+}

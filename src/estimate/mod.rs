@@ -1,0 +1,27 @@
+//! Answers from a release: what an aggregate over the original table would be, as far as the release tells.
+//!
+//! A released row stands for a person who is real with probability `(|g| - c) / |g|` (`c` of the `|g|` rows of its group are
+//! counterfeits) and whose quasi-identifiers are uniform in its intervals, independently of each other. So the expectation
+//! of a sum is a sum over rows of products of shares, one per column (m-invariance, Section 5.2; m-Distinct, Section VI-C1;
+//! MuCo, Section 5.3).
+//!
+//! [`Polynomial`] turns a condition or a value into such products, [`ShareOf`] is the scalar function that gives one share,
+//! [`Released`] says what a release's columns are. [`Workload`] measures how accurate the answers are.
+
+mod accuracy;
+mod axis;
+mod columns;
+mod factor;
+mod means;
+mod number;
+mod polynomial;
+mod scale;
+mod share;
+mod spread;
+
+pub(crate) use accuracy::{Aggregate, Answer, Collector, ReleaseBatch, Workload};
+pub(crate) use axis::Axis;
+pub(crate) use columns::{Form, OriginalColumn, Released};
+pub(crate) use polynomial::{Polynomial, Reader, Term};
+pub(crate) use scale::Scale;
+pub(crate) use share::{Known, ShareOf, ValuesOf};

@@ -1,0 +1,59 @@
+//! Conditions and values of columns that are known exactly, as numbers.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+/// `number_of(x)`: a condition as 1 or 0, a number as DOUBLE, NULL as 0. Never NULL.
+pub(crate) fn number_of(expr: Expr) -> Expr {
+    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+        Arc::new(ScalarUDF::new_from_impl(NumberOf { signature: Signature::any(1, Volatility::Immutable) }))
+    });
+    FUNCTION.call(vec![expr])
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NumberOf {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for NumberOf {
+    fn name(&self) -> &'static str {
+        "number_of"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn return_field_from_args(&self, _args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::new(Field::new(self.name(), DataType::Float64, false)))
+    }
+
+    /// Keeps the elimination of common subexpressions out of the argument: DataFusion 55 disagrees with itself on whether some
+    /// CASE expressions can be NULL, and a CASE that becomes a column of its own then fails the check of schemas.
+    fn short_circuits(&self) -> bool {
+        true
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [value] = args.args.as_slice() else { return internal_err!("number_of takes one argument") };
+        let numbers = cast(&value.to_array(args.number_rows)?, &DataType::Float64)?;
+        let numbers = numbers.as_primitive::<Float64Type>();
+        let numbers: ArrayRef = match numbers.null_count() {
+            0 => Arc::new(numbers.clone()),
+            _ => Arc::new(Float64Array::from_iter_values(numbers.iter().map(|number| number.unwrap_or(0.0)))),
+        };
+        Ok(ColumnarValue::Array(numbers))
+    }
+}

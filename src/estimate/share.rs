@@ -1,0 +1,233 @@
+//! The scalar functions that an estimate is made of.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+
+use super::axis::Axis;
+use super::factor::Factor;
+use super::means::{Intervals, Means};
+use super::scale::Scale;
+
+/// What a row says of the column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Known {
+    /// An interval. Arguments: `lo`, `hi`, the least value of the column or a list of its values, the share of NULL, the
+    /// rows of hierarchies; the last three NULL where they are not needed.
+    Interval,
+    /// A list of values and how often each occurs. One argument.
+    Histogram,
+}
+
+/// `share_of(..)`: the mean of a function over what a row says of a column. DOUBLE, never NULL.
+#[derive(Debug)]
+pub(crate) struct ShareOf {
+    axis: Arc<Axis>,
+    factor: Factor,
+    known: Known,
+    means: Means,
+    signature: Signature,
+}
+
+impl PartialEq for ShareOf {
+    fn eq(&self, other: &Self) -> bool {
+        self.axis == other.axis && self.factor == other.factor && self.known == other.known
+    }
+}
+
+impl Eq for ShareOf {}
+
+impl Hash for ShareOf {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.axis, &self.factor, self.known).hash(state);
+    }
+}
+
+impl ShareOf {
+    /// The function over an interval or a histogram of a column.
+    pub(crate) fn new(axis: Arc<Axis>, factor: Factor, known: Known) -> ScalarUDF {
+        let means = Means::new(axis.column.clone(), axis.data_type.clone(), factor.clone());
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        ScalarUDF::new_from_impl(Self { axis, factor, known, means, signature })
+    }
+
+    fn over_intervals(&self, args: &[ColumnarValue], rows: usize) -> Result<Vec<f64>> {
+        let [lo, hi, least, nulls, hierarchies] = args else {
+            return internal_err!("share_of takes an interval, the values of its column, NULLs and hierarchies");
+        };
+        let (lo, hi) = (lo.to_array(rows)?, hi.to_array(rows)?);
+        if let Some(order) = self.axis.list(least, hierarchies)? {
+            let intervals = Intervals { lo: &lo, hi: &hi, least: None, nulls: None };
+            return self.means.over_list(&intervals, &order);
+        }
+        let least = match least {
+            ColumnarValue::Scalar(value) if value.is_null() => None,
+            ColumnarValue::Scalar(value) => Some(value.to_array()?),
+            ColumnarValue::Array(array) => (!array.is_empty()).then(|| array.slice(0, 1)),
+        };
+        let nulls = match nulls {
+            ColumnarValue::Scalar(ScalarValue::Null) => None,
+            nulls => Some(cast(&nulls.to_array(rows)?, &DataType::Float64)?.as_primitive::<Float64Type>().clone()),
+        };
+        self.means.over_numbers(&Intervals { lo: &lo, hi: &hi, least: least.as_ref(), nulls: nulls.as_ref() })
+    }
+
+    fn over_histograms(&self, args: &[ColumnarValue], rows: usize) -> Result<Vec<f64>> {
+        let [list] = args else { return internal_err!("share_of takes a histogram") };
+        let array = list.to_array(rows)?;
+        let list = cast(&array, &as_list(array.data_type())?)?;
+        let list = list.as_list::<i32>();
+        let pairs = list.values().as_struct();
+        let values = self.means.evaluate(&cast(pairs.column(0), &self.axis.data_type)?)?;
+        let counts = cast(pairs.column(1), &DataType::Float64)?;
+        let counts = counts.as_primitive::<Float64Type>();
+        let shares = (0..list.len()).map(|row| {
+            let range = list.value_offsets()[row] as usize..list.value_offsets()[row + 1] as usize;
+            let (mut sum, mut count) = (0.0, 0.0);
+            for i in range {
+                sum += counts.value(i) * values[i];
+                count += counts.value(i);
+            }
+            if count > 0.0 { sum / count } else { 0.0 }
+        });
+        Ok(shares.collect())
+    }
+}
+
+fn as_list(data_type: &DataType) -> Result<DataType> {
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::ListView(item) => {
+            Ok(DataType::List(Arc::clone(item)))
+        }
+        _ => internal_err!("a histogram that is not a list"),
+    }
+}
+
+impl ScalarUDFImpl for ShareOf {
+    fn name(&self) -> &'static str {
+        "share_of"
+    }
+
+    /// Tells functions of the same arguments apart.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        let of = self.factor.expressions().map(ToString::to_string).collect::<Vec<_>>().join(" AND ");
+        let first = args.first().map(ToString::to_string).unwrap_or_default();
+        Ok(format!("share_of({of}; {first})"))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn return_field_from_args(&self, _args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::new(Field::new(self.name(), DataType::Float64, false)))
+    }
+
+    /// Constants such as `now()` in the conditions are worked out with those of the query.
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let field = Field::new(&self.axis.column, self.axis.data_type.clone(), true);
+        let schema = DFSchema::from_unqualified_fields(vec![field].into(), Default::default())?;
+        let context = SimplifyContext::builder()
+            .with_schema(Arc::new(schema))
+            .with_query_execution_start_time(info.query_execution_start_time())
+            .with_config_options(Arc::clone(info.config_options()))
+            .build();
+        let simplifier = ExprSimplifier::new(context);
+        let factor = self.factor.map(|expr| simplifier.simplify(expr))?;
+        if factor == self.factor {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        Ok(ExprSimplifyResult::Simplified(Self::new(Arc::clone(&self.axis), factor, self.known).call(args)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let shares = match self.known {
+            Known::Interval => self.over_intervals(&args.args, args.number_rows)?,
+            Known::Histogram => self.over_histograms(&args.args, args.number_rows)?,
+        };
+        Ok(ColumnarValue::Array(Arc::new(Float64Array::from(shares))))
+    }
+}
+
+/// `values_of(lo, hi, ..)`: all values of an interval, as a list. Takes the arguments of [`Known::Interval`] but the share of
+/// NULL.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ValuesOf {
+    axis: Arc<Axis>,
+    signature: Signature,
+}
+
+/// Most values that one batch of rows is spread over.
+const MOST_VALUES: usize = 1 << 25;
+
+impl ValuesOf {
+    /// The function over intervals of a column that is not continuous.
+    pub(crate) fn new(axis: Arc<Axis>) -> ScalarUDF {
+        ScalarUDF::new_from_impl(Self { axis, signature: Signature::variadic_any(Volatility::Immutable) })
+    }
+
+    fn item(&self) -> FieldRef {
+        Arc::new(Field::new_list_field(self.axis.data_type.clone(), true))
+    }
+
+    fn too_many<T>(&self) -> Result<T> {
+        datafusion::common::exec_err!(
+            "estimate: GROUP BY {} would spread the rows over too many values; count by conditions instead, for example \
+             count(*) FILTER (WHERE {} < ..)",
+            self.axis.column,
+            self.axis.column
+        )
+    }
+}
+
+impl ScalarUDFImpl for ValuesOf {
+    fn name(&self) -> &'static str {
+        "values_of"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::List(self.item()))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [lo, hi, least, hierarchies] = args.args.as_slice() else {
+            return internal_err!("values_of takes an interval, the values of its column, and hierarchies");
+        };
+        let (lo, hi) = (lo.to_array(args.number_rows)?, hi.to_array(args.number_rows)?);
+        let places = match self.axis.list(least, hierarchies)? {
+            Some(order) => super::spread::Places::listed(order, &lo, &hi)?,
+            None if Scale::of(&self.axis.data_type) == Scale::Steps => {
+                let least = match least {
+                    ColumnarValue::Scalar(value) if !value.is_null() => Some(value.to_array()?),
+                    ColumnarValue::Array(array) if !array.is_empty() => Some(array.slice(0, 1)),
+                    _ => None,
+                };
+                super::spread::Places::steps(&lo, &hi, least.as_ref())?
+            }
+            None => return internal_err!("values of a continuous column"),
+        };
+        if places.total() > MOST_VALUES {
+            return self.too_many();
+        }
+        let list: ArrayRef = Arc::new(places.values(&self.axis.data_type, self.item())?);
+        Ok(ColumnarValue::Array(list))
+    }
+}

@@ -1,0 +1,137 @@
+//! Measuring how accurate estimates are.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+
+use super::Seed;
+use super::computation::{Computation, Resources};
+use crate::error::Error;
+use crate::estimate::{Answer, Collector, OriginalColumn, ReleaseBatch, Workload};
+use crate::microdata::Hierarchies;
+
+const FUNCTION: &str = "query_accuracy";
+
+/// Random queries over an original table and over its release.
+///
+/// Inputs: the original's attributes; the release's attributes (the value, or `lo`, `hi` and, of measured ones, `nulls`, or
+/// the histogram), then as far as there are any the number of the group, its size and its counterfeits; hierarchies, if any.
+#[derive(Debug, Clone)]
+pub(crate) struct QueryAccuracy {
+    pub workload: Workload,
+    /// Quasi-identifiers, then the sensitive attribute if it is there.
+    pub columns: Vec<OriginalColumn>,
+    pub sensitive: bool,
+    /// Whether the release has numbers of groups.
+    pub numbers: bool,
+    /// Whether it has sizes and counterfeits of groups.
+    pub counts: bool,
+    pub seed: Seed,
+}
+
+impl QueryAccuracy {
+    /// Columns of the result: the query's number, its true answer, the estimate, and how far that is off, relative to the truth.
+    pub(crate) fn schema() -> SchemaRef {
+        let float = |name: &str| Field::new(name, DataType::Float64, false);
+        let query = Field::new("query", DataType::Int64, false);
+        Arc::new(Schema::new(vec![query, float("actual"), float("estimate"), float("relative_error")]))
+    }
+}
+
+#[async_trait]
+impl Computation for QueryAccuracy {
+    fn name(&self) -> &'static str {
+        "QueryAccuracyExec"
+    }
+
+    fn function(&self) -> &'static str {
+        FUNCTION
+    }
+
+    fn parameters(&self) -> String {
+        let Workload { queries, selectivity, aggregate, predicates } = &self.workload;
+        let predicates = predicates.map_or_else(|| "all".to_owned(), |number| number.to_string());
+        format!("queries={queries}, selectivity={selectivity}, aggregate={aggregate:?}, predicates={predicates}")
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Self::schema()
+    }
+
+    async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<RecordBatch> {
+        let named = |error: Error| error.in_function(FUNCTION);
+        let mut inputs = inputs.into_iter();
+        let (Some(mut original), Some(mut release)) = (inputs.next(), inputs.next()) else {
+            return internal_err!("{FUNCTION}: inputs are missing");
+        };
+        let sums = self.workload.aggregate != crate::estimate::Aggregate::Count;
+        let collector = Collector::try_new(self.columns.clone(), self.sensitive, sums, self.numbers);
+        let mut collector = collector.map_err(named)?;
+        while let Some(batch) = original.next().await {
+            let _timer = resources.metrics.elapsed_compute().timer();
+            collector.append_original(batch?.columns()).map_err(named)?;
+            resources.hold(collector.size())?;
+        }
+        while let Some(batch) = release.next().await {
+            let batch = batch?;
+            let _timer = resources.metrics.elapsed_compute().timer();
+            collector.append_released(&self.columns_of(&batch)?, batch.num_rows()).map_err(named)?;
+            resources.hold(collector.size())?;
+        }
+        let hierarchies = match inputs.next() {
+            None => None,
+            Some(mut rows) => {
+                let mut hierarchies = Hierarchies::new(self.columns.iter().map(|column| column.field.name()));
+                while let Some(batch) = rows.next().await {
+                    hierarchies.append(&batch?).map_err(named)?;
+                    resources.hold(collector.size() + hierarchies.size())?;
+                }
+                Some(hierarchies)
+            }
+        };
+        let (workload, seed) = (self.workload.clone(), self.seed.bytes());
+        let answers = resources.off_thread(move |monitor| {
+            let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
+            collector.finish(hierarchies.as_ref())?.answers(&workload, seed, monitor)
+        });
+        table(&answers.await?)
+    }
+}
+
+impl QueryAccuracy {
+    fn columns_of<'a>(&self, batch: &'a RecordBatch) -> Result<ReleaseBatch<'a>> {
+        let mut rest = batch.columns();
+        let counts = match rest {
+            [before @ .., size, counterfeits] if self.counts => {
+                rest = before;
+                Some((size, counterfeits))
+            }
+            _ => None,
+        };
+        let group = match rest {
+            [before @ .., number] if self.numbers => {
+                rest = before;
+                Some(number)
+            }
+            _ => None,
+        };
+        Ok(ReleaseBatch { attributes: rest, group, counts })
+    }
+}
+
+fn table(answers: &[Answer]) -> Result<RecordBatch> {
+    let float =
+        |of: fn(&Answer) -> f64| -> ArrayRef { Arc::new(answers.iter().map(of).map(Some).collect::<Float64Array>()) };
+    let columns = vec![
+        Arc::new(Int64Array::from_iter_values(1..=answers.len() as i64)) as ArrayRef,
+        float(|answer| answer.actual),
+        float(|answer| answer.estimate),
+        float(|answer| (answer.actual - answer.estimate).abs() / answer.actual.abs()),
+    ];
+    Ok(RecordBatch::try_new(QueryAccuracy::schema(), columns)?)
+}

@@ -1,0 +1,195 @@
+//! The operator of functions that look at whole inputs and return a small table.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_err, plan_err};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, EvaluationType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, Gauge, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
+};
+
+use super::work::CancelOnDrop;
+use crate::error::Error;
+use crate::methods::Monitor;
+
+/// What is computed: plain parameters.
+#[async_trait]
+pub(crate) trait Computation: fmt::Debug + Send + Sync + 'static {
+    /// Name of the operator.
+    fn name(&self) -> &'static str;
+
+    /// Name of the SQL function, for errors.
+    fn function(&self) -> &'static str;
+
+    /// The parameters, as EXPLAIN shows them.
+    fn parameters(&self) -> String;
+
+    /// Columns of the result.
+    fn schema(&self) -> SchemaRef;
+
+    /// Computes the result from all inputs.
+    async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<RecordBatch>;
+}
+
+/// What a computation may use.
+pub(crate) struct Resources {
+    function: &'static str,
+    reservation: MemoryReservation,
+    pub metrics: BaselineMetrics,
+    peak_memory: Gauge,
+}
+
+impl Resources {
+    /// Charges so many bytes in all to the memory pool.
+    ///
+    /// # Errors
+    /// When they are not to be had.
+    pub(crate) fn hold(&self, bytes: usize) -> Result<()> {
+        self.reservation.try_resize(bytes)?;
+        self.peak_memory.set_max(self.reservation.size());
+        Ok(())
+    }
+
+    /// Runs `work` on a thread that may block. Dropping the future stops it at the next look at the monitor.
+    ///
+    /// # Errors
+    /// Those of the work, named after the function.
+    pub(crate) async fn off_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Monitor) -> crate::error::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (function, elapsed) = (self.function, self.metrics.elapsed_compute().clone());
+        let monitor = Arc::new(Monitor::default());
+        let _guard = CancelOnDrop(Arc::clone(&monitor));
+        let work = move || {
+            let _timer = elapsed.timer();
+            work(&monitor).map_err(|error| error.in_function(function))
+        };
+        SpawnedTask::spawn_blocking(work)
+            .join_unwind()
+            .await
+            .unwrap_or_else(|_| Err(Error::Cancelled.in_function(function)))
+    }
+}
+
+/// Computes a small table from whole inputs.
+///
+/// ```text
+/// <name>: <parameters>
+///   <inputs, in the order that the computation expects>
+/// ```
+#[derive(Debug, Clone)]
+pub(crate) struct ComputationExec {
+    computation: Arc<dyn Computation>,
+    inputs: Vec<Arc<dyn ExecutionPlan>>,
+    metrics: ExecutionPlanMetricsSet,
+    properties: Arc<PlanProperties>,
+}
+
+impl ComputationExec {
+    /// # Errors
+    /// When an input never ends.
+    pub(crate) fn try_new(computation: Arc<dyn Computation>, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Self> {
+        if inputs.iter().any(|plan| plan.boundedness().is_unbounded()) {
+            return plan_err!("{}: the input never ends", computation.function());
+        }
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(computation.schema()),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        )
+        .with_evaluation_type(EvaluationType::Eager);
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(Self { computation, inputs, metrics, properties: Arc::new(properties) })
+    }
+}
+
+impl DisplayAs for ComputationExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parameters = self.computation.parameters();
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "{}: {parameters}", self.computation.name())
+            }
+            DisplayFormatType::TreeRender => writeln!(f, "{parameters}"),
+        }
+    }
+}
+
+impl ExecutionPlan for ComputationExec {
+    fn name(&self) -> &str {
+        self.computation.name()
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.inputs.iter().collect()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![Distribution::SinglePartition; self.inputs.len()])
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.len() != self.inputs.len() {
+            return internal_err!("{} cannot gain or lose an input", self.computation.name());
+        }
+        Ok(Arc::new(Self::try_new(Arc::clone(&self.computation), children)?))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return internal_err!("{} has one partition, not {partition}", self.computation.name());
+        }
+        let inputs = self.inputs.iter().map(|plan| plan.execute(0, Arc::clone(&context)));
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        let computation = Arc::clone(&self.computation);
+        let resources = Resources {
+            function: computation.function(),
+            reservation: MemoryConsumer::new(computation.name()).register(context.memory_pool()),
+            metrics: BaselineMetrics::new(&self.metrics, 0),
+            peak_memory: MetricBuilder::new(&self.metrics).gauge("peak_mem_used", 0),
+        };
+        let result = futures::stream::once(async move {
+            let batch = computation.compute(inputs, &resources).await?;
+            resources.metrics.record_output(batch.num_rows());
+            Ok(batch)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.computation.schema(), result)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}

@@ -1,0 +1,54 @@
+//! The table that a computation's result is.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result;
+use datafusion::logical_expr::{Expr, LogicalPlan, TableType};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::ProjectionExec;
+
+use crate::exec::{Computation, ComputationExec};
+
+/// Computed anew by every query.
+#[derive(Debug)]
+pub(super) struct ComputedTable {
+    pub computation: Arc<dyn Computation>,
+    pub inputs: Vec<LogicalPlan>,
+}
+
+#[async_trait]
+impl TableProvider for ComputedTable {
+    fn schema(&self) -> SchemaRef {
+        self.computation.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut inputs = Vec::new();
+        for input in &self.inputs {
+            inputs.push(session.create_physical_plan(input).await?);
+        }
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(ComputationExec::try_new(Arc::clone(&self.computation), inputs)?);
+        let Some(columns) = projection else { return Ok(plan) };
+        let schema = plan.schema();
+        let columns = columns.iter().map(|&column| {
+            let name = schema.field(column).name().clone();
+            (Arc::new(Column::new(&name, column)) as Arc<dyn PhysicalExpr>, name)
+        });
+        Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
+    }
+}

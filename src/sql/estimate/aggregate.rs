@@ -1,0 +1,341 @@
+//! One aggregate over the original table as an aggregate over the rows of a release.
+
+use std::collections::BTreeSet;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue, internal_err, plan_err};
+use datafusion::functions::core::expr_ext::FieldAccessor;
+use datafusion::functions::core::expr_fn::{coalesce, greatest};
+use datafusion::functions::math::expr_fn::{round, sqrt};
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::functions_nested::expr_fn::array_length;
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
+
+use super::chain::Chain;
+use super::deviations::{AVG_STDDEV, COUNT_STDDEV, SUM_STDDEV};
+use crate::estimate::{Form, Known, OriginalColumn, Polynomial, Reader, Scale, ShareOf, Term, ValuesOf};
+use crate::release::GROUP_SIZE;
+
+/// What is asked: an aggregate over the topmost node of a chain.
+pub(super) struct Question<'a> {
+    pub chain: Chain,
+    pub groups: &'a [Expr],
+    pub aggregates: &'a [Expr],
+    /// Schema of the answer: groups, then aggregates.
+    pub schema: &'a DFSchemaRef,
+}
+
+/// Prefix of the columns that only the rewritten plan has.
+const OWN: &str = "__estimate_";
+
+impl Question<'_> {
+    /// The plan of the answer, over the release.
+    ///
+    /// # Errors
+    /// When the release does not tell the answer: with the reason, and what could be asked instead.
+    pub(super) fn answer(self) -> Result<LogicalPlan> {
+        let Self { chain, groups, aggregates, schema } = self;
+        if let [Expr::GroupingSet(_)] = groups {
+            return plan_err!(
+                "estimate: GROUPING SETS, ROLLUP and CUBE are not supported; ask for each grouping, and combine them with UNION ALL"
+            );
+        }
+        let groups = groups.iter().map(|group| chain.resolve(group.clone().unalias())).collect::<Result<Vec<_>>>()?;
+        let none = BTreeSet::new();
+        let released = &chain.source.released;
+        let before = Reader { released, schema: &chain.schema, spread: &none };
+        let mut spread = BTreeSet::new();
+        for group in &groups {
+            spread.extend(before.uncertain(group)?);
+        }
+        let reader = Reader { released, schema: &chain.schema, spread: &spread };
+        let mut rows = Rows { chain: &chain, spread: &spread, weight: chain.source.is_real()? };
+        let mut plan = chain.source.release.clone();
+        let (mut later, mut shared) = (Vec::new(), Polynomial::one());
+        for condition in &chain.conditions {
+            if before.is_exact(condition)? {
+                plan = LogicalPlanBuilder::from(plan).filter(rows.exact(condition)?)?.build()?;
+            } else if reader.is_exact(condition)? {
+                later.push(condition);
+            } else {
+                shared = shared.times(&reader.truth(condition)?)?;
+            }
+        }
+        plan = rows.spread(plan)?;
+        for condition in later {
+            plan = LogicalPlanBuilder::from(plan).filter(rows.exact(condition)?)?.build()?;
+        }
+        let mut sums = Sums { rows: &rows, reader: &reader, exprs: Vec::new() };
+        let aggregates = aggregates.iter().zip(schema.fields().iter().skip(groups.len()));
+        let answers = aggregates.map(|(aggregate, field)| sums.answer(aggregate, &shared, field.data_type()));
+        let answers = answers.collect::<Result<Vec<_>>>()?;
+        // Rows that cannot be in the answer form no group.
+        let possible = match groups.is_empty() || shared.is_one() {
+            true => None,
+            false => Some(sums.sum(rows.expectation(&shared)?).gt(lit(0.0))),
+        };
+        let keys = groups.iter().enumerate().map(|(i, group)| Ok(rows.exact(group)?.alias(key(i))));
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        let sums = sums.exprs.into_iter().enumerate().map(|(i, expr)| expr.alias(sum_name(i)));
+        let mut plan = LogicalPlanBuilder::from(plan).aggregate(keys, sums.collect::<Vec<_>>())?;
+        if let Some(possible) = possible {
+            plan = plan.filter(possible)?;
+        }
+        let groups = (0..groups.len()).map(|i| Expr::Column(Column::from_name(key(i))));
+        let input = plan.schema().clone();
+        plan.project(named(groups.chain(answers), schema, &input)?)?.build()
+    }
+}
+
+fn key(i: usize) -> String {
+    format!("{OWN}key_{i}")
+}
+
+fn sum_name(i: usize) -> String {
+    format!("{OWN}sum_{i}")
+}
+
+fn own(what: &str, column: &str) -> String {
+    format!("{OWN}{what}_{column}")
+}
+
+/// The columns as the nodes above expect them.
+fn named(exprs: impl Iterator<Item = Expr>, schema: &DFSchemaRef, input: &DFSchemaRef) -> Result<Vec<Expr>> {
+    let exprs = exprs.zip(schema.iter()).map(|(expr, (qualifier, field))| {
+        let same = expr.get_type(input.as_ref())? == *field.data_type();
+        let expr = if same { expr } else { cast(expr, field.data_type().clone()) };
+        Ok(expr.alias_qualified(qualifier.cloned(), field.name()))
+    });
+    exprs.collect()
+}
+
+/// The rows of the release, spread over the values of the columns that they are grouped by.
+struct Rows<'a> {
+    chain: &'a Chain,
+    spread: &'a BTreeSet<String>,
+    /// How much of a person each row is.
+    weight: Expr,
+}
+
+impl Rows<'_> {
+    fn column(&self, name: &str) -> Result<&OriginalColumn> {
+        match self.chain.source.released.column(name) {
+            Some(column) => Ok(column),
+            None => internal_err!("an estimate about the column {name}, which is not in the release"),
+        }
+    }
+
+    /// One row per value of the columns that are grouped by, each with its share.
+    fn spread(&mut self, mut plan: LogicalPlan) -> Result<LogicalPlan> {
+        let source = &self.chain.source;
+        for name in self.spread {
+            let column = self.column(name)?;
+            let (values, share) = (own("values", name), own("share", name));
+            let (known, mut arguments) = source.known(column)?;
+            let list = match known {
+                Known::Histogram => arguments.remove(0),
+                Known::Interval => {
+                    let nodes = matches!(column.form, Form::Interval { nodes: true, .. });
+                    if column.scale() == Scale::Continuous && !nodes {
+                        return plan_err!(
+                            "estimate: GROUP BY the generalized column {name} needs values that can be counted, and it has type \
+                             {}; count by conditions instead, for example count(*) FILTER (WHERE {name} < ..)",
+                            column.field.data_type()
+                        );
+                    }
+                    // The share of NULL is that of the list.
+                    arguments.remove(3);
+                    ValuesOf::new(super::Source::axis(column)).call(arguments)
+                }
+            };
+            let columns = plan.schema().columns().into_iter().map(Expr::Column);
+            let columns = columns.chain([list.alias(&values)]).collect::<Vec<_>>();
+            let listed = LogicalPlanBuilder::from(plan).project(columns)?;
+            let length = cast(array_length(Expr::Column(Column::from_name(&values))), DataType::Float64);
+            let columns = listed.schema().columns().into_iter().map(Expr::Column);
+            let columns = columns.chain([(lit(1.0) / length).alias(&share)]).collect::<Vec<_>>();
+            plan = listed.project(columns)?.unnest_column(Column::from_name(&values))?.build()?;
+            let of_row = match known {
+                Known::Interval => Expr::Column(Column::from_name(&share)),
+                Known::Histogram => {
+                    let count = Expr::Column(Column::from_name(&values)).field("count");
+                    cast(count, DataType::Float64) / cast(source.released_column(GROUP_SIZE)?, DataType::Float64)
+                }
+            };
+            self.weight = self.weight.clone() * of_row;
+        }
+        Ok(plan)
+    }
+
+    /// An expression that needs no generalized column but those that were spread, over the rows.
+    fn exact(&self, expr: &Expr) -> Result<Expr> {
+        let exact = expr.clone().transform_up(|expr| {
+            let Expr::Column(Column { name, .. }) = &expr else { return Ok(Transformed::no(expr)) };
+            let column = self.column(name)?;
+            let found = match &column.form {
+                Form::Exact => self.chain.source.released_column(name)?,
+                Form::Interval { .. } => Expr::Column(Column::from_name(own("values", name))),
+                Form::Histogram => Expr::Column(Column::from_name(own("values", name))).field("value"),
+            };
+            // What the table is declared as may be another kind of text than what is stored.
+            let declared = self.chain.schema.field_with_unqualified_name(name)?.data_type();
+            let same = declared == column.field.data_type();
+            Ok(Transformed::yes(if same { found } else { cast(found, declared.clone()) }))
+        })?;
+        // The name stays, because nodes above refer to it.
+        Ok(exact.data)
+    }
+
+    /// What a sum of products amounts to for a row.
+    fn expectation(&self, polynomial: &Polynomial) -> Result<Expr> {
+        if polynomial.is_one() {
+            return Ok(self.weight.clone());
+        }
+        let terms = polynomial.0.iter().map(|term| self.product(term)).collect::<Result<Vec<_>>>()?;
+        Ok(match terms.into_iter().reduce(|a, b| a + b) {
+            Some(sum) => self.weight.clone() * sum,
+            None => lit(0.0),
+        })
+    }
+
+    fn product(&self, term: &Term) -> Result<Expr> {
+        let mut factors = Vec::new();
+        for exact in &term.exact {
+            factors.push(self.exact(exact)?);
+        }
+        for (name, factor) in &term.shares {
+            let column = self.column(name)?;
+            let (known, arguments) = self.chain.source.known(column)?;
+            factors.push(ShareOf::new(super::Source::axis(column), factor.clone(), known).call(arguments));
+        }
+        if term.coefficient != 1.0 || factors.is_empty() {
+            factors.insert(0, lit(term.coefficient));
+        }
+        Ok(factors.into_iter().reduce(|a, b| a * b).unwrap_or_else(|| lit(1.0)))
+    }
+}
+
+/// The sums over the rows that answers are made of.
+struct Sums<'a> {
+    rows: &'a Rows<'a>,
+    reader: &'a Reader<'a>,
+    exprs: Vec<Expr>,
+}
+
+impl Sums<'_> {
+    /// The column of a sum; the same sum is computed once.
+    fn sum(&mut self, expr: Expr) -> Expr {
+        let place = self.exprs.iter().position(|known| same_sum(known, &expr)).unwrap_or_else(|| {
+            let params = AggregateFunctionParams {
+                args: vec![expr],
+                distinct: false,
+                filter: None,
+                order_by: Vec::new(),
+                null_treatment: None,
+            };
+            self.exprs.push(Expr::AggregateFunction(AggregateFunction { func: sum_udaf(), params }));
+            self.exprs.len() - 1
+        });
+        Expr::Column(Column::from_name(sum_name(place)))
+    }
+
+    fn total(&mut self, polynomial: &Polynomial) -> Result<Expr> {
+        let expectation = self.rows.expectation(polynomial)?;
+        Ok(self.sum(expectation))
+    }
+
+    /// The answer to one aggregate among the rows that `shared` holds for.
+    fn answer(&mut self, aggregate: &Expr, shared: &Polynomial, data_type: &DataType) -> Result<Expr> {
+        let Expr::AggregateFunction(AggregateFunction { func, params }) = aggregate.clone().unalias() else {
+            return internal_err!("an aggregate that is no aggregate function");
+        };
+        let name = func.name();
+        let known = ["count", "sum", "avg", COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV];
+        if !known.contains(&name) {
+            return plan_err!(
+                "estimate: {name} cannot be estimated from a release, only {}: rows stand for intervals and some for nobody, and \
+                 single values of people are not known",
+                known.map(str::to_uppercase).join(", ")
+            );
+        }
+        if params.distinct {
+            return plan_err!(
+                "estimate: {}(DISTINCT ..) cannot be estimated, for a release does not tell which values are the same person's; \
+                 SELECT DISTINCT and GROUP BY work",
+                name.to_uppercase()
+            );
+        }
+        let mut rows = shared.clone();
+        if let Some(filter) = &params.filter {
+            let filter = self.rows.chain.resolve(filter.as_ref().clone())?;
+            rows = rows.times(&self.reader.truth(&filter)?)?;
+        }
+        let mut values = Vec::new();
+        for argument in &params.args {
+            let argument = self.rows.chain.resolve(argument.clone())?;
+            rows = rows.times(&self.reader.known(&argument)?)?;
+            values.push(argument);
+        }
+        match (name, values.as_slice()) {
+            ("count", _) => {
+                let count = self.total(&rows)?;
+                Ok(round(vec![coalesce(vec![count, lit(0.0)])]))
+            }
+            (COUNT_STDDEV, _) => {
+                let variance = self.variance(&rows, &rows)?;
+                Ok(sqrt(coalesce(vec![variance, lit(0.0)])))
+            }
+            (_, [value]) => {
+                let value = rows.times(&self.reader.value(value)?)?;
+                let (count, sum) = (self.total(&rows)?, self.total(&value)?);
+                let answer = match name {
+                    "sum" if data_type.is_integer() => round(vec![sum]),
+                    "sum" => sum,
+                    "avg" => sum / count.clone(),
+                    SUM_STDDEV => sqrt(self.variance(&value, &self.square(&value)?)?),
+                    _ => self.error_of_mean(&rows, &value, sum / count.clone())? / count.clone(),
+                };
+                when(count.gt(lit(0.0)), answer).otherwise(lit(ScalarValue::Float64(None)))
+            }
+            _ => internal_err!("{name} with {} arguments", values.len()),
+        }
+    }
+
+    /// A value times itself; 0 and 1 stay what they are, so only the value is squared.
+    fn square(&self, value: &Polynomial) -> Result<Polynomial> {
+        value.times(value)
+    }
+
+    /// The variance of a sum: each row counts independently of the others.
+    fn variance(&mut self, value: &Polynomial, square: &Polynomial) -> Result<Expr> {
+        let (mean, mean_of_square) = (self.rows.expectation(value)?, self.rows.expectation(square)?);
+        let variance = self.sum(mean_of_square - mean.clone() * mean);
+        Ok(greatest(vec![variance, lit(0.0)]))
+    }
+
+    /// Standard error of a mean, times the count: to first order that of the sum of the differences from the mean.
+    fn error_of_mean(&mut self, rows: &Polynomial, value: &Polynomial, mean: Expr) -> Result<Expr> {
+        let square = self.square(value)?;
+        let [one, sum, squares] = [rows, value, &square].map(|polynomial| self.rows.expectation(polynomial));
+        let (one, sum, squares) = (one?, sum?, squares?);
+        let of_sum = self.sum(squares - sum.clone() * sum.clone());
+        let of_both = self.sum(sum.clone() - sum * one.clone());
+        let of_count = self.sum(one.clone() - one.clone() * one);
+        let variance = of_sum - lit(2.0) * mean.clone() * of_both + mean.clone() * mean * of_count;
+        Ok(sqrt(greatest(vec![variance, lit(0.0)])))
+    }
+}
+
+fn same_sum(known: &Expr, expr: &Expr) -> bool {
+    matches!(known, Expr::AggregateFunction(function) if function.params.args.first() == Some(expr))
+}
+
+/// An aggregate without aggregate functions: groups of equal rows.
+pub(super) fn distinct(chain: Chain, schema: &DFSchema) -> Result<LogicalPlan> {
+    let groups = chain.columns().to_vec();
+    // In terms of the table itself.
+    let chain = chain.at_table();
+    Question { chain, groups: &groups, aggregates: &[], schema: &DFSchemaRef::new(schema.clone()) }.answer()
+}

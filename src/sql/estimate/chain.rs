@@ -1,0 +1,154 @@
+//! The nodes between an aggregate and the table it is of: columns are renamed and computed there, and rows filtered.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, Result, plan_err};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::logical_plan::TableScan;
+use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
+
+use super::{EstimatedTable, Source};
+#[cfg(feature = "publication")]
+use crate::sql::publication::PublicationTable;
+
+/// A chain of nodes down to a table of which only estimates are known, in terms of that table's columns, without qualifiers.
+#[derive(Debug)]
+pub(super) struct Chain {
+    pub source: Arc<Source>,
+    /// The original table.
+    pub schema: DFSchema,
+    /// What all rows fulfil.
+    pub conditions: Vec<Expr>,
+    /// The columns of the topmost node.
+    columns: Vec<Expr>,
+    /// Its schema.
+    above: DFSchema,
+}
+
+impl Chain {
+    /// `None` if the nodes below do not form such a chain.
+    pub(super) fn below(plan: &LogicalPlan) -> Result<Option<Self>> {
+        Ok(match plan {
+            LogicalPlan::TableScan(scan) => Self::of_table(scan)?,
+            LogicalPlan::SubqueryAlias(alias) => {
+                let chain = Self::below(&alias.input)?;
+                chain.map(|chain| Self { above: alias.schema.as_ref().clone(), ..chain })
+            }
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => Self::below(&sort.input)?,
+            LogicalPlan::Filter(filter) => match Self::below(&filter.input)? {
+                Some(mut chain) => {
+                    let condition = chain.resolve(filter.predicate.clone())?;
+                    chain.conditions.extend(split_conjunction_owned(condition));
+                    Some(chain)
+                }
+                None => None,
+            },
+            LogicalPlan::Projection(projection) => match Self::below(&projection.input)? {
+                Some(chain) => {
+                    let columns = projection.expr.iter().map(|expr| chain.resolve(expr.clone().unalias()));
+                    let columns = columns.collect::<Result<_>>()?;
+                    Some(Self { columns, above: projection.schema.as_ref().clone(), ..chain })
+                }
+                None => None,
+            },
+            _ => None,
+        })
+    }
+
+    fn of_table(scan: &TableScan) -> Result<Option<Self>> {
+        let Some((source, schema)) = estimated(scan)? else { return Ok(None) };
+        let columns = scan.projected_schema.fields().iter();
+        let columns = columns.map(|field| Expr::Column(Column::new_unqualified(field.name()))).collect();
+        let mut chain =
+            Self { source, schema, conditions: Vec::new(), columns, above: scan.projected_schema.as_ref().clone() };
+        for filter in &scan.filters {
+            let filter = chain.resolve(filter.clone())?;
+            chain.conditions.push(filter);
+        }
+        Ok(Some(chain))
+    }
+
+    /// An expression over the topmost node as one over the table.
+    pub(super) fn resolve(&self, expr: Expr) -> Result<Expr> {
+        refuse_correlated(&expr)?;
+        let resolved = expr.transform_up(|expr| match &expr {
+            Expr::Column(column) => {
+                let place = self.above.index_of_column(column)?;
+                Ok(Transformed::yes(self.columns[place].clone()))
+            }
+            _ => Ok(Transformed::no(expr)),
+        });
+        Ok(resolved?.data)
+    }
+
+    /// The same conditions, for expressions that are over the table already.
+    pub(super) fn at_table(self) -> Self {
+        let columns = self.schema.columns().into_iter().map(Expr::Column).collect();
+        Self { columns, above: self.schema.clone(), ..self }
+    }
+
+    /// The columns of the topmost node.
+    pub(super) fn columns(&self) -> &[Expr] {
+        &self.columns
+    }
+}
+
+/// A subquery that looks at single rows of the table.
+fn refuse_correlated(expr: &Expr) -> Result<()> {
+    let mut correlated = false;
+    expr.apply(|expr| {
+        let subquery = match expr {
+            Expr::ScalarSubquery(subquery) => Some(subquery),
+            Expr::InSubquery(inside) => Some(&inside.subquery),
+            Expr::Exists(exists) => Some(&exists.subquery),
+            _ => None,
+        };
+        correlated |= subquery.is_some_and(|subquery| !subquery.outer_ref_columns.is_empty());
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if correlated {
+        return plan_err!(
+            "estimate: a subquery refers to the rows of the table, which are not there; aggregate the table first, in a subquery \
+             or CTE, and refer to the result"
+        );
+    }
+    Ok(())
+}
+
+/// The source of a table of which only estimates are known, and the table's schema.
+pub(super) fn estimated(scan: &TableScan) -> Result<Option<(Arc<Source>, DFSchema)>> {
+    let Ok(provider) = source_as_provider(&scan.source) else { return Ok(None) };
+    let source = if let Some(table) = provider.downcast_ref::<EstimatedTable>() {
+        Arc::clone(table.source())
+    } else {
+        #[cfg(feature = "publication")]
+        match provider.downcast_ref::<PublicationTable>() {
+            Some(publication) => publication.source()?,
+            None => return Ok(None),
+        }
+        #[cfg(not(feature = "publication"))]
+        return Ok(None);
+    };
+    Ok(Some((source, DFSchema::try_from(provider.schema())?)))
+}
+
+/// Whether a node reads a table of which only estimates are known.
+pub(super) fn is_estimated(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::TableScan(scan) = plan else { return false };
+    let Ok(provider) = source_as_provider(&scan.source) else { return false };
+    #[cfg(feature = "publication")]
+    if provider.is::<PublicationTable>() {
+        return true;
+    }
+    provider.is::<EstimatedTable>()
+}
+
+/// Groups of equal rows.
+pub(super) fn distinct_input(plan: &LogicalPlan) -> Option<&LogicalPlan> {
+    match plan {
+        LogicalPlan::Distinct(Distinct::All(input)) => Some(input),
+        _ => None,
+    }
+}

@@ -1,0 +1,95 @@
+//! `estimated(release, ..)`: the table that a release was made of, as far as aggregates over it can be told.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::Source;
+use super::footers::{Described, describe};
+use crate::estimate::Released;
+use crate::sql::arguments::Arguments;
+use crate::sql::function::RelationFunction;
+use crate::sql::input::Input;
+use crate::sql::options::AnonymizeOptions;
+use crate::sql::signature::{Kind, Parameter, Signature};
+
+/// Estimates from a release.
+#[derive(Debug)]
+pub(in crate::sql) struct EstimatedFunction;
+
+static SIGNATURE: Signature = Signature {
+    name: "estimated",
+    parameters: &[Parameter::required("release", Kind::Release, "'release.parquet'"), Parameter::HIERARCHIES],
+};
+
+impl RelationFunction for EstimatedFunction {
+    fn signature(&self) -> &'static Signature<'static> {
+        &SIGNATURE
+    }
+
+    fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+        let function = SIGNATURE.name;
+        let release = arguments.relation("release")?;
+        let hierarchies = match arguments.relation_if_given("hierarchies") {
+            Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
+            None => None,
+        };
+        let Described { fields, without_null } = describe(function, &release, arguments.session()?)?;
+        let released = Released::try_new(function, &Schema::new(fields))?;
+        Ok(Arc::new(EstimatedTable::new(Source { release, released, hierarchies, without_null })))
+    }
+}
+
+/// A table whose rows are not there.
+pub(in crate::sql) struct EstimatedTable {
+    source: Arc<Source>,
+    schema: SchemaRef,
+}
+
+impl EstimatedTable {
+    fn new(source: Source) -> Self {
+        Self { schema: Arc::new(source.released.schema()), source: Arc::new(source) }
+    }
+
+    pub(super) fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+}
+
+impl fmt::Debug for EstimatedTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EstimatedTable").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl TableProvider for EstimatedTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
+    async fn scan(
+        &self,
+        _session: &dyn Session,
+        _projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan_err!("{ROWS}")
+    }
+}
+
+/// Why rows cannot be read.
+pub(super) const ROWS: &str = "estimate: the original rows are not in a release, so only aggregates over them can be estimated; \
+                               ask for COUNT, SUM or AVG, for example SELECT disease, count(*) .. GROUP BY disease, or read the \
+                               released rows themselves";

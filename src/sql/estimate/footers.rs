@@ -1,0 +1,185 @@
+//! The description of a release, found where it is: in the schema of a table, or, as DataFusion drops it when it reads
+//! Parquet, in the footers of the files.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{Field, FieldRef, Schema};
+use datafusion::common::{Result, plan_err};
+use datafusion::datasource::listing::ListingTable;
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
+use datafusion::datasource::physical_plan::{FileScanConfig, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::source_as_provider;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::logical_plan::TableScan;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::object_store::ObjectMeta;
+use datafusion::parquet::arrow::parquet_to_arrow_schema;
+use datafusion::parquet::file::metadata::ParquetMetaData;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, visit_execution_plan};
+use futures::{StreamExt, TryStreamExt};
+
+use crate::release::{Description, LO};
+use crate::sql::resolve::wait_long_for;
+use crate::sql::table::AnonymizedTable;
+
+/// Footers read at a time.
+const AT_ONCE: usize = 16;
+
+/// Columns of a relation with the metadata that they had when they were released.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct Described {
+    pub fields: Vec<FieldRef>,
+    /// Columns of which it is known that no interval has NULL in it.
+    pub without_null: BTreeSet<String>,
+}
+
+/// Describes the columns of a query over a release.
+///
+/// # Errors
+/// When the query does more than select columns and filter rows, and when files are of different releases.
+pub(in crate::sql) fn describe(function: &str, plan: &LogicalPlan, session: &SessionState) -> Result<Described> {
+    match plan {
+        LogicalPlan::TableScan(scan) => of_table(function, scan, session),
+        LogicalPlan::SubqueryAlias(alias) => describe(function, &alias.input, session),
+        LogicalPlan::Filter(filter) => describe(function, &filter.input, session),
+        LogicalPlan::Sort(sort) if sort.fetch.is_none() => describe(function, &sort.input, session),
+        LogicalPlan::Projection(projection) => {
+            let below = describe(function, &projection.input, session)?;
+            let mut above = Described::default();
+            for (expr, field) in projection.expr.iter().zip(projection.schema.fields()) {
+                let place = match expr.clone().unalias() {
+                    Expr::Column(column) => Some(projection.input.schema().index_of_column(&column)?),
+                    _ => None,
+                };
+                // What is computed is nothing that was released.
+                let metadata = place.map_or_else(HashMap::new, |place| below.fields[place].metadata().clone());
+                if place.is_some_and(|place| below.without_null.contains(below.fields[place].name())) {
+                    above.without_null.insert(field.name().clone());
+                }
+                above.fields.push(Arc::new(field.as_ref().clone().with_metadata(metadata)));
+            }
+            Ok(above)
+        }
+        _ => plan_err!(
+            "{function}: argument release must be a release; a query over it may select columns and filter rows, but not join, \
+             aggregate, limit or add rows, because the result would be no release"
+        ),
+    }
+}
+
+fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<Described> {
+    let table = source_as_provider(&scan.source)?;
+    let fields: Vec<FieldRef> = scan.projected_schema.fields().iter().cloned().collect();
+    let described = fields.iter().any(|field| Description::from_metadata(field.metadata()).is_some());
+    if let Some(anonymized) = table.downcast_ref::<AnonymizedTable>() {
+        return Ok(Described { fields, without_null: anonymized.without_null() });
+    }
+    #[cfg(feature = "publication")]
+    if table.is::<crate::sql::publication::PublicationTable>() {
+        return plan_err!(
+            "{function}: {} is a publication, whose name alone is an estimate from its newest release; for another one write \
+             {function}(release({}, 1))",
+            scan.table_name,
+            scan.table_name
+        );
+    }
+    // Several files can say several things, and the table only one of them.
+    if described && !table.is::<ListingTable>() {
+        return Ok(Described { fields, without_null: BTreeSet::new() });
+    }
+    let footers = wait_long_for(|| async {
+        let plan = table.scan(session, None, &[], None).await?;
+        footers(plan.as_ref(), session).await
+    })?;
+    let Some((schema, complete)) = one_release(function, &footers)? else {
+        return Ok(Described { fields, without_null: BTreeSet::new() });
+    };
+    let with_metadata = |field: &FieldRef| -> FieldRef {
+        match schema.field_with_name(field.name()) {
+            Ok(released) => Arc::new(field.as_ref().clone().with_metadata(released.metadata().clone())),
+            Err(_) => Arc::new(field.as_ref().clone().with_metadata(HashMap::new())),
+        }
+    };
+    Ok(Described { fields: fields.iter().map(with_metadata).collect(), without_null: complete })
+}
+
+/// A file's schema and the columns whose intervals have no NULL.
+type Footer = (Schema, BTreeSet<String>);
+
+/// What all files say alike; `None` if they are not of a release.
+fn one_release(function: &str, footers: &[Footer]) -> Result<Option<Footer>> {
+    let of = |(schema, _): &Footer| {
+        let fields = schema.fields().iter();
+        fields.map(|field: &Arc<Field>| Description::from_metadata(field.metadata())).find(Option::is_some).flatten()
+    };
+    let Some(first) = footers.first() else { return Ok(None) };
+    let release = |footer: &Footer| of(footer).map(|description| description.release_id);
+    if footers.iter().any(|footer| release(footer) != release(first)) {
+        return plan_err!(
+            "{function}: the files of the table are of different releases, or not all of a release; an estimate is about one \
+             release: name its files"
+        );
+    }
+    if release(first).is_none() {
+        return Ok(None);
+    }
+    let complete = footers.iter().map(|(_, complete)| complete.clone());
+    let complete = complete.reduce(|a, b| a.intersection(&b).cloned().collect()).unwrap_or_default();
+    Ok(Some((first.0.clone(), complete)))
+}
+
+async fn footers(plan: &dyn ExecutionPlan, session: &SessionState) -> Result<Vec<Footer>> {
+    let mut files = Files::default();
+    visit_execution_plan(plan, &mut files)?;
+    let cache = session.runtime_env().cache_manager.get_file_metadata_cache();
+    let footers = files.0.into_iter().map(|(url, file)| {
+        let cache = Arc::clone(&cache);
+        async move {
+            let store = session.runtime_env().object_store(&url)?;
+            let reader = DFParquetMetadata::new(store.as_ref(), &file).with_file_metadata_cache(Some(cache));
+            let metadata = reader.fetch_metadata().await?;
+            let parquet = metadata.file_metadata();
+            let schema = parquet_to_arrow_schema(parquet.schema_descr(), parquet.key_value_metadata())?;
+            let complete = complete(&metadata);
+            Ok((schema, complete))
+        }
+    });
+    let footers: Vec<_> = footers.collect();
+    futures::stream::iter(footers).buffered(AT_ONCE).try_collect().await
+}
+
+/// Columns whose intervals have no NULL, according to the statistics.
+fn complete(metadata: &ParquetMetaData) -> BTreeSet<String> {
+    let mut nulls: HashMap<&str, Option<u64>> = HashMap::new();
+    for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
+        if let [name, end] = column.column_path().parts()
+            && end == LO
+        {
+            let more = column.statistics().and_then(|statistics| statistics.null_count_opt());
+            let all = nulls.entry(name).or_insert(Some(0));
+            *all = all.zip(more).map(|(all, more)| all + more);
+        }
+    }
+    nulls.into_iter().filter(|(_, nulls)| *nulls == Some(0)).map(|(name, _)| name.to_owned()).collect()
+}
+
+/// The Parquet files that a plan reads.
+#[derive(Default)]
+struct Files(Vec<(ObjectStoreUrl, ObjectMeta)>);
+
+impl ExecutionPlanVisitor for Files {
+    type Error = datafusion::common::DataFusionError;
+
+    fn pre_visit(&mut self, plan: &dyn ExecutionPlan) -> Result<bool> {
+        let scan: Option<&DataSourceExec> = plan.downcast_ref();
+        if let Some((config, _)) = scan.and_then(|scan| scan.downcast_to_file_source::<ParquetSource>()) {
+            let FileScanConfig { object_store_url, file_groups, .. } = config;
+            let files = file_groups.iter().flat_map(|group| group.iter());
+            self.0.extend(files.map(|file| (object_store_url.clone(), file.object_meta.clone())));
+        }
+        Ok(true)
+    }
+}

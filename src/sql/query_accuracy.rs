@@ -1,0 +1,152 @@
+//! `query_accuracy(original, release, ..)`.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Schema;
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Result, plan_err};
+use datafusion::functions::core::expr_ext::FieldAccessor;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
+
+use super::arguments::Arguments;
+use super::computed::ComputedTable;
+use super::estimate::{Described, describe};
+use super::function::RelationFunction;
+use super::input::{Input, InputColumn, common_type};
+use super::options::AnonymizeOptions;
+use super::signature::{Kind, Parameter, Signature};
+use crate::estimate::{Aggregate, Form, Released, Workload};
+use crate::exec::{QueryAccuracy, Seed};
+use crate::microdata::Role;
+use crate::release::{COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NULLS};
+
+/// How accurate estimates from a release are.
+#[derive(Debug)]
+pub(super) struct QueryAccuracyFunction;
+
+static SIGNATURE: Signature = Signature {
+    name: "query_accuracy",
+    parameters: &[
+        Parameter::required("original", Kind::Relation, "patients"),
+        Parameter::required("release", Kind::Release, "'release.parquet'"),
+        Parameter::optional("queries", Kind::Integer, "10000"),
+        Parameter::optional("selectivity", Kind::Number, "0.1"),
+        Parameter::optional("aggregate", Kind::Word(&["count", "sum", "avg"]), "'count'"),
+        Parameter::optional("predicates", Kind::Integer, "4"),
+        Parameter::HIERARCHIES,
+        Parameter::SEED,
+    ],
+};
+
+/// Most queries of one call.
+const MOST_QUERIES: i64 = 100_000_000;
+
+impl RelationFunction for QueryAccuracyFunction {
+    fn signature(&self) -> &'static Signature<'static> {
+        &SIGNATURE
+    }
+
+    fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+        let function = SIGNATURE.name;
+        let workload = workload(&arguments)?;
+        let seed = arguments.seed("seed").map_or_else(Seed::from_entropy, Ok)?;
+        let original = Input { function, argument: "original", plan: arguments.relation("original")? };
+        let release = Input { function, argument: "release", plan: arguments.relation("release")? };
+        let hierarchies = match arguments.relation_if_given("hierarchies") {
+            Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
+            None => None,
+        };
+        let Described { fields, .. } = describe(function, &release.plan, arguments.session()?)?;
+        let released = Released::try_new(function, &Schema::new(fields))?;
+        let is = |role: Role| {
+            move |field: &datafusion::arrow::datatypes::FieldRef| {
+                field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role)
+            }
+        };
+        let of_role = |role: Role| released.columns.iter().filter(move |column| is(role)(&column.field)).cloned();
+        let mut columns: Vec<_> = of_role(Role::Quasi).collect();
+        if workload.predicates.is_some_and(|wanted| wanted > columns.len()) {
+            return plan_err!(
+                "{function}: argument predicates must be at most {}, for so many quasi-identifiers are in the release",
+                columns.len()
+            );
+        }
+        columns.extend(of_role(Role::Sensitive));
+        let sensitive = of_role(Role::Sensitive).next();
+        if workload.aggregate != Aggregate::Count
+            && !sensitive.as_ref().is_some_and(|column| column.field.data_type().is_numeric())
+        {
+            return plan_err!(
+                "{function}: sums and means are of the sensitive attribute, but the release has none that is a number; use \
+                 aggregate => 'count'"
+            );
+        }
+        let nodes = columns.iter().any(|column| matches!(column.form, Form::Interval { nodes: true, .. }));
+        if nodes && hierarchies.is_none() {
+            return plan_err!(
+                "{function}: the release was made with hierarchies; pass the same ones: hierarchies => .."
+            );
+        }
+        let (mut originals, mut exprs) = (Vec::new(), Vec::new());
+        for column in &mut columns {
+            let mut found = original.column(column.name())?;
+            found.publish(function)?;
+            let there = release.column(column.name())?;
+            let known = InputColumn { column: there.column.clone(), field: Arc::clone(&column.field) };
+            let data_type = common_type(function, &mut found, &known, "release")?;
+            originals.push(found);
+            let value = Expr::Column(there.column);
+            let same = data_type == *column.field.data_type();
+            let typed = |expr: Expr| if same { expr } else { cast(expr, data_type.clone()) };
+            match &column.form {
+                Form::Exact => exprs.push(typed(value)),
+                Form::Histogram if same => exprs.push(value),
+                Form::Histogram => {
+                    return plan_err!(
+                        "{function}: column {} is {data_type} in the original, and another type in the release; cast it in a \
+                         query in parentheses",
+                        column.name()
+                    );
+                }
+                Form::Interval { nulls, .. } => {
+                    exprs.extend([LO, HI].map(|end| typed(value.clone().field(end))));
+                    exprs.extend(nulls.then(|| value.field(NULLS)));
+                }
+            }
+            let field = column.field.as_ref().clone().with_data_type(data_type);
+            column.field = Arc::new(field);
+        }
+        let numbers = release.plan.schema().fields().iter().any(|field| field.name() == GROUP_ID);
+        let own = [(numbers, GROUP_ID), (released.groups, GROUP_SIZE), (released.groups, COUNTERFEITS)];
+        for (_, name) in own.into_iter().filter(|(there, _)| *there) {
+            exprs.push(Expr::Column(release.column(name)?.column));
+        }
+        let exprs = exprs.into_iter().enumerate().map(|(i, expr)| expr.alias(format!("column_{i}")));
+        let rows = LogicalPlanBuilder::from(release.plan).project(exprs.collect::<Vec<_>>())?.build()?;
+        let inputs = [original.project(originals)?, rows].into_iter().chain(hierarchies).collect();
+        let (sensitive, counts) = (sensitive.is_some(), released.groups);
+        let computation = QueryAccuracy { workload, columns, sensitive, numbers, counts, seed };
+        Ok(Arc::new(ComputedTable { computation: Arc::new(computation), inputs }))
+    }
+}
+
+fn workload(arguments: &Arguments) -> Result<Workload> {
+    let function = SIGNATURE.name;
+    let selectivity = arguments.number("selectivity").unwrap_or(0.1);
+    if selectivity <= 0.0 || selectivity > 1.0 {
+        return plan_err!(
+            "{function}: argument selectivity must be above 0 and at most 1, for example selectivity => 0.1"
+        );
+    }
+    let queries = arguments.integer("queries", 1)?.unwrap_or(10_000);
+    if queries > MOST_QUERIES {
+        return plan_err!("{function}: argument queries must be at most {MOST_QUERIES}, for example queries => 10000");
+    }
+    let aggregate = match arguments.word("aggregate") {
+        Some("sum") => Aggregate::Sum,
+        Some("avg") => Aggregate::Avg,
+        _ => Aggregate::Count,
+    };
+    let predicates = arguments.integer("predicates", 1)?.map(|number| number as usize);
+    Ok(Workload { queries: queries as usize, selectivity, aggregate, predicates })
+}
