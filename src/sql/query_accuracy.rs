@@ -92,6 +92,10 @@ impl RelationFunction for QueryAccuracyFunction {
             let mut found = original.column(column.name())?;
             found.publish(function)?;
             let there = release.column(column.name())?;
+            if column.form == Form::Histogram && found.field.data_type().is_string() {
+                // Lists have one kind of texts only.
+                found.field = Arc::clone(&column.field);
+            }
             let known = InputColumn { column: there.column.clone(), field: Arc::clone(&column.field) };
             let data_type = common_type(function, &mut found, &known, "release")?;
             originals.push(found);

@@ -193,8 +193,20 @@ impl Collector {
         let released = last.map_or_else(Vec::new, |column| value((&column.exact, &column.places)));
         let people_of = People::new(&codes, &axes, values);
         debug_assert_eq!(people, codes.first().map_or(0, Vec::len));
+        let mut exact = finished.iter().enumerate().filter(|(_, column)| matches!(column.released, Column::Exact(_)));
+        let cumulative = match (exact.next(), exact.next()) {
+            (Some((place, column)), None) => {
+                Rows::cumulative(&column.exact, column.places.len(), &starts).map(|below| (place, below))
+            }
+            _ => None,
+        };
         let columns = finished.into_iter().map(|column| column.released).collect();
-        Ok(Comparison { axes, sensitive, people: people_of, rows: Rows { starts, real, columns, values: released } })
+        Ok(Comparison {
+            axes,
+            sensitive,
+            people: people_of,
+            rows: Rows { starts, real, columns, values: released, cumulative },
+        })
     }
 }
 
@@ -297,7 +309,8 @@ fn intervals(
         };
         let length = hi - lo + step;
         intervals.lo.push(lo);
-        intervals.hi.push(hi);
+        intervals.end.push(hi + step);
+        intervals.points |= length == 0.0;
         intervals.whole.push(whole);
         intervals.per_length.push(if length > 0.0 { whole / length } else { 0.0 });
     }

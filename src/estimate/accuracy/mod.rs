@@ -13,6 +13,8 @@ mod collect;
 mod people;
 mod query;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -29,6 +31,8 @@ use crate::methods::Monitor;
 
 /// Draws of a query that selects nobody before giving up.
 const DRAWS: usize = 1000;
+/// Queries answered together.
+const BATCH: usize = 16;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -86,23 +90,34 @@ impl Comparison {
     /// # Errors
     /// When queries select nobody however often they are drawn, and when the work is cancelled.
     pub(crate) fn answers(&self, workload: &Workload, seed: [u8; 32], monitor: &Monitor) -> Result<Vec<Answer>> {
-        let answer = |scratch: &mut Scratch, number: usize| -> Result<Answer> {
+        let batches = (0..workload.queries)
+            .into_par_iter()
+            .step_by(BATCH)
+            .map(|first| first..(first + BATCH).min(workload.queries));
+        let answers = batches.map_init(Scratch::default, |scratch, numbers| {
             monitor.check()?;
-            let mut rng = ChaCha20Rng::from_seed(seed);
-            rng.set_stream(number as u64);
-            for _ in 0..DRAWS {
-                let query = Query::draw(workload, &self.axes, self.sensitive, &mut rng);
-                let actual = self.people.answer(&query, workload.aggregate, &self.axes, scratch);
-                if actual != 0.0 {
-                    let estimate = self.rows.answer(&query, workload.aggregate, &self.axes, scratch);
-                    return Ok(Answer { actual, estimate });
-                }
+            let drawn = numbers.map(|number| self.draw(workload, seed, number, scratch)).collect::<Result<Vec<_>>>()?;
+            let (queries, actual): (Vec<Query>, Vec<f64>) = drawn.into_iter().unzip();
+            let estimates = self.rows.answers(&queries, workload.aggregate, &self.axes, scratch);
+            Ok(actual.into_iter().zip(estimates).map(|(actual, estimate)| Answer { actual, estimate }).collect())
+        });
+        Ok(answers.collect::<Result<Vec<Vec<_>>>>()?.concat())
+    }
+
+    /// A query that selects somebody, and its true answer.
+    fn draw(&self, workload: &Workload, seed: [u8; 32], number: usize, scratch: &mut Scratch) -> Result<(Query, f64)> {
+        let mut rng = ChaCha20Rng::from_seed(seed);
+        rng.set_stream(number as u64);
+        for _ in 0..DRAWS {
+            let query = Query::draw(workload, &self.axes, self.sensitive, &mut rng);
+            let actual = self.people.answer(&query, workload.aggregate, &self.axes, scratch);
+            if actual != 0.0 {
+                return Ok((query, actual));
             }
-            Err(Error::refused(format!(
-                "a random query selected nobody (or a sum of 0) {DRAWS} times; choose a larger selectivity"
-            )))
-        };
-        (0..workload.queries).into_par_iter().map_init(Scratch::default, answer).collect()
+        }
+        Err(Error::refused(format!(
+            "a random query selected nobody (or a sum of 0) {DRAWS} times; choose a larger selectivity"
+        )))
     }
 }
 
@@ -112,5 +127,4 @@ pub(super) struct Scratch {
     selected: Vec<u64>,
     range: Vec<u64>,
     weights: Vec<f64>,
-    sums: Vec<f64>,
 }

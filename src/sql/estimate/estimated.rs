@@ -42,6 +42,10 @@ impl RelationFunction for EstimatedFunction {
         };
         let Described { fields, without_null } = describe(function, &release, arguments.session()?)?;
         let released = Released::try_new(function, &Schema::new(fields))?;
+        // The rule that uses them runs when everything else has its types.
+        let session = arguments.session()?;
+        let analyzed = |plan| session.analyzer().execute_and_check(plan, session.config_options(), |_, _| {});
+        let (release, hierarchies) = (analyzed(release)?, hierarchies.map(analyzed).transpose()?);
         Ok(Arc::new(EstimatedTable::new(Source { release, released, hierarchies, without_null })))
     }
 }
