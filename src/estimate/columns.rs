@@ -73,7 +73,7 @@ impl Released {
             );
         };
         let mut columns = Vec::new();
-        for field in schema.fields().iter() {
+        for field in schema.fields() {
             let Some(other) = Description::from_metadata(field.metadata()) else { continue };
             if other.release_id != description.release_id {
                 return plan_err!(

@@ -232,11 +232,11 @@ impl Reader<'_> {
             Expr::Negative(inner) => self.known(inner),
             Expr::Cast(to) => self.known(&to.expr),
             Expr::Case(case) => self.case(case, |then| self.known(then)),
-            Expr::BinaryExpr(BinaryExpr { left, op, right })
-                if matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide) =>
-            {
-                self.known(left)?.times(&self.known(right)?)
-            }
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide,
+                right,
+            }) => self.known(left)?.times(&self.known(right)?),
             _ => refuse_mixture(&touched),
         }
     }

@@ -55,7 +55,7 @@ impl Hash for ShareOf {
 
 impl ShareOf {
     /// The function over an interval or a histogram of a column.
-    pub(crate) fn new(axis: Arc<Axis>, factor: Factor, known: Known) -> ScalarUDF {
+    pub(crate) fn function(axis: Arc<Axis>, factor: Factor, known: Known) -> ScalarUDF {
         let means = Means::new(axis.column.clone(), axis.data_type.clone(), factor.clone());
         let signature = Signature::variadic_any(Volatility::Immutable);
         ScalarUDF::new_from_impl(Self { axis, factor, known, means, signature })
@@ -151,7 +151,7 @@ impl ScalarUDFImpl for ShareOf {
         if factor == self.factor {
             return Ok(ExprSimplifyResult::Original(args));
         }
-        Ok(ExprSimplifyResult::Simplified(Self::new(Arc::clone(&self.axis), factor, self.known).call(args)))
+        Ok(ExprSimplifyResult::Simplified(Self::function(Arc::clone(&self.axis), factor, self.known).call(args)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -176,7 +176,7 @@ const MOST_VALUES: usize = 1 << 25;
 
 impl ValuesOf {
     /// The function over intervals of a column that is not continuous.
-    pub(crate) fn new(axis: Arc<Axis>) -> ScalarUDF {
+    pub(crate) fn function(axis: Arc<Axis>) -> ScalarUDF {
         ScalarUDF::new_from_impl(Self { axis, signature: Signature::variadic_any(Volatility::Immutable) })
     }
 

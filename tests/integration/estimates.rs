@@ -240,7 +240,7 @@ async fn estimates_are_what_their_definition_says() {
             asked += 1;
             match numbers(&context, &sql).await {
                 Ok(found) => {
-                    assert!(close(&found, &expected), "{sql}\n{found:?}\n{expected:?}\n{}", shown(&context).await)
+                    assert!(close(&found, &expected), "{sql}\n{found:?}\n{expected:?}\n{}", shown(&context).await);
                 }
                 Err(error) => {
                     assert!(error.contains("in too many ways"), "{sql}: {error}");

@@ -70,7 +70,7 @@ fn flip(bitmap: &mut [u64], row: u32) {
 pub(super) fn all(rows: usize, bitmap: &mut Vec<u64>) {
     bitmap.clear();
     bitmap.resize(rows.div_ceil(64), u64::MAX);
-    if let Some(last) = bitmap.last_mut().filter(|_| rows % 64 > 0) {
+    if let Some(last) = bitmap.last_mut().filter(|_| !rows.is_multiple_of(64)) {
         *last = (1 << (rows % 64)) - 1;
     }
 }

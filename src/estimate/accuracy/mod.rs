@@ -2,7 +2,7 @@
 //! (m-invariance, Section 6; m-Distinct, Section VI-C1; MuCo, Section 5.3).
 //!
 //! A query has one range per attribute: a random part of its domain of length `|A| * theta^(1/p)`, where `p` is the number of
-//! ranges and `theta` the expected selectivity. COUNT queries have a range of the sensitive attribute as well; SUM and AVG are
+//! ranges and `theta` the expected selectivity; of numbers that are counted, dates and categories so many values that occur. COUNT queries have a range of the sensitive attribute as well; SUM and AVG are
 //! of the sensitive attribute. Queries that select nobody are drawn again.
 //!
 //! All queries are answered in one pass over columns: ranges of values that are known exactly by bitmaps, those of intervals by

@@ -37,10 +37,11 @@ impl Axis {
             let lo = first + (last - first - length) * rng.random::<f64>();
             return (lo, lo + length);
         }
-        let all = (last - first) as u64 + 1;
-        let length = ((all as f64 * share).round() as u64).clamp(1, all);
-        let lo = first + rng.random_range(0..=all - length) as f64;
-        (lo, lo + (length - 1) as f64)
+        // So many values that occur, one after the other.
+        let all = self.places.len();
+        let length = ((all as f64 * share).round() as usize).clamp(1, all);
+        let lo = rng.random_range(0..=all - length);
+        (self.places[lo], self.places[lo + length - 1])
     }
 
     /// The values in a range, as the first and the one after the last.

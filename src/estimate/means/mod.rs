@@ -85,7 +85,7 @@ impl Means {
     /// Means over intervals of numbers, dates and times.
     pub(crate) fn over_numbers(&self, intervals: &Intervals<'_>) -> Result<Vec<f64>> {
         if Scale::of(&self.data_type) == Scale::Steps
-            && let Some(means) = self.from_table(intervals)?
+            && let Some(means) = self.by_table(intervals)?
         {
             return Ok(means);
         }
@@ -105,7 +105,7 @@ impl Means {
     }
 
     /// `None` if there are too many values.
-    fn from_table(&self, intervals: &Intervals<'_>) -> Result<Option<Vec<f64>>> {
+    fn by_table(&self, intervals: &Intervals<'_>) -> Result<Option<Vec<f64>>> {
         let (lo, hi) = (steps(intervals.lo)?, steps(intervals.hi)?);
         let least = match intervals.least {
             Some(least) => steps(least)?.iter().next().flatten(),
@@ -149,7 +149,7 @@ impl Means {
         let ends: Vec<(f64, f64)> = (0..lo.len())
             .map(|i| match (lo.is_valid(i), hi.is_valid(i)) {
                 (true, true) => (lo.value(i) - half, hi.value(i) + half),
-                (false, true) => (least.unwrap_or(hi.value(i)).min(hi.value(i)) - half, hi.value(i) + half),
+                (false, true) => (least.unwrap_or_else(|| hi.value(i)).min(hi.value(i)) - half, hi.value(i) + half),
                 _ => (f64::NAN, f64::NAN),
             })
             .collect();

@@ -147,7 +147,7 @@ impl Rows<'_> {
                     }
                     // The share of NULL is that of the list.
                     arguments.remove(3);
-                    ValuesOf::new(super::Source::axis(column)).call(arguments)
+                    ValuesOf::function(super::Source::axis(column)).call(arguments)
                 }
             };
             let columns = plan.schema().columns().into_iter().map(Expr::Column);
@@ -208,7 +208,7 @@ impl Rows<'_> {
         for (name, factor) in &term.shares {
             let column = self.column(name)?;
             let (known, arguments) = self.chain.source.known(column)?;
-            factors.push(ShareOf::new(super::Source::axis(column), factor.clone(), known).call(arguments));
+            factors.push(ShareOf::function(super::Source::axis(column), factor.clone(), known).call(arguments));
         }
         if term.coefficient != 1.0 || factors.is_empty() {
             factors.insert(0, lit(term.coefficient));
