@@ -2,6 +2,10 @@
 
 mod intersection;
 mod principles;
+mod update_graph;
+mod updates;
 
 pub use intersection::{Cover, PublicRelease, candidates};
 pub use principles::Principles;
+pub use update_graph::{Layer, UpdateGraph, Version};
+pub use updates::{Update, Updates};

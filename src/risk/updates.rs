@@ -1,0 +1,206 @@
+//! The update relation: which sensitive values can follow which from one release to the next.
+
+use crate::error::{Error, Result, thousands};
+
+/// One row of an update relation, over dense codes of sensitive values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Update {
+    /// The value before.
+    pub from: u32,
+    /// The value after.
+    pub to: u32,
+    /// How probable that is, above 0 and at most 1; `None` if nobody says.
+    pub probability: Option<f64>,
+}
+
+impl Update {
+    /// An update of which is only known that it can happen.
+    pub fn possible(from: u32, to: u32) -> Self {
+        Self { from, to, probability: None }
+    }
+
+    /// An update with a known probability.
+    pub fn probable(from: u32, to: u32, probability: f64) -> Self {
+        Self { from, to, probability: Some(probability) }
+    }
+}
+
+/// What a reader knows of updates: of every value its *candidate update set* (CUS), the values it can become until the next
+/// release, and how probable each is.
+///
+/// Li and Zhou 2008, Section II. It need not be transitive here: over releases that a record missed, steps are composed.
+#[derive(Debug, Clone)]
+pub struct Updates {
+    /// First entry of each value in `next`, and one more: the number of entries. Empty for the identity.
+    starts: Vec<u32>,
+    /// Values that can follow, ascending for each value, with their probabilities.
+    next: Vec<(u32, f64)>,
+    /// Number of values.
+    values: usize,
+}
+
+impl Updates {
+    /// No value ever changes.
+    pub fn identity(values: usize) -> Self {
+        Self { starts: Vec::new(), next: Vec::new(), values }
+    }
+
+    /// A relation over the codes `0..values`. A value can always stay as it is:
+    ///
+    /// - without probabilities, all values of a CUS, itself included, are equally probable;
+    /// - with probabilities that sum to less than 1, the rest is for staying, unless staying has a row of its own;
+    /// - with probabilities that sum to 1 and no row for staying, the value is certain to change.
+    ///
+    /// # Errors
+    /// A code that is none, a probability outside (0, 1], probabilities of one value that sum to more than 1 (or, with a row for
+    /// staying, to something else than 1), a value of which some rows have a probability and some have none, a pair with two
+    /// different probabilities.
+    pub fn try_new(values: usize, rows: &[Update]) -> Result<Self> {
+        let mut rows = rows.to_vec();
+        rows.sort_by(|a, b| (a.from, a.to).cmp(&(b.from, b.to)));
+        rows.dedup();
+        let outside = |row: &Update| row.from.max(row.to) as usize >= values;
+        if rows.iter().any(outside) {
+            return Err(Error::internal("an update of a value without a code"));
+        }
+        let mut wrong = Wrong::default();
+        let (mut starts, mut next) = (vec![0], Vec::with_capacity(rows.len() + values));
+        let mut rest = rows.as_slice();
+        for value in 0..values as u32 {
+            let (own, others) = rest.split_at(rest.partition_point(|row| row.from == value));
+            rest = others;
+            wrong.repeated += own.windows(2).filter(|pair| pair[0].to == pair[1].to).count();
+            let stays = own.iter().any(|row| row.to == value);
+            let given: Vec<f64> = own.iter().filter_map(|row| row.probability).collect();
+            if given.is_empty() {
+                let size = own.len() + usize::from(!stays);
+                let mut cus: Vec<u32> = own.iter().map(|row| row.to).collect();
+                if !stays {
+                    cus.insert(cus.partition_point(|&to| to < value), value);
+                }
+                next.extend(cus.into_iter().map(|to| (to, 1.0 / size as f64)));
+            } else {
+                wrong.mixed += usize::from(given.len() < own.len());
+                wrong.outside += given.iter().filter(|p| !(**p > 0.0 && **p <= 1.0)).count();
+                let sum: f64 = given.iter().sum();
+                let left = 1.0 - sum;
+                wrong.sums += usize::from(left < -SLACK || (stays && left > SLACK));
+                let mut cus: Vec<(u32, f64)> = own.iter().filter_map(|row| Some((row.to, row.probability?))).collect();
+                if !stays && left > SLACK {
+                    cus.insert(cus.partition_point(|&(to, _)| to < value), (value, left));
+                }
+                next.extend(cus);
+            }
+            starts.push(next.len() as u32);
+        }
+        wrong.refuse()?;
+        Ok(Self { starts, next, values })
+    }
+
+    /// Whether no value ever changes.
+    pub fn is_identity(&self) -> bool {
+        self.starts.is_empty()
+            || (self.next.len() == self.values && (0..self.values as u32).all(|v| self.follows(v, v)))
+    }
+
+    /// Number of values.
+    pub fn values(&self) -> usize {
+        self.values
+    }
+
+    /// What a value can become until the next release, ascending, with probabilities that sum to 1.
+    pub fn cus(&self, value: u32) -> impl ExactSizeIterator<Item = (u32, f64)> + Clone + '_ {
+        let own = [(value, 1.0)];
+        let whole = match self.starts.get(value as usize..value as usize + 2) {
+            Some(range) => Some(&self.next[range[0] as usize..range[1] as usize]),
+            None => None,
+        };
+        let length = whole.map_or(1, <[_]>::len);
+        (0..length).map(move |place| whole.map_or(own[0], |whole| whole[place]))
+    }
+
+    /// Whether one value can follow another.
+    pub fn follows(&self, from: u32, to: u32) -> bool {
+        self.cus(from).any(|(next, _)| next == to)
+    }
+
+    /// Pairs `(a, b)` with `b` in the CUS of `a` whose CUS is not a part of that of `a`: what breaks transitivity.
+    pub fn intransitive(&self) -> Vec<(u32, u32)> {
+        let breaks = |a: u32, b: u32| self.cus(b).any(|(c, _)| !self.follows(a, c));
+        let pairs = (0..self.values as u32).flat_map(|a| self.cus(a).map(move |(b, _)| (a, b)));
+        pairs.filter(|&(a, b)| breaks(a, b)).collect()
+    }
+}
+
+/// How far sums of probabilities may be off.
+const SLACK: f64 = 1e-9;
+
+/// What is wrong with the rows, counted; messages name no values.
+#[derive(Default)]
+struct Wrong {
+    repeated: usize,
+    mixed: usize,
+    outside: usize,
+    sums: usize,
+}
+
+impl Wrong {
+    fn refuse(&self) -> Result<()> {
+        let found = [
+            (self.outside, "probabilities are not above 0 and at most 1"),
+            (self.repeated, "pairs have several probabilities"),
+            (self.mixed, "values have probabilities for some of their updates and none for others"),
+            (self.sums, "values have probabilities that do not sum to 1 (the row for staying may be left out)"),
+        ];
+        match found.into_iter().find(|(count, _)| *count > 0) {
+            Some((count, what)) => Err(Error::refused(format!("updates: {} {what}", thousands(count)))),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cus(updates: &Updates, value: u32) -> Vec<(u32, f64)> {
+        updates.cus(value).collect()
+    }
+
+    #[test]
+    fn values_can_stay() {
+        let updates = Updates::try_new(3, &[Update::possible(0, 2), Update::probable(1, 0, 0.25)]).unwrap();
+        assert_eq!(cus(&updates, 0), [(0, 0.5), (2, 0.5)]);
+        assert_eq!(cus(&updates, 1), [(0, 0.25), (1, 0.75)]);
+        assert_eq!(cus(&updates, 2), [(2, 1.0)]);
+        assert!(!updates.is_identity());
+        // 1 becomes 0 and 0 becomes 2, but 1 does not become 2.
+        assert_eq!(updates.intransitive(), [(1, 0)]);
+    }
+
+    #[test]
+    fn the_identity_is_one_however_it_is_written() {
+        let written = Updates::try_new(2, &[Update::possible(1, 1)]).unwrap();
+        for identity in [Updates::identity(2), written, Updates::try_new(2, &[]).unwrap()] {
+            assert!(identity.is_identity());
+            assert_eq!(cus(&identity, 1), [(1, 1.0)]);
+            assert!(identity.follows(0, 0) && !identity.follows(0, 1));
+        }
+    }
+
+    #[test]
+    fn impossible_probabilities_are_refused_without_values() {
+        let refused = |rows: &[Update]| Updates::try_new(2, rows).unwrap_err().to_string();
+        let cases = [
+            (refused(&[Update::probable(0, 1, 0.0)]), "not above 0"),
+            (refused(&[Update::probable(0, 1, f64::NAN)]), "not above 0"),
+            (refused(&[Update::probable(0, 1, 0.5), Update::probable(0, 1, 0.25)]), "several probabilities"),
+            (refused(&[Update::probable(0, 1, 0.5), Update::possible(0, 0)]), "for some of their updates"),
+            (refused(&[Update::probable(0, 1, 0.75), Update::probable(0, 0, 0.75)]), "do not sum to 1"),
+            (refused(&[Update::probable(0, 1, 0.25), Update::probable(0, 0, 0.25)]), "do not sum to 1"),
+        ];
+        for (message, expected) in cases {
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}
