@@ -51,6 +51,10 @@
 //! - R. Wong, A. Fu, K. Wang, J. Pei: *Minimality Attack in Privacy Preserving Data Publishing.* VLDB 2007. A limit of
 //!   [`methods::mondrian`].
 //! - X. Xiao, Y. Tao: *Anatomy: Simple and Effective Privacy Preservation.* VLDB 2006. [`methods::anatomy`].
+//! - F. Li, S. Zhou: *Challenging More Updates: Towards Anonymous Re-publication of Fully Dynamic Datasets.* 2008.
+//!   [`risk::UpdateGraph`], [`risk::is_legal`].
+//! - E. Shmueli, T. Tassa: *Privacy by Diversity in Sequential Releases of Databases.* Information Sciences 2015. Possible worlds
+//!   in the tests of [`risk`].
 //! - X. Xiao, Y. Tao: *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets.* SIGMOD 2007. All of
 //!   [`methods::m_invariance`].
 

@@ -1,6 +1,9 @@
 //! Everything that needs a session, the shell or files, in one binary, so that it is linked once.
 
 mod integration {
+    mod anonypyx;
+    mod attacks;
+    mod audits;
     mod delta;
     mod docs;
     mod estimates;

@@ -2,7 +2,9 @@
 
 mod accuracy;
 mod anonymize;
+mod audits;
 mod computation;
+mod disclosure;
 mod loss;
 #[cfg(feature = "publication")]
 mod making;
@@ -15,7 +17,9 @@ mod work;
 
 pub(crate) use accuracy::QueryAccuracy;
 pub use anonymize::{AnonymizeExec, Inputs, Job};
+pub use audits::FailedAudits;
 pub(crate) use computation::{Computation, ComputationExec};
+pub use disclosure::{DisclosureExec, Question};
 pub use loss::InformationLossExec;
 pub use progress::{Progress, Step};
 #[cfg(feature = "publication")]

@@ -187,8 +187,8 @@ impl Drop for CancelOnDrop {
 
 /// Errors of expressions below name the values that they failed on. Of what comes from below, only what is known to have none is
 /// passed on: our own refusals, and what stores, files and the memory pool say.
-fn without_values(error: DataFusionError) -> DataFusionError {
-    const OURS: [&str; 9] = [
+pub(super) fn without_values(error: DataFusionError) -> DataFusionError {
+    const OURS: [&str; 10] = [
         "m_invariant: ",
         "mondrian: ",
         "anatomy: ",
@@ -196,6 +196,7 @@ fn without_values(error: DataFusionError) -> DataFusionError {
         "query_accuracy: ",
         "estimated: ",
         "estimate: ",
+        "disclosure: ",
         "census: ",
         "publication: ",
     ];

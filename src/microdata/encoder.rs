@@ -39,7 +39,7 @@ pub enum Order<'a> {
 
 impl<'a> Order<'a> {
     /// The order of a column's values: that of its hierarchy, else a given one.
-    pub(super) fn of(name: &str, hierarchies: Option<&'a Hierarchies>, given: Option<&'a [String]>) -> Self {
+    pub(crate) fn of(name: &str, hierarchies: Option<&'a Hierarchies>, given: Option<&'a [String]>) -> Self {
         match (hierarchies.and_then(|all| all.of(name)), given) {
             (Some(paths), _) => Self::Tree(paths),
             (None, Some(order)) => Self::Given(order),
@@ -49,7 +49,7 @@ impl<'a> Order<'a> {
 }
 
 /// The order that a column's metadata gives.
-pub(super) fn given_order(field: &FieldRef) -> Result<Option<Vec<String>>> {
+pub(crate) fn given_order(field: &FieldRef) -> Result<Option<Vec<String>>> {
     let Some(text) = field.metadata().get(ORDER_KEY) else { return Ok(None) };
     let order = serde_json::from_str(text).map_err(|_| {
         Error::refused(format!(

@@ -25,6 +25,7 @@ use datafusion::arrow::datatypes::FieldRef;
 
 pub use builder::MicrodataBuilder;
 pub use domain::Domain;
+pub(crate) use encoder::given_order;
 pub use encoder::{ColumnEncoder, Encoded, ORDER_KEY, Order};
 pub use hierarchies::{ATTRIBUTE, Hierarchies, LEAF, LEVEL, Paths};
 pub use hierarchy::Hierarchy;

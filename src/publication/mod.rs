@@ -15,8 +15,10 @@
 //! | `memory`, `types` | what the ledger holds, method by method; which types the tables can keep |
 //! | `files`, `fingerprint`, `names` | Parquet without statistics; snapshots recognized; random names |
 //! | `reader` | releases as readers see them |
+//! | `audit` | whether all of it keeps its promises |
 
 mod announce;
+mod audit;
 mod charter;
 mod delta;
 mod desk;
@@ -33,6 +35,7 @@ mod store;
 mod terms;
 mod types;
 
+pub(crate) use audit::Audit;
 pub(crate) use desk::Desk;
 pub(crate) use files::{MadeFile, make};
 pub(crate) use fingerprint::Fingerprint;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::object_store::ObjectStore;
 use deltalake_core::DeltaTable;
 use futures::{StreamExt, TryStreamExt};
 use url::Url;
@@ -49,6 +50,11 @@ impl Reader {
             return plan_err!("publication: the table at {public} is not a publication");
         }
         Ok(table.filter(|table| delta::version(table) > 0).map(|table| Self { place, table }))
+    }
+
+    /// The objects of the public place.
+    pub(super) fn store(&self) -> &Arc<dyn ObjectStore> {
+        self.place.store()
     }
 
     /// Number of the newest release.

@@ -1,27 +1,30 @@
 //! The intersection attack: whose sensitive value is left over once all releases are put side by side?
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
+use datafusion::arrow::compute::{cast, concat_batches};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
 
+use super::{Disclosure, EvidenceBuilder, KnownColumns, ReleaseColumns, Strength};
 use crate::error::{Error, Result};
 
 /// A public release as a reader holds it: rows in groups, each row with intervals of quasi-identifiers and a sensitive
 /// value.
 #[derive(Debug)]
 pub struct PublicRelease {
-    /// Per row: its group, the ends of its intervals, its sensitive value.
+    /// Per row: its group and its sensitive value.
     pub(super) rows: Vec<PublicRow>,
-    converters: Vec<(DataType, RowConverter)>,
+    /// Ends of the intervals, one after the other, then the sensitive value and the group.
+    columns: Option<RecordBatch>,
+    quasi: Vec<FieldRef>,
 }
 
 #[derive(Debug)]
 pub(super) struct PublicRow {
     pub(super) group: OwnedRow,
-    intervals: Vec<(OwnedRow, OwnedRow)>,
     pub(super) sensitive: String,
 }
 
@@ -39,76 +42,75 @@ impl PublicRelease {
     /// # Errors
     /// When a column is missing or a quasi-identifier is not an interval.
     pub fn try_new(batches: &[RecordBatch], quasi: &[&str], group: &str, sensitive: &str) -> Result<Self> {
-        let column = |batch: &RecordBatch, name: &str| -> Result<ArrayRef> {
-            let column = batch.column_by_name(name);
+        let Some(first) = batches.first() else {
+            return Ok(Self { rows: Vec::new(), columns: None, quasi: Vec::new() });
+        };
+        let whole = concat_batches(&first.schema(), batches)?;
+        let column = |name: &str| -> Result<ArrayRef> {
+            let column = whole.column_by_name(name);
             column.cloned().ok_or_else(|| Error::refused(format!("the release has no column {name}")))
         };
-        let mut converters = Vec::new();
-        let mut rows = Vec::new();
-        for batch in batches {
-            let groups = column(batch, group)?;
-            let groups =
-                RowConverter::new(vec![SortField::new(groups.data_type().clone())])?.convert_columns(&[groups])?;
-            let texts = column(batch, sensitive)?;
-            let texts = cast(&texts, &DataType::Utf8)?;
-            let mut ends = Vec::new();
-            for (j, name) in quasi.iter().enumerate() {
-                let interval = column(batch, name)?;
-                let interval = interval.as_struct_opt();
-                let end = |end: &str| {
-                    interval
-                        .and_then(|interval| interval.column_by_name(end))
-                        .cloned()
-                        .ok_or_else(|| Error::refused(format!("column {name} of the release has no {end}")))
-                };
-                let (lo, hi) = (end("lo")?, end("hi")?);
-                if converters.len() == j {
-                    let data_type = lo.data_type().clone();
-                    converters.push((data_type.clone(), RowConverter::new(vec![SortField::new(data_type)])?));
-                }
-                let converter = &converters[j].1;
-                ends.push((converter.convert_columns(&[lo])?, converter.convert_columns(&[hi])?));
+        let (mut columns, mut fields, mut known) = (Vec::new(), Vec::new(), Vec::new());
+        for name in quasi {
+            let interval = column(name)?;
+            let interval = interval.as_struct_opt();
+            for end in ["lo", "hi"] {
+                let end = interval.and_then(|interval| interval.column_by_name(end)).cloned();
+                let end =
+                    end.ok_or_else(|| Error::refused(format!("column {name} of the release is not an interval")))?;
+                fields.push(Field::new(*name, end.data_type().clone(), true));
+                columns.push(end);
             }
-            for i in 0..batch.num_rows() {
-                rows.push(PublicRow {
-                    group: groups.row(i).owned(),
-                    intervals: ends.iter().map(|(lo, hi)| (lo.row(i).owned(), hi.row(i).owned())).collect(),
-                    sensitive: texts.as_string::<i32>().value(i).to_owned(),
-                });
-            }
+            known.extend(fields.last().cloned().map(FieldRef::new));
         }
-        Ok(Self { rows, converters })
+        let groups = column(group)?;
+        let texts = cast(&column(sensitive)?, &DataType::Utf8)?;
+        let numbers = RowConverter::new(vec![SortField::new(groups.data_type().clone())])?
+            .convert_columns(std::slice::from_ref(&groups))?;
+        let row = |i: usize| PublicRow {
+            group: numbers.row(i).owned(),
+            sensitive: texts.as_string::<i32>().value(i).to_owned(),
+        };
+        let rows = (0..whole.num_rows()).map(row).collect();
+        fields.push(Field::new("sensitive", DataType::Utf8, true));
+        fields.push(Field::new("group", groups.data_type().clone(), true));
+        columns.extend([texts, groups]);
+        let columns = RecordBatch::try_new(Schema::new(fields).into(), columns)?;
+        Ok(Self { rows, columns: Some(columns), quasi: known })
     }
 
     /// For each person, the sensitive values of all groups whose intervals cover the person's quasi-identifiers: what the
-    /// person's value can be by this release alone. Compares every person with every row: for small releases.
+    /// person's value can be by this release alone.
     ///
     /// # Errors
     /// When the quasi-identifiers have other types than the release's.
     pub fn candidates(&self, people: &Cover<'_>) -> Result<Vec<BTreeSet<String>>> {
-        let mut groups: BTreeMap<&OwnedRow, BTreeSet<&str>> = BTreeMap::new();
-        for row in &self.rows {
-            groups.entry(&row.group).or_default().insert(&row.sensitive);
+        let number = people.quasi.first().map_or(0, |column| column.len());
+        let mut found = vec![BTreeSet::new(); number];
+        let Some(columns) = &self.columns else { return Ok(found) };
+        let mut known: Vec<ArrayRef> = vec![Arc::new(UInt32Array::from_iter_values(0..number as u32))];
+        for (field, column) in self.quasi.iter().zip(people.quasi) {
+            known.push(cast(column, field.data_type())?);
         }
-        let known = self
-            .converters
-            .iter()
-            .zip(people.quasi)
-            .map(|((data_type, converter), quasi)| Ok(converter.convert_columns(&[cast(quasi, data_type)?])?));
-        let known = known.collect::<Result<Vec<_>>>()?;
-        let people = people.quasi.first().map_or(0, |column| column.len());
-        Ok((0..people)
-            .map(|person| {
-                let covers = |row: &&PublicRow| {
-                    row.intervals.iter().zip(&known).all(|((lo, hi), values)| {
-                        let value = values.row(person);
-                        lo.row() <= value && value <= hi.row()
-                    })
-                };
-                let covering = self.rows.iter().filter(covers);
-                covering.flat_map(|row| &groups[&row.group]).map(|value| (*value).to_owned()).collect()
-            })
-            .collect())
+        let id = Field::new("person", DataType::UInt32, false);
+        let fields: Vec<FieldRef> = std::iter::once(FieldRef::new(id.clone())).chain(self.quasi.clone()).collect();
+        let known = RecordBatch::try_new(Schema::new(fields).into(), known)?;
+        let sensitive = FieldRef::new(Field::new("sensitive", DataType::Utf8, true));
+        let mut builder = EvidenceBuilder::try_new(id.into(), self.quasi.clone(), sensitive)?;
+        builder.append_known(&known, KnownColumns { sensitive: false, release: false })?;
+        builder.begin_release(ReleaseColumns { group: true, id: false });
+        builder.append_release(columns)?;
+        let disclosure = Disclosure::try_new(builder.finish()?, Strength::Cover)?;
+        let values = cast(disclosure.evidence().values(), &DataType::Utf8)?;
+        let values = values.as_string::<i32>();
+        for findings in disclosure.all() {
+            // Identifiers are numbered from 0, in their order.
+            for (place, &person) in findings.people.iter().enumerate() {
+                let candidates = findings.candidates.get(place).iter();
+                found[person as usize] = candidates.map(|&code| values.value(code as usize).to_owned()).collect();
+            }
+        }
+        Ok(found)
     }
 }
 

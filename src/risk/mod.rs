@@ -1,11 +1,39 @@
 //! What a reader can infer from releases. Works from released tables alone and shares no code with the methods.
+//!
+//! | file | |
+//! |---|---|
+//! | `evidence` | releases and what is known of people, as codes; intervals as boxes |
+//! | `cover` | which boxes cover which people |
+//! | `lifespan` | a person's candidates in all releases put together |
+//! | `updates`, `update_graph` | which values can follow which, and what that leaves possible |
+//! | `legal` | legal update instances |
+//! | `intersection` | the attack on releases whose values never change |
+//! | `principles` | what a single release keeps |
+//! | `released`, `audit`, `randomness`, `memory` | checks of what releases promise, of the order of their rows, and of a ledger |
 
+mod audit;
+mod cover;
+mod evidence;
 mod intersection;
+mod legal;
+mod lifespan;
+mod memory;
 mod principles;
+mod randomness;
+mod released;
+#[cfg(test)]
+mod small_world;
 mod update_graph;
 mod updates;
 
+pub use audit::{Check, Promise};
+pub use evidence::{Evidence, EvidenceBuilder, KnownColumns, ReleaseColumns};
 pub use intersection::{Cover, PublicRelease, candidates};
+pub use legal::{Legality, is_legal};
+pub use lifespan::{Disclosure, Findings, Sets, Strength};
+pub use memory::Histories;
 pub use principles::Principles;
+pub use randomness::ERROR_RATE;
+pub use released::{ReleasedTable, TableColumns};
 pub use update_graph::{Layer, UpdateGraph, Version};
 pub use updates::{Update, Updates};

@@ -1,6 +1,6 @@
 //! The sensitive-attribute update graph (SUG): what a reader infers of one record from all releases that had it.
 //!
-//! J. Li and S. Zhou 2008 (m-Distinct), Section III. A node is a value that the record can have in a release, weighing its
+//! F. Li and S. Zhou 2008 (m-Distinct), Section III. A node is a value that the record can have in a release, weighing its
 //! share of the candidates; an edge is an update that can happen between two releases, weighing its probability. What the
 //! record really went through is a *path*. A path weighs the product of its nodes and edges, and the *disclosure risk* of a
 //! value in a release is the share of all weight that passes its node. The paper enumerates paths; forward and backward sums
@@ -48,6 +48,7 @@ impl Version {
 #[derive(Debug)]
 pub struct UpdateGraph<'a> {
     updates: &'a Updates,
+    identity: bool,
     /// Place of each value in a layer.
     place: Vec<u32>,
 }
@@ -69,7 +70,7 @@ struct Sums {
 impl<'a> UpdateGraph<'a> {
     /// A graph over the values of this relation.
     pub fn new(updates: &'a Updates) -> Self {
-        Self { updates, place: vec![NOWHERE; updates.values()] }
+        Self { updates, identity: updates.is_identity(), place: vec![NOWHERE; updates.values()] }
     }
 
     /// The feasible sub-graph of a record and the risk of each of its nodes. `layers` are in ascending order of releases; the
@@ -79,19 +80,26 @@ impl<'a> UpdateGraph<'a> {
     /// `None` if no path leads through all layers: no record can have been in all of these releases, so whoever says so is
     /// wrong.
     pub fn versions(&mut self, layers: &[Layer]) -> Option<Vec<Version>> {
-        let mut sums: Vec<Sums> = Vec::with_capacity(layers.len());
-        let identity = self.updates.is_identity();
-        for layer in layers {
-            if let Some(before) = sums.last().and_then(|sums| sums.release).filter(|_| !identity) {
-                for _ in before + 1..layer.release {
+        self.versions_of(layers.iter().map(|layer| (layer.release, layer.candidates.as_slice())))
+    }
+
+    /// The same, of layers that are pairs of release and candidates.
+    pub(super) fn versions_of<'b>(
+        &mut self,
+        layers: impl Iterator<Item = (u64, &'b [(u32, f64)])>,
+    ) -> Option<Vec<Version>> {
+        let mut sums: Vec<Sums> = Vec::new();
+        for (release, candidates) in layers {
+            if let Some(before) = sums.last().and_then(|sums| sums.release).filter(|_| !self.identity) {
+                for _ in before + 1..release {
                     let missed = self.missed(sums.last()?);
                     sums.push(self.step(sums.last(), missed));
                 }
             }
             let given = Sums {
-                release: Some(layer.release),
-                values: layer.candidates.iter().map(|(value, _)| *value).collect(),
-                weights: layer.candidates.iter().map(|(_, weight)| *weight).collect(),
+                release: Some(release),
+                values: candidates.iter().map(|(value, _)| *value).collect(),
+                weights: candidates.iter().map(|(_, weight)| *weight).collect(),
                 forward: Vec::new(),
                 reached: Vec::new(),
             };

@@ -57,7 +57,7 @@ impl Updates {
     /// different probabilities.
     pub fn try_new(values: usize, rows: &[Update]) -> Result<Self> {
         let mut rows = rows.to_vec();
-        rows.sort_by(|a, b| (a.from, a.to).cmp(&(b.from, b.to)));
+        rows.sort_by_key(|row| (row.from, row.to));
         rows.dedup();
         let outside = |row: &Update| row.from.max(row.to) as usize >= values;
         if rows.iter().any(outside) {
@@ -111,10 +111,8 @@ impl Updates {
     /// What a value can become until the next release, ascending, with probabilities that sum to 1.
     pub fn cus(&self, value: u32) -> impl ExactSizeIterator<Item = (u32, f64)> + Clone + '_ {
         let own = [(value, 1.0)];
-        let whole = match self.starts.get(value as usize..value as usize + 2) {
-            Some(range) => Some(&self.next[range[0] as usize..range[1] as usize]),
-            None => None,
-        };
+        let range = self.starts.get(value as usize..value as usize + 2);
+        let whole = range.map(|range| &self.next[range[0] as usize..range[1] as usize]);
         let length = whole.map_or(1, <[_]>::len);
         (0..length).map(move |place| whole.map_or(own[0], |whole| whole[place]))
     }

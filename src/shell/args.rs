@@ -17,6 +17,10 @@ pub(crate) struct Args {
     #[arg(short = 'f', long, num_args = 1.., value_name = "FILE")]
     pub(crate) file: Vec<String>,
 
+    /// Fail if a check of an audit(..) that the statements run has failed
+    #[arg(long)]
+    pub(crate) fail_on_audit: bool,
+
     /// Directory that relative paths start from
     #[arg(short = 'p', long, value_name = "DIRECTORY")]
     pub(crate) data_path: Option<String>,

@@ -10,7 +10,10 @@ mod session;
 
 use std::io::IsTerminal;
 
+use datafusion::common::exec_err;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::prelude::SessionContext;
+use datafusion_anonymize::exec::FailedAudits;
 
 pub(crate) use args::Args;
 
@@ -22,7 +25,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let (context, mut print) = session::start(&args).await?;
     if args.is_interactive() && !std::io::stdin().is_terminal() {
         // A pipe is a script.
-        return script::run(&context, &print, &script::read("-")?, "standard input").await;
+        script::run(&context, &print, &script::read("-")?, "standard input").await?;
+        return audited(&args, &context);
     }
     if args.is_interactive() {
         if !args.quiet {
@@ -38,5 +42,15 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     for (i, sql) in args.command.iter().enumerate() {
         script::run(&context, &print, sql, &format!("command {}", i + 1)).await?;
     }
-    Ok(())
+    audited(&args, &context)
+}
+
+/// # Errors
+/// When a check failed and that was to be an error.
+fn audited(args: &Args, context: &SessionContext) -> Result<()> {
+    let audits = context.state().config().get_extension::<FailedAudits>();
+    match audits.map_or(0, |audits| audits.count()) {
+        failed if failed > 0 && args.fail_on_audit => exec_err!("audit: {failed} checks have failed"),
+        _ => Ok(()),
+    }
 }

@@ -11,6 +11,7 @@ use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, Memory
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::ExplainFormat;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_anonymize::exec::FailedAudits;
 use datafusion_anonymize::sql::register_all;
 use datafusion_cli::catalog::DynamicObjectStoreCatalog;
 use datafusion_cli::functions::ParquetMetadataFunc;
@@ -77,6 +78,7 @@ fn config(args: &Args) -> Result<SessionConfig> {
         options.set("datafusion.format.null", "NULL")?;
     }
     let config = SessionConfig::from(options).with_information_schema(true);
+    let config = config.with_extension(Arc::new(FailedAudits::default()));
     #[cfg(feature = "publication")]
     let config = config.with_extension(Arc::new(super::progress::on_terminal()));
     Ok(config)

@@ -23,6 +23,11 @@ pub trait Scope {
     /// When there is no such table, or the query is wrong.
     fn relation(&mut self, raw: &Self::Raw) -> Result<LogicalPlan>;
 
+    /// The items of an argument that is a list in parentheses or brackets, `None` if it is none.
+    fn items(&self, _raw: &Self::Raw) -> Option<Vec<Self::Raw>> {
+        None
+    }
+
     /// The column names of an argument, `None` if it has another form.
     fn columns(&self, raw: &Self::Raw) -> Option<Vec<String>>;
 
@@ -50,6 +55,7 @@ pub trait Scope {
 #[derive(Debug)]
 enum Value {
     Relation(Box<LogicalPlan>),
+    Relations(Vec<LogicalPlan>),
     Integer(i64),
     Number(f64),
     Boolean(bool),
@@ -164,6 +170,14 @@ impl Arguments {
         }
     }
 
+    /// Relations in the order they were written in.
+    pub fn relations(&mut self, name: &str) -> Vec<LogicalPlan> {
+        match self.values.remove(name) {
+            Some(Value::Relations(plans)) => plans,
+            _ => Vec::new(),
+        }
+    }
+
     /// A whole number of at least `least`.
     ///
     /// # Errors
@@ -242,11 +256,15 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
         )
     };
     match parameter.kind {
-        Kind::Relation | Kind::Release => {
-            let plan = scope.relation(raw).map_err(|error| error.context(format!("{function}: {noun} {name}")))?;
-            check_relation(function, name, &plan)?;
-            Ok(Value::Relation(Box::new(plan)))
-        }
+        Kind::Relation | Kind::Release => Ok(Value::Relation(Box::new(relation(function, name, raw, scope)?))),
+        Kind::Relations => match scope.items(raw) {
+            Some(items) if items.is_empty() => Err(wrong("none")),
+            Some(items) => {
+                let plans = items.iter().map(|item| relation(function, name, item, scope));
+                Ok(Value::Relations(plans.collect::<Result<_>>()?))
+            }
+            None => Ok(Value::Relations(vec![relation(function, name, raw, scope)?])),
+        },
         Kind::Column => match scope.columns(raw).as_deref() {
             Some([column]) => Ok(Value::Columns(vec![column.clone()])),
             Some(columns) => Err(wrong(&format!("{} columns", columns.len()))),
@@ -277,6 +295,13 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
             scalar(parameter, &constant).ok_or_else(|| wrong(&describe(&constant)))
         }
     }
+}
+
+fn relation<S: Scope>(function: &str, name: &str, raw: &S::Raw, scope: &mut S) -> Result<LogicalPlan> {
+    let noun = scope.style().noun();
+    let plan = scope.relation(raw).map_err(|error| error.context(format!("{function}: {noun} {name}")))?;
+    check_relation(function, name, &plan)?;
+    Ok(plan)
 }
 
 fn scalar(parameter: &Parameter, constant: &ScalarValue) -> Option<Value> {

@@ -107,6 +107,13 @@ impl Scope for PlainScope<'_, '_, '_> {
         LogicalPlanBuilder::scan(reference, provider_as_source(table), None)?.build()
     }
 
+    fn items(&self, raw: &Expr) -> Option<Vec<Expr>> {
+        match raw {
+            Expr::ScalarFunction(function) => Some(function.args.clone()),
+            _ => None,
+        }
+    }
+
     fn columns(&self, raw: &Expr) -> Option<Vec<String>> {
         match raw {
             Expr::Column(column) => Some(vec![column.name.clone()]),

@@ -108,7 +108,7 @@ fn released_attributes(schema: &DFSchema) -> Result<Vec<String>> {
 }
 
 /// A field of an interval.
-fn end_of(field: &FieldRef, name: &str) -> Option<FieldRef> {
+pub(super) fn end_of(field: &FieldRef, name: &str) -> Option<FieldRef> {
     match field.data_type() {
         DataType::Struct(fields) => fields.iter().find(|field| field.name() == name).cloned(),
         _ => None,

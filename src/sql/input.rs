@@ -78,6 +78,7 @@ pub(super) struct Input {
 }
 
 /// A column of it, with the type it will have.
+#[derive(Clone)]
 pub(super) struct InputColumn {
     pub column: Column,
     pub field: FieldRef,

@@ -4,6 +4,7 @@ mod anatomy;
 mod arguments;
 mod census;
 mod computed;
+mod disclosure;
 mod estimate;
 mod function;
 mod information_loss;
@@ -50,6 +51,7 @@ fn functions() -> Vec<Arc<dyn RelationFunction>> {
     functions.push(Arc::new(estimate::EstimatedFunction));
     functions.push(Arc::new(query_accuracy::QueryAccuracyFunction));
     functions.push(Arc::new(census::CensusFunction));
+    functions.push(Arc::new(disclosure::DisclosureFunction));
     #[cfg(feature = "publication")]
     functions.extend(publication::functions());
     functions

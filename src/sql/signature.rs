@@ -7,6 +7,8 @@ pub enum Kind {
     Relation,
     /// The same, but it must be a release; the session is asked for the files it is in.
     Release,
+    /// One of those, or several in parentheses.
+    Relations,
     /// A whole number.
     Integer,
     /// A number.
@@ -73,6 +75,7 @@ impl Parameter {
     pub fn expected(&self) -> String {
         match self.kind {
             Kind::Relation | Kind::Release => "a table name or a query in parentheses".to_owned(),
+            Kind::Relations => "a table name, a query in parentheses, or several of them in parentheses".to_owned(),
             Kind::Integer => "a whole number".to_owned(),
             Kind::Number => "a number".to_owned(),
             Kind::Seed => "a whole number from 0 or a text".to_owned(),
@@ -136,7 +139,7 @@ impl Signature<'_> {
     pub fn example(&self) -> String {
         let required = self.parameters.iter().filter(|parameter| parameter.required);
         let arguments = required.map(|parameter| match parameter.kind {
-            Kind::Relation | Kind::Release => parameter.example.to_owned(),
+            Kind::Relation | Kind::Release | Kind::Relations => parameter.example.to_owned(),
             _ => format!("{} => {}", parameter.name, parameter.example),
         });
         format!("{}({})", self.name, arguments.collect::<Vec<_>>().join(", "))
@@ -145,7 +148,7 @@ impl Signature<'_> {
     /// The call with all its parameters, for error messages.
     pub fn usage(&self) -> String {
         let parameters = self.parameters.iter().map(|parameter| match (parameter.kind, parameter.required) {
-            (Kind::Relation | Kind::Release, true) => "<table or (query)>".to_owned(),
+            (Kind::Relation | Kind::Release | Kind::Relations, true) => "<table or (query)>".to_owned(),
             (_, true) => format!("{} => {}", parameter.name, parameter.example),
             (_, false) => format!("[{} => {}]", parameter.name, parameter.example),
         });

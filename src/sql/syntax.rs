@@ -148,6 +148,14 @@ impl Scope for SqlScope<'_> {
         }
     }
 
+    fn items(&self, raw: &ast::Expr) -> Option<Vec<ast::Expr>> {
+        match raw {
+            ast::Expr::Tuple(exprs) => Some(exprs.clone()),
+            ast::Expr::Array(array) => Some(array.elem.clone()),
+            _ => None,
+        }
+    }
+
     fn columns(&self, raw: &ast::Expr) -> Option<Vec<String>> {
         let name = |expr: &ast::Expr| match expr {
             ast::Expr::Identifier(name) => Some(vec![self.context.normalize_ident(name.clone())]),

@@ -1,5 +1,6 @@
-//! `STORED AS PUBLICATION`, `release(..)` and `releases(..)`.
+//! `STORED AS PUBLICATION`, `release(..)`, `releases(..)` and `audit(..)`.
 
+mod audit;
 mod factory;
 mod options;
 mod release;
@@ -12,9 +13,11 @@ pub(super) use factory::{FILE_TYPE, PublicationFactory};
 pub(super) use options::AnyOption;
 pub(super) use table::PublicationTable;
 
+pub(super) use release::releases_of;
+
 use super::function::RelationFunction;
 
 /// The relation functions on publications.
-pub(super) fn functions() -> [Arc<dyn RelationFunction>; 2] {
-    [Arc::new(release::ReleaseByNumber), Arc::new(releases::Releases)]
+pub(super) fn functions() -> [Arc<dyn RelationFunction>; 3] {
+    [Arc::new(release::ReleaseByNumber), Arc::new(releases::Releases), Arc::new(audit::AuditFunction)]
 }

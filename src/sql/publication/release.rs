@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, plan_err};
+use datafusion::datasource::provider_as_source;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use deltalake_core::DeltaTable;
 use url::Url;
@@ -44,6 +45,24 @@ impl RelationFunction for ReleaseByNumber {
             Ok(Arc::new(table) as Arc<dyn TableProvider>)
         })
     }
+}
+
+/// A relation, or all releases of the publication that it is.
+pub(in crate::sql) fn releases_of(plan: LogicalPlan) -> Result<Vec<LogicalPlan>> {
+    const FUNCTION: &str = "disclosure";
+    if !PublicationTable::is(&plan) {
+        return Ok(vec![plan]);
+    }
+    let tables = PublicationTable::with(&plan, FUNCTION, |publication| {
+        let (public, runtime) = (&publication.public, &publication.runtime);
+        wait_long_for(|| async move {
+            let newest = Reader::open(public, runtime).await?.map_or(1, |reader| reader.newest());
+            let tables = (1..=newest).map(|number| ReleaseTable::open(public, runtime, Some(number)));
+            futures::future::try_join_all(tables).await
+        })
+    })?;
+    let scan = |table| LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(table)), None)?.build();
+    tables.into_iter().map(scan).collect()
 }
 
 /// The rows of a version of the public table.

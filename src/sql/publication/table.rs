@@ -81,6 +81,11 @@ impl PublicationTable {
         self.publisher.as_ref().map(|publisher| &publisher.publication.private)
     }
 
+    /// Whether a relation is a publication.
+    pub(super) fn is(plan: &LogicalPlan) -> bool {
+        Self::with(plan, "", |_| Ok(())).is_ok()
+    }
+
     /// Calls `f` with the publication that a relation is.
     pub(super) fn with<T>(plan: &LogicalPlan, function: &str, f: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         let mut plan = plan;

@@ -1,0 +1,324 @@
+//! Checks of what releases promise, from their tables alone.
+
+use super::randomness::{ERROR_RATE, Tested, ascents, neighbours, position};
+use super::released::ReleasedTable;
+use crate::error::thousands;
+
+/// What a method promises of every group of a release.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Promise {
+    /// No sensitive value occurs twice, and at least `m` do.
+    Unique {
+        /// Least number of values.
+        m: usize,
+    },
+    /// At least `k` rows.
+    Anonymous {
+        /// Least number of rows.
+        k: usize,
+    },
+    /// At least `l` different sensitive values.
+    Distinct {
+        /// Least number of values.
+        l: usize,
+    },
+    /// The most frequent sensitive value makes up at most `1/l`.
+    Frequency {
+        /// Inverse of the greatest share.
+        l: usize,
+    },
+    /// The entropy of the sensitive values is at least `ln l`.
+    Entropy {
+        /// Equally frequent values with that entropy.
+        l: usize,
+    },
+    /// The sensitive values are distributed as in the whole (as in its part of the column within), up to an earth mover's
+    /// distance of `t`: over ranks for numbers and times, over equal distances for categories.
+    Close {
+        /// Greatest distance, 0 to 1.
+        t: f64,
+    },
+}
+
+/// A check and how it came out. Figures are counts and scores, never values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Check {
+    /// Number of the release, `None` if it is about all of them.
+    pub release: Option<u64>,
+    /// What was checked.
+    pub name: String,
+    /// Whether it is as it should be.
+    pub passed: bool,
+    /// What was found.
+    pub figures: String,
+}
+
+impl Check {
+    /// A check that passes if `wrong` of the `all` things looked at is none.
+    pub fn none(release: Option<u64>, name: &str, wrong: usize, all: usize, what: &str) -> Self {
+        let figures = format!("{} of {} {what}", thousands(wrong), thousands(all));
+        Self { release, name: name.to_owned(), passed: wrong == 0, figures }
+    }
+
+    /// A check with figures of its own.
+    pub fn new(release: Option<u64>, name: impl Into<String>, passed: bool, figures: impl Into<String>) -> Self {
+        Self { release, name: name.into(), passed, figures: figures.into() }
+    }
+}
+
+/// How far sums of logarithms and shares may be off.
+const TOLERANCE: f64 = 1e-9;
+
+impl ReleasedTable {
+    /// All checks of the table alone.
+    pub fn checks(&self, release: Option<u64>, promises: &[Promise]) -> Vec<Check> {
+        let mut checks = vec![self.group_sizes(release), self.counterfeit_counts(release)];
+        if self.quasi.iter().any(|quasi| quasi.intervals) {
+            checks.extend([self.intervals(release), self.one_interval(release)]);
+        }
+        if self.values.is_some() && self.sensitive.is_empty() && self.rows() > 0 {
+            let name = "one list of values in a group";
+            checks.push(Check::none(release, name, self.torn_lists, self.groups(), "groups have several"));
+        }
+        checks.extend(promises.iter().map(|&promise| self.promise(release, promise)));
+        checks.extend(self.order(release));
+        checks
+    }
+
+    /// Number of counterfeits by what the groups say.
+    pub fn counterfeits(&self) -> u64 {
+        self.of_groups(&self.counterfeits).iter().map(|&count| count.max(0) as u64).sum()
+    }
+
+    fn group_sizes(&self, release: Option<u64>) -> Check {
+        let sizes = self.sizes();
+        let lies = |(&group, &size): (&u32, &i64)| u64::try_from(size) != Ok(sizes[group as usize]);
+        let wrong = self.group.iter().zip(&self.size).filter(|row| lies(*row)).count();
+        Check::none(release, "group_size is the number of rows", wrong, self.rows(), "rows say otherwise")
+    }
+
+    /// A group has a real row, or there was no reason to publish it, and all of its rows say the same.
+    fn counterfeit_counts(&self, release: Option<u64>) -> Check {
+        let (said, sizes) = (self.of_groups(&self.counterfeits), self.sizes());
+        let lies = |(&group, &count): (&u32, &i64)| {
+            count != said[group as usize] || count < 0 || count as u64 >= sizes[group as usize]
+        };
+        let wrong = self.group.iter().zip(&self.counterfeits).filter(|row| lies(*row)).count();
+        Check::none(release, "counterfeits leave real rows", wrong, self.rows(), "rows say otherwise")
+    }
+
+    fn intervals(&self, release: Option<u64>) -> Check {
+        let ordered = || self.quasi.iter().filter(|quasi| quasi.ordered);
+        let torn = |row: usize| ordered().any(|quasi| quasi.ends[row][0] > quasi.ends[row][1]);
+        let wrong = (0..self.rows()).filter(|&row| torn(row)).count();
+        Check::none(release, "lo is not above hi", wrong, self.rows(), "rows have it above")
+    }
+
+    fn one_interval(&self, release: Option<u64>) -> Check {
+        let mut wrong = vec![false; self.groups()];
+        for quasi in self.quasi.iter().filter(|quasi| quasi.intervals) {
+            let ends = self.of_groups(&quasi.ends);
+            for (&group, own) in self.group.iter().zip(&quasi.ends) {
+                wrong[group as usize] |= ends[group as usize] != *own;
+            }
+        }
+        let wrong = wrong.into_iter().filter(|&wrong| wrong).count();
+        Check::none(release, "one interval in a group", wrong, self.groups(), "groups have several")
+    }
+
+    fn promise(&self, release: Option<u64>, promise: Promise) -> Check {
+        let groups = self.histograms.iter();
+        let total = |group: &[(u32, u64)]| group.iter().map(|entry| entry.1).sum::<u64>();
+        let shares = |group: &[(u32, u64)]| -> Vec<f64> {
+            let total = total(group) as f64;
+            group.iter().map(|entry| entry.1 as f64 / total).collect()
+        };
+        let (name, wrong) = match promise {
+            Promise::Unique { m } => {
+                let broken = |group: &[(u32, u64)]| group.len() < m || group.iter().any(|entry| entry.1 > 1);
+                (format!("m-unique, m = {m}"), groups.filter(|group| broken(group)).count())
+            }
+            Promise::Anonymous { k } => {
+                (format!("k-anonymous, k = {k}"), self.sizes().iter().filter(|&&size| size < k as u64).count())
+            }
+            Promise::Distinct { l } => {
+                (format!("{l} different values in a group"), groups.filter(|group| group.len() < l).count())
+            }
+            Promise::Frequency { l } => {
+                let most = |group: &[(u32, u64)]| group.iter().map(|entry| entry.1).max().unwrap_or(0);
+                let broken = |group: &&Vec<(u32, u64)>| most(group) * l as u64 > total(group);
+                (format!("no value beyond 1/{l} of a group"), groups.filter(broken).count())
+            }
+            Promise::Entropy { l } => {
+                let entropy = |group: &[(u32, u64)]| -shares(group).iter().map(|share| share * share.ln()).sum::<f64>();
+                let broken = |group: &&Vec<(u32, u64)>| entropy(group) < (l as f64).ln() - TOLERANCE;
+                (format!("entropy of {l} values in a group"), groups.filter(broken).count())
+            }
+            Promise::Close { t } => (format!("t-close, t = {t}"), self.far(t)),
+        };
+        Check::none(release, &name, wrong, self.groups(), "groups break it")
+    }
+
+    /// Groups whose sensitive values are farther than `t` from those of their part.
+    fn far(&self, t: f64) -> usize {
+        let values = self.values.as_ref().map_or(0, |values| values.len());
+        let measured = self
+            .values
+            .as_ref()
+            .is_some_and(|values| values.data_type().is_numeric() || values.data_type().is_temporal());
+        let within = self.of_groups(&self.within);
+        let parts = within.iter().max().map_or(0, |most| *most as usize + 1);
+        let mut wholes = vec![vec![0.0; values]; parts];
+        for (histogram, &part) in self.histograms.iter().zip(&within) {
+            histogram.iter().for_each(|&(value, count)| wholes[part as usize][value as usize] += count as f64);
+        }
+        for whole in &mut wholes {
+            let total: f64 = whole.iter().sum();
+            whole.iter_mut().for_each(|count| *count /= total);
+        }
+        let far = |(histogram, &part): (&Vec<(u32, u64)>, &u32)| {
+            let whole = &wholes[part as usize];
+            let total: f64 = histogram.iter().map(|entry| entry.1 as f64).sum();
+            let mut entries = histogram.iter().peekable();
+            let (mut carried, mut work, mut occurring) = (0.0, 0.0, 0_usize);
+            for (value, &share) in whole.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+                let own =
+                    entries.next_if(|entry| entry.0 as usize == value).map_or(0.0, |entry| entry.1 as f64 / total);
+                carried = if measured { carried + own - share } else { own - share };
+                work += f64::abs(carried);
+                occurring += 1;
+            }
+            let distance = if measured { work / (occurring.max(2) - 1) as f64 } else { work / 2.0 };
+            distance > t + TOLERANCE
+        };
+        self.histograms.iter().zip(&within).filter(|group| far(*group)).count()
+    }
+
+    /// Tests of the order of the rows.
+    fn order(&self, release: Option<u64>) -> Vec<Check> {
+        let check = |what: &str, tested: Tested, unit: &str| {
+            let figures = format!("{:.2} {unit} (false alarms: below {ERROR_RATE:e})", tested.score);
+            Check::new(release, format!("random order: {what}"), tested.passed, figures)
+        };
+        let deviations = "standard deviations from 0";
+        let mut checks = vec![
+            check("group_id and position", position(self.number.iter().map(|&n| n as f64)), deviations),
+            check("counterfeits and position", position(self.counterfeits.iter().map(|&n| n as f64)), deviations),
+            check("neighbours of one group", neighbours(&self.group), "times the expected number"),
+        ];
+        for quasi in &self.quasi {
+            let column = position(quasi.ends.iter().map(|[lo, hi]| f64::from(*lo) + f64::from(*hi)));
+            checks.push(check(&format!("{} and position", quasi.name), column, deviations));
+        }
+        if !self.sensitive.is_empty() {
+            let values = position(self.sensitive.iter().map(|&value| f64::from(value)));
+            checks.push(check("sensitive value and position", values, deviations));
+            let ascents = ascents(&self.group, &self.sensitive);
+            checks.push(check("sensitive values within groups", ascents, deviations));
+        }
+        let numbers = self.of_groups(&self.number);
+        let sizes = self.of_groups(&self.size);
+        let mut by_number: Vec<(i64, i64)> = numbers.into_iter().zip(sizes).collect();
+        by_number.sort_unstable();
+        let sizes = position(by_number.iter().map(|&(_, size)| size as f64));
+        checks.push(check("group_id and group_size", sizes, deviations));
+        checks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, StructArray};
+    use datafusion::arrow::datatypes::{DataType, Field};
+
+    use super::super::TableColumns;
+    use super::*;
+
+    /// Rows of (group, lo, hi, value, size, counterfeits).
+    fn table(rows: &[(i64, i32, i32, &str, i32, i32)]) -> ReleasedTable {
+        let integers = |of: fn(&(i64, i32, i32, &str, i32, i32)) -> i32| -> ArrayRef {
+            Arc::new(Int32Array::from_iter_values(rows.iter().map(of)))
+        };
+        let end = |name: &str| Arc::new(Field::new(name, DataType::Int32, true));
+        let age = StructArray::from(vec![(end("lo"), integers(|row| row.1)), (end("hi"), integers(|row| row.2))]);
+        let batch = RecordBatch::try_from_iter([
+            ("age", Arc::new(age) as ArrayRef),
+            ("disease", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.3)))),
+            ("group_id", Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.0)))),
+            ("group_size", integers(|row| row.4)),
+            ("counterfeits", integers(|row| row.5)),
+        ]);
+        let columns =
+            TableColumns { quasi: vec!["age".to_owned()], sensitive: Some("disease".to_owned()), within: None };
+        ReleasedTable::try_new(&batch.unwrap(), &columns).unwrap()
+    }
+
+    fn failing(table: &ReleasedTable, promises: &[Promise]) -> Vec<String> {
+        table.checks(None, promises).into_iter().filter(|check| !check.passed).map(|check| check.name).collect()
+    }
+
+    const GOOD: [(i64, i32, i32, &str, i32, i32); 4] =
+        [(2, 1, 5, "a", 2, 0), (1, 4, 9, "b", 2, 1), (2, 1, 5, "b", 2, 0), (1, 4, 9, "c", 2, 1)];
+
+    #[test]
+    fn a_release_that_keeps_its_promises() {
+        let all = [
+            Promise::Unique { m: 2 },
+            Promise::Anonymous { k: 2 },
+            Promise::Distinct { l: 2 },
+            Promise::Frequency { l: 2 },
+            Promise::Entropy { l: 2 },
+            Promise::Close { t: 0.5 },
+        ];
+        assert!(failing(&table(&GOOD), &all).is_empty());
+        assert_eq!(table(&GOOD).counterfeits(), 1);
+    }
+
+    /// One thing wrong at a time: one check fails.
+    #[test]
+    fn each_broken_promise_is_found() {
+        let with = |row: usize, change: fn(&mut (i64, i32, i32, &'static str, i32, i32))| {
+            let mut rows = GOOD;
+            change(&mut rows[row]);
+            table(&rows)
+        };
+        let unique = [Promise::Unique { m: 2 }];
+        assert_eq!(failing(&with(2, |row| row.3 = "a"), &unique), ["m-unique, m = 2"]);
+        assert_eq!(failing(&table(&GOOD), &[Promise::Unique { m: 3 }]), ["m-unique, m = 3"]);
+        assert_eq!(
+            failing(&with(2, |row| row.3 = "a"), &[Promise::Frequency { l: 2 }]),
+            ["no value beyond 1/2 of a group"]
+        );
+        assert_eq!(
+            failing(&with(2, |row| row.3 = "a"), &[Promise::Entropy { l: 2 }]),
+            ["entropy of 2 values in a group"]
+        );
+        assert_eq!(
+            failing(&with(2, |row| row.3 = "a"), &[Promise::Distinct { l: 2 }]),
+            ["2 different values in a group"]
+        );
+        assert_eq!(failing(&table(&GOOD), &[Promise::Anonymous { k: 3 }]), ["k-anonymous, k = 3"]);
+        assert_eq!(failing(&table(&GOOD), &[Promise::Close { t: 0.2 }]), ["t-close, t = 0.2"]);
+        assert_eq!(failing(&with(0, |row| row.4 = 3), &unique), ["group_size is the number of rows"]);
+        assert_eq!(failing(&with(1, |row| row.5 = 0), &unique), ["counterfeits leave real rows"]);
+        assert_eq!(failing(&with(0, |row| row.2 = 4), &unique), ["one interval in a group"]);
+        let mut torn = GOOD;
+        torn[0].1 = 7;
+        torn[2].1 = 7;
+        assert_eq!(failing(&table(&torn), &unique), ["lo is not above hi"]);
+    }
+
+    /// Rows sorted by group, as an implementation without a shuffle would leave them.
+    #[test]
+    fn rows_in_order_are_found() {
+        let rows: Vec<_> =
+            (0..400).map(|row| (i64::from(row / 2), row / 2, row / 2, ["a", "b"][row as usize % 2], 2, 0)).collect();
+        let found = failing(&table(&rows), &[Promise::Unique { m: 2 }]);
+        let expected =
+            ["group_id and position", "neighbours of one group", "age and position", "sensitive values within groups"];
+        assert_eq!(found, expected.map(|what| format!("random order: {what}")));
+    }
+}

@@ -1,0 +1,530 @@
+//! What a reader holds, as codes: releases, and what is known of people.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::compute::{cast, take};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type};
+use rustc_hash::FxHashMap;
+
+use super::cover::Boxes;
+use super::{Update, Updates};
+use crate::error::{Error, Result, thousands};
+use crate::microdata::{ColumnEncoder, Encoded, Hierarchies, Order, given_order};
+
+/// In place of a code: none.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Which columns the batches of a release have: the least and the greatest value of each quasi-identifier, the sensitive
+/// value (or, as Anatomy publishes, the list of `{value, count}` of the row's group), and then these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReleaseColumns {
+    /// Number of the row's group. Without one, every row is a group of its own.
+    pub group: bool,
+    /// Who the row is about, NULL for counterfeits: a private view, in which the reader sees who is in which group.
+    pub id: bool,
+}
+
+/// Which columns the batches of what is known of people have: identifier and quasi-identifiers, and then these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownColumns {
+    /// The true sensitive value, of which risks are told.
+    pub sensitive: bool,
+    /// Number of the release in which the person is like that. Without one, the person is in all releases.
+    pub release: bool,
+}
+
+/// Collects what a reader holds.
+pub struct EvidenceBuilder {
+    quasi: Vec<ColumnEncoder>,
+    fields: Vec<FieldRef>,
+    ids: ColumnEncoder,
+    sensitive: ColumnEncoder,
+    releases: Vec<Rows>,
+    known: Known,
+    updates: Option<Vec<Update>>,
+    hierarchies: Option<Hierarchies>,
+    codes: Vec<usize>,
+}
+
+/// A release as it was read, in provisional codes.
+struct Rows {
+    columns: ReleaseColumns,
+    groups: Option<ColumnEncoder>,
+    /// Ends of each row and attribute.
+    ends: Vec<[u32; 2]>,
+    group: Vec<u32>,
+    /// Rows of each group by sensitive value, with repetitions: group, value, count.
+    values: Vec<(u32, u32, u32)>,
+    /// Groups whose list of values was read.
+    listed: Vec<bool>,
+    /// Persons and their groups.
+    hosts: Vec<(u32, u32)>,
+}
+
+/// What is known of people, in provisional codes.
+#[derive(Default)]
+struct Known {
+    person: Vec<u32>,
+    /// Number of the release, or [`ALL`].
+    release: Vec<u64>,
+    quasi: Vec<u32>,
+    sensitive: Vec<u32>,
+}
+
+/// In place of the number of a release: all of them.
+pub(super) const ALL: u64 = u64::MAX;
+
+impl EvidenceBuilder {
+    /// A builder for these columns. All batches must have them with these types.
+    ///
+    /// # Errors
+    /// When a type cannot be grouped by.
+    pub fn try_new(id: FieldRef, quasi: Vec<FieldRef>, sensitive: FieldRef) -> Result<Self> {
+        Ok(Self {
+            quasi: quasi.iter().map(|field| ColumnEncoder::try_new(FieldRef::clone(field))).collect::<Result<_>>()?,
+            fields: quasi,
+            ids: ColumnEncoder::try_new(id)?,
+            sensitive: ColumnEncoder::try_new(sensitive)?,
+            releases: Vec::new(),
+            known: Known::default(),
+            updates: None,
+            hierarchies: None,
+            codes: Vec::new(),
+        })
+    }
+
+    /// Appends rows of what is known of people.
+    ///
+    /// # Errors
+    /// A NULL where none can be, a release number below 1.
+    pub fn append_known(&mut self, batch: &RecordBatch, columns: KnownColumns) -> Result<()> {
+        let nulls = batch.column(0).null_count();
+        if nulls > 0 {
+            return Err(Error::refused(format!("{} rows have a NULL in the identifier column", thousands(nulls))));
+        }
+        self.ids.intern(batch.column(0), &mut self.codes)?;
+        self.known.person.extend(self.codes.iter().map(|&code| code as u32));
+        let d = self.quasi.len();
+        let start = self.known.quasi.len();
+        self.known.quasi.resize(start + d * batch.num_rows(), 0);
+        for (j, encoder) in self.quasi.iter_mut().enumerate() {
+            encoder.intern(batch.column(1 + j), &mut self.codes)?;
+            let places = self.known.quasi[start..].iter_mut().skip(j).step_by(d);
+            places.zip(&self.codes).for_each(|(place, &code)| *place = code as u32);
+        }
+        match columns.sensitive {
+            true => {
+                let values = batch.column(1 + d);
+                self.sensitive.intern(values, &mut self.codes)?;
+                let codes = self.codes.iter().enumerate();
+                let code = |(row, &code): (usize, &usize)| if values.is_null(row) { NONE } else { code as u32 };
+                self.known.sensitive.extend(codes.map(code));
+            }
+            false => self.known.sensitive.resize(self.known.person.len(), NONE),
+        }
+        match columns.release {
+            true => {
+                let numbers = cast(batch.column(1 + d + usize::from(columns.sensitive)), &DataType::Int64)?;
+                let numbers = numbers.as_primitive::<Int64Type>();
+                let number = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+                let numbers = numbers.iter().map(|n| number(n).filter(|&n| n > 0));
+                let numbers: Option<Vec<u64>> = numbers.collect();
+                let numbers = numbers.ok_or_else(|| {
+                    Error::refused("the numbers of releases must be whole numbers from 1, without NULL")
+                })?;
+                self.known.release.extend(numbers);
+            }
+            false => self.known.release.resize(self.known.person.len(), ALL),
+        }
+        Ok(())
+    }
+
+    /// Begins another release, whose rows follow. Releases are numbered from 1 in this order.
+    pub fn begin_release(&mut self, columns: ReleaseColumns) {
+        self.releases.push(Rows {
+            columns,
+            groups: None,
+            ends: Vec::new(),
+            group: Vec::new(),
+            values: Vec::new(),
+            listed: Vec::new(),
+            hosts: Vec::new(),
+        });
+    }
+
+    /// Appends rows of the release that was begun last.
+    ///
+    /// # Errors
+    /// When no release was begun, or its rows are too many to number.
+    pub fn append_release(&mut self, batch: &RecordBatch) -> Result<()> {
+        let Some(rows) = self.releases.last_mut() else { return Err(Error::internal("rows of no release")) };
+        let d = self.quasi.len();
+        let first = rows.group.len();
+        if first + batch.num_rows() >= NONE as usize {
+            return Err(Error::refused("a release has more rows than can be numbered"));
+        }
+        rows.ends.resize((first + batch.num_rows()) * d, [0; 2]);
+        for (j, encoder) in self.quasi.iter_mut().enumerate() {
+            for which in 0..2 {
+                encoder.intern(batch.column(2 * j + which), &mut self.codes)?;
+                let places = rows.ends[first * d..].iter_mut().skip(j).step_by(d);
+                places.zip(&self.codes).for_each(|(place, &code)| place[which] = code as u32);
+            }
+        }
+        let mut columns = batch.columns()[2 * d..].iter();
+        let missing = || Error::internal("a release with other columns than announced");
+        let values = columns.next().ok_or_else(missing)?;
+        match rows.columns.group {
+            true => {
+                let numbers = columns.next().ok_or_else(missing)?;
+                if rows.groups.is_none() {
+                    let field = datafusion::arrow::datatypes::Field::new("group", numbers.data_type().clone(), true);
+                    rows.groups = Some(ColumnEncoder::try_new(FieldRef::new(field))?);
+                }
+                if let Some(groups) = &mut rows.groups {
+                    groups.intern(numbers, &mut self.codes)?;
+                }
+                rows.group.extend(self.codes.iter().map(|&code| code as u32));
+            }
+            false => rows.group.extend((first..first + batch.num_rows()).map(|row| row as u32)),
+        }
+        rows.append_values(values, first, &mut self.sensitive, &mut self.codes)?;
+        if rows.columns.id {
+            let ids = columns.next().ok_or_else(missing)?;
+            self.ids.intern(ids, &mut self.codes)?;
+            let people = self.codes.iter().enumerate().filter(|(row, _)| ids.is_valid(*row));
+            rows.hosts.extend(people.map(|(row, &person)| (person as u32, rows.group[first + row])));
+        }
+        Ok(())
+    }
+
+    /// Appends rows of the update relation: from, to, and the probability, if there is a third column.
+    ///
+    /// # Errors
+    /// A NULL value.
+    pub fn append_updates(&mut self, batch: &RecordBatch) -> Result<()> {
+        let mut ends = [Vec::new(), Vec::new()];
+        for (end, column) in ends.iter_mut().zip(batch.columns()) {
+            if column.null_count() > 0 {
+                return Err(Error::refused("updates: from and to cannot be NULL"));
+            }
+            self.sensitive.intern(column, end)?;
+        }
+        let probabilities = match batch.columns() {
+            [_, _, column] => Some(cast(column, &DataType::Float64)?),
+            _ => None,
+        };
+        let probability = |row: usize| {
+            let column = probabilities.as_ref()?.as_primitive::<Float64Type>();
+            column.is_valid(row).then(|| column.value(row))
+        };
+        let [from, to] = &ends;
+        let updates = self.updates.get_or_insert_default();
+        updates.extend((0..batch.num_rows()).map(|row| Update {
+            from: from[row] as u32,
+            to: to[row] as u32,
+            probability: probability(row),
+        }));
+        Ok(())
+    }
+
+    /// Appends rows of hierarchies: attribute, leaf and levels.
+    ///
+    /// # Errors
+    /// When the columns are not texts, which is a bug.
+    pub fn append_hierarchies(&mut self, batch: &RecordBatch) -> Result<()> {
+        let names = self.fields.iter().map(|field| field.name());
+        self.hierarchies.get_or_insert_with(|| Hierarchies::new(names)).append(batch)
+    }
+
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        let encoders = self.quasi.iter().chain([&self.ids, &self.sensitive]).map(ColumnEncoder::size).sum::<usize>();
+        let release = |rows: &Rows| {
+            rows.ends.capacity() * size_of::<[u32; 2]>()
+                + rows.group.capacity() * size_of::<u32>()
+                + rows.values.capacity() * size_of::<(u32, u32, u32)>()
+                + rows.hosts.capacity() * size_of::<(u32, u32)>()
+                + rows.groups.as_ref().map_or(0, ColumnEncoder::size)
+        };
+        let known = self.known.person.capacity() * 16 + self.known.quasi.capacity() * size_of::<u32>();
+        encoders + known + self.releases.iter().map(release).sum::<usize>()
+    }
+
+    /// Orders domains and puts boxes together. Computes.
+    ///
+    /// # Errors
+    /// A person who is known twice in one release, intervals that are none in the order of their domain, updates that cannot
+    /// be, malformed hierarchies.
+    pub fn finish(self) -> Result<Evidence> {
+        let Self { quasi, fields, ids, sensitive, releases, mut known, updates, hierarchies, .. } = self;
+        let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
+        let (mut domains, mut ranks) = (Vec::new(), Vec::new());
+        for (encoder, field) in quasi.into_iter().zip(&fields) {
+            let given = given_order(field)?;
+            let encoded = encoder.finish(Order::of(field.name(), hierarchies.as_ref(), given.as_deref()))?;
+            domains.push(encoded.attribute.domain.len() as u32);
+            ranks.push(encoded.ranks);
+        }
+        let people = ids.finish(Order::ByValue)?;
+        let sensitive = sensitive.finish(Order::ByValue)?;
+        let rank = |code: u32, ranks: &[u32]| if code == NONE { NONE } else { ranks[code as usize] };
+        known.person.iter_mut().for_each(|person| *person = people.ranks[*person as usize]);
+        known.sensitive.iter_mut().for_each(|value| *value = rank(*value, &sensitive.ranks));
+        let d = fields.len();
+        known.quasi.chunks_exact_mut(d.max(1)).for_each(|codes| {
+            codes.iter_mut().zip(&ranks).for_each(|(code, ranks)| *code = ranks[*code as usize]);
+        });
+        let number = releases.len() as u64;
+        let mut torn = 0;
+        let mut made = Vec::with_capacity(releases.len());
+        for rows in releases {
+            made.push(rows.finish(&ranks, &people, &sensitive.ranks, &mut torn)?);
+        }
+        if torn > 0 {
+            return Err(Error::refused(format!(
+                "in {} rows of the releases, lo comes after hi in the order of their column; if they were made with \
+                 hierarchies, pass the same hierarchies => ..",
+                thousands(torn)
+            )));
+        }
+        let values = sensitive.attribute.domain.len();
+        let updates = match updates {
+            Some(rows) => {
+                let code = |code: u32| sensitive.ranks[code as usize];
+                let rows: Vec<Update> =
+                    rows.iter().map(|row| Update { from: code(row.from), to: code(row.to), ..*row }).collect();
+                Updates::try_new(values, &rows)?
+            }
+            None => Updates::identity(values),
+        };
+        let known = known.in_order(d, number)?;
+        Ok(Evidence {
+            ids: people.attribute.domain.values().clone(),
+            values: sensitive.attribute.domain.values().clone(),
+            domains,
+            releases: made,
+            known,
+            updates,
+        })
+    }
+}
+
+impl Rows {
+    /// Sensitive values of the rows from `first`, or lists of those of their groups.
+    fn append_values(
+        &mut self,
+        values: &ArrayRef,
+        first: usize,
+        encoder: &mut ColumnEncoder,
+        codes: &mut Vec<usize>,
+    ) -> Result<()> {
+        let Some(lists) = values.as_list_opt::<i32>() else {
+            encoder.intern(values, codes)?;
+            let groups = &self.group[first..];
+            self.values.extend(groups.iter().zip(&*codes).map(|(&group, &value)| (group, value as u32, 1)));
+            return Ok(());
+        };
+        let pairs = lists.values().as_struct_opt().filter(|pairs| pairs.num_columns() == 2);
+        let pairs = pairs.ok_or_else(|| Error::internal("lists of sensitive values without counts"))?;
+        let counts = cast(pairs.column(1), &DataType::Int64)?;
+        let counts = counts.as_primitive::<Int64Type>();
+        encoder.intern(pairs.column(0), codes)?;
+        for (row, ends) in lists.value_offsets().windows(2).enumerate() {
+            let group = self.group[first + row];
+            if self.listed.len() <= group as usize {
+                self.listed.resize(group as usize + 1, false);
+            }
+            if !std::mem::replace(&mut self.listed[group as usize], true) {
+                let entries = ends[0] as usize..ends[1] as usize;
+                self.values
+                    .extend(entries.map(|place| (group, codes[place] as u32, counts.value(place).max(0) as u32)));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, ranks: &[Vec<u32>], people: &Encoded, values: &[u32], torn: &mut usize) -> Result<Released> {
+        let d = ranks.len();
+        self.ends.chunks_exact_mut(d.max(1)).for_each(|ends| {
+            for (end, ranks) in ends.iter_mut().zip(ranks) {
+                *end = end.map(|code| ranks[code as usize]);
+            }
+        });
+        let rows = self.group.len();
+        let of_row = |row: u32| &self.ends[row as usize * d..][..d];
+        *torn += (0..rows as u32).filter(|&row| of_row(row).iter().any(|[lo, hi]| lo > hi)).count();
+        let groups = self.group.iter().max().map_or(0, |most| *most as usize + 1);
+        let mut boxes = Boxes { quasi: d, starts: vec![0], ..Boxes::default() };
+        // Rows of a group with the same ends are one box.
+        let mut order: Vec<u32> = (0..rows as u32).collect();
+        order.sort_unstable_by(|&a, &b| {
+            (self.group[a as usize], of_row(a), a).cmp(&(self.group[b as usize], of_row(b), b))
+        });
+        let same = |a: &u32, b: &u32| self.group[*a as usize] == self.group[*b as usize] && of_row(*a) == of_row(*b);
+        for run in order.chunk_by(same) {
+            boxes.ends.extend_from_slice(of_row(run[0]));
+            boxes.group.push(self.group[run[0] as usize]);
+            boxes.rows.push(run.len() as u32);
+        }
+        let mut entries: Vec<(u32, u32, u32)> =
+            self.values.iter().map(|&(group, value, count)| (group, values[value as usize], count)).collect();
+        entries.sort_unstable();
+        let mut left = entries.as_slice();
+        for group in 0..groups as u32 {
+            let (own, others) = left.split_at(left.partition_point(|entry| entry.0 == group));
+            left = others;
+            let total: f64 = own.iter().map(|entry| f64::from(entry.2)).sum();
+            for run in own.chunk_by(|a, b| a.1 == b.1) {
+                let count: f64 = run.iter().map(|entry| f64::from(entry.2)).sum();
+                if count > 0.0 {
+                    boxes.shares.push((run[0].1, count / total));
+                }
+            }
+            boxes.starts.push(boxes.shares.len() as u32);
+        }
+        let hosts = self.columns.id.then(|| {
+            let mut hosts = vec![NONE; people.attribute.domain.len()];
+            let mut twice = 0;
+            for &(person, group) in &self.hosts {
+                let host = &mut hosts[people.ranks[person as usize] as usize];
+                twice += usize::from(*host != NONE && *host != group);
+                *host = group;
+            }
+            (hosts, twice)
+        });
+        if let Some((_, twice)) = hosts.as_ref().filter(|(_, twice)| *twice > 0) {
+            return Err(Error::refused(format!(
+                "in a release, {} people are in several groups; the reader of a private view knows one group per identifier",
+                thousands(*twice)
+            )));
+        }
+        Ok(Released { boxes, hosts: hosts.map(|(hosts, _)| hosts) })
+    }
+}
+
+impl Known {
+    /// By person, and by release.
+    fn in_order(self, d: usize, releases: u64) -> Result<People> {
+        let beyond = self.release.iter().filter(|&&release| release != ALL && release > releases).count();
+        if beyond > 0 {
+            return Err(Error::refused(format!(
+                "{} rows are about releases that are not there; there are {releases}",
+                thousands(beyond)
+            )));
+        }
+        let mut order: Vec<u32> = (0..self.person.len() as u32).collect();
+        let key = |row: u32| (self.person[row as usize], self.release[row as usize]);
+        order.sort_unstable_by_key(|&row| key(row));
+        let twice = order.windows(2).filter(|pair| key(pair[0]) == key(pair[1])).count();
+        if twice > 0 {
+            return Err(Error::refused(format!(
+                "{} rows repeat an identifier; what is known of a person is one row (one for each release, if there is a column \
+                 release)",
+                thousands(twice)
+            )));
+        }
+        let mut starts: Vec<u32> = Vec::new();
+        for (place, &row) in (0..).zip(&order) {
+            if place == 0 || self.person[row as usize] != self.person[order[place as usize - 1] as usize] {
+                starts.push(place);
+            }
+        }
+        starts.push(order.len() as u32);
+        Ok(People {
+            starts,
+            person: order.iter().map(|&row| self.person[row as usize]).collect(),
+            release: order.iter().map(|&row| self.release[row as usize]).collect(),
+            quasi: order.iter().flat_map(|&row| &self.quasi[row as usize * d..][..d]).copied().collect(),
+            sensitive: order.iter().map(|&row| self.sensitive[row as usize]).collect(),
+        })
+    }
+}
+
+/// Releases and what is known of people, in codes.
+#[derive(Debug)]
+pub struct Evidence {
+    /// Identifiers by code.
+    ids: ArrayRef,
+    /// Sensitive values by code.
+    values: ArrayRef,
+    /// Number of codes of each quasi-identifier.
+    pub(super) domains: Vec<u32>,
+    pub(super) releases: Vec<Released>,
+    pub(super) known: People,
+    pub(super) updates: Updates,
+}
+
+/// A release.
+#[derive(Debug)]
+pub(super) struct Released {
+    pub boxes: Boxes,
+    /// Of a private view, the group of each person, or [`NONE`].
+    pub hosts: Option<Vec<u32>>,
+}
+
+/// What is known of people, sorted by person and release.
+#[derive(Debug)]
+pub(super) struct People {
+    /// First row of each person, and one more: the number of rows.
+    pub starts: Vec<u32>,
+    pub person: Vec<u32>,
+    pub release: Vec<u64>,
+    pub quasi: Vec<u32>,
+    pub sensitive: Vec<u32>,
+}
+
+impl Evidence {
+    /// Number of people of whom something is known.
+    pub fn people(&self) -> usize {
+        self.known.starts.len() - 1
+    }
+
+    /// Number of releases.
+    pub fn releases(&self) -> usize {
+        self.releases.len()
+    }
+
+    /// Identifiers of people by their codes.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub fn ids(&self, people: &datafusion::arrow::array::UInt32Array) -> Result<ArrayRef> {
+        Ok(take(&self.ids, people, None)?)
+    }
+
+    /// Sensitive values by code, ascending.
+    pub fn values(&self) -> &ArrayRef {
+        &self.values
+    }
+
+    /// Whether all releases are private views, so that the reader knows in which group everybody is.
+    pub fn shows_groups(&self) -> bool {
+        self.releases.iter().all(|release| release.hosts.is_some())
+    }
+}
+
+/// Order of people in space, so that chunks of them lie close together.
+pub(super) fn by_place(known: &People, d: usize) -> Vec<u32> {
+    let mut people: Vec<u32> = (0..known.starts.len() as u32 - 1).collect();
+    let place = |person: u32| {
+        let row = known.starts[person as usize] as usize;
+        &known.quasi[row * d..][..d]
+    };
+    people.sort_unstable_by(|&a, &b| (place(a), a).cmp(&(place(b), b)));
+    people
+}
+
+/// Rows of equal points, numbered in order of appearance.
+pub(super) fn distinct<'a>(points: impl Iterator<Item = &'a [u32]>) -> (Vec<u32>, Vec<u32>) {
+    let mut numbers: FxHashMap<&[u32], u32> = FxHashMap::default();
+    let mut codes = Vec::new();
+    let number = points.map(|point| {
+        let next = numbers.len() as u32;
+        *numbers.entry(point).or_insert_with(|| {
+            codes.extend_from_slice(point);
+            next
+        })
+    });
+    let number = number.collect();
+    (codes, number)
+}

@@ -1,0 +1,182 @@
+//! What is left of a person's candidates when all releases that had the person are put together.
+
+use rayon::prelude::*;
+
+use super::UpdateGraph;
+use super::cover::{Candidates, Join};
+use super::evidence::{ALL, Evidence, NONE, Released, by_place, distinct};
+use crate::error::{Error, Result};
+
+/// What the reader sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strength {
+    /// Which group holds the person: the reader that the theorems are about, who needs private views.
+    Group,
+    /// Public tables: the person is in one of the rows that cover the person's quasi-identifiers, each equally likely.
+    Cover,
+}
+
+/// People looked at in one piece.
+const PIECE: usize = 4096;
+
+/// What a reader of releases infers about everybody.
+#[derive(Debug)]
+pub struct Disclosure {
+    evidence: Evidence,
+    strength: Strength,
+    /// People in an order in which neighbours have similar quasi-identifiers.
+    order: Vec<u32>,
+}
+
+/// What is inferred about some people: a row for every person and release that had the person.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Codes of the identifiers.
+    pub people: Vec<u32>,
+    /// Numbers of the releases, from 1.
+    pub releases: Vec<u64>,
+    /// Values that the person can have by the release alone.
+    pub candidates: Sets,
+    /// What is left of them in view of all releases. Empty if the release covers the person in no row, or if no history of
+    /// values explains all releases: what is known, or the update relation, is wrong then.
+    pub remaining: Sets,
+    /// Probability of the true value in view of all releases; `None` if it is not known, or nothing remains.
+    pub risk: Vec<Option<f64>>,
+}
+
+/// Sets of values, one after the other, each ascending.
+#[derive(Debug, Default)]
+pub struct Sets {
+    /// End of each set in `values`.
+    pub ends: Vec<usize>,
+    /// Codes of values.
+    pub values: Vec<u32>,
+}
+
+impl Sets {
+    /// Number of sets.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are no sets.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// One of the sets.
+    pub fn get(&self, place: usize) -> &[u32] {
+        let start = if place == 0 { 0 } else { self.ends[place - 1] };
+        &self.values[start..self.ends[place]]
+    }
+
+    fn push(&mut self, values: impl Iterator<Item = u32>) {
+        let start = self.values.len();
+        self.values.extend(values);
+        self.values[start..].sort_unstable();
+        self.ends.push(self.values.len());
+    }
+}
+
+impl Disclosure {
+    /// Prepares the inference.
+    ///
+    /// # Errors
+    /// When the reader is to know groups and a release does not show them.
+    pub fn try_new(evidence: Evidence, strength: Strength) -> Result<Self> {
+        if strength == Strength::Group && !evidence.shows_groups() {
+            return Err(Error::refused(
+                "strength 'group' is that of a reader who knows which group holds each person, so all releases must be private \
+                 views with the identifier column",
+            ));
+        }
+        let order = by_place(&evidence.known, evidence.domains.len());
+        Ok(Self { evidence, strength, order })
+    }
+
+    /// The releases and what is known.
+    pub fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+
+    /// Number of pieces, each of some thousand people.
+    pub fn pieces(&self) -> usize {
+        self.order.len().div_ceil(PIECE)
+    }
+
+    /// The findings of a piece. Pieces are independent of each other, and of the number of threads.
+    pub fn piece(&self, number: usize) -> Findings {
+        let end = self.order.len().min((number + 1) * PIECE);
+        let people = &self.order[number * PIECE..end];
+        let layers: Vec<Layers<'_>> =
+            (1..).zip(&self.evidence.releases).map(|(number, release)| self.layers(number, release, people)).collect();
+        let mut graph = UpdateGraph::new(&self.evidence.updates);
+        let mut findings = Findings::default();
+        for (place, &person) in people.iter().enumerate() {
+            let seen = || (1..).zip(&layers).filter_map(|(number, layers)| Some((number, layers.of(place)?)));
+            let versions = graph.versions_of(seen().filter(|(_, candidates)| !candidates.is_empty()));
+            let mut versions = versions.into_iter().flatten().peekable();
+            for (release, candidates) in seen() {
+                findings.people.push(self.id(person));
+                findings.releases.push(release);
+                findings.candidates.push(candidates.iter().map(|(value, _)| *value));
+                let version = versions.next_if(|version| version.release == release);
+                let left = version.iter().flat_map(|version| &version.candidates);
+                findings.remaining.push(left.map(|(value, _)| *value));
+                let truth = self.row(person, release).map(|row| self.evidence.known.sensitive[row]);
+                let risk = |version: super::Version| Some(version.risk(truth.filter(|&value| value != NONE)?));
+                findings.risk.push(version.and_then(risk));
+            }
+        }
+        findings
+    }
+
+    /// The findings of all pieces, in order.
+    pub fn all(&self) -> Vec<Findings> {
+        (0..self.pieces()).into_par_iter().map(|number| self.piece(number)).collect()
+    }
+
+    fn id(&self, person: u32) -> u32 {
+        self.evidence.known.person[self.evidence.known.starts[person as usize] as usize]
+    }
+
+    /// Where it stands what is known of a person at a release, if the person is in it.
+    fn row(&self, person: u32, release: u64) -> Option<usize> {
+        let known = &self.evidence.known;
+        let mut rows = known.starts[person as usize] as usize..known.starts[person as usize + 1] as usize;
+        rows.find(|&row| known.release[row] == release || known.release[row] == ALL)
+    }
+
+    /// The candidates of people by one release.
+    fn layers<'a>(&'a self, number: u64, release: &'a Released, people: &[u32]) -> Layers<'a> {
+        if let (Strength::Group, Some(hosts)) = (self.strength, &release.hosts) {
+            let group = |&person: &u32| hosts[self.id(person) as usize];
+            return Layers::Groups { release, groups: people.iter().map(group).collect() };
+        }
+        let rows: Vec<Option<usize>> = people.iter().map(|&person| self.row(person, number)).collect();
+        let d = self.evidence.domains.len();
+        let quasi = &self.evidence.known.quasi;
+        let (points, numbers) = distinct(rows.iter().flatten().map(|row| &quasi[row * d..][..d]));
+        let values = self.evidence.values().len();
+        let found = Join::candidates(&release.boxes, &points, &self.evidence.domains, values);
+        let mut numbers = numbers.into_iter();
+        let point = rows.iter().map(|row| row.and_then(|_| numbers.next())).collect();
+        Layers::Covers { found, point }
+    }
+}
+
+/// Candidates of the people of a piece by one release.
+enum Layers<'a> {
+    Groups { release: &'a Released, groups: Vec<u32> },
+    Covers { found: Vec<Candidates>, point: Vec<Option<u32>> },
+}
+
+impl Layers<'_> {
+    /// `None` if the release did not have the person.
+    fn of(&self, place: usize) -> Option<&[(u32, f64)]> {
+        match self {
+            Layers::Groups { release, groups } => (groups[place] != NONE).then(|| release.boxes.group(groups[place])),
+            Layers::Covers { found, point } => Some(&found[point[place]? as usize]),
+        }
+    }
+}

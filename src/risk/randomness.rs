@@ -1,0 +1,118 @@
+//! Whether the rows of a release stand in random order: tests on the table alone.
+//!
+//! An order that has to do with groups, values or quasi-identifiers tells which rows belong together, or which came first. Each
+//! test raises a false alarm with a probability of at most [`ERROR_RATE`], for rows that were really shuffled.
+
+/// Probability that a test fails on rows in random order.
+pub const ERROR_RATE: f64 = 1e-6;
+
+/// Standard deviations that a normal variable exceeds, to either side, with a probability below [`ERROR_RATE`].
+const DEVIATIONS: f64 = 5.0;
+
+/// What a test found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Tested {
+    /// Standard deviations from what is expected, or for rare events how many times as often.
+    pub score: f64,
+    pub passed: bool,
+}
+
+/// Correlation of a column with the position of the row. Of rows in random order, its mean is 0 and its variance
+/// 1 / (rows - 1), whatever the column holds.
+pub(super) fn position(column: impl ExactSizeIterator<Item = f64> + Clone) -> Tested {
+    let n = column.len() as f64;
+    let mean = column.clone().sum::<f64>() / n;
+    let middle = (n - 1.0) / 2.0;
+    let (mut product, mut square) = (0.0, 0.0);
+    for (place, value) in column.enumerate() {
+        product += (value - mean) * (place as f64 - middle);
+        square += (value - mean).powi(2);
+    }
+    let places = n * (n * n - 1.0) / 12.0;
+    let correlation = if square > 0.0 && places > 0.0 { product / (square * places).sqrt() } else { 0.0 };
+    let score = correlation * (n - 1.0).max(0.0).sqrt();
+    Tested { score, passed: score.abs() <= DEVIATIONS }
+}
+
+/// How often neighbouring rows are of one group, against what is expected: a Poisson variable, nearly.
+pub(super) fn neighbours(groups: &[u32]) -> Tested {
+    let mut sizes = vec![0.0_f64; groups.iter().max().map_or(0, |most| *most as usize + 1)];
+    groups.iter().for_each(|&group| sizes[group as usize] += 1.0);
+    let n = groups.len() as f64;
+    let expected = sizes.iter().map(|size| size * (size - 1.0)).sum::<f64>() / n.max(1.0);
+    let found = groups.windows(2).filter(|pair| pair[0] == pair[1]).count() as f64;
+    // Logarithm of Chernoff's bound of the probability of as many or more. The count of a few large groups varies less than that.
+    let bound = if found > expected { found - expected + found * (expected / found).ln() } else { 0.0 };
+    let passed = expected == 0.0 || bound >= ERROR_RATE.ln() || sizes.len() < 2;
+    Tested { score: if expected > 0.0 { found / expected } else { 0.0 }, passed }
+}
+
+/// Whether the first two rows of groups come in ascending order of their values more or less often than not.
+pub(super) fn ascents(groups: &[u32], values: &[u32]) -> Tested {
+    let number = groups.iter().max().map_or(0, |most| *most as usize + 1);
+    let mut first: Vec<Option<u32>> = vec![None; number];
+    let mut done = vec![false; number];
+    let (mut up, mut down) = (0.0, 0.0);
+    for (&group, &value) in groups.iter().zip(values) {
+        let group = group as usize;
+        match first[group] {
+            None => first[group] = Some(value),
+            Some(before) if !done[group] => {
+                done[group] = true;
+                up += f64::from(u8::from(value > before));
+                down += f64::from(u8::from(value < before));
+            }
+            Some(_) => {}
+        }
+    }
+    let score = if up + down > 0.0 { (up - down) / f64::sqrt(up + down) } else { 0.0 };
+    Tested { score, passed: score.abs() <= DEVIATIONS }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand::seq::SliceRandom;
+    use rand_chacha::ChaCha20Rng;
+
+    use super::*;
+
+    /// A thousand groups of five rows with values 0 to 4; and shuffled.
+    fn rows(shuffled: Option<u64>) -> (Vec<u32>, Vec<u32>) {
+        let mut rows: Vec<(u32, u32)> = (0..5000).map(|row| (row / 5, row % 5)).collect();
+        if let Some(seed) = shuffled {
+            rows.shuffle(&mut ChaCha20Rng::seed_from_u64(seed));
+        }
+        rows.into_iter().unzip()
+    }
+
+    #[test]
+    fn shuffled_rows_pass() {
+        for seed in 0..50 {
+            let (groups, values) = rows(Some(seed));
+            assert!(position(groups.iter().map(|&group| f64::from(group))).passed);
+            assert!(position(values.iter().map(|&value| f64::from(value))).passed);
+            assert!(neighbours(&groups).passed && ascents(&groups, &values).passed);
+        }
+    }
+
+    #[test]
+    fn each_order_is_found_by_its_test() {
+        let (groups, values) = rows(None);
+        assert!(!position(groups.iter().map(|&group| f64::from(group))).passed);
+        assert!(!neighbours(&groups).passed);
+        assert!(!ascents(&groups, &values).passed);
+        // Pairs side by side, in random order otherwise.
+        let mut order: Vec<u32> = (0..2500).collect();
+        order.shuffle(&mut ChaCha20Rng::seed_from_u64(1));
+        let pairs: Vec<u32> = order.iter().flat_map(|&pair| [pair, pair]).collect();
+        assert!(position(pairs.iter().map(|&group| f64::from(group))).passed && !neighbours(&pairs).passed);
+    }
+
+    #[test]
+    fn few_rows_tell_nothing() {
+        assert!(position([1.0, 2.0, 3.0].into_iter()).passed);
+        assert!(position(std::iter::empty::<f64>().collect::<Vec<_>>().into_iter()).passed);
+        assert!(neighbours(&[0, 0, 1, 1]).passed && neighbours(&[]).passed && ascents(&[0, 0], &[1, 2]).passed);
+    }
+}

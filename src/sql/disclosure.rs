@@ -1,0 +1,359 @@
+//! `disclosure(releases, original => .., ..)`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Column, Result, plan_err};
+use datafusion::functions::core::expr_ext::FieldAccessor;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, cast};
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::arguments::Arguments;
+use super::function::RelationFunction;
+use super::information_loss::end_of;
+use super::input::{Input, InputColumn, common_type};
+use super::options::AnonymizeOptions;
+use super::signature::{Kind, Parameter, Signature};
+use super::syntax::split_names;
+use crate::exec::{DisclosureExec, Question};
+use crate::microdata::Role;
+use crate::release::{GROUP_ID, HI, LO};
+use crate::risk::{KnownColumns, ReleaseColumns, Strength};
+
+/// What a reader can infer.
+#[derive(Debug)]
+pub(super) struct DisclosureFunction;
+
+const RELEASES: &str = "releases";
+const ORIGINAL: &str = "original";
+const BACKGROUND: &str = "background";
+const UPDATES: &str = "updates";
+const HIERARCHIES: &str = "hierarchies";
+/// Column of what is known: the number of the release that it is about.
+const RELEASE: &str = "release";
+
+static SIGNATURE: Signature = Signature {
+    name: "disclosure",
+    parameters: &[
+        Parameter::required(RELEASES, Kind::Relations, "(release1, release2)"),
+        Parameter::optional(ORIGINAL, Kind::Relation, "patients"),
+        Parameter::optional(BACKGROUND, Kind::Relation, "people"),
+        Parameter::ID,
+        Parameter::QUASI,
+        Parameter::SENSITIVE,
+        Parameter::optional("strength", Kind::Word(&["group", "cover"]), "'cover'"),
+        Parameter::optional(UPDATES, Kind::Relation, "updates"),
+        Parameter::HIERARCHIES,
+    ],
+};
+
+impl RelationFunction for DisclosureFunction {
+    fn signature(&self) -> &'static Signature<'static> {
+        &SIGNATURE
+    }
+
+    fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+        let function = SIGNATURE.name;
+        let input = |argument, plan| Input { function, argument, plan };
+        let releases = expanded(arguments.relations(RELEASES))?;
+        let releases: Vec<Input> = releases.into_iter().map(|plan| input(RELEASES, plan)).collect();
+        let known = match (arguments.relation_if_given(ORIGINAL), arguments.relation_if_given(BACKGROUND)) {
+            (Some(plan), None) => input(ORIGINAL, plan),
+            (None, Some(plan)) => input(BACKGROUND, plan),
+            (None, None) => {
+                return plan_err!(
+                    "{function}: argument original is missing; expected the table that was anonymized, or with background => .. \
+                     what a reader knows of people: their identifiers and quasi-identifiers"
+                );
+            }
+            (Some(_), Some(_)) => return plan_err!("{function}: either original or background, not both"),
+        };
+        let strength = match arguments.word("strength") {
+            Some("group") => Strength::Group,
+            _ => Strength::Cover,
+        };
+        let roles = Roles::find(&arguments, options, &known, &releases)?;
+        let mut columns = Columns::find(&roles, &known, &releases)?;
+        if known.argument == BACKGROUND {
+            columns.true_value = None;
+        }
+        if strength == Strength::Group && columns.releases.iter().any(|release| release.id.is_none()) {
+            return plan_err!(
+                "{function}: strength => 'group' is for private views (private => true), which have the identifier column {}; a \
+                 release here has none",
+                roles.id
+            );
+        }
+        let updates = match arguments.relation_if_given(UPDATES) {
+            Some(plan) => Some(columns.updates(input(UPDATES, plan))?),
+            None => None,
+        };
+        let hierarchies = match arguments.relation_if_given(HIERARCHIES) {
+            Some(plan) => Some(input(HIERARCHIES, plan).hierarchies()?),
+            None => None,
+        };
+        let question = columns.question(strength, updates.is_some(), hierarchies.is_some());
+        let mut plans = columns.project(known, releases)?;
+        plans.extend(updates.into_iter().chain(hierarchies));
+        Ok(Arc::new(DisclosureTable { plans, question }))
+    }
+}
+
+/// The releases of publications in their places.
+#[cfg(feature = "publication")]
+fn expanded(relations: Vec<LogicalPlan>) -> Result<Vec<LogicalPlan>> {
+    let plans = relations.into_iter().map(super::publication::releases_of);
+    Ok(plans.collect::<Result<Vec<_>>>()?.concat())
+}
+
+#[cfg(not(feature = "publication"))]
+fn expanded(relations: Vec<LogicalPlan>) -> Result<Vec<LogicalPlan>> {
+    Ok(relations)
+}
+
+/// Names of the columns.
+struct Roles {
+    id: String,
+    quasi: Vec<String>,
+    sensitive: String,
+}
+
+impl Roles {
+    /// From the arguments, else from the metadata of what is known or of the first release, else from the session.
+    fn find(arguments: &Arguments, options: &AnonymizeOptions, known: &Input, releases: &[Input]) -> Result<Self> {
+        let find = |role: Role, setting: &Option<String>, example: &str| {
+            if let Some(names) = arguments.columns(role.name()) {
+                return Ok(names.to_vec());
+            }
+            let declared = std::iter::once(known).chain(releases.first()).map(|input| {
+                let fields = input.plan.schema().fields().iter();
+                let with_role = fields
+                    .filter(|field| field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role));
+                with_role.map(|field| field.name().clone()).collect::<Vec<_>>()
+            });
+            let set = setting.as_deref().map(split_names).unwrap_or_default();
+            match declared.chain([set]).find(|names| !names.is_empty()) {
+                Some(names) => Ok(names),
+                None => plan_err!(
+                    "{}: no column is the {}; name it with {} => {example}",
+                    SIGNATURE.name,
+                    role.name(),
+                    role.name()
+                ),
+            }
+        };
+        let one = |role: Role, setting: &Option<String>, example: &str| match find(role, setting, example)?.as_slice() {
+            [name] => Ok(name.clone()),
+            names => plan_err!(
+                "{}: {} columns have the role {}, but there must be one; choose with {} => {example}",
+                SIGNATURE.name,
+                names.len(),
+                role.name(),
+                role.name()
+            ),
+        };
+        Ok(Self {
+            id: one(Role::Id, &options.id, "patient_id")?,
+            quasi: find(Role::Quasi, &options.quasi, "(age, zip)")?,
+            sensitive: one(Role::Sensitive, &options.sensitive, "disease")?,
+        })
+    }
+}
+
+/// A column with the type that it has in all relations.
+struct Columns {
+    id: InputColumn,
+    quasi: Vec<InputColumn>,
+    sensitive: FieldRef,
+    true_value: Option<InputColumn>,
+    /// Number of the release, in what is known.
+    number: Option<InputColumn>,
+    releases: Vec<ReleaseInputs>,
+}
+
+/// Columns of a release.
+struct ReleaseInputs {
+    quasi: Vec<InputColumn>,
+    sensitive: InputColumn,
+    group: Option<InputColumn>,
+    id: Option<InputColumn>,
+}
+
+impl Columns {
+    fn find(roles: &Roles, known: &Input, releases: &[Input]) -> Result<Self> {
+        let function = SIGNATURE.name;
+        let has = |input: &Input, name: &str| input.plan.schema().fields().iter().any(|field| field.name() == name);
+        let if_there = |input: &Input, name: &str| has(input, name).then(|| input.column(name)).transpose();
+        let publish = |mut column: InputColumn| column.publish(function).map(|()| column);
+        let mut id = publish(known.column(&roles.id)?)?;
+        let quasi = roles.quasi.iter().map(|name| publish(known.column(name)?));
+        let mut quasi = quasi.collect::<Result<Vec<_>>>()?;
+        let number = if_there(known, RELEASE)?.filter(|column| {
+            let others = roles.quasi.iter().chain([&roles.id, &roles.sensitive]);
+            column.field.data_type().is_integer() && others.into_iter().all(|name| name != RELEASE)
+        });
+        let mut true_value = match known.argument {
+            ORIGINAL => Some(publish(known.column(&roles.sensitive)?)?),
+            _ => None,
+        };
+        let mut found = Vec::new();
+        for release in releases {
+            let inputs = ReleaseInputs {
+                quasi: roles.quasi.iter().map(|name| release.column(name)).collect::<Result<_>>()?,
+                sensitive: release.column(&roles.sensitive)?,
+                group: if_there(release, GROUP_ID)?,
+                id: if_there(release, &roles.id)?,
+            };
+            for (column, interval) in quasi.iter_mut().zip(&inputs.quasi) {
+                let field = end_of(&interval.field, LO).unwrap_or_else(|| FieldRef::clone(&interval.field));
+                common_type(function, column, &InputColumn { column: interval.column.clone(), field }, RELEASES)?;
+            }
+            if let Some(theirs) = &inputs.id {
+                common_type(function, &mut id, theirs, RELEASES)?;
+            }
+            let theirs =
+                InputColumn { column: inputs.sensitive.column.clone(), field: value_of(&inputs.sensitive.field) };
+            match &mut true_value {
+                Some(value) => common_type(function, value, &theirs, RELEASES)?,
+                None => common_type(function, true_value.insert(theirs.clone()), &theirs, RELEASES)?,
+            };
+            found.push(inputs);
+        }
+        let Some(value) = true_value else { return plan_err!("{function}: there are no releases") };
+        for theirs in found.iter().map(|release| &release.sensitive.field) {
+            let item = value_of(theirs);
+            let same = item.data_type() == value.field.data_type()
+                || item.data_type().is_string() && value.field.data_type().is_string();
+            if !same && matches!(theirs.data_type(), DataType::List(_)) {
+                return plan_err!(
+                    "{function}: column {} is {} here but lists of {} in a release; cast one of them",
+                    roles.sensitive,
+                    value.field.data_type(),
+                    item.data_type()
+                );
+            }
+        }
+        Ok(Self { id, quasi, sensitive: Arc::clone(&value.field), true_value: Some(value), number, releases: found })
+    }
+
+    /// From, to and, if there is one, probability.
+    fn updates(&self, updates: Input) -> Result<LogicalPlan> {
+        let end = |name: &str| -> Result<Expr> {
+            let column = updates.column(name)?;
+            let mut typed = InputColumn { column: column.column.clone(), field: Arc::clone(&self.sensitive) };
+            common_type(SIGNATURE.name, &mut typed, &column, UPDATES)?;
+            Ok(cast(Expr::Column(column.column), self.sensitive.data_type().clone()).alias(name))
+        };
+        let mut columns = vec![end("from")?, end("to")?];
+        if updates.plan.schema().fields().iter().any(|field| field.name() == "probability") {
+            let probability = updates.column("probability")?;
+            if !probability.field.data_type().is_numeric() {
+                return plan_err!(
+                    "{}: column probability of updates is {}; it must be a number",
+                    SIGNATURE.name,
+                    probability.field.data_type()
+                );
+            }
+            columns.push(cast(Expr::Column(probability.column), DataType::Float64).alias("probability"));
+        }
+        LogicalPlanBuilder::from(updates.plan).project(columns)?.build()
+    }
+
+    fn question(&self, strength: Strength, updates: bool, hierarchies: bool) -> Question {
+        let release =
+            |release: &ReleaseInputs| ReleaseColumns { group: release.group.is_some(), id: release.id.is_some() };
+        Question {
+            strength,
+            id: Arc::clone(&self.id.field),
+            quasi: self.quasi.iter().map(|column| Arc::clone(&column.field)).collect(),
+            sensitive: Arc::clone(&self.sensitive),
+            known: KnownColumns { sensitive: self.true_value.is_some(), release: self.number.is_some() },
+            releases: self.releases.iter().map(release).collect(),
+            updates,
+            hierarchies,
+        }
+    }
+
+    /// Each relation with exactly the columns that the operator reads.
+    fn project(self, known: Input, releases: Vec<Input>) -> Result<Vec<LogicalPlan>> {
+        let typed = |column: &Column, field: &Field, name: &str| {
+            cast(Expr::Column(column.clone()), field.data_type().clone()).alias(name)
+        };
+        let Self { id, quasi, sensitive, true_value, number, releases: columns } = self;
+        let mut expressions = vec![typed(&id.column, &id.field, id.field.name())];
+        expressions.extend(quasi.iter().map(|column| typed(&column.column, &column.field, column.field.name())));
+        expressions.extend(true_value.iter().map(|value| typed(&value.column, &sensitive, sensitive.name())));
+        expressions.extend(number.iter().map(|number| cast(Expr::Column(number.column.clone()), DataType::Int64)));
+        let mut plans = vec![LogicalPlanBuilder::from(known.plan).project(expressions)?.build()?];
+        for (release, columns) in releases.into_iter().zip(columns) {
+            let mut expressions = Vec::new();
+            for (column, interval) in quasi.iter().zip(&columns.quasi) {
+                let expr = Expr::Column(interval.column.clone());
+                for which in [LO, HI] {
+                    let end =
+                        if end_of(&interval.field, which).is_some() { expr.clone().field(which) } else { expr.clone() };
+                    let name = format!("{}.{which}", column.field.name());
+                    expressions.push(cast(end, column.field.data_type().clone()).alias(name));
+                }
+            }
+            expressions.push(match columns.sensitive.field.data_type() {
+                DataType::List(_) => Expr::Column(columns.sensitive.column).alias(sensitive.name()),
+                _ => typed(&columns.sensitive.column, &sensitive, sensitive.name()),
+            });
+            expressions.extend(columns.group.map(|group| Expr::Column(group.column).alias("group")));
+            expressions.extend(columns.id.map(|theirs| typed(&theirs.column, &id.field, "identifier")));
+            plans.push(LogicalPlanBuilder::from(release.plan).project(expressions)?.build()?);
+        }
+        Ok(plans)
+    }
+}
+
+/// The sensitive attribute of a release, in lists or not.
+fn value_of(field: &FieldRef) -> FieldRef {
+    if let DataType::List(item) = field.data_type()
+        && let DataType::Struct(fields) = item.data_type()
+        && let [value, _count] = fields.iter().as_slice()
+    {
+        return Arc::new(value.as_ref().clone().with_name(field.name()));
+    }
+    Arc::clone(field)
+}
+
+/// The inference, made anew by every query.
+#[derive(Debug)]
+struct DisclosureTable {
+    /// What is known, the releases, updates, hierarchies.
+    plans: Vec<LogicalPlan>,
+    question: Question,
+}
+
+#[async_trait]
+impl TableProvider for DisclosureTable {
+    fn schema(&self) -> SchemaRef {
+        self.question.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut inputs = Vec::with_capacity(self.plans.len());
+        for plan in &self.plans {
+            inputs.push(session.create_physical_plan(plan).await?);
+        }
+        let schema: Schema = match projection {
+            Some(columns) => self.schema().project(columns)?,
+            None => self.schema().as_ref().clone(),
+        };
+        Ok(Arc::new(DisclosureExec::try_new(inputs, self.question.clone(), Arc::new(schema))?))
+    }
+}

@@ -1,0 +1,115 @@
+//! Audits of publications: what is as it should be passes, and what was tampered with is found.
+
+use std::path::Path;
+use std::process::Command;
+
+use datafusion::prelude::SessionContext;
+use tempfile::tempdir;
+
+use super::publications::{Q1, Q2, count, from_the_root, hospital};
+use super::support::{microdata, path, run, session, table};
+
+/// Names of the checks that fail.
+async fn failing(context: &SessionContext, publication: &str) -> String {
+    table(context, &format!("SELECT DISTINCT \"check\" FROM audit({publication}) WHERE NOT passed ORDER BY 1")).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_hospital_passes_with_and_without_its_ledger() {
+    from_the_root();
+    let context = session();
+    let here = tempdir().unwrap();
+    hospital(&context, here.path()).await;
+    count(&context, Q1).await;
+    count(&context, Q2).await;
+    assert!(!failing(&context, "hospital").await.contains('|'), "{}", failing(&context, "hospital").await);
+    let location = here.path().join("hospital").display().to_string();
+    run(&context, &format!("CREATE EXTERNAL TABLE theirs STORED AS PUBLICATION LOCATION '{location}'")).await.unwrap();
+    assert!(!failing(&context, "theirs").await.contains('|'));
+    let of = |publication: &str| format!("SELECT count(*) FROM audit({publication})");
+    let (ours, theirs) = (of("hospital"), of("theirs"));
+    let (ours, theirs) =
+        (super::support::number(&context, &ours).await, super::support::number(&context, &theirs).await);
+    assert!(theirs > 20 && ours > theirs, "{ours} {theirs}");
+}
+
+/// Every method's publications pass, on real people.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_method_passes_on_adult() {
+    let Some(adult) = microdata("adult.parquet") else { return };
+    let context = session();
+    let here = tempdir().unwrap();
+    for (method, options) in [
+        ("m_invariant", "'m' '5'"),
+        ("mondrian", "'k' '5', 'l' '3', 'diversity' 'entropy', 't' '0.6'"),
+        ("anatomy", "'l' '5'"),
+    ] {
+        let location = here.path().join(method).display().to_string();
+        run(&context, &format!("CREATE EXTERNAL TABLE {method}_published (record_id INT, age INT, sex VARCHAR, education_num INT, occupation VARCHAR)
+            STORED AS PUBLICATION LOCATION '{location}'
+            OPTIONS ('method' '{method}', {options}, 'id' 'record_id', 'quasi' 'age, sex, education_num', 'sensitive' 'occupation')")).await.unwrap();
+        run(&context, &format!("INSERT INTO {method}_published SELECT record_id, age, sex, education_num, occupation FROM '{adult}' WHERE occupation IS NOT NULL")).await.unwrap();
+        let found = failing(&context, &format!("{method}_published")).await;
+        assert!(!found.contains('|'), "{method}: {found}");
+    }
+}
+
+/// Parquet files below a directory, not those of logs.
+fn files(directory: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "parquet")).collect();
+    files.sort();
+    files
+}
+
+/// Somebody replaces a released file by the same rows in order, with a column that tells who they are about.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_was_exchanged_is_found() {
+    from_the_root();
+    let context = session();
+    let here = tempdir().unwrap();
+    hospital(&context, here.path()).await;
+    count(&context, Q1).await;
+    let [file] = files(&here.path().join("hospital")).try_into().unwrap();
+    let other = here.path().join("other.parquet").display().to_string();
+    run(&context, &format!("COPY (SELECT age, zip, 'flu' AS disease, group_id, group_size, counterfeits FROM '{}' ORDER BY group_id) TO '{other}'", file.display()))
+        .await
+        .unwrap();
+    std::fs::copy(&other, &file).unwrap();
+    let found = failing(&context, "hospital").await;
+    for check in
+        ["files are those that were decided", "files tell nothing but their rows", "columns say what made them"]
+    {
+        assert!(found.contains(check), "{check}: {found}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_shell_fails_if_it_is_to() {
+    from_the_root();
+    let context = session();
+    let here = tempdir().unwrap();
+    hospital(&context, here.path()).await;
+    count(&context, Q1).await;
+    let location = here.path().join("hospital").display().to_string();
+    let shell = |more: &[&str], sql: &str| {
+        let sql = format!("CREATE EXTERNAL TABLE theirs STORED AS PUBLICATION LOCATION '{location}'; {sql}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+        command.current_dir(path("")).env_remove("RUST_BACKTRACE").arg("-q").args(more).args(["-c", &sql]);
+        command.output().unwrap()
+    };
+    let audit = "SELECT count(*) FROM audit(theirs) WHERE passed";
+    assert!(shell(&["--fail-on-audit"], audit).status.success());
+    // Another file in its place: of the reader's checks, those of the file's metadata fail.
+    let [file] = files(&here.path().join("hospital")).try_into().unwrap();
+    let other = here.path().join("other.parquet").display().to_string();
+    run(&context, &format!("COPY (SELECT * FROM '{}') TO '{other}'", file.display())).await.unwrap();
+    std::fs::copy(&other, &file).unwrap();
+    assert!(shell(&[], audit).status.success(), "only if it is asked to");
+    let failed = shell(&["--fail-on-audit"], audit);
+    assert!(!failed.status.success(), "{}", String::from_utf8_lossy(&failed.stdout));
+    let message = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(message.contains("checks have failed"), "{message}");
+    assert!(shell(&["--fail-on-audit"], "SELECT 1").status.success(), "a script without audits has none that fail");
+}
