@@ -237,11 +237,12 @@ mod tests {
     use super::super::TableColumns;
     use super::*;
 
-    /// Rows of (group, lo, hi, value, size, counterfeits).
-    fn table(rows: &[(i64, i32, i32, &str, i32, i32)]) -> ReleasedTable {
-        let integers = |of: fn(&(i64, i32, i32, &str, i32, i32)) -> i32| -> ArrayRef {
-            Arc::new(Int32Array::from_iter_values(rows.iter().map(of)))
-        };
+    /// Group, lo, hi, value, size, counterfeits.
+    type Row = (i64, i32, i32, &'static str, i32, i32);
+
+    fn table(rows: &[Row]) -> ReleasedTable {
+        let integers =
+            |of: fn(&Row) -> i32| -> ArrayRef { Arc::new(Int32Array::from_iter_values(rows.iter().map(of))) };
         let end = |name: &str| Arc::new(Field::new(name, DataType::Int32, true));
         let age = StructArray::from(vec![(end("lo"), integers(|row| row.1)), (end("hi"), integers(|row| row.2))]);
         let batch = RecordBatch::try_from_iter([
@@ -260,8 +261,7 @@ mod tests {
         table.checks(None, promises).into_iter().filter(|check| !check.passed).map(|check| check.name).collect()
     }
 
-    const GOOD: [(i64, i32, i32, &str, i32, i32); 4] =
-        [(2, 1, 5, "a", 2, 0), (1, 4, 9, "b", 2, 1), (2, 1, 5, "b", 2, 0), (1, 4, 9, "c", 2, 1)];
+    const GOOD: [Row; 4] = [(2, 1, 5, "a", 2, 0), (1, 4, 9, "b", 2, 1), (2, 1, 5, "b", 2, 0), (1, 4, 9, "c", 2, 1)];
 
     #[test]
     fn a_release_that_keeps_its_promises() {
@@ -280,7 +280,7 @@ mod tests {
     /// One thing wrong at a time: one check fails.
     #[test]
     fn each_broken_promise_is_found() {
-        let with = |row: usize, change: fn(&mut (i64, i32, i32, &'static str, i32, i32))| {
+        let with = |row: usize, change: fn(&mut Row)| {
             let mut rows = GOOD;
             change(&mut rows[row]);
             table(&rows)
