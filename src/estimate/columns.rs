@@ -90,7 +90,9 @@ impl Released {
                 "{function}: the table has none of the release's quasi-identifiers and sensitive values; select them, too"
             );
         }
-        let has = |name: &str| schema.fields().iter().any(|field| field.name() == name);
+        // What was computed under such a name is not what was released.
+        let released = |field: &FieldRef| Description::from_metadata(field.metadata()).is_some();
+        let has = |name: &str| schema.fields().iter().any(|field| field.name() == name && released(field));
         let groups = has(GROUP_SIZE) && has(COUNTERFEITS);
         if !groups && columns.iter().any(|column| column.form != Form::Exact) {
             return plan_err!(

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, RecordBatch};
+use datafusion::arrow::compute::{cast, filter};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use datafusion::common::{DFSchema, Result};
 use datafusion::execution::context::ExecutionProps;
@@ -94,21 +94,26 @@ impl Compiled {
         Ok(all)
     }
 
-    /// The function of each of these values of the column.
+    /// The function of each of these values of the column. What the conditions exclude is not evaluated further.
     ///
     /// # Errors
     /// When an expression fails.
     pub(crate) fn evaluate(&self, column: &ArrayRef) -> Result<Vec<f64>> {
-        let mut product: Vec<f64> = self.holds(column)?.into_iter().map(|holds| f64::from(u8::from(holds))).collect();
-        let batch = RecordBatch::try_new(SchemaRef::clone(&self.schema), vec![ArrayRef::clone(column)])?;
-        for value in &self.values {
-            let result = numbers(&value.evaluate(&batch)?.into_array(column.len())?)?;
-            for (i, product) in product.iter_mut().enumerate() {
-                // What a condition excludes does not count, whatever it is (NaN, infinite).
-                *product = if *product == 0.0 || result.is_null(i) { 0.0 } else { *product * result.value(i) };
-            }
+        let holds = self.holds(column)?;
+        if self.values.is_empty() {
+            return Ok(holds.into_iter().map(|holds| f64::from(u8::from(holds))).collect());
         }
-        Ok(product)
+        let places: Vec<usize> = (0..holds.len()).filter(|&i| holds[i]).collect();
+        let held = filter(column, &BooleanArray::from(holds))?;
+        let batch = RecordBatch::try_new(SchemaRef::clone(&self.schema), vec![held])?;
+        let mut products = vec![1.0; places.len()];
+        for value in &self.values {
+            let result = numbers(&value.evaluate(&batch)?.into_array(places.len())?)?;
+            products.iter_mut().zip(result.iter()).for_each(|(product, value)| *product *= value.unwrap_or(0.0));
+        }
+        let mut results = vec![0.0; column.len()];
+        places.into_iter().zip(products).for_each(|(place, product)| results[place] = product);
+        Ok(results)
     }
 }
 

@@ -198,7 +198,7 @@ impl Reader<'_> {
             Expr::Negative(inner) => Polynomial::constant(-1.0).times(&self.value(inner)?),
             Expr::Cast(to) if self.is_harmless(&to.expr, to.field.data_type())? => self.value(&to.expr),
             Expr::Case(case) => self.case(case, |then| self.value(then)),
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op {
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if self.are_numbers(&[left, right])? => match op {
                 Operator::Plus | Operator::Minus => {
                     let a = self.value(left)?.times(&self.known(right)?)?;
                     let b = self.value(right)?.times(&self.known(left)?)?;
@@ -336,6 +336,16 @@ impl Reader<'_> {
             None => branch(&lit(ScalarValue::Null))?,
         };
         sum.plus(before.times(&otherwise)?)
+    }
+
+    /// Dates, for one, can be subtracted, but not one by one.
+    fn are_numbers(&self, exprs: &[&Expr]) -> Result<bool> {
+        for expr in exprs {
+            if !expr.get_type(self.schema)?.is_numeric() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether a cast changes no value.

@@ -90,7 +90,8 @@ pub(crate) fn coordinates(values: &ArrayRef) -> Result<Float64Array> {
 pub(crate) fn from_coordinates(numbers: Vec<f64>, data_type: &DataType) -> Result<ArrayRef> {
     let safe = CastOptions { safe: true, ..CastOptions::default() };
     let whole = || -> Int64Array {
-        let limits = -9.2e18..=9.2e18;
+        // As doubles: the greatest i64 is none.
+        let limits = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
         numbers.iter().map(|x| limits.contains(x).then(|| x.round() as i64)).collect()
     };
     if Scale::of(data_type) == Scale::Steps {

@@ -90,6 +90,9 @@ impl Comparison {
     /// # Errors
     /// When queries select nobody however often they are drawn, and when the work is cancelled.
     pub(crate) fn answers(&self, workload: &Workload, seed: [u8; 32], monitor: &Monitor) -> Result<Vec<Answer>> {
+        if self.people.is_empty() {
+            return Err(Error::refused("the original table has no rows"));
+        }
         let batches = (0..workload.queries)
             .into_par_iter()
             .step_by(BATCH)

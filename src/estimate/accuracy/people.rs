@@ -24,6 +24,10 @@ impl People {
         Self { rows, columns: columns.collect(), values }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
     pub(super) fn answer(&self, query: &Query, aggregate: Aggregate, axes: &[Axis], scratch: &mut Scratch) -> f64 {
         let Scratch { selected, range, .. } = scratch;
         bitmaps::all(self.rows, selected);

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | whole numbers, dates | the function on every value, once per query, and prefix sums ([`table`]) |
 //! | categories | the same over the values in their order ([`list`]) |
-//! | measured, or very many values; comparisons with constants | lengths of the pieces, exactly ([`pieces`]) |
+//! | measured, or very many values: comparisons with constants | lengths of the pieces, exactly ([`pieces`]) |
 //! | the same, any other function | the mean over [`points::POINTS`] points ([`points`]) |
 //!
 //! An interval whose `lo` is NULL holds NULL and everything up to `hi`.
@@ -129,7 +129,9 @@ impl Means {
                 {
                     (first, last) = (first.min(table.first()), last.max(table.last()));
                 }
-                let table = Arc::new(Table::new(&*self.compiled()?, &self.data_type, first, last, self.of_null()?)?);
+                // What fails for a value that perhaps no interval has is left to the intervals themselves.
+                let table = Table::new(&*self.compiled()?, &self.data_type, first, last, self.of_null()?);
+                let Some(table) = table.ok().flatten().map(Arc::new) else { return Ok(None) };
                 *self.table.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&table));
                 table
             }
@@ -156,13 +158,10 @@ impl Means {
         let compiled = self.compiled()?;
         let pieces = match self.pieces.get() {
             Some(pieces) => pieces,
-            None => {
-                let pieces = Pieces::new(&self.factor, &self.column, &self.data_type, &compiled)?;
-                self.pieces.get_or_init(|| pieces)
-            }
+            None => self.pieces.get_or_init(|| Pieces::new(&self.factor, &self.column, &self.data_type)),
         };
         let mut means = match pieces {
-            Some(pieces) => pieces.means(&ends),
+            Some(pieces) => pieces.means(&compiled, &self.data_type, &ends)?,
             None => points::means(&compiled, &self.data_type, &ends)?,
         };
         // Single values, and what has no length that could be measured.

@@ -8,37 +8,26 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use crate::estimate::factor::{Compiled, Factor};
 use crate::estimate::scale::{Scale, coordinates, from_coordinates};
 
-/// Where a function is zero, and where it is a power of the column.
+/// Where a function can change.
 #[derive(Debug)]
 pub(crate) struct Pieces {
-    /// Ends of the pieces, ascending. The first piece has no beginning and the last no end.
+    /// Ascending.
     cuts: Vec<f64>,
-    /// Whether the conditions hold in each piece.
-    holds: Vec<bool>,
-    /// Integral from the first cut to each.
-    integrals: Vec<f64>,
     /// How often the column itself is a factor: 0, 1 or 2.
     power: u8,
 }
 
 impl Pieces {
     /// `None` if the function has other things in it than comparisons of the column with constants, and the column itself.
-    pub(super) fn new(
-        factor: &Factor,
-        column: &str,
-        data_type: &DataType,
-        compiled: &Compiled,
-    ) -> Result<Option<Self>> {
+    pub(super) fn new(factor: &Factor, column: &str, data_type: &DataType) -> Option<Self> {
         let mut constants = Vec::new();
         let comparisons = factor.conditions.iter().all(|condition| {
             let mut reader = Reader { column, data_type, constants: &mut constants };
             reader.condition(condition)
         });
-        if !comparisons
-            || factor.values.len() > 2
-            || !factor.values.iter().all(|value| is_column(value, column, data_type))
-        {
-            return Ok(None);
+        let bare = |value: &Expr| is_column(value, column, data_type);
+        if !comparisons || factor.values.len() > 2 || !factor.values.iter().all(bare) {
+            return None;
         }
         // Between whole numbers nothing changes but at the halves.
         let mut cuts: Vec<f64> = match Scale::of(data_type) {
@@ -48,43 +37,37 @@ impl Pieces {
         cuts.retain(|cut| cut.is_finite());
         cuts.sort_by(f64::total_cmp);
         cuts.dedup();
-        if cuts.is_empty() {
-            cuts.push(0.0);
-        }
-        let outside = |cut: f64| 1.0_f64.max(cut.abs() * 1e-3);
-        let (first, last) = (cuts[0], cuts[cuts.len() - 1]);
-        let between = cuts.windows(2).map(|pair| pair[0] + (pair[1] - pair[0]) / 2.0);
-        let inside = std::iter::once(first - outside(first)).chain(between).chain([last + outside(last)]);
-        let holds = compiled.holds(&from_coordinates(inside.collect(), data_type)?)?;
-        let mut pieces = Self { cuts, holds, integrals: vec![0.0], power: factor.values.len() as u8 };
-        for i in 1..pieces.cuts.len() {
-            let piece = if pieces.holds[i] { pieces.moment(pieces.cuts[i - 1], pieces.cuts[i]) } else { 0.0 };
-            pieces.integrals.push(pieces.integrals[i - 1] + piece);
-        }
-        Ok(Some(pieces))
+        Some(Self { cuts, power: factor.values.len() as u8 })
     }
 
-    pub(super) fn means(&self, ends: &[(f64, f64)]) -> Vec<f64> {
-        ends.iter().map(|&(lo, hi)| (self.integral(hi) - self.integral(lo)) / (hi - lo)).collect()
+    /// Means over the intervals from the first to the second of each pair.
+    pub(super) fn means(&self, function: &Compiled, data_type: &DataType, ends: &[(f64, f64)]) -> Result<Vec<f64>> {
+        let lowest = ends.iter().map(|ends| ends.0).filter(|x| x.is_finite()).fold(f64::INFINITY, f64::min);
+        let highest = ends.iter().map(|ends| ends.1).filter(|x| x.is_finite()).fold(f64::NEG_INFINITY, f64::max);
+        // Only what lies among the values matters, and can be looked at: the type may have no others.
+        let inside = self.cuts.iter().copied().filter(|cut| lowest < *cut && *cut < highest);
+        let cuts: Vec<f64> = std::iter::once(lowest).chain(inside).chain([highest]).collect();
+        let middles = cuts.windows(2).map(|pair| pair[0] + (pair[1] - pair[0]) / 2.0).collect();
+        let holds = function.holds(&from_coordinates(middles, data_type)?)?;
+        let mean = |&(lo, hi): &(f64, f64)| {
+            let first = cuts.partition_point(|&cut| cut <= lo).saturating_sub(1);
+            let mut sum = 0.0;
+            for piece in (first..holds.len()).take_while(|&piece| cuts[piece] < hi).filter(|&piece| holds[piece]) {
+                let (a, b) = (lo.max(cuts[piece]), hi.min(cuts[piece + 1]));
+                let share = if (a, b) == (lo, hi) { 1.0 } else { (b - a) / (hi - lo) };
+                sum += share * self.moment(a, b);
+            }
+            sum
+        };
+        Ok(ends.iter().map(mean).collect())
     }
 
-    /// From the first cut to `x`.
-    fn integral(&self, x: f64) -> f64 {
-        let piece = self.cuts.partition_point(|&cut| cut <= x);
-        let from = piece.saturating_sub(1);
-        match self.holds[piece] {
-            true => self.integrals[from] + self.moment(self.cuts[from], x),
-            false => self.integrals[from],
-        }
-    }
-
-    /// Integral of the power of the column.
+    /// Mean of the power of the column.
     fn moment(&self, a: f64, b: f64) -> f64 {
-        let length = b - a;
         match self.power {
-            0 => length,
-            1 => length * (a / 2.0 + b / 2.0),
-            _ => length * (a * a + a * b + b * b) / 3.0,
+            0 => 1.0,
+            1 => a / 2.0 + b / 2.0,
+            _ => (a * a + a * b + b * b) / 3.0,
         }
     }
 }

@@ -6,13 +6,15 @@ use datafusion::common::Result;
 use crate::estimate::factor::Compiled;
 use crate::estimate::scale::from_coordinates;
 
-/// Points per interval: the midpoints of as many equal parts.
+/// Points per interval.
 pub(super) const POINTS: usize = 64;
+/// Multiples of it, modulo 1, are spread evenly without a period that could be that of the function.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// Means over the intervals from the first to the second of each pair.
 pub(super) fn means(function: &Compiled, data_type: &DataType, ends: &[(f64, f64)]) -> Result<Vec<f64>> {
-    let point = |(lo, hi): (f64, f64), i: usize| lo + (hi - lo) * (i as f64 + 0.5) / POINTS as f64;
-    let points = ends.iter().flat_map(|&ends| (0..POINTS).map(move |i| point(ends, i))).collect();
+    let place = |i: usize| (0.5 + i as f64 * GOLDEN).fract();
+    let points = ends.iter().flat_map(|&(lo, hi)| (0..POINTS).map(move |i| lo + (hi - lo) * place(i))).collect();
     let values = function.evaluate(&from_coordinates(points, data_type)?)?;
     Ok(values.chunks_exact(POINTS).map(|values| values.iter().sum::<f64>() / POINTS as f64).collect())
 }

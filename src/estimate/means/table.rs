@@ -20,7 +20,14 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(function: &Compiled, data_type: &DataType, first: i64, last: i64, of_null: f64) -> Result<Self> {
+    /// `None` if the function is not finite everywhere.
+    pub(super) fn new(
+        function: &Compiled,
+        data_type: &DataType,
+        first: i64,
+        last: i64,
+        of_null: f64,
+    ) -> Result<Option<Self>> {
         let values = from_steps(Int64Array::from_iter_values(first..=last), data_type)?;
         let mut sums = Vec::with_capacity(values.len() + 1);
         let mut sum = 0.0;
@@ -29,7 +36,8 @@ impl Table {
             sum += value;
             sums.push(sum);
         }
-        Ok(Self { first, sums, of_null })
+        // One infinite value would spoil all sums.
+        Ok(sum.is_finite().then_some(Self { first, sums, of_null }))
     }
 
     pub(super) fn first(&self) -> i64 {

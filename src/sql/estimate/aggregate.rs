@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue, internal_err, plan_err};
 use datafusion::functions::core::expr_ext::FieldAccessor;
-use datafusion::functions::core::expr_fn::{coalesce, greatest};
+use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions::math::expr_fn::{round, sqrt};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::functions_nested::expr_fn::array_length;
@@ -66,6 +66,9 @@ impl Question<'_> {
         plan = rows.spread(plan)?;
         for condition in later {
             plan = LogicalPlanBuilder::from(plan).filter(rows.exact(condition)?)?.build()?;
+        }
+        for group in groups.iter().filter(|group| !matches!(group, Expr::Column(_))) {
+            refuse_errors_of(group, &before, aggregates)?;
         }
         let mut sums = Sums { rows: &rows, reader: &reader, exprs: Vec::new() };
         let aggregates = aggregates.iter().zip(schema.fields().iter().skip(groups.len()));
@@ -311,8 +314,9 @@ impl Sums<'_> {
     /// The variance of a sum: each row counts independently of the others.
     fn variance(&mut self, value: &Polynomial, square: &Polynomial) -> Result<Expr> {
         let (mean, mean_of_square) = (self.rows.expectation(value)?, self.rows.expectation(square)?);
-        let variance = self.sum(mean_of_square - mean.clone() * mean);
-        Ok(greatest(vec![variance, lit(0.0)]))
+        let variance = self.sum(mean_of_square.clone() - mean.clone() * mean);
+        let squares = self.sum(mean_of_square);
+        significant(variance, squares)
     }
 
     /// Standard error of a mean, times the count: to first order that of the sum of the differences from the mean.
@@ -324,8 +328,32 @@ impl Sums<'_> {
         let of_both = self.sum(sum.clone() - sum * one.clone());
         let of_count = self.sum(one.clone() - one.clone() * one);
         let variance = of_sum - lit(2.0) * mean.clone() * of_both + mean.clone() * mean * of_count;
-        Ok(sqrt(greatest(vec![variance, lit(0.0)])))
+        let squares = self.total(&square)?;
+        Ok(sqrt(significant(variance, squares)?))
     }
+}
+
+/// A variance, or NULL where it is lost in the rounding of the squares that it is the difference of.
+fn significant(variance: Expr, squares: Expr) -> Result<Expr> {
+    const DIGITS: f64 = 1e-11;
+    when(variance.clone().gt(squares.clone() * lit(DIGITS)), variance.clone())
+        .when(variance.eq(lit(0.0)).or(squares.eq(lit(0.0))), lit(0.0))
+        .otherwise(lit(ScalarValue::Float64(None)))
+}
+
+/// Values of one row that fall into one group exclude each other, and are not independent.
+fn refuse_errors_of(group: &Expr, reader: &Reader<'_>, aggregates: &[Expr]) -> Result<()> {
+    let is_error = |aggregate: &Expr| match aggregate.clone().unalias() {
+        Expr::AggregateFunction(function) => [COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV].contains(&function.func.name()),
+        _ => false,
+    };
+    if aggregates.iter().any(is_error) && !reader.is_exact(group)? {
+        return plan_err!(
+            "estimate: standard errors cannot be told for groups of an expression over a generalized column; group by the column \
+             itself, or ask group by group, for example count_stddev(*) FILTER (WHERE age / 10 = 3)"
+        );
+    }
+    Ok(())
 }
 
 fn same_sum(known: &Expr, expr: &Expr) -> bool {

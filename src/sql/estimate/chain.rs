@@ -111,7 +111,7 @@ fn refuse_correlated(expr: &Expr) -> Result<()> {
     if correlated {
         return plan_err!(
             "estimate: a subquery refers to the rows of the table, which are not there; aggregate the table first, in a subquery \
-             or CTE, and refer to the result"
+             or CTE, and refer to the result; for conditions on published columns, write IN (SELECT ..) instead of EXISTS"
         );
     }
     Ok(())

@@ -20,7 +20,10 @@ pub(super) const AVG_STDDEV: &str = "avg_stddev";
 /// All of them.
 pub(in crate::sql) fn deviations() -> Vec<Arc<AggregateUDF>> {
     let function = |name| {
-        let signature = Signature::any(1, Volatility::Immutable);
+        let signature = match name {
+            COUNT_STDDEV => Signature::any(1, Volatility::Immutable),
+            _ => Signature::numeric(1, Volatility::Immutable),
+        };
         Arc::new(AggregateUDF::new_from_impl(Deviation { name, signature }))
     };
     [COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV].map(function).into()
@@ -67,12 +70,21 @@ impl ExprPlanner for DeviationPlanner {
     fn plan_aggregate(&self, raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
         #[expect(deprecated, reason = "what the planner makes of *")]
         let star = matches!(raw.args.as_slice(), [] | [Expr::Wildcard { .. }]);
-        if raw.func.name() != COUNT_STDDEV || !star {
+        if !star || ![COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV].contains(&raw.func.name()) {
             return Ok(PlannerResult::Original(raw));
+        }
+        if raw.func.name() != COUNT_STDDEV {
+            return plan_err!(
+                "{0}: it takes a number, for example {0}(age); only {COUNT_STDDEV} takes *",
+                raw.func.name()
+            );
         }
         let RawAggregateExpr { func, distinct, filter, order_by, null_treatment, .. } = raw;
         let all = vec![Expr::Literal(COUNT_STAR_EXPANSION, None)];
+        let filtered = filter.is_some();
         let function = AggregateFunction::new_udf(func, all, distinct, filter, order_by, null_treatment);
-        Ok(PlannerResult::Planned(Expr::AggregateFunction(function).alias(format!("{COUNT_STDDEV}(*)"))))
+        let function = Expr::AggregateFunction(function);
+        // Of several, the filter tells which is which.
+        Ok(PlannerResult::Planned(if filtered { function } else { function.alias(format!("{COUNT_STDDEV}(*)")) }))
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::Source;
@@ -46,6 +46,8 @@ impl RelationFunction for EstimatedFunction {
         let session = arguments.session()?;
         let analyzed = |plan| session.analyzer().execute_and_check(plan, session.config_options(), |_, _| {});
         let (release, hierarchies) = (analyzed(release)?, hierarchies.map(analyzed).transpose()?);
+        // One qualifier for all columns, whatever was renamed.
+        let release = LogicalPlanBuilder::from(release).alias("release")?.build()?;
         Ok(Arc::new(EstimatedTable::new(Source { release, released, hierarchies, without_null })))
     }
 }

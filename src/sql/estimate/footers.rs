@@ -21,6 +21,7 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, visit_execution_plan};
 use futures::{StreamExt, TryStreamExt};
 
+use crate::microdata::Role;
 use crate::release::{Description, LO};
 use crate::sql::resolve::wait_long_for;
 use crate::sql::table::AnonymizedTable;
@@ -97,7 +98,18 @@ fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<
     let Some((schema, complete)) = one_release(function, &footers)? else {
         return Ok(Described { fields, without_null: BTreeSet::new() });
     };
+    // A column that directories are named by is in no file, but one of the release all the same.
+    let partitions: Vec<String> = match table.downcast_ref::<ListingTable>() {
+        Some(listing) => listing.options().table_partition_cols.iter().map(|(name, _)| name.clone()).collect(),
+        None => Vec::new(),
+    };
+    let description = schema.fields().iter().find_map(|field| Description::from_metadata(field.metadata()));
     let with_metadata = |field: &FieldRef| -> FieldRef {
+        if let Some(description) = description.as_ref().filter(|_| partitions.contains(field.name())) {
+            let mut metadata = description.metadata();
+            metadata.insert(Role::KEY.to_owned(), Role::Within.name().to_owned());
+            return Arc::new(field.as_ref().clone().with_metadata(metadata));
+        }
         match schema.field_with_name(field.name()) {
             Ok(released) => Arc::new(field.as_ref().clone().with_metadata(released.metadata().clone())),
             Err(_) => Arc::new(field.as_ref().clone().with_metadata(HashMap::new())),
