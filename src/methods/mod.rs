@@ -6,18 +6,23 @@
 //! | module | |
 //! |---|---|
 //! | [`m_invariance`] | re-publication when rows come and go |
+//! | [`m_distinct`] | re-publication when values change, too |
 //! | [`mondrian`] | one release, generalized: k-anonymity, l-diversity, t-closeness |
 //! | [`anatomy`] | one release, exact quasi-identifiers: l-diversity |
 
 mod assignment;
+mod balance;
+mod deal;
 mod extent;
 mod monitor;
+mod split;
 mod within;
 
 #[cfg(test)]
 mod sample;
 
 pub mod anatomy;
+pub mod m_distinct;
 pub mod m_invariance;
 pub mod mondrian;
 
@@ -29,6 +34,7 @@ use crate::error::{Error, Result};
 use crate::microdata::{Ledger, Microdata};
 use crate::release::{Form, Release};
 use anatomy::Anatomy;
+use m_distinct::MDistinct;
 use m_invariance::MInvariance;
 use mondrian::Mondrian;
 
@@ -39,6 +45,8 @@ use mondrian::Mondrian;
 pub enum Method {
     /// Re-publication when rows come and go.
     MInvariance(MInvariance),
+    /// Re-publication when values change, too.
+    MDistinct(MDistinct),
     /// One release, generalized.
     Mondrian(Mondrian),
     /// One release with exact quasi-identifiers.
@@ -50,6 +58,7 @@ impl Method {
     pub fn name(&self) -> &'static str {
         match self {
             Self::MInvariance(_) => "m_invariant",
+            Self::MDistinct(_) => "m_distinct",
             Self::Mondrian(_) => "mondrian",
             Self::Anatomy(_) => "anatomy",
         }
@@ -58,7 +67,7 @@ impl Method {
     /// How it publishes.
     pub fn form(&self) -> Form {
         match self {
-            Self::MInvariance(_) | Self::Mondrian(_) => Form::Intervals,
+            Self::MInvariance(_) | Self::MDistinct(_) | Self::Mondrian(_) => Form::Intervals,
             Self::Anatomy(_) => Form::Anatomy,
         }
     }
@@ -66,9 +75,14 @@ impl Method {
     /// Whether later releases need to know the sensitive values of everybody's group.
     pub fn has_signatures(&self) -> bool {
         match self {
-            Self::MInvariance(_) => true,
+            Self::MInvariance(_) | Self::MDistinct(_) => true,
             Self::Mondrian(_) | Self::Anatomy(_) => false,
         }
+    }
+
+    /// Whether these values change from release to release, so that the most recent ones count.
+    pub fn changes_signatures(&self) -> bool {
+        matches!(self, Self::MDistinct(_))
     }
 
     /// The parameters as a JSON object, for the release's description and for EXPLAIN.
@@ -78,6 +92,7 @@ impl Method {
     pub fn parameters(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
         let value = match self {
             Self::MInvariance(params) => serde_json::to_value(params),
+            Self::MDistinct(params) => serde_json::to_value(params),
             Self::Mondrian(params) => serde_json::to_value(params),
             Self::Anatomy(params) => serde_json::to_value(params),
         };
@@ -99,6 +114,7 @@ impl Method {
     pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         match self {
             Self::MInvariance(params) => params.working_bytes(rows, quasi),
+            Self::MDistinct(params) => params.working_bytes(rows, quasi),
             Self::Mondrian(params) => params.working_bytes(rows, quasi),
             Self::Anatomy(params) => params.working_bytes(rows, quasi),
         }
@@ -130,6 +146,7 @@ impl Method {
     ) -> Result<Release> {
         match self {
             Self::MInvariance(params) => params.anonymize(microdata, ledger, monitor, rng),
+            Self::MDistinct(params) => params.anonymize(microdata, ledger, monitor, rng),
             Self::Mondrian(params) => params.anonymize(microdata, monitor),
             Self::Anatomy(params) => params.anonymize(microdata, monitor, rng),
         }

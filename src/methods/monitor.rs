@@ -20,6 +20,7 @@ pub struct Monitor {
     budget: Option<Budget>,
     listener: Option<Listener>,
     phases: Mutex<Vec<(&'static str, Duration)>>,
+    counts: Mutex<Vec<(&'static str, usize)>>,
 }
 
 impl fmt::Debug for Monitor {
@@ -90,6 +91,16 @@ impl Monitor {
         drop(phases);
         self.check()?;
         result
+    }
+
+    /// Notes how often something happened that the user may want to know of. Never anything about single rows.
+    pub fn count(&self, name: &'static str, times: usize) {
+        self.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((name, times));
+    }
+
+    /// What was counted, as often as it was.
+    pub fn counts(&self) -> Vec<(&'static str, usize)> {
+        self.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
     /// The phases so far, in order.

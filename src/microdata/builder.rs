@@ -1,5 +1,7 @@
 //! Record batches to [`Microdata`].
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::FieldRef;
 use rayon::prelude::*;
@@ -7,7 +9,7 @@ use rayon::prelude::*;
 use super::encoder::given_order;
 use super::{
     ColumnEncoder, Encoded, HashKey, Hierarchies, IdentifierBuilder, Identifiers, Layout, Ledger, LedgerBuilder,
-    Microdata, Order, order,
+    Microdata, Order, UpdatesBuilder, order,
 };
 use crate::error::{Error, Result, thousands};
 
@@ -21,6 +23,7 @@ pub struct MicrodataBuilder {
     within: Option<ColumnEncoder>,
     ledger: Option<LedgerBuilder>,
     hierarchies: Option<Hierarchies>,
+    updates: Option<UpdatesBuilder>,
 }
 
 impl MicrodataBuilder {
@@ -39,6 +42,7 @@ impl MicrodataBuilder {
             within: layout.within.as_ref().map(encoder).transpose()?,
             ledger: id_type().map(LedgerBuilder::new),
             hierarchies: None,
+            updates: None,
             layout,
         })
     }
@@ -63,15 +67,16 @@ impl MicrodataBuilder {
         Ok(())
     }
 
-    /// Appends rows of earlier private releases: identifier and signature.
+    /// Appends rows of earlier private releases: identifier, signature, and if signatures change from release to release the
+    /// number of the release.
     ///
     /// # Errors
-    /// When a published row has no signature.
+    /// When a published row has no signature or no number.
     pub fn append_previous(&mut self, batch: &RecordBatch) -> Result<()> {
         let (Some(ledger), Some(sensitive)) = (&mut self.ledger, &mut self.sensitive) else {
             return Err(Error::internal("earlier releases of microdata without identifier or sensitive attribute"));
         };
-        ledger.append(batch.column(0), batch.column(1), sensitive)
+        ledger.append(batch.column(0), batch.column(1), batch.columns().get(2), sensitive)
     }
 
     /// Appends rows of hierarchies: attribute, leaf and levels.
@@ -86,6 +91,18 @@ impl MicrodataBuilder {
     pub fn expect_hierarchies(&mut self) -> &mut Hierarchies {
         let names = self.layout.quasi.iter().map(|field| field.name());
         self.hierarchies.get_or_insert_with(|| Hierarchies::new(names))
+    }
+
+    /// Appends rows of the update relation: a value, what it can become, and the probability if that is known.
+    ///
+    /// # Errors
+    /// NULL, and probabilities that are not positive numbers.
+    pub fn append_updates(&mut self, batch: &RecordBatch) -> Result<()> {
+        let Some(sensitive) = &mut self.sensitive else {
+            return Err(Error::internal("updates of microdata without a sensitive attribute"));
+        };
+        let updates = self.updates.get_or_insert_default();
+        updates.append(batch.column(0), batch.column(1), batch.columns().get(2), sensitive)
     }
 
     /// Rows of microdata so far.
@@ -104,15 +121,16 @@ impl MicrodataBuilder {
             + encoders.map(ColumnEncoder::size).sum::<usize>()
             + self.ledger.as_ref().map_or(0, LedgerBuilder::size)
             + self.hierarchies.as_ref().map_or(0, Hierarchies::size)
+            + self.updates.as_ref().map_or(0, UpdatesBuilder::size)
     }
 
     /// Sorts domains, orders the rows by the keyed hash of their identifiers and checks what every method needs.
     ///
     /// # Errors
     /// NULL or repeated identifiers, NULL sensitive values, an incomplete order of categories, a malformed hierarchy, a
-    /// contradictory ledger.
+    /// contradictory ledger or update relation.
     pub fn finish(self, key: HashKey) -> Result<(Microdata, Ledger)> {
-        let Self { layout, rows, identifiers, quasi, sensitive, within, ledger, hierarchies } = self;
+        let Self { layout, rows, identifiers, quasi, sensitive, within, ledger, hierarchies, updates } = self;
         let identifiers = match (identifiers, &layout.identifier) {
             (Some(identifiers), Some(field)) => Some(ordered(identifiers, field.name(), rows, key)?),
             _ => None,
@@ -129,6 +147,10 @@ impl MicrodataBuilder {
         let ledger = match (ledger, &identifiers, &sensitive) {
             (Some(ledger), Some(identifiers), Some(sensitive)) => ledger.finish(&sensitive.ranks, key, identifiers)?,
             _ => Ledger::default(),
+        };
+        let updates = match (updates, &sensitive) {
+            (Some(updates), Some(sensitive)) => Some(Arc::new(updates.finish(&sensitive.ranks)?)),
+            _ => None,
         };
         if let Some(sensitive) = &sensitive {
             refuse_nulls(sensitive, rows)?;
@@ -158,7 +180,7 @@ impl MicrodataBuilder {
         let quasi_codes = row_after_row(&quasi, arrival);
         let quasi = quasi.into_iter().map(|encoded| encoded.attribute).collect();
         let sensitive = sensitive.map(|encoded| encoded.attribute);
-        Ok((Microdata { rows, people, quasi, quasi_codes, sensitive, sensitive_codes, within }, ledger))
+        Ok((Microdata { rows, people, quasi, quasi_codes, sensitive, sensitive_codes, within, updates }, ledger))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Int64Type};
 use rustc_hash::FxHashMap;
 
 use super::{ColumnEncoder, HashKey, IdentifierBuilder, Identifiers};
@@ -52,6 +52,8 @@ impl Ledger {
 pub struct LedgerBuilder {
     identifiers: IdentifierBuilder,
     signature_of: Vec<u32>,
+    /// Which release each entry is from; empty if that is not known.
+    releases: Vec<i64>,
     numbers: FxHashMap<Box<[u32]>, u32>,
     set_bytes: usize,
     codes: Vec<usize>,
@@ -63,19 +65,38 @@ impl LedgerBuilder {
         Self {
             identifiers: IdentifierBuilder::new(identifier),
             signature_of: Vec::new(),
+            releases: Vec::new(),
             numbers: FxHashMap::default(),
             set_bytes: 0,
             codes: Vec::new(),
         }
     }
 
-    /// Appends a batch: identifiers, and lists of sensitive values. Rows without identifier (counterfeits) are skipped.
-    /// The values join the domain of the sensitive attribute, so that codes agree.
+    /// Appends a batch: identifiers, lists of sensitive values, and the numbers of the releases if later ones count instead of
+    /// earlier ones. Rows without identifier (counterfeits) are skipped. The values join the domain of the sensitive
+    /// attribute, so that codes agree.
     ///
     /// # Errors
-    /// When a published row has no signature or a signature holds NULL.
-    pub fn append(&mut self, ids: &ArrayRef, lists: &ArrayRef, sensitive: &mut ColumnEncoder) -> Result<()> {
+    /// When a published row has no signature or no number, or a signature holds NULL.
+    pub fn append(
+        &mut self,
+        ids: &ArrayRef,
+        lists: &ArrayRef,
+        releases: Option<&ArrayRef>,
+        sensitive: &mut ColumnEncoder,
+    ) -> Result<()> {
         let published = datafusion::arrow::compute::is_not_null(ids)?;
+        if let Some(releases) = releases {
+            let releases = datafusion::arrow::compute::filter(&cast(releases, &DataType::Int64)?, &published)?;
+            if releases.null_count() > 0 {
+                return Err(Error::refused(format!(
+                    "`previous` has {} rows with an identifier but with a NULL in column release; number the releases in \
+                     their order",
+                    thousands(releases.null_count())
+                )));
+            }
+            self.releases.extend_from_slice(releases.as_primitive::<Int64Type>().values());
+        }
         let ids = datafusion::arrow::compute::filter(ids, &published)?;
         let lists = datafusion::arrow::compute::filter(lists, &published)?;
         let item = match lists.data_type() {
@@ -118,14 +139,16 @@ impl LedgerBuilder {
 
     /// Bytes held.
     pub fn size(&self) -> usize {
-        self.identifiers.size() + self.signature_of.capacity() * size_of::<u32>() + self.set_bytes
+        self.identifiers.size() + self.signature_of.capacity() * size_of::<u32>()
+            + self.releases.capacity() * size_of::<i64>()
+            + self.set_bytes
     }
 
     /// Finishes with the final codes of the sensitive attribute ([`Encoded::ranks`](super::Encoded)) and the identifiers of
     /// the microdata, hashed under the same key.
     ///
     /// # Errors
-    /// When an identifier was published with two different signatures.
+    /// When an identifier was published with two different signatures, without a number that says which is the later one.
     pub fn finish(self, ranks: &[u32], key: HashKey, microdata: &Identifiers) -> Result<Ledger> {
         let mut sets: Vec<(Box<[u32]>, u32)> = self
             .numbers
@@ -145,12 +168,23 @@ impl LedgerBuilder {
         signature_of.iter_mut().for_each(|number| *number = renumbered[*number as usize]);
 
         let published = self.identifiers.finish(key)?;
-        let signature = |entry: &(u64, u32)| signature_of[entry.1 as usize];
-        let torn = published.runs()?.filter(|run| run.iter().any(|e| signature(e) != signature(&run[0]))).count();
+        let mut torn = 0;
+        let release = |entry: &(u64, u32)| self.releases.get(entry.1 as usize).copied().unwrap_or_default();
+        for run in published.runs()?.filter(|run| run.len() > 1) {
+            let last = run.iter().map(release).max().unwrap_or_default();
+            let mut latest = run.iter().filter(|entry| release(entry) == last).map(|entry| signature_of[entry.1 as usize]);
+            let signature = latest.next().unwrap_or(NEW);
+            torn += usize::from(latest.any(|other| other != signature));
+            run.iter().for_each(|entry| signature_of[entry.1 as usize] = signature);
+        }
         if torn > 0 {
+            let later = match self.releases.is_empty() {
+                true => " (where signatures change, as those of m_distinct do, with a column release that numbers them)",
+                false => "",
+            };
             return Err(Error::refused(format!(
                 "`previous` gives {} identifiers two different signatures, so its releases already contradict each \
-                 other; pass the private releases of one publication only",
+                 other; pass the private releases of one publication only{later}",
                 thousands(torn)
             )));
         }

@@ -18,6 +18,7 @@ mod order;
 mod parts;
 mod roles;
 mod types;
+mod updates;
 
 pub mod census;
 
@@ -36,6 +37,7 @@ pub use loss::{Loss, LossBuilder};
 pub use roles::{Role, Roles};
 pub(crate) use types::{compact_views, held, held_type};
 pub use types::{is_continuous, published_type};
+pub use updates::{Updates, UpdatesBuilder};
 
 use crate::error::{Error, Result};
 
@@ -75,6 +77,8 @@ pub struct Microdata {
     pub sensitive_codes: Vec<u32>,
     /// The column within whose values rows are anonymized independently of each other, and each row's code in it.
     pub within: Option<(Attribute, Vec<u32>)>,
+    /// Which sensitive values can become which, where the publisher says so.
+    pub updates: Option<std::sync::Arc<Updates>>,
 }
 
 impl Microdata {

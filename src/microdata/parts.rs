@@ -50,6 +50,7 @@ impl Microdata {
                 None => Vec::new(),
             },
             within: None,
+            updates: self.updates.clone(),
         };
         (part, ledger.part(rows))
     }

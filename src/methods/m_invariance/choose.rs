@@ -1,17 +1,10 @@
-//! Phase 3, the rows: which rows of a value go into which bucket. A plain draw, as in the paper, and it must stay one.
-//!
-//! It is tempting to draw rows that lie close together: groups would be tighter. But then the choice depends on where the
-//! rows of a value lie, so on who has the value; a reader who knows everyone's quasi-identifiers and this code can rule
-//! out all assignments of values under which other rows would have been chosen. (Rows at even distances along a
-//! space-filling curve made groups 1% tighter and gave most people of a release away.) With a uniform draw, any permutation
-//! of the values inside a bucket explains the release equally well, and nobody's value is likelier than `1/m`.
+//! Phase 3, the rows: new rows are dealt out to the buckets of the steps.
 
 use rand::Rng;
-use rand::seq::SliceRandom;
 
 use super::division::Division;
 use crate::methods::assignment::Step;
-use crate::release::COUNTERFEIT;
+use crate::methods::deal::deal;
 
 /// Puts all new rows, and as many counterfeits of each value as `padding` says, into buckets.
 pub(super) fn assign(division: &mut Division, steps: &[Step], padding: &[usize], rng: &mut impl Rng) {
@@ -21,21 +14,14 @@ pub(super) fn assign(division: &mut Division, steps: &[Step], padding: &[usize],
         // complete value may be another, it might have none.
         division.close_old_buckets();
     }
-    let mut lines = std::mem::take(&mut division.new);
-    for (rows, &padding) in lines.iter_mut().zip(padding) {
-        rows.resize(rows.len() + padding, COUNTERFEIT);
-        rows.shuffle(rng);
-    }
+    let lines = std::mem::take(&mut division.new);
+    let mut buckets = Vec::with_capacity(steps.len());
     for step in steps {
         let bucket = division.bucket(&step.signature);
         division.buckets[bucket as usize].height += step.rows;
-        for &value in &step.signature {
-            let line = &mut lines[value as usize];
-            for row in line.drain(line.len() - step.rows..).filter(|&row| row != COUNTERFEIT) {
-                division.bucket_of[row as usize] = bucket;
-            }
-        }
+        buckets.push(bucket);
     }
+    deal(lines, padding, steps, rng, |step, _, row| division.bucket_of[row as usize] = buckets[step]);
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use rustc_hash::FxHashMap;
 
-use super::balance::Moves;
 use crate::error::{Error, Result, thousands};
+use crate::methods::balance::Moves;
+use crate::methods::split::Lists;
 use crate::microdata::{Ledger, Microdata};
 
 /// Not (yet) in a bucket.
@@ -94,7 +95,7 @@ impl Division {
     }
 
     /// Place of the lists of each bucket when all lists are laid side by side, one list per value of the signature.
-    pub(super) fn list_starts(&self) -> Vec<usize> {
+    fn list_starts(&self) -> Vec<usize> {
         let mut starts = vec![0];
         for bucket in &self.buckets {
             starts.push(starts[starts.len() - 1] + bucket.signature.len());
@@ -103,9 +104,21 @@ impl Division {
     }
 
     /// The list that a row in a bucket belongs to.
-    pub(super) fn list_of(&self, starts: &[usize], bucket: u32, value: u32) -> usize {
+    fn list_of(&self, starts: &[usize], bucket: u32, value: u32) -> usize {
         let place = self.buckets[bucket as usize].signature.binary_search(&value);
         starts[bucket as usize] + place.unwrap_or_else(|_| unreachable!("rows are in buckets of their value"))
+    }
+
+    /// The rows of all buckets, one list per bucket and value.
+    pub(super) fn lists(&self, microdata: &Microdata) -> Result<Lists> {
+        let starts = self.list_starts();
+        Lists::new(starts.clone(), |put| {
+            for (row, (&bucket, &value)) in self.bucket_of.iter().zip(&microdata.sensitive_codes).enumerate() {
+                if bucket != NOWHERE {
+                    put(row as u32, self.list_of(&starts, bucket, value));
+                }
+            }
+        })
     }
 
     fn find_lacking(&mut self, microdata: &Microdata) {

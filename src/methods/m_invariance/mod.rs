@@ -8,19 +8,17 @@
 //!
 //! # Method
 //! X. Xiao and Y. Tao, *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets*, SIGMOD 2007. The four
-//! phases of its Section 4 are the files of this module: `division`, `balance`, `choose` (with the counts of
-//! `methods::assignment`), `split`. Ours
+//! phases of its Section 4 are the files `division`, `methods::balance`, `choose` (with the counts of
+//! `methods::assignment`), `methods::split`. Ours
 //! differ in that the number of counterfeits is minimal for the given signatures, that counterfeits have no extent, and
 //! that the ledger remembers everybody ever published, so that people who come back are safe.
 //!
 //! # Cost
 //! O(n log n) in rows and quadratic in the number of quasi-identifiers; parallel over buckets and inside large ones.
 
-mod balance;
 mod check;
 mod choose;
 mod division;
-mod split;
 
 #[cfg(test)]
 mod attack;
@@ -30,40 +28,13 @@ mod tests;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use self::balance::Moves;
 use self::division::Division;
-use super::{Monitor, assignment};
-use crate::error::{Error, Result, thousands};
+use super::balance::{Moves, Policy};
+pub use super::balance::{Balance, OnIneligible};
+use super::{Monitor, assignment, split};
+use crate::error::Result;
 use crate::microdata::{Ledger, Microdata};
 use crate::release::{Groups, Release};
-
-/// How buckets of returning rows are balanced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Balance {
-    /// With new rows where they are to spare, else with counterfeits: as few counterfeits as possible, the paper's aim. A
-    /// reader who knows that new rows are spent first can reason from what was *not* filled with one: a counterfeit
-    /// beside a person hints at which value was missing, sometimes with certainty.
-    #[default]
-    Minimal,
-    /// With counterfeits only, without a look at the new rows. Closes that channel at the price of more counterfeits.
-    Blind,
-}
-
-/// What to do when the new rows are not m-eligible: their most frequent value makes up more than `1/m` of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnIneligible {
-    /// Publish nothing and say by how much.
-    #[default]
-    Refuse,
-    /// Add counterfeits of other values. A reader who knows this code can tell that a real row beside such padding
-    /// carries the over-represented value.
-    Counterfeit,
-    /// Leave the surplus rows out; they stay new for the next release. They all carry the over-represented value, so a
-    /// reader who knows who was present and finds somebody uncovered learns much: outside the guarantee.
-    Withhold,
-}
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -108,7 +79,7 @@ impl MInvariance {
         monitor: &Monitor,
         rng: &mut impl Rng,
     ) -> Result<Release> {
-        self.check_ledger(ledger)?;
+        self.policy().check_ledger(ledger)?;
         let mut division = monitor.phase("division", || Division::new(&microdata, ledger))?;
         let moves = monitor.phase("balancing", || {
             let moves = self.moves(&microdata, &division, rng)?;
@@ -123,7 +94,7 @@ impl MInvariance {
             Ok(())
         })?;
         let groups = monitor.phase("split", || {
-            let mut groups = split::split(&microdata, &division, rng.random(), monitor)?;
+            let mut groups = self.groups(&microdata, &division, rng.random(), monitor)?;
             Release::cover(&microdata, &mut groups)?;
             Ok(groups)
         })?;
@@ -131,61 +102,34 @@ impl MInvariance {
         Ok(Release { withheld: moves.withheld.iter().sum(), groups, microdata })
     }
 
-    fn check_ledger(&self, ledger: &Ledger) -> Result<()> {
-        let short = ledger.signatures().iter().filter(|signature| signature.len() < self.m).count();
-        if short == 0 {
-            return Ok(());
-        }
-        let most = ledger.signatures().iter().map(|signature| signature.len()).min().unwrap_or(0);
-        Err(Error::refused(format!(
-            "m = {} is more than the earlier releases were made with: {} of the {} signatures in `previous` have fewer \
-             values; the largest m that they allow is {most}",
-            self.m,
-            thousands(short),
-            thousands(ledger.signatures().len()),
-        )))
-    }
-
     /// How many new rows of each value balance old buckets, are padded or are withheld.
     fn moves(&self, microdata: &Microdata, division: &Division, rng: &mut impl Rng) -> Result<Moves> {
         let new = division.new_values();
         let need = division.needs();
-        let moves = balance::moves(&new, &need, self, rng);
-        let sensitive = microdata.sensitive()?;
-        moves.ok_or_else(|| {
-            let total: usize = new.iter().sum();
-            let distinct = new.iter().filter(|&&count| count > 0).count();
-            let values = sensitive.domain.len();
-            if values < self.m {
-                return Error::refused(format!(
-                    "m = {} but the sensitive column {} has only {values} distinct values; every group needs m different \
-                     ones, so m can be at most {values}",
-                    self.m,
-                    sensitive.field.name()
-                ));
-            }
-            let most = new.iter().max().copied().unwrap_or(0);
-            let few = if distinct < self.m { format!(" (they have only {distinct} different values)") } else { String::new() };
-            let instead = match total / most.max(1) {
-                0 | 1 => String::new(),
-                m => format!("lower m (m = {m} would do), "),
-            };
-            Error::refused(format!(
-                "the {} new rows are not {}-eligible: the most frequent value of {} makes up {:.2}% of them and at most \
-                 1/m = {:.2}% is allowed, {} rows too many{few}; {instead}add rows of other values, or set on_ineligible \
-                 to 'counterfeit' or 'withhold'",
-                thousands(total),
-                self.m,
-                sensitive.field.name(),
-                100.0 * most as f64 / total as f64,
-                100.0 / self.m as f64,
-                thousands(most - total / self.m),
-            ))
+        let (policy, sensitive) = (self.policy(), microdata.sensitive()?);
+        policy.moves(&new, &need, rng).ok_or_else(|| {
+            let (name, values) = (sensitive.field.name(), sensitive.domain.len());
+            let most = format!("value of {name}");
+            policy.refusal(&new, &need, &most, &format!("the sensitive column {name} has only {values} distinct values"))
         })
     }
-}
 
-/// Groups before their intervals are known.
-fn groups_of(starts: Vec<u32>, members: Vec<u32>, sensitive: Vec<u32>) -> Groups {
-    Groups { starts, members, sensitive, ..Groups::default() }
+    /// The groups, without their intervals.
+    fn groups(&self, microdata: &Microdata, division: &Division, secret: u64, monitor: &Monitor) -> Result<Groups> {
+        let heights: Vec<usize> = division.buckets.iter().map(|bucket| bucket.height).collect();
+        let lists = division.lists(microdata)?;
+        let members = split::split(microdata, &lists, &heights, secret, &split::Sorted, monitor)?;
+        let mut groups = Groups { starts: vec![0], members, ..Groups::default() };
+        for bucket in &division.buckets {
+            for _ in 0..bucket.height {
+                groups.sensitive.extend(&bucket.signature);
+                groups.starts.push(groups.sensitive.len() as u32);
+            }
+        }
+        Ok(groups)
+    }
+
+    fn policy(&self) -> Policy {
+        Policy { m: self.m, balance: self.balance, on_ineligible: self.on_ineligible }
+    }
 }

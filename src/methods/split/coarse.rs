@@ -10,12 +10,12 @@ const FINE_HEIGHT: usize = 64;
 const FINE_HEIGHT_OF_FEW: usize = 16;
 const FEW: usize = 4;
 /// Buckets with fewer members are not worth another thread.
-const PARALLEL_FROM: usize = 4096;
+pub(in crate::methods) const PARALLEL_FROM: usize = 4096;
 /// Rows of each value that are looked at to choose the attribute.
 const SAMPLE: usize = 256;
 
 /// A bucket, or a part of one, on its way to groups.
-pub(super) struct Node<'a, const W: usize> {
+pub(in crate::methods) struct Node<'a, const W: usize> {
     /// Rows of each value.
     pub lists: Vec<&'a mut [Item<W>]>,
     /// Rows and counterfeits of each value.
@@ -75,7 +75,7 @@ fn halve<const W: usize>(d: usize, node: Node<'_, W>, k: usize) -> (Node<'_, W>,
 }
 
 /// The attribute whose halves are shortest against the whole, judged by a sample of each list.
-fn best_attribute<const W: usize>(d: usize, node: &Node<'_, W>) -> usize {
+pub(in crate::methods) fn best_attribute<const W: usize>(d: usize, node: &Node<'_, W>) -> usize {
     let mut sample: Vec<f32> = Vec::with_capacity(SAMPLE);
     let mut gain = |attribute: usize| {
         let mut whole = (f32::INFINITY, f32::NEG_INFINITY);

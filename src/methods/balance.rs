@@ -1,14 +1,53 @@
-//! Phase 2: how many new rows of each value balance old buckets. Counts only.
+//! How many new rows of each value balance the buckets of returning ones. Counts only.
 //!
-//! The paper goes bucket by bucket and takes a new row whenever the rest stays eligible, so its result depends on the order
+//! m-Invariance's paper goes bucket by bucket and takes a new row whenever the rest stays eligible, so its result depends on the order
 //! of the buckets. The minimum over all orders is easy to find: for `X` rows moved in all, the rest of
 //! `N - X` rows is m-eligible when no value keeps more than `T = floor((N - X)/m)`, which asks for at least `n_v - T` and
 //! allows at most `min(n_v, need_v)` rows of value `v`.
 
 use rand::Rng;
 use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
 
-use super::{Balance, MInvariance, OnIneligible};
+use crate::error::{Error, thousands};
+use crate::microdata::Ledger;
+
+/// How buckets of returning rows are balanced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Balance {
+    /// With new rows where they are to spare, else with counterfeits: as few counterfeits as possible, the paper's aim. A
+    /// reader who knows that new rows are spent first can reason from what was *not* filled with one: a counterfeit
+    /// beside a person hints at which value was missing, sometimes with certainty.
+    #[default]
+    Minimal,
+    /// With counterfeits only, without a look at the new rows. Closes that channel at the price of more counterfeits.
+    Blind,
+}
+
+/// What to do when the new rows are not m-eligible: their most frequent value makes up more than `1/m` of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnIneligible {
+    /// Publish nothing and say by how much.
+    #[default]
+    Refuse,
+    /// Add counterfeits of other values. A reader who knows this code can tell that a real row beside such padding
+    /// carries the over-represented value.
+    Counterfeit,
+    /// Leave the surplus rows out; they stay new for the next release. They all carry the over-represented value, so a
+    /// reader who knows who was present and finds somebody uncovered learns much: outside the guarantee.
+    Withhold,
+}
+
+/// What a method of re-publication was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Policy {
+    /// Least number of different values in a group.
+    pub m: usize,
+    pub balance: Balance,
+    pub on_ineligible: OnIneligible,
+}
 
 /// What becomes of the new rows of each value, by code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,33 +60,88 @@ pub(super) struct Moves {
     pub withheld: Vec<usize>,
 }
 
-/// Decides for `new[v]` new rows and `need[v]` places in old buckets. `None` when the new rows are not m-eligible whatever
-/// is moved, and the parameters say to refuse (or ask for more values than there are).
-pub(super) fn moves(new: &[usize], need: &[usize], params: &MInvariance, rng: &mut impl Rng) -> Option<Moves> {
-    let m = params.m;
-    let most: Vec<usize> = match params.balance {
-        Balance::Minimal => new.iter().zip(need).map(|(&n, &need)| n.min(need)).collect(),
-        Balance::Blind => vec![0; new.len()],
-    };
-    let none = vec![0; new.len()];
-    if let Some(moved) = largest_move(new, &most, m) {
-        return Some(Moves { moved, padding: none.clone(), withheld: none });
+impl Policy {
+    /// Decides for `new[v]` new rows and `need[v]` places in old buckets. `None` when the new rows are not m-eligible
+    /// whatever is moved, and the policy says to refuse (or asks for more values than there are).
+    pub(super) fn moves(&self, new: &[usize], need: &[usize], rng: &mut impl Rng) -> Option<Moves> {
+        let m = self.m;
+        let most = self.most(new, need);
+        let none = vec![0; new.len()];
+        if let Some(moved) = largest_move(new, &most, m) {
+            return Some(Moves { moved, padding: none.clone(), withheld: none });
+        }
+        match self.on_ineligible {
+            OnIneligible::Refuse => None,
+            _ if new.len() < m => None,
+            OnIneligible::Counterfeit => {
+                let rest: Vec<usize> = new.iter().zip(&most).map(|(n, moved)| n - moved).collect();
+                Some(Moves { moved: most, padding: padding(&rest, m, rng), withheld: none })
+            }
+            OnIneligible::Withhold => {
+                let cap = eligible_cap(new, m);
+                let withheld: Vec<usize> =
+                    new.iter().zip(&most).map(|(&n, &most)| (n - most).saturating_sub(cap)).collect();
+                let kept: Vec<usize> = new.iter().zip(&withheld).map(|(n, withheld)| n - withheld).collect();
+                let moved = largest_move(&kept, &most, m)?;
+                Some(Moves { moved, padding: none, withheld })
+            }
+        }
     }
-    match params.on_ineligible {
-        OnIneligible::Refuse => None,
-        _ if new.len() < m => None,
-        OnIneligible::Counterfeit => {
-            let rest: Vec<usize> = new.iter().zip(&most).map(|(n, moved)| n - moved).collect();
-            Some(Moves { moved: most, padding: padding(&rest, m, rng), withheld: none })
+
+    /// How many rows of each value can be moved at most.
+    fn most(&self, new: &[usize], need: &[usize]) -> Vec<usize> {
+        match self.balance {
+            Balance::Minimal => new.iter().zip(need).map(|(&n, &need)| n.min(need)).collect(),
+            Balance::Blind => vec![0; new.len()],
         }
-        OnIneligible::Withhold => {
-            let cap = eligible_cap(new, m);
-            let withheld: Vec<usize> =
-                new.iter().zip(&most).map(|(&n, &most)| (n - most).saturating_sub(cap)).collect();
-            let kept: Vec<usize> = new.iter().zip(&withheld).map(|(n, withheld)| n - withheld).collect();
-            let moved = largest_move(&kept, &most, m)?;
-            Some(Moves { moved, padding: none, withheld })
+    }
+
+    /// Why there are no [`moves`](Self::moves), and what would do. `most` says what the most frequent one is one of (`value
+    /// of disease`), `values` how many different ones are to be had.
+    pub(super) fn refusal(&self, new: &[usize], need: &[usize], most: &str, values: &str) -> Error {
+        let m = self.m;
+        if new.len() < m {
+            let few = new.len();
+            return Error::refused(format!(
+                "m = {m} but {values}; every group needs m different ones, so m can be at most {few}"
+            ));
         }
+        let total: usize = new.iter().sum();
+        let distinct = new.iter().filter(|&&count| count > 0).count();
+        let greatest = new.iter().max().copied().unwrap_or(0);
+        let few = if distinct < m { format!(" (they have only {distinct} different ones)") } else { String::new() };
+        let room = self.most(new, need);
+        let instead = match (2..m).rev().find(|&m| largest_move(new, &room, m).is_some()) {
+            Some(m) => format!("lower m (m = {m} would do), "),
+            None => String::new(),
+        };
+        Error::refused(format!(
+            "the {} new rows are not {m}-eligible: the most frequent {most} makes up {:.2}% of them and at most \
+             1/m = {:.2}% is allowed, {} rows too many{few}; {instead}add rows of other values, or set on_ineligible \
+             to 'counterfeit' or 'withhold'",
+            thousands(total),
+            100.0 * greatest as f64 / total as f64,
+            100.0 / m as f64,
+            thousands(greatest.saturating_sub(total / m)),
+        ))
+    }
+
+    /// # Errors
+    /// When earlier releases were made with a smaller m.
+    pub(super) fn check_ledger(&self, ledger: &Ledger) -> crate::error::Result<()> {
+        let lengths = || ledger.signatures().iter().map(|signature| signature.len());
+        let short = lengths().filter(|&length| length < self.m).count();
+        if short == 0 {
+            return Ok(());
+        }
+        Err(Error::refused(format!(
+            "m = {} is more than the earlier releases were made with: {} of the {} signatures in `previous` have fewer \
+             values; the largest m that they allow is {}",
+            self.m,
+            thousands(short),
+            thousands(ledger.signatures().len()),
+            lengths().min().unwrap_or(0),
+        )))
     }
 }
 
@@ -139,6 +233,10 @@ mod tests {
 
     use super::*;
 
+    fn policy(m: usize) -> Policy {
+        Policy { m, balance: Balance::default(), on_ineligible: OnIneligible::default() }
+    }
+
     fn is_eligible(counts: impl Iterator<Item = usize> + Clone, m: usize) -> bool {
         counts.clone().max().unwrap_or(0) * m <= counts.sum()
     }
@@ -167,7 +265,7 @@ mod tests {
                 .filter(|x| is_eligible(new.iter().zip(x).map(|(n, x)| n - x), m))
                 .map(|x| x.iter().sum::<usize>())
                 .max();
-            let ours = moves(&new, &need, &MInvariance::new(m), &mut rng);
+            let ours = policy(m).moves(&new, &need, &mut rng);
             prop_assert_eq!(ours.as_ref().map(|moves| moves.moved.iter().sum::<usize>()), brute);
             if let Some(ours) = ours {
                 prop_assert!(ours.moved.iter().zip(&limits).all(|(x, limit)| x <= limit));
@@ -182,9 +280,9 @@ mod tests {
             m in 2_usize..5,
         ) {
             let need = &need[..new.len()];
-            let params = MInvariance { on_ineligible: OnIneligible::Counterfeit, ..MInvariance::new(m) };
-            let ours = moves(&new, need, &params, &mut ChaCha20Rng::seed_from_u64(1));
-            prop_assert_eq!(ours.is_none(), new.len() < m && moves(&new, need, &MInvariance::new(m), &mut ChaCha20Rng::seed_from_u64(1)).is_none());
+            let params = Policy { on_ineligible: OnIneligible::Counterfeit, ..policy(m) };
+            let ours = params.moves(&new, need, &mut ChaCha20Rng::seed_from_u64(1));
+            prop_assert_eq!(ours.is_none(), new.len() < m && policy(m).moves(&new, need, &mut ChaCha20Rng::seed_from_u64(1)).is_none());
             if let Some(ours) = ours {
                 let after = (0..new.len()).map(|v| new[v] - ours.moved[v] + ours.padding[v]);
                 prop_assert!(is_eligible(after, m));
@@ -204,16 +302,16 @@ mod tests {
             }),
             m in 2_usize..4,
         ) {
-            let params = MInvariance { on_ineligible: OnIneligible::Withhold, ..MInvariance::new(m) };
+            let params = Policy { on_ineligible: OnIneligible::Withhold, ..policy(m) };
             prop_assume!(new.len() >= m);
-            let ours = moves(&new, &need, &params, &mut ChaCha20Rng::seed_from_u64(2)).unwrap();
+            let ours = params.moves(&new, &need, &mut ChaCha20Rng::seed_from_u64(2)).unwrap();
             let rest = |v: usize| new[v] - ours.moved[v] - ours.withheld[v];
             prop_assert!(is_eligible((0..new.len()).map(rest), m));
             let brute = every(&new)
                 .into_iter()
                 .filter(|withheld| {
                     let kept: Vec<usize> = new.iter().zip(withheld).map(|(n, w)| n - w).collect();
-                    moves(&kept, &need, &MInvariance::new(m), &mut ChaCha20Rng::seed_from_u64(2)).is_some()
+                    policy(m).moves(&kept, &need, &mut ChaCha20Rng::seed_from_u64(2)).is_some()
                 })
                 .map(|withheld| withheld.iter().sum::<usize>())
                 .min();
@@ -224,14 +322,14 @@ mod tests {
     #[test]
     fn feasible_totals_need_not_be_an_interval() {
         // One new row each of two values, five places for each: moving 0 or 2 is fine, 1 is not.
-        let moves = moves(&[1, 1], &[5, 5], &MInvariance::new(2), &mut ChaCha20Rng::seed_from_u64(0)).unwrap();
+        let moves = policy(2).moves(&[1, 1], &[5, 5], &mut ChaCha20Rng::seed_from_u64(0)).unwrap();
         assert_eq!(moves.moved, [1, 1]);
     }
 
     #[test]
     fn blind_balancing_moves_nothing() {
-        let params = MInvariance { balance: Balance::Blind, ..MInvariance::new(2) };
-        let moves = moves(&[3, 3], &[5, 5], &params, &mut ChaCha20Rng::seed_from_u64(0)).unwrap();
+        let params = Policy { balance: Balance::Blind, ..policy(2) };
+        let moves = params.moves(&[3, 3], &[5, 5], &mut ChaCha20Rng::seed_from_u64(0)).unwrap();
         assert_eq!(moves.moved, [0, 0]);
     }
 }

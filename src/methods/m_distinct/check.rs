@@ -1,0 +1,102 @@
+//! The last look at a release before a row leaves: does it keep what m-Distinct promises? Nothing is taken from the phases but
+//! how many rows they left out on purpose; buckets and entries are not looked at.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
+use super::relation::{Relation, common};
+use super::representatives;
+use crate::error::{Error, Result};
+use crate::microdata::{Ledger, Microdata};
+use crate::release::{COUNTERFEIT, Groups};
+
+/// What is checked against.
+pub(super) struct Promise<'a> {
+    pub microdata: &'a Microdata,
+    pub ledger: &'a Ledger,
+    pub relation: &'a Relation,
+    pub m: usize,
+    /// Whether m-Distinct\* was promised.
+    pub disjoint: bool,
+}
+
+impl Promise<'_> {
+    pub(super) fn check(&self, groups: &Groups, withheld: usize) -> Result<()> {
+        let seen: Vec<AtomicBool> = (0..self.microdata.rows).map(|_| AtomicBool::new(false)).collect();
+        let broken = (0..groups.len()).into_par_iter().with_min_len(1024).find_map_any(|group| {
+            let first_seen = |row: usize| !seen[row].swap(true, Ordering::Relaxed);
+            self.broken_by(groups, group, first_seen)
+        });
+        let missing = || {
+            let unseen = || (0..self.microdata.rows).filter(|&row| !seen[row].load(Ordering::Relaxed));
+            let returning = unseen().any(|row| self.ledger.signature_of(row).is_some());
+            (returning || unseen().count() != withheld).then_some("a row missing")
+        };
+        match broken.or_else(missing) {
+            None => Ok(()),
+            Some(what) => {
+                Err(Error::internal(format!("the release failed its own check ({what}); nothing was published")))
+            }
+        }
+    }
+
+    /// What is wrong with a group, if anything.
+    fn broken_by(&self, groups: &Groups, group: usize, first_seen: impl Fn(usize) -> bool) -> Option<&'static str> {
+        let range = groups.range(group);
+        let values = &groups.sensitive[range.clone()];
+        if values.len() < self.m || !values.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Some("a group without m different sensitive values");
+        }
+        let d = self.microdata.quasi.len();
+        let intervals = &groups.intervals[group * d..][..d];
+        let (mut legal_for, mut newcomers) = (None, false);
+        for (&row, &value) in groups.members[range].iter().zip(values).filter(|(row, _)| **row != COUNTERFEIT) {
+            let row = row as usize;
+            if !first_seen(row) {
+                return Some("a row in two places");
+            }
+            if self.microdata.sensitive_codes[row] != value {
+                return Some("a row with another's sensitive value");
+            }
+            match self.ledger.signature_of(row) {
+                None => newcomers = true,
+                // Members of a group often come from groups with the same values.
+                signature if signature == legal_for => {}
+                Some(signature) => {
+                    if !self.is_legal_update(&self.ledger.signatures()[signature as usize], values) {
+                        return Some("a group that is no legal update of a member's most recent one");
+                    }
+                    legal_for = Some(signature);
+                }
+            }
+            let mut codes = self.microdata.quasi_of(row as u32).iter().zip(intervals);
+            if !codes.all(|(code, [lo, hi])| (lo..=hi).contains(&code)) {
+                return Some("an interval that does not cover its row");
+            }
+        }
+        if self.disjoint && newcomers && !self.is_disjoint(values) {
+            return Some("a first group whose values can become alike");
+        }
+        (!self.microdata.can_publish(intervals)).then_some("an interval that is not a value of the hierarchy")
+    }
+
+    /// Whether each of `before` can have become another of `values`, one to one.
+    fn is_legal_update(&self, before: &[u32], values: &[u32]) -> bool {
+        if before.len() != values.len() {
+            return false;
+        }
+        let becomes = before.iter().map(|&value| common(values, self.relation.candidates(value)));
+        let becomes: Vec<Vec<u32>> = becomes.collect();
+        let becomes: Vec<&[u32]> = becomes.iter().map(Vec::as_slice).collect();
+        representatives::exists(&becomes, &[])
+    }
+
+    fn is_disjoint(&self, values: &[u32]) -> bool {
+        let mut all: Vec<u32> = values.iter().flat_map(|&value| self.relation.candidates(value)).copied().collect();
+        let total = all.len();
+        all.sort_unstable();
+        all.dedup();
+        all.len() == total
+    }
+}

@@ -1,0 +1,191 @@
+//! New rows: into the gaps of returning ones' buckets as far as the rest stays m-eligible, and the rest into buckets by
+//! m-invariance's assignment. For m-Distinct\*, components of values that may become alike play the part of values in it.
+
+use rand::Rng;
+use rand::seq::SliceRandom;
+
+use super::bucket::Buckets;
+use super::relation::Relation;
+use crate::error::{Error, Result};
+use crate::methods::assignment;
+use crate::methods::balance::{Balance, Policy};
+use crate::methods::deal::deal;
+use crate::microdata::Microdata;
+
+/// Not in the release.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// Where rows are.
+#[derive(Debug)]
+pub(super) struct Places {
+    /// Bucket of each row, or [`NOWHERE`].
+    pub bucket: Vec<u32>,
+    /// Entry of each row in its bucket.
+    pub entry: Vec<u32>,
+}
+
+impl Places {
+    pub(super) fn put(&mut self, row: u32, bucket: usize, entry: usize) {
+        self.bucket[row as usize] = bucket as u32;
+        self.entry[row as usize] = entry as u32;
+    }
+}
+
+/// What the assignment takes for values, and what a row of each can be in a group with.
+struct Units {
+    unit_of: Vec<u32>,
+    /// Number of the value set that is the entry of a unit's rows.
+    entries: Vec<u32>,
+}
+
+impl Units {
+    fn new(relation: &mut Relation, disjoint: bool) -> Self {
+        if disjoint {
+            let (unit_of, entries) = relation.components();
+            return Self { unit_of, entries };
+        }
+        let values = 0..relation.values() as u32;
+        Self { entries: values.clone().map(|value| relation.set_of(value)).collect(), unit_of: values.collect() }
+    }
+
+    /// Sums over the values of each unit.
+    fn sums(&self, of_value: impl Fn(usize) -> usize) -> Vec<usize> {
+        let mut sums = vec![0; self.entries.len()];
+        for (value, &unit) in self.unit_of.iter().enumerate() {
+            sums[unit as usize] += of_value(value);
+        }
+        sums
+    }
+}
+
+/// Puts the new rows (`rows[v]` those of value `v`, in random order) into buckets. Returns how many are withheld.
+pub(super) fn settle(
+    microdata: &Microdata,
+    buckets: &mut Buckets,
+    relation: &mut Relation,
+    places: &mut Places,
+    mut rows: Vec<Vec<u32>>,
+    (policy, disjoint): (Policy, bool),
+    rng: &mut impl Rng,
+) -> Result<usize> {
+    let units = Units::new(relation, disjoint);
+    let new = units.sums(|value| rows[value].len());
+    let mut offers = match policy.balance {
+        Balance::Minimal => offers(buckets, relation, &rows, &units, disjoint, rng),
+        Balance::Blind => Vec::new(),
+    };
+    let mut need = vec![0; new.len()];
+    offers.iter().for_each(|offer| need[units.unit_of[offer.value as usize] as usize] += 1);
+    let moves = policy.moves(&new, &need, rng);
+    let moves = moves.map_or_else(|| Err(refusal(microdata, policy, disjoint, &new, &need)), Ok)?;
+    // Which of the places that were found are used is drawn.
+    offers.shuffle(rng);
+    let mut left = moves.moved.clone();
+    for Offer { bucket, entry, value } in offers {
+        let left = &mut left[units.unit_of[value as usize] as usize];
+        if *left > 0
+            && let Some(row) = rows[value as usize].pop()
+        {
+            *left -= 1;
+            buckets.list[bucket].add(entry, value);
+            places.put(row, bucket, entry);
+        }
+    }
+    let mut lines: Vec<Vec<u32>> = vec![Vec::new(); new.len()];
+    for (value, rows) in rows.into_iter().enumerate() {
+        lines[units.unit_of[value] as usize].extend(rows);
+    }
+    for (line, &withheld) in lines.iter_mut().zip(&moves.withheld) {
+        line.shuffle(rng);
+        line.truncate(line.len().saturating_sub(withheld));
+    }
+    let counts: Vec<usize> = lines.iter().zip(&moves.padding).map(|(line, padding)| line.len() + padding).collect();
+    let steps = assignment::steps(&counts, policy.m, rng)?;
+    let mut homes = Vec::with_capacity(steps.len());
+    for step in &steps {
+        let mut entries: Vec<(u32, usize)> =
+            (0..).zip(step.signature.iter()).map(|(i, &unit)| (units.entries[unit as usize], i)).collect();
+        entries.sort_unstable();
+        let bucket = buckets.number(entries.iter().map(|&(entry, _)| entry).collect(), relation);
+        let mut entry_of = vec![0; entries.len()];
+        entries.iter().enumerate().for_each(|(entry, &(_, place))| entry_of[place] = entry);
+        homes.push((bucket, entry_of));
+    }
+    deal(lines, &moves.padding, &steps, rng, |step, place, row| {
+        let (bucket, entry_of) = &homes[step];
+        buckets.list[*bucket].add(entry_of[place], microdata.sensitive_codes[row as usize]);
+        places.put(row, *bucket, entry_of[place]);
+    });
+    Ok(moves.withheld.iter().sum())
+}
+
+/// A gap and a value that can fill it.
+struct Offer {
+    bucket: usize,
+    entry: usize,
+    value: u32,
+}
+
+/// For as many gaps as possible a new row's value, those first of which most rows are left: it is they that stand in the way
+/// of eligibility.
+fn offers(
+    buckets: &mut Buckets,
+    relation: &Relation,
+    rows: &[Vec<u32>],
+    units: &Units,
+    disjoint: bool,
+    rng: &mut impl Rng,
+) -> Vec<Offer> {
+    let mut of_value: Vec<usize> = rows.iter().map(Vec::len).collect();
+    let mut of_unit = units.sums(|value| of_value[value]);
+    let mut gaps = Vec::new();
+    for (number, bucket) in buckets.list.iter().enumerate().filter(|(_, bucket)| bucket.disjoint || !disjoint) {
+        let height = bucket.height();
+        let open = (0..bucket.entries.len()).filter(|&entry| bucket.loads[entry] < height);
+        gaps.extend(open.map(|entry| (number, entry, height - bucket.loads[entry])));
+    }
+    // In random order, but those that few values can fill before those that many can.
+    gaps.shuffle(rng);
+    gaps.sort_by_key(|&(bucket, entry, _)| relation.set(buckets.list[bucket].entries[entry]).len());
+    let mut offers: Vec<Offer> = Vec::new();
+    for (number, entry, gap) in gaps {
+        let bucket = &mut buckets.list[number];
+        let height = bucket.height();
+        let set = relation.set(bucket.entries[entry]);
+        for _ in 0..gap {
+            let open = set.iter().copied().filter(|&value| {
+                of_value[value as usize] > 0
+                    && bucket.frequency(value) < height
+                    && bucket.fits(relation, entry, value)
+            });
+            let rank = |value: &u32| (of_unit[units.unit_of[*value as usize] as usize], of_value[*value as usize]);
+            let Some(value) = open.max_by_key(rank) else { break };
+            of_value[value as usize] -= 1;
+            of_unit[units.unit_of[value as usize] as usize] -= 1;
+            // For the frequencies; taken back below.
+            bucket.add(entry, value);
+            offers.push(Offer { bucket: number, entry, value });
+        }
+    }
+    offers.iter().for_each(|offer| buckets.list[offer.bucket].remove(offer.entry, offer.value));
+    offers
+}
+
+fn refusal(microdata: &Microdata, policy: Policy, disjoint: bool, new: &[usize], need: &[usize]) -> Error {
+    let Ok(sensitive) = microdata.sensitive() else { return Error::internal("no sensitive attribute") };
+    let name = sensitive.field.name();
+    match disjoint {
+        true => policy.refusal(
+            new,
+            need,
+            &format!("component of {name} (values that can become alike, of which m-Distinct* allows one in a group)"),
+            &format!("the values of {name} fall into {} components (values that can become alike)", new.len()),
+        ),
+        false => policy.refusal(
+            new,
+            need,
+            &format!("value of {name}"),
+            &format!("the sensitive column {name} has only {} distinct values", new.len()),
+        ),
+    }
+}
