@@ -40,8 +40,9 @@ pub struct Job {
 /// ```text
 /// AnonymizeExec: method=m_invariant, m=10, .., quasi=[age, zip], sensitive=disease, view=public
 ///   <microdata: identifier, quasi-identifiers.., sensitive attribute, within; as far as there are any>
-///   <earlier private releases: identifier, signature>            (optional)
+///   <earlier private releases: identifier, signature[, release]> (optional)
 ///   <hierarchies: attribute, leaf, level1, level2, ..>           (optional)
+///   <updates: from_value, to_value[, probability]>               (optional)
 /// ```
 ///
 /// A pipeline breaker with one output partition. The whole of all inputs is read, encoded as it arrives and charged to the
@@ -62,15 +63,17 @@ pub struct AnonymizeExec {
 pub struct Inputs {
     /// The columns with roles, in the order of [`Roles::columns`].
     pub microdata: Arc<dyn ExecutionPlan>,
-    /// Identifier and signature of earlier private releases.
+    /// Identifier and signature of earlier private releases, and their numbers where later signatures count.
     pub previous: Option<Arc<dyn ExecutionPlan>>,
     /// Attribute, leaf and levels, as texts.
     pub hierarchies: Option<Arc<dyn ExecutionPlan>>,
+    /// Which sensitive values can become which: the value, what it can become, and the probability if that is known.
+    pub updates: Option<Arc<dyn ExecutionPlan>>,
 }
 
 impl Inputs {
     pub(super) fn plans(&self) -> impl Iterator<Item = &Arc<dyn ExecutionPlan>> {
-        std::iter::once(&self.microdata).chain(&self.previous).chain(&self.hierarchies)
+        std::iter::once(&self.microdata).chain(&self.previous).chain(&self.hierarchies).chain(&self.updates)
     }
 
     /// The same inputs from other plans, in the order of [`plans`](Self::plans).
@@ -82,7 +85,8 @@ impl Inputs {
         let mut next = |there: bool| if there { plans.next() } else { None };
         let Some(microdata) = next(true) else { return internal_err!("an operator without an input") };
         let previous = next(self.previous.is_some());
-        Ok(Self { microdata, previous, hierarchies: next(self.hierarchies.is_some()) })
+        let hierarchies = next(self.hierarchies.is_some());
+        Ok(Self { microdata, previous, hierarchies, updates: next(self.updates.is_some()) })
     }
 
     /// Starts all of them.
@@ -97,6 +101,7 @@ impl Inputs {
             microdata: start(&self.microdata)?,
             previous: self.previous.as_ref().map(start).transpose()?,
             hierarchies: self.hierarchies.as_ref().map(start).transpose()?,
+            updates: self.updates.as_ref().map(start).transpose()?,
         })
     }
 }

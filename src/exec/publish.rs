@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use super::anonymize::{Inputs, show};
 use super::making::Making;
-use super::work::{Streams, Work};
+use super::work::{Read, Streams, Work};
 use super::{Progress, Seed, Step};
 use crate::microdata::Layout;
 use crate::publication::{Attempt, Desk, Fingerprint, MadeFile, Memory, Publication, Record, random_name};
@@ -31,8 +31,9 @@ use crate::release::{Description, Shape, View, schema};
 /// ```text
 /// PublishExec: publication=.., release=3, method=m_invariant, m=10, ..
 ///   <microdata: identifier, quasi-identifiers.., sensitive attribute, within; as far as there are any>
-///   <the ledger: identifier, signature>                          (optional)
+///   <the ledger: identifier, signature[, release]>               (optional)
 ///   <hierarchies: attribute, leaf, level1, level2, ..>           (optional)
+///   <updates: from_value, to_value[, probability]>               (optional)
 /// ```
 ///
 /// One partition, one row: the number of rows of the snapshot, or 0 if it is published already. Planning reads the ledger's
@@ -202,8 +203,22 @@ impl Publishing {
         completed: bool,
     ) -> Result<u64> {
         let mut fingerprint = Fingerprint::new(desk.fingerprint_key());
-        let microdata = work.collect(streams, |batch| fingerprint.add(batch)).await?;
+        let mut updates = streams.updates.is_some().then(|| Fingerprint::new(desk.fingerprint_key()));
+        let seen = |read: Read<'_>| match (read, &mut updates) {
+            (Read::Microdata(batch), _) => fingerprint.add(batch),
+            (Read::Updates(batch), Some(updates)) => updates.add(batch),
+            (Read::Updates(_), None) => Ok(()),
+        };
+        let microdata = work.collect(streams, seen).await?;
         let (rows, fingerprint) = (microdata.rows() as u64, fingerprint.finish());
+        let updates = updates.map(|updates| updates.finish());
+        if desk.newest().is_some_and(|newest| newest.updates != updates) {
+            return exec_err!(
+                "publication: the update relation is not the one that the first release was made with, and it cannot change: what \
+                 was thought possible then is what earlier releases are safe by. Nothing was published; restore the relation, or \
+                 begin another publication"
+            );
+        }
         if rows == 0 {
             return exec_err!(
                 "publication: the snapshot has no rows; nothing was published, because a release of nobody is hardly meant and \
@@ -249,6 +264,7 @@ impl Publishing {
             attempt: attempt.name.clone(),
             release_id,
             fingerprint,
+            updates,
             snapshot_rows: rows,
             files: attempt.files.clone(),
             entries: outcome.entries.iter().map(|made| made.file.clone()).collect(),

@@ -25,6 +25,15 @@ pub(super) struct Streams {
     pub microdata: SendableRecordBatchStream,
     pub previous: Option<SendableRecordBatchStream>,
     pub hierarchies: Option<SendableRecordBatchStream>,
+    pub updates: Option<SendableRecordBatchStream>,
+}
+
+/// A batch that was read.
+pub(super) enum Read<'a> {
+    /// Of microdata.
+    Microdata(&'a RecordBatch),
+    /// Of the update relation.
+    Updates(&'a RecordBatch),
 }
 
 /// An execution of a method, charged to the memory pool.
@@ -63,11 +72,11 @@ impl Work {
         }
     }
 
-    /// Encodes all inputs as they arrive; `seen` is shown every batch of microdata.
+    /// Encodes all inputs as they arrive; `seen` is shown every batch of microdata and of the update relation.
     pub(super) async fn collect(
         &self,
         mut inputs: Streams,
-        mut seen: impl FnMut(&RecordBatch) -> Result<()>,
+        mut seen: impl FnMut(Read<'_>) -> Result<()>,
     ) -> Result<MicrodataBuilder> {
         let named = |error: Error| error.in_function(self.method.name());
         let mut builder = MicrodataBuilder::try_new(inputs.layout).map_err(named)?;
@@ -75,7 +84,7 @@ impl Work {
             let batch = batch.map_err(without_values)?;
             let _timer = self.metrics.baseline.elapsed_compute().timer();
             builder.append(&batch).map_err(named)?;
-            seen(&batch)?;
+            seen(Read::Microdata(&batch))?;
             self.metrics.input_rows.add(batch.num_rows());
             self.progress.tell(Step::Read { rows: builder.rows() });
             self.reserve(builder.size())?;
@@ -93,6 +102,14 @@ impl Work {
             builder.expect_hierarchies();
             while let Some(batch) = hierarchies.next().await {
                 builder.append_hierarchies(&batch?).map_err(named)?;
+                self.reserve(builder.size())?;
+            }
+        }
+        if let Some(mut updates) = inputs.updates.take() {
+            while let Some(batch) = updates.next().await {
+                let batch = batch.map_err(without_values)?;
+                builder.append_updates(&batch).map_err(named)?;
+                seen(Read::Updates(&batch))?;
                 self.reserve(builder.size())?;
             }
         }
@@ -137,8 +154,11 @@ impl Work {
         Ok(Made { release, ledger, rng })
     }
 
-    /// Puts the times of the phases so far into the metrics.
+    /// Puts the times of the phases so far, and what was counted, into the metrics.
     pub(super) fn note_phases(&self, monitor: &Monitor) {
+        for (name, times) in monitor.counts() {
+            MetricBuilder::new(&self.metrics.set).counter(name, 0).add(times);
+        }
         for (phase, time) in monitor.phases() {
             MetricBuilder::new(&self.metrics.set).subset_time(format!("{phase}_time"), 0).add_duration(time);
         }
@@ -188,8 +208,9 @@ impl Drop for CancelOnDrop {
 /// Errors of expressions below name the values that they failed on. Of what comes from below, only what is known to have none is
 /// passed on: our own refusals, and what stores, files and the memory pool say.
 pub(super) fn without_values(error: DataFusionError) -> DataFusionError {
-    const OURS: [&str; 10] = [
+    const OURS: [&str; 11] = [
         "m_invariant: ",
+        "m_distinct: ",
         "mondrian: ",
         "anatomy: ",
         "information_loss: ",

@@ -30,7 +30,7 @@ impl UpdatesBuilder {
     /// the sensitive attribute, so that codes agree.
     ///
     /// # Errors
-    /// NULL, and probabilities that are not positive numbers.
+    /// When a row lacks a value.
     pub fn append(
         &mut self,
         from: &ArrayRef,
@@ -49,19 +49,11 @@ impl UpdatesBuilder {
         sensitive.intern(to, &mut self.to)?;
         let probability = probability.map(|column| cast(column, &DataType::Float64)).transpose()?;
         let probability = probability.as_ref().map(|column| column.as_primitive::<Float64Type>());
-        let mut bad = 0;
         for (i, (&from, &to)) in self.from.iter().zip(&self.to).enumerate() {
-            let weight = probability.map(|column| if column.is_null(i) { f64::NAN } else { column.value(i) });
-            bad += usize::from(weight.is_some_and(|weight| !(weight > 0.0 && weight.is_finite())));
+            let weight = probability.filter(|column| column.is_valid(i)).map(|column| column.value(i));
             self.pairs.push((from as u32, to as u32, weight));
         }
-        match bad {
-            0 => Ok(()),
-            _ => Err(refused(&format!(
-                "has {} rows whose probability is not a number above 0; leave out what cannot happen",
-                thousands(bad)
-            ))),
-        }
+        Ok(())
     }
 
     /// Bytes held.
@@ -72,40 +64,45 @@ impl UpdatesBuilder {
     /// Finishes with the final codes of the sensitive attribute ([`Encoded::ranks`](super::Encoded)).
     ///
     /// # Errors
-    /// When a pair has two probabilities, or those of a value cannot be made to add up to 1.
+    /// Probabilities that are not above 0 and at most 1 or do not add up, pairs with two of them, values that have them for some of
+    /// their updates only, or that are certain to change.
     pub fn finish(self, ranks: &[u32]) -> Result<Updates> {
         let code = |code: u32| ranks[code as usize];
         let mut pairs: Vec<_> = self.pairs.into_iter().map(|(a, b, weight)| (code(a), code(b), weight)).collect();
-        let weighted = pairs.iter().any(|(.., weight)| weight.is_some());
         pairs.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
-        let contradictions = pairs.windows(2).filter(|pair| {
-            let ([a, b], same) = ([pair[0], pair[1]], (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1));
-            same && a.2 != b.2
-        });
-        let contradictions = contradictions.count();
-        if contradictions > 0 {
-            return Err(refused(&format!(
-                "gives {} pairs of values two different probabilities",
-                thousands(contradictions)
-            )));
-        }
-        pairs.dedup_by_key(|&mut (a, b, _)| (a, b));
-        // What is missing for 1 is the probability that a value stays as it is, if there is no row for that.
-        let impossible = pairs.chunk_by(|a, b| a.0 == b.0).filter(|of_value| {
-            let sum: f64 = of_value.iter().filter_map(|(.., weight)| *weight).sum();
+        pairs.dedup();
+        let mut wrong = [
+            (0, "probabilities that are not above 0 and at most 1; leave out what cannot happen"),
+            (0, "pairs of values with several probabilities"),
+            (0, "values with probabilities for some of their updates and none for others"),
+            (0, "values whose probabilities do not add up to 1 (the row for staying as it is may be left out)"),
+            (0, "values that are certain to change; every value must be able to stay as it is"),
+        ];
+        for of_value in pairs.chunk_by(|a, b| a.0 == b.0) {
+            let weights = || of_value.iter().filter_map(|(.., weight)| *weight);
+            let (given, sum) = (weights().count(), weights().sum::<f64>());
             let stays = of_value.iter().any(|(a, b, _)| a == b);
-            weighted && (!sum.is_finite() || !stays && sum >= 1.0 - 1e-9)
-        });
-        match impossible.count() {
-            0 => Ok(Updates { pairs: pairs.into_iter().map(|(a, b, _)| (a, b)).collect(), weighted }),
-            values => Err(refused(&format!(
-                "leaves {} values no probability of staying as they are, which every value must have: add the rows from a \
-                 value to itself, or probabilities that add up to less than 1",
-                thousands(values)
-            ))),
+            let found = [
+                weights().filter(|weight| !(*weight > 0.0 && *weight <= 1.0)).count(),
+                of_value.windows(2).filter(|pair| pair[0].1 == pair[1].1).count(),
+                usize::from(0 < given && given < of_value.len()),
+                usize::from(given > 0 && (sum > 1.0 + SLACK || stays && sum < 1.0 - SLACK)),
+                usize::from(given > 0 && !stays && sum >= 1.0 - SLACK),
+            ];
+            wrong.iter_mut().zip(found).for_each(|(wrong, found)| wrong.0 += found);
+        }
+        match wrong.into_iter().find(|(count, _)| *count > 0) {
+            Some((count, what)) => Err(refused(&format!("has {} {what}", thousands(count)))),
+            None => Ok(Updates {
+                weighted: pairs.iter().any(|(.., weight)| weight.is_some()),
+                pairs: pairs.into_iter().map(|(a, b, _)| (a, b)).collect(),
+            }),
         }
     }
 }
+
+/// How far sums of probabilities may be off.
+const SLACK: f64 = 1e-9;
 
 fn refused(what: &str) -> Error {
     Error::refused(format!("`updates` {what}"))
@@ -145,15 +142,18 @@ mod tests {
         let refusal = |rows: Rows<'_>| read(rows, true).unwrap_err().to_string();
         let pair = |weight: f64| (Some("cold"), Some("flu"), Some(weight));
         assert!(refusal(&[(Some("cold"), None, Some(0.5))]).contains("1 rows without a value"));
-        for weight in [-0.5, 0.0, f64::NAN, f64::INFINITY] {
+        for weight in [-0.5, 0.0, 1.5, f64::NAN, f64::INFINITY] {
             let text = refusal(&[pair(weight)]);
-            assert!(text.contains("1 rows whose probability") && !text.contains("cold"), "{text}");
+            assert!(text.contains("1 probabilities") && !text.contains("cold"), "{text}");
         }
-        assert!(refusal(&[(Some("cold"), Some("flu"), None)]).contains("1 rows whose probability"));
-        assert!(refusal(&[pair(0.5), pair(0.25)]).contains("two different probabilities"));
-        assert!(refusal(&[pair(1.0)]).contains("no probability of staying"));
-        assert!(refusal(&[pair(f64::MAX), (Some("cold"), Some("cold"), Some(f64::MAX))]).contains("no probability"));
+        assert!(refusal(&[pair(0.5), pair(0.25)]).contains("several probabilities"));
+        assert!(refusal(&[pair(1.0)]).contains("certain to change"));
+        let stays = |weight: Option<f64>| (Some("cold"), Some("cold"), weight);
+        assert!(refusal(&[pair(0.5), stays(None)]).contains("none for others"));
+        assert!(refusal(&[pair(0.5), stays(Some(0.25))]).contains("add up"));
+        assert!(refusal(&[pair(0.75), stays(Some(0.5))]).contains("add up"));
+        assert!(read(&[pair(0.5), stays(Some(0.5))], true).unwrap().weighted);
+        assert!(!read(&[(Some("cold"), Some("flu"), None)], true).unwrap().weighted);
         assert!(read(&[pair(0.75)], true).unwrap().weighted);
-        assert!(read(&[pair(3.0), (Some("cold"), Some("cold"), Some(1.0))], true).is_ok(), "normalized");
     }
 }

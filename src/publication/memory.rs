@@ -22,8 +22,10 @@ pub(crate) const RELEASE: &str = "release";
 pub(crate) enum Memory {
     /// Nothing: its releases do not know of each other.
     Nothing,
-    /// For everybody ever published, the sensitive values of their group.
+    /// For everybody ever published, the sensitive values of their group, which are the same in all releases.
     Signatures,
+    /// For everybody ever published, the sensitive values of their most recent group.
+    LatestSignatures,
 }
 
 impl Memory {
@@ -31,6 +33,7 @@ impl Memory {
     pub(crate) fn of(method: &Method) -> Self {
         match method {
             Method::MInvariance(_) => Self::Signatures,
+            Method::MDistinct(_) => Self::LatestSignatures,
             Method::Mondrian(_) | Method::Anatomy(_) => Self::Nothing,
         }
     }
@@ -41,7 +44,7 @@ impl Memory {
     /// When the layout lacks what is to be remembered, which planning should have refused.
     pub(crate) fn schema(self, layout: &Layout) -> Result<SchemaRef> {
         let mut fields = Vec::new();
-        if self == Self::Signatures {
+        if self != Self::Nothing {
             let (Some(id), Some(sensitive)) = (&layout.identifier, &layout.sensitive) else {
                 return Err(Error::internal("nothing to remember signatures by"));
             };
@@ -52,11 +55,16 @@ impl Memory {
         Ok(Arc::new(Schema::new(fields)))
     }
 
-    /// The members of a release that are to be remembered: real rows of people who were not published before.
+    /// The members of a release that are to be remembered: real rows of people who were not published before, or not with
+    /// these values.
     pub(crate) fn members(self, published: &Published, ledger: &Ledger) -> Vec<u32> {
         match self {
             Self::Nothing => Vec::new(),
             Self::Signatures => published.members(|row| ledger.signature_of(row as usize).is_none()),
+            Self::LatestSignatures => published.members_who(|row, values| {
+                let before = ledger.signature_of(row as usize).map(|number| &ledger.signatures()[number as usize]);
+                before.is_none_or(|before| **before != *values)
+            }),
         }
     }
 
@@ -72,7 +80,7 @@ impl Memory {
         schema: &SchemaRef,
     ) -> Result<RecordBatch> {
         let mut columns: Vec<ArrayRef> = Vec::new();
-        if self == Self::Signatures {
+        if self != Self::Nothing {
             columns.push(published.identifiers(members)?);
             columns.push(published.signatures(members)?);
         }

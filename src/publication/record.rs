@@ -13,6 +13,9 @@ pub(crate) struct Record {
     pub(crate) release_id: String,
     /// Keyed fingerprint of the snapshot, in hexadecimal digits.
     pub(crate) fingerprint: String,
+    /// Keyed fingerprint of the update relation, if the method has one: the same for all releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) updates: Option<String>,
     /// Rows of the snapshot.
     pub(crate) snapshot_rows: u64,
     /// The files that the release consists of.

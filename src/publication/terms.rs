@@ -17,6 +17,9 @@ pub struct Terms {
     pub types: Vec<String>,
     /// Whether values generalize along hierarchies.
     pub hierarchies: bool,
+    /// Whether there is an update relation; which one, its fingerprint in the records says.
+    #[serde(default)]
+    pub updates: bool,
 }
 
 impl Terms {
@@ -47,6 +50,7 @@ impl Terms {
         compare("sensitive", one(&self.roles.sensitive), one(&begun.roles.sensitive));
         compare("within", one(&self.roles.within), one(&begun.roles.within));
         compare("hierarchies", given(self.hierarchies), given(begun.hierarchies));
+        compare("updates", given(self.updates), given(begun.updates));
         if self.roles == begun.roles {
             for (column, (here, there)) in self.roles.columns().zip(self.types.iter().zip(&begun.types)) {
                 compare(&format!("the type of column {column}"), here.clone(), there.clone());
@@ -56,8 +60,8 @@ impl Terms {
     }
 }
 
-fn given(hierarchies: bool) -> String {
-    if hierarchies { "given" } else { "not given" }.to_owned()
+fn given(is: bool) -> String {
+    if is { "given" } else { "not given" }.to_owned()
 }
 
 /// A publication as it was declared: plain data, for plans.
@@ -86,6 +90,7 @@ mod tests {
             roles: Roles { quasi: vec![quasi.to_owned()], sensitive: Some("disease".to_owned()), ..Roles::default() },
             types: vec![kind.to_owned(), "Utf8".to_owned()],
             hierarchies: false,
+            updates: false,
         };
         let begun = terms(Method::MInvariance(MInvariance::new(10)), "age", "Int32");
         assert!(begun.differences(&begun).is_empty());

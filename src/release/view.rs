@@ -224,6 +224,23 @@ impl Published {
         order.filter(|&member| row_of(member) != COUNTERFEIT && wanted(row_of(member))).collect()
     }
 
+    /// The members who are people and whose row and sensitive values of the group (ascending, each once) are `wanted`, in the
+    /// random order.
+    pub fn members_who(&self, wanted: impl Fn(u32, &[u32]) -> bool) -> Vec<u32> {
+        let mut values = Vec::new();
+        let wanted = |&member: &u32| {
+            let row = self.release.groups.members[member as usize];
+            if row == COUNTERFEIT {
+                return false;
+            }
+            values.clear();
+            let group = self.group_of[member as usize] as usize;
+            self.release.groups.for_each_value(group, |code, _| values.push(code));
+            wanted(row, &values)
+        };
+        self.order.iter().copied().filter(wanted).collect()
+    }
+
     /// The sensitive values of the groups of some members, as lists.
     ///
     /// # Errors

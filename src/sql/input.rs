@@ -14,10 +14,17 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::arguments::Arguments;
 use super::options::AnonymizeOptions;
 use super::roles::{Needs, roles};
-use super::signature::suggestion;
+use super::signature::{Parameter, suggestion};
 use super::table::AnonymizedTable;
 use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, Layout, ORDER_KEY, Roles, published_type};
 use crate::release::{SIGNATURE, View};
+
+/// The update relation's parameter.
+pub(super) const UPDATES: &str = Parameter::UPDATES.name;
+/// Its optional column.
+const PROBABILITY: &str = "probability";
+/// Optional column of `previous`.
+const RELEASE: &str = "release";
 
 /// The relations of a call, ready to be planned.
 #[derive(Debug, Clone)]
@@ -25,15 +32,18 @@ pub(super) struct Prepared {
     pub microdata: LogicalPlan,
     pub previous: Option<LogicalPlan>,
     pub hierarchies: Option<LogicalPlan>,
+    pub updates: Option<LogicalPlan>,
     pub layout: Layout,
 }
 
-/// Finds the roles and builds the projections of a call.
+/// Finds the roles and builds the projections of a call. `latest` says that of several signatures of a person the latest
+/// counts.
 pub(super) fn prepare(
     arguments: &mut Arguments,
     options: &AnonymizeOptions,
     view: View,
     needs: Needs,
+    latest: bool,
 ) -> Result<Prepared> {
     let function = arguments.function();
     let input = Input { function, argument: "the input", plan: arguments.relation("input")? };
@@ -43,11 +53,18 @@ pub(super) fn prepare(
         column.publish(function)?;
     }
 
+    let mut updates = None;
+    if let Some(plan) = arguments.relation_if_given(UPDATES)
+        && let Some(sensitive) = &roles.sensitive
+        && let Some(column) = columns.iter_mut().find(|column| column.field.name() == sensitive)
+    {
+        updates = Some(Input { function, argument: UPDATES, plan }.updates(column)?);
+    }
     let mut previous = None;
     if let Some(plan) = arguments.relation_if_given("previous") {
         let earlier = Input { function, argument: "previous", plan };
         earlier.refuse_new_draws()?;
-        previous = Some(earlier.ledger(&mut columns, &roles)?);
+        previous = Some(earlier.ledger(&mut columns, &roles, latest)?);
     }
     let hierarchies = match arguments.relation_if_given("hierarchies") {
         Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
@@ -56,7 +73,7 @@ pub(super) fn prepare(
     let schema = Schema::new(columns.iter().map(|column| FieldRef::clone(&column.field)).collect::<Vec<_>>());
     let layout = Layout::try_new(&schema, &roles).map_err(|error| error.in_function(function))?;
     let microdata = input.project(columns)?;
-    Ok(Prepared { microdata, previous, hierarchies, layout })
+    Ok(Prepared { microdata, previous, hierarchies, updates, layout })
 }
 
 /// Plans an optional relation.
@@ -143,9 +160,9 @@ impl Input {
         Ok(())
     }
 
-    /// Identifier and signature of everybody published. Where they have other types than the microdata, both
+    /// Identifier and signature of everybody published, and with `latest` the number of the release if there is a column of it. Where they have other types than the microdata, both
     /// sides get a type that holds them all: a cast that can fail would print the value it failed on.
-    fn ledger(self, columns: &mut [InputColumn], roles: &Roles) -> Result<LogicalPlan> {
+    fn ledger(self, columns: &mut [InputColumn], roles: &Roles, latest: bool) -> Result<LogicalPlan> {
         let function = self.function;
         let (Some(id), Some(sensitive)) = (&roles.id, &roles.sensitive) else {
             return internal_err!("{function}: previous without identifier or sensitive attribute");
@@ -182,7 +199,58 @@ impl Input {
         signature.field = retyped(&signature.field, list);
         let published = Expr::Column(identifier.column.clone()).is_not_null();
         let plan = LogicalPlanBuilder::from(self.plan.clone()).filter(published)?.build()?;
-        Self { plan, ..self }.project(vec![identifier, signature])
+        let mut wanted = vec![identifier, signature];
+        if latest && self.plan.schema().fields().iter().any(|field| field.name() == RELEASE) {
+            let mut release = self.column(RELEASE)?;
+            if !release.field.data_type().is_integer() {
+                return plan_err!(
+                    "{function}: column {RELEASE} of previous must be a whole number, the greatest for the latest release; it is \
+                     {}",
+                    release.field.data_type()
+                );
+            }
+            release.field = retyped(&release.field, DataType::Int64);
+            wanted.push(release);
+        }
+        Self { plan, ..self }.project(wanted)
+    }
+
+    /// A value, what it can become, and the probability if there is a column of it. Values get the type of the sensitive
+    /// column, or both one that holds them all.
+    pub(super) fn updates(self, sensitive: &mut InputColumn) -> Result<LogicalPlan> {
+        let function = self.function;
+        let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
+        let first = |wanted: [&str; 2]| wanted.into_iter().find_map(|name| self.column(name).ok());
+        let (Some(mut from), Some(mut to)) = (first(["from_value", "from"]), first(["to_value", "to"])) else {
+            return plan_err!(
+                "{function}: {} must have the columns from_value and to_value, and may have probability: which values of {} can \
+                 become which; it has {}",
+                self.argument,
+                sensitive.column.name,
+                names.join(", ")
+            );
+        };
+        // The type of both: what the second adds, the first must hold as well.
+        for _ in 0..2 {
+            for column in [&mut from, &mut to] {
+                let common = common_type(function, sensitive, column, self.argument)?;
+                column.field = retyped(&column.field, common);
+            }
+        }
+        let mut wanted = vec![from, to];
+        if names.contains(&PROBABILITY) {
+            let mut probability = self.column(PROBABILITY)?;
+            if !probability.field.data_type().is_numeric() {
+                return plan_err!(
+                    "{function}: column {PROBABILITY} of {} must be a number; it is {}",
+                    self.argument,
+                    probability.field.data_type()
+                );
+            }
+            probability.field = retyped(&probability.field, DataType::Float64);
+            wanted.push(probability);
+        }
+        self.project(wanted)
     }
 }
 

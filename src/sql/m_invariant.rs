@@ -22,8 +22,8 @@ static SIGNATURE: Signature = Signature {
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::PREVIOUS,
-        Parameter::optional("balance", Kind::Word(&["minimal", "blind"]), "'blind'"),
-        Parameter::optional("on_ineligible", Kind::Word(&["refuse", "counterfeit", "withhold"]), "'counterfeit'"),
+        Parameter::BALANCE,
+        Parameter::ON_INELIGIBLE,
         Parameter::SEED,
         Parameter::PRIVATE,
         Parameter::HIERARCHIES,
@@ -38,16 +38,23 @@ impl MethodFunction for MInvariantFunction {
 
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
         let m = arguments.integer("m", 2)?.unwrap_or(2) as usize;
-        let balance = match arguments.word("balance") {
-            Some("blind") => Balance::Blind,
-            _ => Balance::Minimal,
-        };
-        let on_ineligible = match arguments.word("on_ineligible") {
-            Some("counterfeit") => OnIneligible::Counterfeit,
-            Some("withhold") => OnIneligible::Withhold,
-            _ => OnIneligible::Refuse,
-        };
+        let (balance, on_ineligible) = (balance(arguments), on_ineligible(arguments));
         let method = Method::MInvariance(MInvariance { m, balance, on_ineligible });
         Ok((method, Needs { id: true, sensitive: true }))
+    }
+}
+
+pub(super) fn balance(arguments: &Arguments) -> Balance {
+    match arguments.word("balance") {
+        Some("blind") => Balance::Blind,
+        _ => Balance::Minimal,
+    }
+}
+
+pub(super) fn on_ineligible(arguments: &Arguments) -> OnIneligible {
+    match arguments.word("on_ineligible") {
+        Some("counterfeit") => OnIneligible::Counterfeit,
+        Some("withhold") => OnIneligible::Withhold,
+        _ => OnIneligible::Refuse,
     }
 }

@@ -10,6 +10,7 @@ use super::anatomy::AnatomyFunction;
 use super::arguments::Arguments;
 use super::function::RelationFunction;
 use super::input::prepare;
+use super::m_distinct::MDistinctFunction;
 use super::m_invariant::MInvariantFunction;
 use super::mondrian::MondrianFunction;
 use super::options::AnonymizeOptions;
@@ -30,7 +31,7 @@ pub(super) trait MethodFunction: Debug + Send + Sync + 'static {
 
 /// All of them.
 pub(super) fn methods() -> Vec<Arc<dyn MethodFunction>> {
-    vec![Arc::new(MInvariantFunction), Arc::new(MondrianFunction), Arc::new(AnatomyFunction)]
+    vec![Arc::new(MInvariantFunction), Arc::new(MDistinctFunction), Arc::new(MondrianFunction), Arc::new(AnatomyFunction)]
 }
 
 /// A method as a relation function.
@@ -46,7 +47,7 @@ impl RelationFunction for ReleaseFunction {
         let (method, needs) = self.0.method(&arguments)?;
         let seed = arguments.seed("seed");
         let view = if arguments.boolean("private") { View::Private } else { View::Public };
-        let prepared = prepare(&mut arguments, options, view, needs)?;
+        let prepared = prepare(&mut arguments, options, view, needs, method.changes_signatures())?;
         Ok(Arc::new(AnonymizedTable::try_new(prepared, method, view, seed)?))
     }
 }

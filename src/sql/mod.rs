@@ -9,6 +9,7 @@ mod estimate;
 mod function;
 mod information_loss;
 mod input;
+mod m_distinct;
 mod m_invariant;
 mod method;
 mod mondrian;

@@ -61,6 +61,13 @@ impl Parameter {
     pub const SENSITIVE: Self = Self::optional("sensitive", Kind::Column, "disease");
     /// How values generalize.
     pub const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'");
+    /// Which sensitive values can become which.
+    pub const UPDATES: Self = Self::optional("updates", Kind::Relation, "updates");
+    /// How returning rows are balanced.
+    pub const BALANCE: Self = Self::optional("balance", Kind::Word(&["minimal", "blind"]), "'blind'");
+    /// What to do with new rows that are not m-eligible.
+    pub const ON_INELIGIBLE: Self =
+        Self::optional("on_ineligible", Kind::Word(&["refuse", "counterfeit", "withhold"]), "'counterfeit'");
     /// The column whose values are tables of their own.
     pub const WITHIN: Self = Self::optional("within", Kind::Column, "month");
     /// The earlier private releases.

@@ -121,6 +121,7 @@ impl TableProvider for AnonymizedTable {
             microdata: session.create_physical_plan(&self.prepared.microdata).await?,
             previous: plan_if_given(session, self.prepared.previous.as_ref()).await?,
             hierarchies: plan_if_given(session, self.prepared.hierarchies.as_ref()).await?,
+            updates: plan_if_given(session, self.prepared.updates.as_ref()).await?,
         };
         let schema: Schema = match projection {
             Some(columns) => self.schema.project(columns)?,

@@ -57,8 +57,6 @@ mod spread;
 #[cfg(test)]
 mod attack;
 #[cfg(test)]
-mod greedy;
-#[cfg(test)]
 mod tests;
 
 use rand::Rng;

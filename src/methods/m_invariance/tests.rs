@@ -12,6 +12,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
 use super::*;
+use crate::error::Error;
 use crate::microdata::{Layout, MicrodataBuilder};
 use crate::release::{COUNTERFEIT, Description, Form, Published, Shape, View, schema};
 

@@ -91,7 +91,9 @@ fn split_wide<const W: usize>(
     let mut left = members.as_mut_slice();
     for (number, size) in sizes().enumerate() {
         let (members, after) = left.split_at_mut(size);
-        work.push((number, members));
+        if size > 0 {
+            work.push((number, members));
+        }
         left = after;
     }
     work.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));

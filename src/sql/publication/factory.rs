@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
-use datafusion::common::{Constraint, DFSchema, Result, plan_err};
-use datafusion::logical_expr::CreateExternalTable;
+use datafusion::common::{Column, Constraint, DFSchema, Result, plan_err};
+use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
 
 use super::options::{Options, refused};
 use super::table::{PublicationTable, Publisher};
@@ -17,7 +17,7 @@ use crate::publication::{
     type_names,
 };
 use crate::release::{Description, Shape, View, schema};
-use crate::sql::input::Input;
+use crate::sql::input::{Input, InputColumn, UPDATES};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::roles::roles;
 use crate::sql::signature::suggestion;
@@ -79,12 +79,20 @@ impl TableProviderFactory for PublicationFactory {
             None => None,
         };
         let layout = layout(&table, &roles, method.name())?;
+        let updates = match (arguments.relation_if_given(UPDATES), &layout.sensitive) {
+            (Some(plan), Some(sensitive)) => {
+                Some(updates(Input { function: method.name(), argument: UPDATES, plan }, sensitive)?)
+            }
+            _ => None,
+        };
         check_storable(&method, hierarchies.is_some(), &layout)?;
-        let terms = Terms { types: type_names(&layout)?, method, roles, hierarchies: hierarchies.is_some() };
+        let (with_hierarchies, with_updates) = (hierarchies.is_some(), updates.is_some());
+        let types = type_names(&layout)?;
+        let terms = Terms { types, method, roles, hierarchies: with_hierarchies, updates: with_updates };
         let publication = Publication { public, private, terms, independent };
         // Fails where an INSERT would, but earlier.
         Desk::open(publication.clone(), &runtime).await?;
-        let publisher = Publisher { publication, schema: table, hierarchies };
+        let publisher = Publisher { publication, schema: table, hierarchies, updates };
         Ok(Arc::new(PublicationTable::for_publishing(publisher, runtime)))
     }
 }
@@ -149,6 +157,22 @@ fn layout(table: &SchemaRef, roles: &Roles, function: &str) -> Result<Layout> {
     };
     let columns = Schema::new(roles.columns().map(field).collect::<Result<Vec<_>>>()?);
     Layout::try_new(&columns, roles).map_err(|error| error.in_function(function))
+}
+
+/// The update relation, with values of the declared type of the sensitive column.
+fn updates(relation: Input, sensitive: &FieldRef) -> Result<LogicalPlan> {
+    let function = relation.function;
+    let mut column = InputColumn { column: Column::from_name(sensitive.name()), field: Arc::clone(sensitive) };
+    let plan = relation.updates(&mut column)?;
+    match column.field.data_type() == sensitive.data_type() {
+        true => Ok(plan),
+        false => plan_err!(
+            "{function}: {UPDATES} has values of type {}, but column {} is declared as {}; declare it so that it holds them all",
+            column.field.data_type(),
+            sensitive.name(),
+            sensitive.data_type()
+        ),
+    }
 }
 
 /// # Errors

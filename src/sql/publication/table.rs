@@ -24,7 +24,7 @@ use super::release::ReleaseTable;
 use crate::estimate::Released;
 use crate::exec::{Inputs, PublishExec};
 use crate::microdata::Role;
-use crate::publication::{Desk, IDENTIFIER, Memory, Publication, introduce, provider};
+use crate::publication::{Desk, IDENTIFIER, Memory, Publication, RELEASE, introduce, provider};
 use crate::release::SIGNATURE;
 use crate::sql::estimate::Source;
 use crate::sql::input::plan_if_given;
@@ -37,6 +37,7 @@ pub(super) struct Publisher {
     /// The table that is inserted into.
     pub schema: SchemaRef,
     pub hierarchies: Option<LogicalPlan>,
+    pub updates: Option<LogicalPlan>,
 }
 
 /// A publication. Its tables are opened anew by every use.
@@ -146,7 +147,7 @@ impl TableProvider for PublicationTable {
                 "INSERT INTO publishes the next one",
             ));
         }
-        let Some(Publisher { publication, hierarchies, .. }) = &self.publisher else {
+        let Some(Publisher { publication, hierarchies, updates, .. }) = &self.publisher else {
             return Err(refused(
                 "this one is declared for reading",
                 "to publish, declare its columns and OPTIONS such as 'method' 'm_invariant'",
@@ -156,7 +157,8 @@ impl TableProvider for PublicationTable {
         let microdata = self.microdata(publication, input)?;
         let previous = ledger(session, &desk, publication, &microdata.schema()).await?;
         let hierarchies = plan_if_given(session, hierarchies.as_ref()).await?;
-        let inputs = Inputs { microdata, previous, hierarchies };
+        let updates = plan_if_given(session, updates.as_ref()).await?;
+        let inputs = Inputs { microdata, previous, hierarchies, updates };
         Ok(Arc::new(PublishExec::try_new(inputs, publication.clone(), desk.decided().unwrap_or(0))?))
     }
 
@@ -216,12 +218,10 @@ async fn ledger(
     publication: &Publication,
     microdata: &Schema,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let (Some(table), Memory::Signatures) = (desk.ledger(), Memory::of(&publication.terms.method)) else {
+    let memory = Memory::of(&publication.terms.method);
+    let Some(table) = desk.ledger().filter(|_| memory != Memory::Nothing && desk.decided() != Some(0)) else {
         return Ok(None);
     };
-    if desk.decided() == Some(0) {
-        return Ok(None);
-    }
     introduce(table, session)?;
     let roles = &publication.terms.roles;
     let data_type = |name: &Option<String>, role: Role| match name.as_ref().map(|name| microdata.field_with_name(name))
@@ -232,8 +232,12 @@ async fn ledger(
     let id = data_type(&roles.id, Role::Id)?;
     let signature = crate::release::signature_type(&data_type(&roles.sensitive, Role::Sensitive)?);
     let column = |name: &str, data_type: DataType| cast(Expr::Column(Column::from_name(name)), data_type).alias(name);
+    let mut columns = vec![column(IDENTIFIER, id), column(SIGNATURE, signature)];
+    if memory == Memory::LatestSignatures {
+        columns.push(column(RELEASE, DataType::Int64));
+    }
     let plan = LogicalPlanBuilder::scan("ledger", provider_as_source(provider(table).await?), None)?
-        .project(vec![column(IDENTIFIER, id), column(SIGNATURE, signature)])?
+        .project(columns)?
         .build()?;
     session.create_physical_plan(&plan).await.map(Some)
 }

@@ -1,0 +1,53 @@
+//! `m_distinct(input, m, ..)`.
+
+use datafusion::common::Result;
+
+use super::arguments::Arguments;
+use super::m_invariant::{balance, on_ineligible};
+use super::method::MethodFunction;
+use super::roles::Needs;
+use super::signature::{Kind, Parameter, Signature};
+use crate::methods::Method;
+use crate::methods::m_distinct::MDistinct;
+
+/// Re-publication when rows come and go and values change.
+#[derive(Debug)]
+pub(super) struct MDistinctFunction;
+
+static SIGNATURE: Signature = Signature {
+    name: "m_distinct",
+    parameters: &[
+        Parameter::INPUT,
+        Parameter::required("m", Kind::Integer, "10"),
+        Parameter::ID,
+        Parameter::QUASI,
+        Parameter::SENSITIVE,
+        Parameter::UPDATES,
+        Parameter::optional("previous", Kind::Relation, "(SELECT patient_id, signature, release FROM releases)"),
+        Parameter::optional("disjoint", Kind::Boolean, "true"),
+        Parameter::optional("close_updates", Kind::Boolean, "true"),
+        Parameter::BALANCE,
+        Parameter::ON_INELIGIBLE,
+        Parameter::SEED,
+        Parameter::PRIVATE,
+        Parameter::HIERARCHIES,
+        Parameter::WITHIN,
+    ],
+};
+
+impl MethodFunction for MDistinctFunction {
+    fn signature(&self) -> &'static Signature<'static> {
+        &SIGNATURE
+    }
+
+    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
+        let method = Method::MDistinct(MDistinct {
+            m: arguments.integer("m", 2)?.unwrap_or(2) as usize,
+            disjoint: arguments.boolean("disjoint"),
+            close_updates: arguments.boolean("close_updates"),
+            balance: balance(arguments),
+            on_ineligible: on_ineligible(arguments),
+        });
+        Ok((method, Needs { id: true, sensitive: true }))
+    }
+}
