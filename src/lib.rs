@@ -57,6 +57,8 @@
 //!   in the tests of [`risk`].
 //! - X. Xiao, Y. Tao: *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets.* SIGMOD 2007. All of
 //!   [`methods::m_invariance`].
+//! - F. Li, S. Zhou: *Challenging More Updates: Towards Anonymous Re-publication of Fully Dynamic Datasets.* 2008. All of
+//!   [`methods::m_distinct`].
 
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 

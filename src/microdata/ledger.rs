@@ -139,7 +139,8 @@ impl LedgerBuilder {
 
     /// Bytes held.
     pub fn size(&self) -> usize {
-        self.identifiers.size() + self.signature_of.capacity() * size_of::<u32>()
+        self.identifiers.size()
+            + self.signature_of.capacity() * size_of::<u32>()
             + self.releases.capacity() * size_of::<i64>()
             + self.set_bytes
     }
@@ -172,14 +173,17 @@ impl LedgerBuilder {
         let release = |entry: &(u64, u32)| self.releases.get(entry.1 as usize).copied().unwrap_or_default();
         for run in published.runs()?.filter(|run| run.len() > 1) {
             let last = run.iter().map(release).max().unwrap_or_default();
-            let mut latest = run.iter().filter(|entry| release(entry) == last).map(|entry| signature_of[entry.1 as usize]);
+            let mut latest =
+                run.iter().filter(|entry| release(entry) == last).map(|entry| signature_of[entry.1 as usize]);
             let signature = latest.next().unwrap_or(NEW);
             torn += usize::from(latest.any(|other| other != signature));
             run.iter().for_each(|entry| signature_of[entry.1 as usize] = signature);
         }
         if torn > 0 {
             let later = match self.releases.is_empty() {
-                true => " (where signatures change, as those of m_distinct do, with a column release that numbers them)",
+                true => {
+                    " (where signatures change, as those of m_distinct do, with a column release that numbers them)"
+                }
                 false => "",
             };
             return Err(Error::refused(format!(

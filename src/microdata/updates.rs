@@ -69,7 +69,7 @@ impl UpdatesBuilder {
     pub fn finish(self, ranks: &[u32]) -> Result<Updates> {
         let code = |code: u32| ranks[code as usize];
         let mut pairs: Vec<_> = self.pairs.into_iter().map(|(a, b, weight)| (code(a), code(b), weight)).collect();
-        pairs.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+        pairs.sort_by_key(|&(from, to, _)| (from, to));
         pairs.dedup();
         let mut wrong = [
             (0, "probabilities that are not above 0 and at most 1; leave out what cannot happen"),

@@ -31,7 +31,12 @@ pub(super) trait MethodFunction: Debug + Send + Sync + 'static {
 
 /// All of them.
 pub(super) fn methods() -> Vec<Arc<dyn MethodFunction>> {
-    vec![Arc::new(MInvariantFunction), Arc::new(MDistinctFunction), Arc::new(MondrianFunction), Arc::new(AnatomyFunction)]
+    vec![
+        Arc::new(MInvariantFunction),
+        Arc::new(MDistinctFunction),
+        Arc::new(MondrianFunction),
+        Arc::new(AnatomyFunction),
+    ]
 }
 
 /// A method as a relation function.

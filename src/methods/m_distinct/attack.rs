@@ -90,7 +90,9 @@ fn three_releases_tell_nobody() {
             continue; // Too rare to tell chance from knowledge.
         }
         looked_at += 1;
-        for (time, person) in (0..2).flat_map(|time| (0..4).map(move |person| (time, person))).filter(|at| *at != (1, 0)) {
+        for (time, person) in
+            (0..2).flat_map(|time| (0..4).map(move |person| (time, person))).filter(|at| *at != (1, 0))
+        {
             for value in ["a", "A", "b", "B"] {
                 let has = by_world.iter().filter(|(world, _)| world[time][person] == value);
                 let share = has.map(|(_, count)| count).sum::<f64>() / total;

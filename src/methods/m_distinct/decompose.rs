@@ -63,7 +63,9 @@ impl Splitter for Decompose {
 fn shares_values<const W: usize>(microdata: &Microdata, node: &Node<'_, W>) -> bool {
     let lists = node.lists.iter().enumerate();
     let mut values: Vec<(u32, u32)> = lists
-        .flat_map(|(list, items)| items.iter().map(move |item| (microdata.sensitive_codes[item.row as usize], list as u32)))
+        .flat_map(|(list, items)| {
+            items.iter().map(move |item| (microdata.sensitive_codes[item.row as usize], list as u32))
+        })
         .collect();
     values.sort_unstable();
     values.windows(2).any(|pair| pair[0].0 == pair[1].0 && pair[0].1 != pair[1].1)
@@ -183,9 +185,8 @@ impl Halves {
         was: &[usize],
         is: &[usize],
     ) -> usize {
-        let place = |item: &Item<W>| {
-            self.values.partition_point(|&value| value < microdata.sensitive_codes[item.row as usize])
-        };
+        let place =
+            |item: &Item<W>| self.values.partition_point(|&value| value < microdata.sensitive_codes[item.row as usize]);
         let mut leaving: Vec<usize> = was.iter().zip(is).map(|(was, is)| was.saturating_sub(*is)).collect();
         let mut coming: Vec<usize> = was.iter().zip(is).map(|(was, is)| is.saturating_sub(*was)).collect();
         let mut goes_left: Vec<bool> = (0..list.len()).map(|i| i < cut).collect();
@@ -203,7 +204,8 @@ impl Halves {
                 goes_left[i] = true;
             }
         }
-        let side = |left: bool| list.iter().zip(&goes_left).filter(move |(_, goes)| **goes == left).map(|(item, _)| *item);
+        let side =
+            |left: bool| list.iter().zip(&goes_left).filter(move |(_, goes)| **goes == left).map(|(item, _)| *item);
         let reordered: Vec<Item<W>> = side(true).chain(side(false)).collect();
         list.copy_from_slice(&reordered);
         is.iter().sum()

@@ -77,7 +77,8 @@ fn best(
             (!both.is_empty()).then(|| (relation.number(both), share))
         })
     };
-    let weights = a.iter().map(|&x| b.iter().map(|&y| meet(x, y).map_or(EMPTY, |(_, share)| share)).collect::<Vec<_>>());
+    let weights =
+        a.iter().map(|&x| b.iter().map(|&y| meet(x, y).map_or(EMPTY, |(_, share)| share)).collect::<Vec<_>>());
     let weights = Matrix::from_rows(weights).ok()?;
     let (_, map) = kuhn_munkres(&weights);
     let entries = a.iter().zip(map).map(|(&x, y)| Some(meet(x, b[y])?.0));

@@ -57,6 +57,8 @@ mod spread;
 #[cfg(test)]
 mod attack;
 #[cfg(test)]
+mod greedy;
+#[cfg(test)]
 mod tests;
 
 use rand::Rng;
@@ -67,10 +69,10 @@ use self::bucket::Buckets;
 use self::check::Promise;
 use self::newcomers::{NOWHERE, Places};
 use self::relation::Relation;
-pub use super::balance::{Balance, OnIneligible};
-use super::balance::Policy;
-use super::split::{self, Lists};
 use super::Monitor;
+use super::balance::Policy;
+pub use super::balance::{Balance, OnIneligible};
+use super::split::{self, Lists};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{Ledger, Microdata};
 use crate::release::Release;
@@ -134,12 +136,10 @@ impl MDistinct {
     ) -> Result<Release> {
         self.policy().check_ledger(ledger)?;
         let values = microdata.sensitive()?.domain.len();
-        let mut relation = monitor
-            .phase("relation", || Relation::new(microdata.updates.as_deref(), values, self.close_updates))?;
-        let (mut buckets, mut places) = (
-            Buckets::default(),
-            Places { bucket: vec![NOWHERE; microdata.rows], entry: vec![0; microdata.rows] },
-        );
+        let mut relation =
+            monitor.phase("relation", || Relation::new(microdata.updates.as_deref(), values, self.close_updates))?;
+        let (mut buckets, mut places) =
+            (Buckets::default(), Places { bucket: vec![NOWHERE; microdata.rows], entry: vec![0; microdata.rows] });
         let new = monitor.phase("division", || {
             self.place_returning(&microdata, ledger, &mut relation, &mut buckets, &mut places, monitor)
         })?;

@@ -154,9 +154,7 @@ fn offers(
         let set = relation.set(bucket.entries[entry]);
         for _ in 0..gap {
             let open = set.iter().copied().filter(|&value| {
-                of_value[value as usize] > 0
-                    && bucket.frequency(value) < height
-                    && bucket.fits(relation, entry, value)
+                of_value[value as usize] > 0 && bucket.frequency(value) < height && bucket.fits(relation, entry, value)
             });
             let rank = |value: &u32| (of_unit[units.unit_of[*value as usize] as usize], of_value[*value as usize]);
             let Some(value) = open.max_by_key(rank) else { break };

@@ -22,12 +22,8 @@ impl Relation {
     /// # Errors
     /// When it is not transitive and is not to be closed, or cannot be because the missing pairs have no probability.
     pub(super) fn new(updates: Option<&Updates>, values: usize, close: bool) -> Result<Self> {
-        let mut relation = Self {
-            sets: Vec::new(),
-            numbers: FxHashMap::default(),
-            set_of: Vec::with_capacity(values),
-            classes: true,
-        };
+        let mut relation =
+            Self { sets: Vec::new(), numbers: FxHashMap::default(), set_of: Vec::with_capacity(values), classes: true };
         let pairs = updates.map_or(&[][..], |updates| &updates.pairs);
         let becomes = |value: u32| {
             let start = pairs.partition_point(|&(from, _)| from < value);

@@ -57,8 +57,7 @@ fn lower(bucket: &mut Bucket, host: &mut Bucket, height: usize, kinds: &[u32; 2]
             return false;
         }
     }
-    let mut frequent: Vec<u32> =
-        left.frequencies().filter(|&(_, rows)| rows == peak).map(|(value, _)| value).collect();
+    let mut frequent: Vec<u32> = left.frequencies().filter(|&(_, rows)| rows == peak).map(|(value, _)| value).collect();
     frequent.sort_unstable();
     for value in frequent {
         let cells: Vec<Cell> = left.cells.keys().copied().filter(|cell| cell.value == value).collect();

@@ -29,8 +29,8 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use self::division::Division;
-use super::balance::{Moves, Policy};
 pub use super::balance::{Balance, OnIneligible};
+use super::balance::{Moves, Policy};
 use super::{Monitor, assignment, split};
 use crate::error::Result;
 use crate::microdata::{Ledger, Microdata};
@@ -110,7 +110,12 @@ impl MInvariance {
         policy.moves(&new, &need, rng).ok_or_else(|| {
             let (name, values) = (sensitive.field.name(), sensitive.domain.len());
             let most = format!("value of {name}");
-            policy.refusal(&new, &need, &most, &format!("the sensitive column {name} has only {values} distinct values"))
+            policy.refusal(
+                &new,
+                &need,
+                &most,
+                &format!("the sensitive column {name} has only {values} distinct values"),
+            )
         })
     }
 
