@@ -69,7 +69,7 @@ impl MInvariance {
     /// Anonymizes a snapshot so that it is safe beside all earlier releases in the ledger.
     ///
     /// # Errors
-    /// [`Error::Refused`] when a returning row's sensitive value is not in its signature (an internal update), when a
+    /// [`Error::Refused`](crate::error::Error::Refused) when a returning row's sensitive value is not in its signature (an internal update), when a
     /// signature of the ledger has fewer than `m` values, when there are fewer than `m` sensitive values, and when the
     /// new rows are not m-eligible after balancing and `on_ineligible` is to refuse.
     pub fn anonymize(
