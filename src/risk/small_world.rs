@@ -154,7 +154,7 @@ fn group(number: i64, age: Range, zip: Range, values: &[&'static str]) -> Vec<Ro
 }
 
 /// Bob, Alice, Andy, David, Gary, Helen, Jane, Ken, Linda, Paul, Steve; then Emily, Mary, Ray, Tom, Vince.
-fn hospital(second: Vec<Vec<Row>>, counterfeits: &[(i64, usize)]) -> World {
+fn hospital(second: &[Vec<Row>], counterfeits: &[(i64, usize)]) -> World {
     let quasi = [
         (21, 12),
         (22, 14),
@@ -178,7 +178,7 @@ fn hospital(second: Vec<Vec<Row>>, counterfeits: &[(i64, usize)]) -> World {
         11.. => vec![1],
         _ => vec![0],
     };
-    let first = vec![
+    let first = [
         group(1, [21, 22], [12, 14], &[D, B]),
         group(2, [23, 24], [18, 25], &[F, G]),
         group(3, [36, 41], [20, 27], &[F, G]),
@@ -197,7 +197,7 @@ const TRUTH: [&str; 11] = [D, B, F, G, F, G, D, F, G, D, G];
 #[test]
 fn table_2b_discloses_bob_in_every_world() {
     let world = hospital(
-        vec![
+        &[
             group(1, [21, 23], [12, 25], &[D, G]),
             group(2, [25, 43], [21, 33], &[F, D, G]),
             group(3, [41, 46], [20, 30], &[F, G]),
@@ -214,7 +214,7 @@ fn table_2b_discloses_bob_in_every_world() {
 #[test]
 fn table_3_keeps_everybody_at_a_half() {
     let world = hospital(
-        vec![
+        &[
             group(1, [21, 22], [12, 14], &[D, B]),
             group(2, [23, 25], [21, 25], &[G, F]),
             group(3, [37, 43], [26, 33], &[D, F, G]),
