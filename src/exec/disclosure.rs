@@ -28,7 +28,7 @@ use tokio::sync::mpsc::Sender;
 
 use super::work::without_values;
 use crate::error::Error;
-use crate::risk::{Disclosure, EvidenceBuilder, Findings, KnownColumns, ReleaseColumns, Sets, Strength};
+use crate::risk::{Disclosure, EvidenceBuilder, Findings, KnownColumns, ReleaseColumns, Sets, Strength, Wanted};
 
 const FUNCTION: &str = "disclosure";
 
@@ -260,10 +260,12 @@ impl Answer {
         let timer = self.metrics.elapsed_compute().timer();
         let disclosure = Disclosure::try_new(builder.finish()?, self.question.strength)?;
         drop(timer);
+        let lists = self.schema.fields().iter().any(|field| matches!(field.data_type(), DataType::List(_)));
+        let wanted = if lists { Wanted::Values } else { Wanted::Sizes };
         let pieces: Vec<usize> = (0..disclosure.pieces()).collect();
         for round in pieces.chunks(rayon::current_num_threads()) {
             let timer = self.metrics.elapsed_compute().timer();
-            let batches = round.par_iter().map(|&piece| self.batch(&disclosure, &disclosure.piece(piece)));
+            let batches = round.par_iter().map(|&piece| self.batch(&disclosure, &disclosure.piece(piece, wanted)));
             let batches = batches.collect::<crate::error::Result<Vec<_>>>()?;
             drop(timer);
             for batch in batches {
@@ -277,7 +279,7 @@ impl Answer {
 
     fn batch(&self, disclosure: &Disclosure, findings: &Findings) -> crate::error::Result<RecordBatch> {
         let evidence = disclosure.evidence();
-        let left = || (0..findings.remaining.len()).map(|row| findings.remaining.get(row).len());
+        let left = || (0..findings.remaining.len()).map(|row| findings.remaining.size(row));
         let columns = self.schema.fields().iter().map(|field| -> crate::error::Result<ArrayRef> {
             Ok(match field.name().as_str() {
                 RELEASE => Arc::new(Int64Array::from_iter_values(findings.releases.iter().map(|&n| n as i64))),
@@ -300,7 +302,7 @@ fn lists(sets: &Sets, values: &ArrayRef, data_type: &DataType) -> crate::error::
     let DataType::List(item) = data_type else { return Err(Error::internal("a set that is not a list")) };
     let values = take(values, &UInt32Array::from(sets.values.clone()), None)?;
     let values = if values.data_type() == item.data_type() { values } else { cast(&values, item.data_type())? };
-    let lengths = (0..sets.len()).map(|place| sets.get(place).len());
+    let lengths = (0..sets.len()).map(|place| sets.size(place));
     let offsets = OffsetBuffer::from_lengths(lengths);
     Ok(Arc::new(ListArray::try_new(Arc::clone(item), offsets, values, None)?))
 }

@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::UpdateGraph;
 use super::cover::{Candidates, Join};
 use super::evidence::{ALL, Evidence, NONE, Released, by_place, distinct};
+use super::{UpdateGraph, Version};
 use crate::error::{Error, Result};
 
 /// What the reader sees.
@@ -44,13 +44,22 @@ pub struct Findings {
     pub risk: Vec<Option<f64>>,
 }
 
-/// Sets of values, one after the other, each ascending.
+/// Sets of values, one after the other, each ascending; or only how large they are.
 #[derive(Debug, Default)]
 pub struct Sets {
     /// End of each set in `values`.
     pub ends: Vec<usize>,
-    /// Codes of values.
+    /// Codes of values; empty if only sizes were wanted.
     pub values: Vec<u32>,
+}
+
+/// How much is wanted of sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Their values.
+    Values,
+    /// How many values they have.
+    Sizes,
 }
 
 impl Sets {
@@ -64,17 +73,24 @@ impl Sets {
         self.ends.is_empty()
     }
 
-    /// One of the sets.
+    /// How many values one of the sets has.
+    pub fn size(&self, place: usize) -> usize {
+        self.ends[place] - if place == 0 { 0 } else { self.ends[place - 1] }
+    }
+
+    /// One of the sets, whose values were wanted.
     pub fn get(&self, place: usize) -> &[u32] {
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
         &self.values[start..self.ends[place]]
     }
 
-    fn push(&mut self, values: impl Iterator<Item = u32>) {
-        let start = self.values.len();
-        self.values.extend(values);
-        self.values[start..].sort_unstable();
-        self.ends.push(self.values.len());
+    fn push(&mut self, values: &[(u32, f64)], wanted: Wanted) {
+        let start = self.ends.last().copied().unwrap_or(0);
+        if wanted == Wanted::Values {
+            self.values.extend(values.iter().map(|(value, _)| *value));
+            self.values[start..].sort_unstable();
+        }
+        self.ends.push(start + values.len());
     }
 }
 
@@ -105,35 +121,43 @@ impl Disclosure {
     }
 
     /// The findings of a piece. Pieces are independent of each other, and of the number of threads.
-    pub fn piece(&self, number: usize) -> Findings {
+    pub fn piece(&self, number: usize, wanted: Wanted) -> Findings {
         let end = self.order.len().min((number + 1) * PIECE);
         let people = &self.order[number * PIECE..end];
         let layers: Vec<Layers<'_>> =
             (1..).zip(&self.evidence.releases).map(|(number, release)| self.layers(number, release, people)).collect();
         let mut graph = UpdateGraph::new(&self.evidence.updates);
         let mut findings = Findings::default();
+        let (mut before, mut versions): (Vec<(u64, &[(u32, f64)])>, Vec<Version>) = Default::default();
         for (place, &person) in people.iter().enumerate() {
-            let seen = || (1..).zip(&layers).filter_map(|(number, layers)| Some((number, layers.of(place)?)));
-            let versions = graph.versions_of(seen().filter(|(_, candidates)| !candidates.is_empty()));
-            let mut versions = versions.into_iter().flatten().peekable();
-            for (release, candidates) in seen() {
+            let seen = (1..).zip(&layers).filter_map(|(number, layers)| Some((number, layers.of(place)?)));
+            let seen: Vec<(u64, &[(u32, f64)])> = seen.collect();
+            // Neighbours often have the same quasi-identifiers and so the very same candidates.
+            let same = seen.len() == before.len()
+                && seen.iter().zip(&before).all(|(now, before)| now.0 == before.0 && std::ptr::eq(now.1, before.1));
+            if !same {
+                let covered = seen.iter().copied().filter(|(_, candidates)| !candidates.is_empty());
+                versions = graph.versions_of(covered).unwrap_or_default();
+            }
+            let mut left = versions.iter().peekable();
+            for &(release, candidates) in &seen {
                 findings.people.push(self.id(person));
                 findings.releases.push(release);
-                findings.candidates.push(candidates.iter().map(|(value, _)| *value));
-                let version = versions.next_if(|version| version.release == release);
-                let left = version.iter().flat_map(|version| &version.candidates);
-                findings.remaining.push(left.map(|(value, _)| *value));
+                findings.candidates.push(candidates, wanted);
+                let version = left.next_if(|version| version.release == release);
+                findings.remaining.push(version.map_or(&[], |version| &version.candidates), wanted);
                 let truth = self.row(person, release).map(|row| self.evidence.known.sensitive[row]);
-                let risk = |version: super::Version| Some(version.risk(truth.filter(|&value| value != NONE)?));
+                let risk = |version: &Version| Some(version.risk(truth.filter(|&value| value != NONE)?));
                 findings.risk.push(version.and_then(risk));
             }
+            before = seen;
         }
         findings
     }
 
     /// The findings of all pieces, in order.
     pub fn all(&self) -> Vec<Findings> {
-        (0..self.pieces()).into_par_iter().map(|number| self.piece(number)).collect()
+        (0..self.pieces()).into_par_iter().map(|number| self.piece(number, Wanted::Values)).collect()
     }
 
     fn id(&self, person: u32) -> u32 {

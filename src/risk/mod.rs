@@ -30,7 +30,7 @@ pub use audit::{Check, Promise};
 pub use evidence::{Evidence, EvidenceBuilder, KnownColumns, ReleaseColumns};
 pub use intersection::{Cover, PublicRelease, candidates};
 pub use legal::{Legality, is_legal};
-pub use lifespan::{Disclosure, Findings, Sets, Strength};
+pub use lifespan::{Disclosure, Findings, Sets, Strength, Wanted};
 pub use memory::Histories;
 pub use principles::Principles;
 pub use randomness::ERROR_RATE;
