@@ -128,7 +128,8 @@ impl Disclosure {
             (1..).zip(&self.evidence.releases).map(|(number, release)| self.layers(number, release, people)).collect();
         let mut graph = UpdateGraph::new(&self.evidence.updates);
         let mut findings = Findings::default();
-        let (mut before, mut versions): (Vec<(u64, &[(u32, f64)])>, Vec<Version>) = Default::default();
+        let mut before: Vec<(u64, &[(u32, f64)])> = Vec::new();
+        let mut versions: Vec<Version> = Vec::new();
         for (place, &person) in people.iter().enumerate() {
             let seen = (1..).zip(&layers).filter_map(|(number, layers)| Some((number, layers.of(place)?)));
             let seen: Vec<(u64, &[(u32, f64)])> = seen.collect();
