@@ -9,6 +9,9 @@ use super::scale::Scale;
 use crate::microdata::{ORDER_KEY, Role};
 use crate::release::{COUNTERFEITS, Description, GROUP_SIZE, HI, LO, NODE, NULLS};
 
+/// The method whose rows all stand for somebody, and have no groups.
+const WITHOUT_GROUPS: &str = "muco";
+
 /// How a column of the original table is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -94,7 +97,8 @@ impl Released {
         let released = |field: &FieldRef| Description::from_metadata(field.metadata()).is_some();
         let has = |name: &str| schema.fields().iter().any(|field| field.name() == name && released(field));
         let groups = has(GROUP_SIZE) && has(COUNTERFEITS);
-        if !groups && columns.iter().any(|column| column.form != Form::Exact) {
+        if !groups && (description.method != WITHOUT_GROUPS || columns.iter().any(|column| column.form != Form::Exact))
+        {
             return plan_err!(
                 "{function}: the columns {GROUP_SIZE} and {COUNTERFEITS} of the release are missing; without them, \
                  counterfeits would be counted as people: select them, too"
