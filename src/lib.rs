@@ -47,7 +47,7 @@
 //! - A. Machanavajjhala, J. Gehrke, D. Kifer, M. Venkitasubramaniam: *l-Diversity: Privacy Beyond k-Anonymity.* ICDE 2006.
 //!   [`methods::mondrian::Diversity`].
 //! - N. Li, T. Li, S. Venkatasubramanian: *t-Closeness: Privacy Beyond k-Anonymity and l-Diversity.* ICDE 2007.
-//!   [`methods::mondrian::Closeness`].
+//!   [`methods::mondrian`].
 //! - R. Wong, A. Fu, K. Wang, J. Pei: *Minimality Attack in Privacy Preserving Data Publishing.* VLDB 2007. A limit of
 //!   [`methods::mondrian`].
 //! - X. Xiao, Y. Tao: *Anatomy: Simple and Effective Privacy Preservation.* VLDB 2006. [`methods::anatomy`].
@@ -59,6 +59,8 @@
 //!   [`methods::m_invariance`].
 //! - F. Li, S. Zhou: *Challenging More Updates: Towards Anonymous Re-publication of Fully Dynamic Datasets.* 2008. All of
 //!   [`methods::m_distinct`].
+//! - Li et al.: *MuCo: Publishing Microdata with Privacy Preservation through Mutual Cover.* 2023. [`methods::muco`],
+//!   [`risk::Perturbed`].
 
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 

@@ -10,6 +10,7 @@ mod integration {
     mod faults;
     mod ledgers;
     mod mondrian;
+    mod muco;
     mod optimizer;
     mod publications;
     mod pycanon;

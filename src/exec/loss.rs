@@ -33,7 +33,8 @@ const OVERALL: &str = "*";
 /// ```text
 /// InformationLossExec: attributes=[age, zip]
 ///   <original: the attributes>
-///   <release: lo and hi of each attribute; then, if there are groups, their numbers>
+///   <release: lo and hi of each attribute; then, if there are groups, their numbers.
+///    Or, of a perturbed release, the original and the published value of each attribute>
 ///   <hierarchies: attribute, leaf, level1, level2, ..>           (optional)
 /// ```
 ///
@@ -43,12 +44,14 @@ pub struct InformationLossExec {
     original: Arc<dyn ExecutionPlan>,
     release: Arc<dyn ExecutionPlan>,
     hierarchies: Option<Arc<dyn ExecutionPlan>>,
+    pairs: bool,
     metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
 }
 
 impl InformationLossExec {
-    /// Columns of the result: the attribute (`*` for all), the number of its values, the losses, and for all of a release
+    /// Columns of the result: the attribute (`*` for all), the number of its values, the losses, of a perturbed release the mean
+    /// distance instead, and for all of a release
     /// with groups their mean size and the discernibility (the sum of their squared sizes).
     pub fn schema() -> SchemaRef {
         let float = |name: &str| Field::new(name, DataType::Float64, true);
@@ -59,17 +62,21 @@ impl InformationLossExec {
             float("em"),
             float("iloss"),
             float("ncp"),
+            float("distance"),
             float("mean_group_size"),
             Field::new("discernibility", DataType::Int64, true),
         ]))
     }
 
+    /// `pairs` says that the release has originals and published values instead of intervals.
+    ///
     /// # Errors
     /// When an input never ends, or their columns do not fit.
     pub fn try_new(
         original: Arc<dyn ExecutionPlan>,
         release: Arc<dyn ExecutionPlan>,
         hierarchies: Option<Arc<dyn ExecutionPlan>>,
+        pairs: bool,
     ) -> Result<Self> {
         if [&original, &release].into_iter().chain(&hierarchies).any(|plan| plan.boundedness().is_unbounded()) {
             return plan_err!("{FUNCTION}: the input never ends");
@@ -85,7 +92,7 @@ impl InformationLossExec {
             Boundedness::Bounded,
         );
         let metrics = ExecutionPlanMetricsSet::new();
-        Ok(Self { original, release, hierarchies, metrics, properties: Arc::new(properties) })
+        Ok(Self { original, release, hierarchies, pairs, metrics, properties: Arc::new(properties) })
     }
 
     fn attributes(&self) -> Vec<FieldRef> {
@@ -141,7 +148,7 @@ impl ExecutionPlan for InformationLossExec {
         let (Some(original), Some(release), hierarchies) = (children.next(), children.next(), children.next()) else {
             return internal_err!("InformationLossExec has two inputs or three");
         };
-        Ok(Arc::new(Self::try_new(original, release, hierarchies)?))
+        Ok(Arc::new(Self::try_new(original, release, hierarchies, self.pairs)?))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -157,6 +164,7 @@ impl ExecutionPlan for InformationLossExec {
             original: start(&self.original)?,
             release: start(&self.release)?,
             hierarchies: self.hierarchies.as_ref().map(start).transpose()?,
+            pairs: self.pairs,
         };
         let attributes = self.attributes();
         let metrics = BaselineMetrics::new(&self.metrics, 0);
@@ -173,6 +181,7 @@ struct Streams {
     original: SendableRecordBatchStream,
     release: SendableRecordBatchStream,
     hierarchies: Option<SendableRecordBatchStream>,
+    pairs: bool,
 }
 
 async fn measure(
@@ -229,12 +238,16 @@ async fn measure(
             Some(hierarchies)
         }
     };
-    let elapsed = metrics.elapsed_compute().clone();
+    let (elapsed, pairs) = (metrics.elapsed_compute().clone(), streams.pairs);
     // Sorting large domains takes its time; not on a thread that drives other tasks.
     let finish = move || {
         let _timer = elapsed.timer();
         let hierarchies = hierarchies.map(Hierarchies::finish).transpose().map_err(named)?;
-        let losses = builders.into_par_iter().map(|builder| builder.finish(hierarchies.as_ref()));
+        let measured = |builder: LossBuilder| match pairs {
+            true => builder.finish_pairs(hierarchies.as_ref()).map(|(values, mean)| Measured(values, None, mean)),
+            false => builder.finish(hierarchies.as_ref()).map(|(values, loss)| Measured(values, loss, None)),
+        };
+        let losses = builders.into_par_iter().map(measured);
         let losses = losses.collect::<crate::error::Result<Vec<_>>>().map_err(named)?;
         table(&names, &losses, groups.as_ref())
     };
@@ -268,10 +281,13 @@ impl Groups {
     }
 }
 
+/// Number of values of an attribute; what intervals lose; how far published values are from the originals.
+struct Measured(usize, Option<Loss>, Option<f64>);
+
 /// One row per attribute and one for all of them.
-fn table(names: &[String], losses: &[(usize, Option<Loss>)], groups: Option<&Groups>) -> Result<RecordBatch> {
-    let column = |of: fn(&Loss) -> f64| -> ArrayRef {
-        let each = losses.iter().map(|(_, loss)| loss.as_ref().map(of));
+fn table(names: &[String], losses: &[Measured], groups: Option<&Groups>) -> Result<RecordBatch> {
+    let column = |of: fn(&Measured) -> Option<f64>| -> ArrayRef {
+        let each = losses.iter().map(of);
         let all: Option<f64> = each.clone().sum();
         let mean = all.map(|sum| sum / losses.len() as f64);
         Arc::new(each.chain([mean]).collect::<Float64Array>())
@@ -284,11 +300,12 @@ fn table(names: &[String], losses: &[(usize, Option<Loss>)], groups: Option<&Gro
     let squares = squares.map(|squares| i64::try_from(squares).unwrap_or(i64::MAX));
     let columns: Vec<ArrayRef> = vec![
         Arc::new(names.iter().map(String::as_str).chain([OVERALL]).map(Some).collect::<StringArray>()),
-        Arc::new(losses.iter().map(|(values, _)| Some(*values as i64)).chain([None]).collect::<Int64Array>()),
-        column(|loss| loss.lm),
-        column(|loss| loss.em),
-        column(|loss| loss.iloss),
-        column(|loss| loss.ncp),
+        Arc::new(losses.iter().map(|measured| Some(measured.0 as i64)).chain([None]).collect::<Int64Array>()),
+        column(|measured| measured.1.map(|loss| loss.lm)),
+        column(|measured| measured.1.map(|loss| loss.em)),
+        column(|measured| measured.1.map(|loss| loss.iloss)),
+        column(|measured| measured.1.map(|loss| loss.ncp)),
+        column(|measured| measured.2),
         Arc::new(only_overall(mean).collect::<Float64Array>()),
         Arc::new((0..=overall).map(|row| squares.filter(|_| row == overall)).collect::<Int64Array>()),
     ];

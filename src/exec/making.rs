@@ -60,7 +60,8 @@ impl Making {
         let withheld = release.withheld as u64;
         let figures = Figures {
             rows: release.groups.members.len() as u64,
-            groups: release.groups.len() as u64,
+            // Those of perturbed rows are hidden.
+            groups: if release.groups.perturbed.codes.is_empty() { release.groups.len() as u64 } else { 0 },
             counterfeits: release.counterfeits() as u64,
         };
         let information_loss = release.mean_extent();

@@ -148,7 +148,19 @@ impl Work {
         self.reserve(collected + working)?;
         let release = self.method.anonymize(microdata, &ledger, monitor, &mut rng)?;
         self.metrics.peak_memory.set_max(self.reservation.size());
+        let perturbed = &release.groups.perturbed;
         self.metrics.groups.add(release.groups.len());
+        if !perturbed.codes.is_empty() {
+            let counts = [
+                ("randomized_rows", perturbed.randomized),
+                ("unchangeable_groups", perturbed.unchangeable),
+                ("unchanged_rows", perturbed.unchanged),
+                ("repeated_rows", perturbed.repeated),
+            ];
+            for (name, count) in counts {
+                MetricBuilder::new(&self.metrics.set).counter(name, 0).add(count);
+            }
+        }
         self.metrics.counterfeits.add(release.counterfeits());
         self.metrics.withheld.add(release.withheld);
         Ok(Made { release, ledger, rng })
@@ -208,11 +220,12 @@ impl Drop for CancelOnDrop {
 /// Errors of expressions below name the values that they failed on. Of what comes from below, only what is known to have none is
 /// passed on: our own refusals, and what stores, files and the memory pool say.
 pub(super) fn without_values(error: DataFusionError) -> DataFusionError {
-    const OURS: [&str; 11] = [
+    const OURS: [&str; 12] = [
         "m_invariant: ",
         "m_distinct: ",
         "mondrian: ",
         "anatomy: ",
+        "muco: ",
         "information_loss: ",
         "query_accuracy: ",
         "estimated: ",

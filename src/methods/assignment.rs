@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, thousands};
 
 /// `rows` rows of each of these values go to the bucket of this signature.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,6 +52,57 @@ pub(super) fn steps(counts: &[usize], m: usize, rng: &mut impl Rng) -> Result<Ve
         steps.push(Step { signature: signature.into(), rows: alpha });
     }
     Ok(steps)
+}
+
+/// Deals rows into groups of at least `m` with different values, as the steps say, and shows each group to `group`. `lines` has the
+/// rows of each value that occurs, in an order that does not depend on arrival; they are shuffled.
+pub(super) fn deal(
+    lines: &mut [&mut [u32]],
+    m: usize,
+    rng: &mut impl Rng,
+    mut group: impl FnMut(&[u32]),
+) -> Result<()> {
+    let mut left: Vec<usize> = lines.iter().map(|rows| rows.len()).collect();
+    let steps = steps(&left, m, rng)?;
+    lines.iter_mut().for_each(|rows| rows.shuffle(rng));
+    let mut rows = Vec::with_capacity(m);
+    for step in steps {
+        for _ in 0..step.rows {
+            rows.clear();
+            for &value in &step.signature {
+                let value = value as usize;
+                let next = left[value].checked_sub(1);
+                left[value] = next.ok_or_else(|| Error::internal("more rows assigned than there are"))?;
+                rows.push(lines[value][left[value]]);
+            }
+            group(&rows);
+        }
+    }
+    Ok(())
+}
+
+/// Rows by their sensitive value, in one piece for each value; within it, in the order in which they were.
+pub(super) fn by_value<'a>(rows: &'a mut [u32], sensitive_codes: &[u32]) -> Vec<&'a mut [u32]> {
+    rows.sort_by_key(|&row| sensitive_codes[row as usize]);
+    rows.chunk_by_mut(|&a, &b| sensitive_codes[a as usize] == sensitive_codes[b as usize]).collect()
+}
+
+/// Refuses rows of which one value, the most frequent one, makes up more than `1/l`; `what` is what they are called.
+pub(super) fn check_eligible(what: &str, rows: usize, most: usize, l: usize, sensitive: &str) -> Result<()> {
+    if most.saturating_mul(l) <= rows {
+        return Ok(());
+    }
+    let instead = match rows / most {
+        0 | 1 => String::new(),
+        l => format!("; lower l (l = {l} would do) or add rows of other values"),
+    };
+    Err(Error::refused(format!(
+        "the {} {what} are not {l}-eligible: the most frequent value of {sensitive} makes up {:.2}% of them and at most \
+         1/l = {:.2}% is allowed{instead}",
+        thousands(rows),
+        100.0 * most as f64 / rows as f64,
+        100.0 / l as f64,
+    )))
 }
 
 fn alpha_beta(by_count: &BTreeSet<(usize, u32, u32)>, left: usize, m: usize) -> Option<(usize, usize)> {

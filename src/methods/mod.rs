@@ -9,12 +9,14 @@
 //! | [`m_distinct`] | re-publication when values change, too |
 //! | [`mondrian`] | one release, generalized: k-anonymity, l-diversity, t-closeness |
 //! | [`anatomy`] | one release, exact quasi-identifiers: l-diversity |
+//! | [`muco`] | one release of rows that still look like rows: delta-probability |
 
 mod assignment;
 mod balance;
 mod deal;
 mod extent;
 mod monitor;
+mod share;
 mod split;
 mod within;
 
@@ -25,10 +27,12 @@ pub mod anatomy;
 pub mod m_distinct;
 pub mod m_invariance;
 pub mod mondrian;
+pub mod muco;
 
 pub use monitor::Monitor;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
+pub use share::Share;
 
 use crate::error::{Error, Result};
 use crate::microdata::{Ledger, Microdata};
@@ -37,6 +41,7 @@ use anatomy::Anatomy;
 use m_distinct::MDistinct;
 use m_invariance::MInvariance;
 use mondrian::Mondrian;
+use muco::Muco;
 
 /// A method with its parameters: what a plan carries, in a form that can be shipped to another process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -51,6 +56,8 @@ pub enum Method {
     Mondrian(Mondrian),
     /// One release with exact quasi-identifiers.
     Anatomy(Anatomy),
+    /// One release of rows that still look like rows.
+    Muco(Muco),
 }
 
 impl Method {
@@ -61,6 +68,7 @@ impl Method {
             Self::MDistinct(_) => "m_distinct",
             Self::Mondrian(_) => "mondrian",
             Self::Anatomy(_) => "anatomy",
+            Self::Muco(_) => "muco",
         }
     }
 
@@ -69,6 +77,7 @@ impl Method {
         match self {
             Self::MInvariance(_) | Self::MDistinct(_) | Self::Mondrian(_) => Form::Intervals,
             Self::Anatomy(_) => Form::Anatomy,
+            Self::Muco(_) => Form::Perturbed,
         }
     }
 
@@ -76,7 +85,7 @@ impl Method {
     pub fn has_signatures(&self) -> bool {
         match self {
             Self::MInvariance(_) | Self::MDistinct(_) => true,
-            Self::Mondrian(_) | Self::Anatomy(_) => false,
+            Self::Mondrian(_) | Self::Anatomy(_) | Self::Muco(_) => false,
         }
     }
 
@@ -95,6 +104,7 @@ impl Method {
             Self::MDistinct(params) => serde_json::to_value(params),
             Self::Mondrian(params) => serde_json::to_value(params),
             Self::Anatomy(params) => serde_json::to_value(params),
+            Self::Muco(params) => serde_json::to_value(params),
         };
         match value {
             Ok(serde_json::Value::Object(map)) => Ok(map),
@@ -110,6 +120,17 @@ impl Method {
         Ok(serde_json::Value::Object(self.parameters()?).to_string())
     }
 
+    /// Whether it can work with so many quasi-identifiers.
+    ///
+    /// # Errors
+    /// When they are too few.
+    pub fn check_quasi(&self, quasi: usize) -> Result<()> {
+        match self {
+            Self::Muco(_) => Muco::check_quasi(quasi),
+            Self::MInvariance(_) | Self::MDistinct(_) | Self::Mondrian(_) | Self::Anatomy(_) => Ok(()),
+        }
+    }
+
     /// Bytes needed beside the microdata.
     pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         match self {
@@ -117,6 +138,7 @@ impl Method {
             Self::MDistinct(params) => params.working_bytes(rows, quasi),
             Self::Mondrian(params) => params.working_bytes(rows, quasi),
             Self::Anatomy(params) => params.working_bytes(rows, quasi),
+            Self::Muco(params) => params.working_bytes(rows, quasi),
         }
     }
 
@@ -149,6 +171,7 @@ impl Method {
             Self::MDistinct(params) => params.anonymize(microdata, ledger, monitor, rng),
             Self::Mondrian(params) => params.anonymize(microdata, monitor),
             Self::Anatomy(params) => params.anonymize(microdata, monitor, rng),
+            Self::Muco(params) => params.anonymize(microdata, ledger, monitor, rng),
         }
     }
 }

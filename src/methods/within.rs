@@ -44,7 +44,7 @@ pub(super) fn anonymize(
             )),
             other => other,
         })?;
-        groups.append(of_part, parts.rows(part), parts.codes[part]);
+        groups.append(of_part, parts.rows(part), Some(parts.codes[part]));
         withheld += withheld_of_part;
     }
     check(&microdata, &groups, withheld)?;

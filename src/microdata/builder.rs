@@ -6,6 +6,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::FieldRef;
 use rayon::prelude::*;
 
+use super::drawn::DrawnBuilder;
 use super::encoder::given_order;
 use super::{
     ColumnEncoder, Encoded, HashKey, Hierarchies, IdentifierBuilder, Identifiers, Layout, Ledger, LedgerBuilder,
@@ -22,6 +23,7 @@ pub struct MicrodataBuilder {
     sensitive: Option<ColumnEncoder>,
     within: Option<ColumnEncoder>,
     ledger: Option<LedgerBuilder>,
+    drawn: Option<DrawnBuilder>,
     hierarchies: Option<Hierarchies>,
     updates: Option<UpdatesBuilder>,
 }
@@ -41,6 +43,7 @@ impl MicrodataBuilder {
             sensitive: layout.sensitive.as_ref().map(encoder).transpose()?,
             within: layout.within.as_ref().map(encoder).transpose()?,
             ledger: id_type().map(LedgerBuilder::new),
+            drawn: None,
             hierarchies: None,
             updates: None,
             layout,
@@ -68,11 +71,17 @@ impl MicrodataBuilder {
     }
 
     /// Appends rows of earlier private releases: identifier, signature, and if signatures change from release to release the
-    /// number of the release.
+    /// number of the release; or identifier, number of the release, and the original and then the published values of the
+    /// quasi-identifiers, of which there are at least two.
     ///
     /// # Errors
     /// When a published row has no signature or no number.
     pub fn append_previous(&mut self, batch: &RecordBatch) -> Result<()> {
+        if batch.num_columns() > 3 {
+            let Some(id) = &self.layout.identifier else { return Err(Error::internal("entries of nobody")) };
+            let new = || DrawnBuilder::new(id.data_type().clone(), self.layout.quasi.len());
+            return self.drawn.get_or_insert_with(new).append(batch, &mut self.quasi);
+        }
         let (Some(ledger), Some(sensitive)) = (&mut self.ledger, &mut self.sensitive) else {
             return Err(Error::internal("earlier releases of microdata without identifier or sensitive attribute"));
         };
@@ -120,6 +129,7 @@ impl MicrodataBuilder {
         order
             + encoders.map(ColumnEncoder::size).sum::<usize>()
             + self.ledger.as_ref().map_or(0, LedgerBuilder::size)
+            + self.drawn.as_ref().map_or(0, DrawnBuilder::size)
             + self.hierarchies.as_ref().map_or(0, Hierarchies::size)
             + self.updates.as_ref().map_or(0, UpdatesBuilder::size)
     }
@@ -130,7 +140,7 @@ impl MicrodataBuilder {
     /// NULL or repeated identifiers, NULL sensitive values, an incomplete order of categories, a malformed hierarchy, a
     /// contradictory ledger or update relation.
     pub fn finish(self, key: HashKey) -> Result<(Microdata, Ledger)> {
-        let Self { layout, rows, identifiers, quasi, sensitive, within, ledger, hierarchies, updates } = self;
+        let Self { layout, rows, identifiers, quasi, sensitive, within, ledger, drawn, hierarchies, updates } = self;
         let identifiers = match (identifiers, &layout.identifier) {
             (Some(identifiers), Some(field)) => Some(ordered(identifiers, field.name(), rows, key)?),
             _ => None,
@@ -144,7 +154,7 @@ impl MicrodataBuilder {
         };
         let sensitive = alone(sensitive, &layout.sensitive)?;
         let within = alone(within, &layout.within)?;
-        let ledger = match (ledger, &identifiers, &sensitive) {
+        let mut ledger = match (ledger, &identifiers, &sensitive) {
             (Some(ledger), Some(identifiers), Some(sensitive)) => ledger.finish(&sensitive.ranks, key, identifiers)?,
             _ => Ledger::default(),
         };
@@ -161,6 +171,9 @@ impl MicrodataBuilder {
             .zip(&layout.quasi)
             .map(|(encoder, field)| finish(encoder, field, hierarchies.as_ref()))
             .collect::<Result<_>>()?;
+        if let (Some(drawn), Some(identifiers)) = (drawn, &identifiers) {
+            ledger.drawn = drawn.finish(&quasi, key, identifiers)?;
+        }
         let people = identifiers.map(Identifiers::into_people);
         let by_codes;
         let arrival = match &people {

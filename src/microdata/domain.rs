@@ -69,6 +69,17 @@ impl Domain {
         positions(&self.values)
     }
 
+    /// Where the values lie, in units of their own: the numbers themselves, or places between 0 and 1 where some are NULL or not
+    /// finite.
+    pub(super) fn coordinates(&self) -> Result<Vec<f64>> {
+        let numbers = as_numbers(&self.values)?;
+        let widest = numbers.last().zip(numbers.first()).map_or(0.0, |(last, first)| last - first);
+        match widest.is_finite() && numbers.iter().all(|number| number.is_finite()) {
+            true => Ok(numbers),
+            false => self.places(),
+        }
+    }
+
     /// Whether the values are measured, so that differences mean something, rather than categories.
     pub fn is_measured(&self) -> bool {
         is_measured(self.values.data_type())

@@ -69,6 +69,19 @@ impl Hierarchy {
         }
     }
 
+    /// Levels between the leaves and the smallest node that holds two codes; 0 for a single one.
+    #[inline]
+    pub fn height(&self, a: u32, b: u32) -> usize {
+        if a == b {
+            return 0;
+        }
+        let (lo, hi) = (a.min(b), a.max(b));
+        self.levels
+            .iter()
+            .position(|level| level.holding(lo, hi).is_some())
+            .map_or(self.levels.len(), |level| level + 1)
+    }
+
     /// First and last codes of the children of the smallest node that holds the codes from `lo` to `hi`.
     pub fn children(&self, lo: u32, hi: u32) -> Vec<[u32; 2]> {
         let Some(above) = self.levels.iter().position(|level| level.holding(lo, hi).is_some()) else {
@@ -134,6 +147,7 @@ mod tests {
         assert_eq!(hierarchy.closure(3, 4), [0, 4]);
         assert_eq!(hierarchy.label(0, 3), Some("x"));
         assert_eq!(hierarchy.label(3, 3), Some("4"));
+        assert_eq!([(1, 1), (1, 0), (1, 2), (4, 3)].map(|(a, b)| hierarchy.height(a, b)), [0, 1, 2, 3]);
         assert_eq!(hierarchy.node(0, 1), hierarchy.node(0, 0));
         assert_ne!(hierarchy.node(1, 3), hierarchy.node(1, 4));
         assert_eq!(hierarchy.children(1, 2), [[0, 1], [2, 3]]);

@@ -1,4 +1,5 @@
-//! The publisher's memory: for everybody ever published, the sensitive values of the group that hosted them.
+//! The publisher's memory: for everybody ever published, the sensitive values of the group that hosted them, or what they
+//! published.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -8,11 +9,12 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use rustc_hash::FxHashMap;
 
+use super::drawn::Drawn;
 use super::{ColumnEncoder, HashKey, IdentifierBuilder, Identifiers};
 use crate::error::{Error, Result, thousands};
 
 /// What earlier releases say about the rows of microdata: the signature (a set of codes of the sensitive attribute,
-/// ascending) of everybody who was published before.
+/// ascending) of everybody who was published before, or the values that were drawn for them.
 ///
 /// Signature numbers follow the order of the sets themselves, so they do not depend on the order of arrival.
 #[derive(Debug, Default)]
@@ -20,6 +22,7 @@ pub struct Ledger {
     /// Number of each row's signature; empty if nobody was ever published.
     signature_of: Vec<u32>,
     signatures: Arc<[Box<[u32]>]>,
+    pub(super) drawn: Drawn,
 }
 
 /// Instead of a signature's number: never published.
@@ -37,13 +40,19 @@ impl Ledger {
         self.signature_of.get(row).copied().filter(|&number| number != NEW)
     }
 
+    /// The codes that a row published before, if its quasi-identifiers are still what they were and values are drawn at random.
+    #[inline]
+    pub fn drawn(&self, row: u32) -> Option<&[u32]> {
+        self.drawn.of(row)
+    }
+
     /// What it says about some of the rows.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
         let signature_of = match self.signature_of.is_empty() {
             true => Vec::new(),
             false => rows.iter().map(|&row| self.signature_of[row as usize]).collect(),
         };
-        Self { signature_of, signatures: Arc::clone(&self.signatures) }
+        Self { signature_of, signatures: Arc::clone(&self.signatures), drawn: self.drawn.part(rows) }
     }
 }
 
@@ -199,6 +208,7 @@ impl LedgerBuilder {
                 entries.map(|entry| entry.map_or(NEW, |row| signature_of[row as usize])).collect()
             }
         };
-        Ok(Ledger { signature_of, signatures: sets.into_iter().map(|(set, _)| set).collect() })
+        let signatures = sets.into_iter().map(|(set, _)| set).collect();
+        Ok(Ledger { signature_of, signatures, ..Ledger::default() })
     }
 }

@@ -10,14 +10,15 @@
 //!   `|v| / |A|`, and 0 for a single value (Xu et al., KDD 2006). The domain is that of the original table; what an interval
 //!   holds beyond it does not count. NULL lies one mean gap between values below the least value.
 //!
-//! Of a release, each is the mean over its rows; overall, the mean over attributes as well.
+//! Of a release, each is the mean over its rows; overall, the mean over attributes as well. Rows whose values were replaced lose the
+//! distance between the two values ([`Distance`]) as a share of the greatest in the original.
 
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::FieldRef;
 use rustc_hash::FxHashMap;
 
 use super::encoder::given_order;
-use super::{Attribute, ColumnEncoder, Encoded, Hierarchies, Order};
+use super::{Attribute, ColumnEncoder, Distance, Encoded, Hierarchies, Order};
 use crate::error::{Error, Result, thousands};
 
 /// Losses of one attribute, or of all.
@@ -91,24 +92,56 @@ impl LossBuilder {
         self.encoder.size() + self.original.capacity() * size_of::<u64>() + self.released.capacity() * pair
     }
 
+    /// The attribute, rows of the original by code, and rows of the release by codes of the ends.
+    fn encode(self, hierarchies: Option<&Hierarchies>) -> Result<Collected> {
+        let given = given_order(&self.field)?;
+        let order = Order::of(self.field.name(), hierarchies, given.as_deref());
+        let Encoded { attribute, ranks, .. } = self.encoder.finish(order)?;
+        let mut original = vec![0; attribute.domain.len()];
+        for (count, &rank) in self.original.iter().zip(&ranks) {
+            original[rank as usize] = *count;
+        }
+        // In an order of their own, so that sums do not depend on that of a hash table.
+        let released = self.released.into_iter().map(|(ends, rows)| (ends.map(|end| ranks[end as usize]), rows));
+        let mut released: Vec<([u32; 2], u64)> = released.collect();
+        released.sort_unstable();
+        Ok(Collected { attribute, original, released })
+    }
+
+    /// Where what was appended as ends are the original and the published values of the same rows: number of values of the
+    /// attribute, and the mean distance over the rows, as a share of the greatest distance in the original; `None` if there are no rows.
+    ///
+    /// # Errors
+    /// When there are not as many pairs as rows of the original.
+    pub fn finish_pairs(self, hierarchies: Option<&Hierarchies>) -> Result<(usize, Option<f64>)> {
+        let Collected { attribute, original, released } = self.encode(hierarchies)?;
+        let (rows, all) = (released.iter().map(|(_, rows)| rows).sum::<u64>(), original.iter().sum::<u64>());
+        if rows != all {
+            return Err(Error::refused(format!(
+                "the original has {} rows, but {} pairs of rows have the same identifier; the release must have every row of the \
+                 original once",
+                thousands(all as usize),
+                thousands(rows as usize)
+            )));
+        }
+        let distance = Distance::of(&attribute)?;
+        let occurring: Vec<u32> = (0..original.len() as u32).filter(|&code| original[code as usize] > 0).collect();
+        let widest = distance.widest(&occurring).max(f64::MIN_POSITIVE);
+        let share =
+            |([before, after], count): &([u32; 2], u64)| *count as f64 * (distance.between(*before, *after) / widest);
+        let mean = released.iter().map(share).sum::<f64>() / rows as f64;
+        Ok((Measure::new(&attribute, &original)?.values(), (rows > 0).then_some(mean)))
+    }
+
     /// Number of values of the attribute, and the mean loss over the rows of the release; `None` if there are none.
     ///
     /// # Errors
     /// When intervals are not intervals in the order of the domain, or hold no value of the original.
     pub fn finish(self, hierarchies: Option<&Hierarchies>) -> Result<(usize, Option<Loss>)> {
-        let name = self.field.name().clone();
-        let given = given_order(&self.field)?;
-        let Encoded { attribute, ranks, .. } = self.encoder.finish(Order::of(&name, hierarchies, given.as_deref()))?;
-        let mut original = vec![0; attribute.domain.len()];
-        for (count, &rank) in self.original.iter().zip(&ranks) {
-            original[rank as usize] = *count;
-        }
+        let Collected { attribute, original, released } = self.encode(hierarchies)?;
+        let name = attribute.field.name();
         let measure = Measure::new(&attribute, &original)?;
         let (mut sum, mut rows, mut torn, mut empty) = ([0.0; 4], 0, 0, 0);
-        // In an order of their own, so that sums do not depend on that of a hash table.
-        let released = self.released.into_iter().map(|(ends, rows)| (ends.map(|end| ranks[end as usize]), rows));
-        let mut released: Vec<([u32; 2], u64)> = released.collect();
-        released.sort_unstable();
         for ([lo, hi], count) in released {
             rows += count;
             if lo > hi {
@@ -137,6 +170,13 @@ impl LossBuilder {
         let [lm, em, iloss, ncp] = sum.map(|sum| sum / rows as f64);
         Ok((measure.values(), (rows > 0).then_some(Loss { lm, em, iloss, ncp })))
     }
+}
+
+/// What was appended, under final codes.
+struct Collected {
+    attribute: Attribute,
+    original: Vec<u64>,
+    released: Vec<([u32; 2], u64)>,
 }
 
 /// What intervals of an attribute lose.
@@ -262,6 +302,26 @@ mod tests {
         let loss = loss(&numbers(&[20, 40]), &released.0, &released.1).unwrap().1.unwrap();
         assert_eq!((loss.lm, loss.em), (0.0, 0.0));
         assert!((loss.ncp - (10.0 + 9.0) / 20.0 / 2.0).abs() < 1e-6, "{}", loss.ncp);
+    }
+
+    #[test]
+    fn pairs_by_hand() {
+        let pairs = |original: &ArrayRef, before: &ArrayRef, after: &ArrayRef| {
+            let field = Arc::new(Field::new("x", original.data_type().clone(), true));
+            let mut builder = LossBuilder::try_new(field).unwrap();
+            builder.append_original(original).unwrap();
+            builder.append_released(before, after).unwrap();
+            builder.finish_pairs(None)
+        };
+        let (x, y) = (numbers(&[10, 20, 20, 40]), numbers(&[20, 10, 20, 20]));
+        let (values, distance) = pairs(&x, &x, &y).unwrap();
+        assert_eq!(values, 3);
+        assert!((distance.unwrap() - 40.0 / 30.0 / 4.0).abs() < 1e-12);
+        // Different categories are one apart, however far in the alphabet.
+        let (x, y) = (texts(&["a", "b", "c", "c"]), texts(&["c", "b", "c", "b"]));
+        assert_eq!(pairs(&x, &x, &y).unwrap(), (3, Some(0.5)));
+        let error = pairs(&x, &texts(&["a"]), &texts(&["b"])).unwrap_err().to_string();
+        assert!(error.contains("the original has 4 rows, but 1 pairs"), "{error}");
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //! order of arrival.
 
 mod builder;
+mod distance;
 mod domain;
+mod drawn;
 mod encoder;
 mod hierarchies;
 mod hierarchy;
@@ -25,6 +27,7 @@ pub mod census;
 use datafusion::arrow::datatypes::FieldRef;
 
 pub use builder::MicrodataBuilder;
+pub use distance::Distance;
 pub use domain::Domain;
 pub(crate) use encoder::given_order;
 pub use encoder::{ColumnEncoder, Encoded, ORDER_KEY, Order};

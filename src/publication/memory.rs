@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::methods::Method;
@@ -17,6 +17,9 @@ pub(crate) const IDENTIFIER: &str = "identifier";
 /// Column of the ledger: the release that the entry is from.
 pub(crate) const RELEASE: &str = "release";
 
+/// Columns of the ledger, with the number of a quasi-identifier behind: the value that somebody has, and the one that was published.
+const DRAWN: [&str; 2] = ["original", "published"];
+
 /// What a method remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
@@ -26,6 +29,8 @@ pub(crate) enum Memory {
     Signatures,
     /// For everybody ever published, the sensitive values of their most recent group.
     LatestSignatures,
+    /// For everybody and each of their quasi-identifiers, which value was drawn and published.
+    Drawn,
 }
 
 impl Memory {
@@ -34,8 +39,14 @@ impl Memory {
         match method {
             Method::MInvariance(_) => Self::Signatures,
             Method::MDistinct(_) => Self::LatestSignatures,
+            Method::Muco(_) => Self::Drawn,
             Method::Mondrian(_) | Method::Anatomy(_) => Self::Nothing,
         }
+    }
+
+    /// Whether it is of sensitive values of groups.
+    fn is_signatures(self) -> bool {
+        matches!(self, Self::Signatures | Self::LatestSignatures)
     }
 
     /// Columns of the ledger.
@@ -43,16 +54,37 @@ impl Memory {
     /// # Errors
     /// When the layout lacks what is to be remembered, which planning should have refused.
     pub(crate) fn schema(self, layout: &Layout) -> Result<SchemaRef> {
+        let nothing = || Error::internal("nothing to remember people by");
         let mut fields = Vec::new();
         if self != Self::Nothing {
-            let (Some(id), Some(sensitive)) = (&layout.identifier, &layout.sensitive) else {
-                return Err(Error::internal("nothing to remember signatures by"));
-            };
+            let id = layout.identifier.as_ref().ok_or_else(nothing)?;
             fields.push(Field::new(IDENTIFIER, id.data_type().clone(), false));
+        }
+        if self.is_signatures() {
+            let sensitive = layout.sensitive.as_ref().ok_or_else(nothing)?;
             fields.push(Field::new(SIGNATURE, signature_type(sensitive.data_type()), false));
         }
         fields.push(Field::new(RELEASE, DataType::Int64, false));
+        if self == Self::Drawn {
+            for what in DRAWN {
+                let column = |(j, quasi): (usize, &FieldRef)| {
+                    Field::new(format!("{what}_{}", j + 1), quasi.data_type().clone(), true)
+                };
+                fields.extend(layout.quasi.iter().enumerate().map(column));
+            }
+        }
         Ok(Arc::new(Schema::new(fields)))
+    }
+
+    /// Those columns that the next release needs, in the order in which they are read
+    /// ([`append_previous`](crate::microdata::MicrodataBuilder::append_previous)).
+    ///
+    /// # Errors
+    /// As for [`schema`](Self::schema).
+    pub(crate) fn read(self, layout: &Layout) -> Result<Vec<FieldRef>> {
+        let schema = self.schema(layout)?;
+        let needed = |field: &&FieldRef| self != Self::Signatures || field.name() != RELEASE;
+        Ok(schema.fields().iter().filter(needed).cloned().collect())
     }
 
     /// The members of a release that are to be remembered: real rows of people who were not published before, or not with
@@ -65,6 +97,7 @@ impl Memory {
                 let before = ledger.signature_of(row as usize).map(|number| &ledger.signatures()[number as usize]);
                 before.is_none_or(|before| **before != *values)
             }),
+            Self::Drawn => published.members(|row| ledger.drawn(row).is_none()),
         }
     }
 
@@ -82,9 +115,19 @@ impl Memory {
         let mut columns: Vec<ArrayRef> = Vec::new();
         if self != Self::Nothing {
             columns.push(published.identifiers(members)?);
+        }
+        if self.is_signatures() {
             columns.push(published.signatures(members)?);
         }
         columns.push(Arc::new(Int64Array::from(vec![number as i64; members.len()])));
+        if self == Self::Drawn {
+            let quasi = 0..published.release().microdata.quasi.len();
+            for values in [Published::originals, Published::exact] {
+                for j in quasi.clone() {
+                    columns.push(values(published, j, members)?);
+                }
+            }
+        }
         Ok(RecordBatch::try_new(SchemaRef::clone(schema), columns)?)
     }
 }

@@ -39,7 +39,7 @@ pub(crate) use audit::Audit;
 pub(crate) use desk::Desk;
 pub(crate) use files::{MadeFile, make};
 pub(crate) use fingerprint::Fingerprint;
-pub(crate) use memory::{IDENTIFIER, Memory, RELEASE};
+pub(crate) use memory::Memory;
 pub(crate) use names::random_name;
 pub(crate) use place::{check_apart, locate, private_beside};
 pub(crate) use protocol::{Attempt, numbered};

@@ -49,7 +49,7 @@ pub(crate) struct ReleaseFile {
 pub(crate) struct Figures {
     /// Rows, counterfeits included.
     pub(crate) rows: u64,
-    /// Groups.
+    /// Groups; 0 where they are hidden.
     pub(crate) groups: u64,
     /// Counterfeits.
     pub(crate) counterfeits: u64,

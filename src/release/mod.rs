@@ -4,10 +4,12 @@
 //! what the publisher needs for the next release. Both give the rows in an order drawn at random.
 
 mod description;
+mod perturbed;
 mod schema;
 mod view;
 
 pub use description::Description;
+pub use perturbed::Perturbed;
 pub use schema::{
     COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_SIZE, SIGNATURE, Shape, View, reserved_names, schema,
     signature_type,
@@ -35,6 +37,8 @@ pub struct Groups {
     pub intervals: Vec<[u32; 2]>,
     /// Code of each group in the column that the release was made within; empty without one.
     pub within: Vec<u32>,
+    /// What the members publish instead of their quasi-identifiers.
+    pub perturbed: Perturbed,
 }
 
 impl Groups {
@@ -74,17 +78,20 @@ impl Groups {
     }
 
     /// Appends the groups of a part of the microdata, whose row `i` is row `rows[i]` of the whole.
-    pub(crate) fn append(&mut self, part: Self, rows: &[u32], within: u32) {
+    pub(crate) fn append(&mut self, part: Self, rows: &[u32], within: Option<u32>) {
         let members = self.members.len() as u32;
         if self.starts.is_empty() {
             self.starts.push(0);
         }
         self.starts.extend(part.starts.iter().skip(1).map(|start| members + start));
-        self.within.resize(self.within.len() + part.len(), within);
+        if let Some(within) = within {
+            self.within.resize(self.within.len() + part.len(), within);
+        }
         let row_of = |row: u32| if row == COUNTERFEIT { row } else { rows[row as usize] };
         self.members.extend(part.members.into_iter().map(row_of));
         self.sensitive.extend(part.sensitive);
         self.intervals.extend(part.intervals);
+        self.perturbed.append(part.perturbed);
     }
 }
 
@@ -142,12 +149,20 @@ impl Release {
     }
 
     /// Mean length of the published intervals as a share of their domains (the normalized certainty penalty), over groups'
-    /// real and counterfeit rows alike: 0 when nothing was generalized, 1 when everything was suppressed.
+    /// real and counterfeit rows alike: 0 when nothing was generalized, 1 when everything was suppressed. Of perturbed rows, the mean
+    /// distance between original and published values as a share of that between the domain's ends.
     pub fn mean_extent(&self) -> f64 {
         let d = self.microdata.quasi.len();
         let mut sum = 0.0;
+        for (codes, &row) in self.groups.perturbed.codes.chunks_exact(d.max(1)).zip(&self.groups.members) {
+            for ((attribute, &published), &code) in
+                self.microdata.quasi.iter().zip(codes).zip(self.microdata.quasi_of(row))
+            {
+                sum += f64::from(attribute.domain.extent(code.min(published), code.max(published)));
+            }
+        }
         if self.groups.intervals.is_empty() {
-            return sum;
+            return sum / (self.groups.members.len() * d).max(1) as f64;
         }
         for group in 0..self.groups.len() {
             let size = self.groups.range(group).len() as f64;

@@ -25,6 +25,8 @@ pub enum Form {
     Intervals,
     /// Quasi-identifiers as they are, beside the sensitive values of the group.
     Anatomy,
+    /// Rows that look like those of the table: single values, some of them replaced at random, and no groups.
+    Perturbed,
 }
 
 /// What a released table looks like.
@@ -66,8 +68,9 @@ pub fn reserved_names(view: View) -> &'static [&'static str] {
 ///   value; with hierarchies, all have the last child `node`, a text, NULL for attributes without hierarchy.
 /// - [`Form::Anatomy`]: quasi-identifiers as they are, and of the sensitive attribute a `List<Struct<value, count>>`: the
 ///   values of the row's group and how many of its rows have them.
+/// - [`Form::Perturbed`]: all columns as they are.
 ///
-/// Then follow the column that the release was made within, and those of the group.
+/// Then follow the column that the release was made within, and those of the group; perturbed rows have none.
 pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schema {
     let labelled = |field: Field, role: &str, order: Option<&String>| -> FieldRef {
         let mut metadata = description.metadata();
@@ -88,20 +91,23 @@ pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schem
             Form::Intervals => {
                 Field::new(quasi.name(), DataType::Struct(interval_fields(quasi.data_type(), shape.nodes)), false)
             }
-            Form::Anatomy => Field::new(quasi.name(), quasi.data_type().clone(), true),
+            Form::Anatomy | Form::Perturbed => Field::new(quasi.name(), quasi.data_type().clone(), true),
         };
         fields.push(labelled(field, Role::Quasi.name(), order));
     }
     if let Some(sensitive) = &layout.sensitive {
         let order = sensitive.metadata().get(ORDER_KEY);
         let data_type = match shape.form {
-            Form::Intervals => sensitive.data_type().clone(),
+            Form::Intervals | Form::Perturbed => sensitive.data_type().clone(),
             Form::Anatomy => DataType::List(histogram_item(sensitive.data_type())),
         };
         fields.push(labelled(Field::new(sensitive.name(), data_type, false), Role::Sensitive.name(), order));
     }
     if let Some(within) = &layout.within {
         fields.push(labelled(Field::new(within.name(), within.data_type().clone(), true), Role::Within.name(), None));
+    }
+    if shape.form == Form::Perturbed {
+        return Schema::new(fields);
     }
     fields.push(labelled(Field::new(GROUP_ID, DataType::Int64, false), "group", None));
     fields.push(labelled(Field::new(GROUP_SIZE, DataType::Int32, false), GROUP_SIZE, None));

@@ -109,7 +109,7 @@ impl Published {
         if let Some(j) = microdata.quasi.iter().position(|attribute| attribute.field.name() == name) {
             return match field.data_type() {
                 DataType::Struct(ends) => self.intervals(j, ends, groups),
-                data_type => self.exact(j, data_type, members),
+                _ => self.exact(j, members),
             };
         }
         if let Some((within, _)) = microdata.within.as_ref().filter(|(attribute, _)| attribute.field.name() == name) {
@@ -166,13 +166,34 @@ impl Published {
         Arc::new(Int32Array::from_iter_values(groups.iter().map(|&group| of_group(group).count() as i32)))
     }
 
-    fn exact(&self, j: usize, data_type: &DataType, members: &[u32]) -> Result<ArrayRef> {
-        let microdata = &self.release.microdata;
-        let codes = members.iter().map(|&member| match self.release.groups.members[member as usize] {
+    /// Values of a quasi-identifier that some members publish one by one: the drawn ones where rows are perturbed, else their own. NULL for
+    /// counterfeits.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub fn exact(&self, j: usize, members: &[u32]) -> Result<ArrayRef> {
+        let (d, perturbed) = (self.release.microdata.quasi.len(), &self.release.groups.perturbed.codes);
+        if perturbed.is_empty() {
+            return self.originals(j, members);
+        }
+        self.single(j, members.iter().map(|&member| Some(perturbed[member as usize * d + j])))
+    }
+
+    /// Values of a quasi-identifier that some members have; NULL for counterfeits.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub fn originals(&self, j: usize, members: &[u32]) -> Result<ArrayRef> {
+        let code = |member: &u32| match self.release.groups.members[*member as usize] {
             COUNTERFEIT => None,
-            row => Some(microdata.quasi_of(row)[j]),
-        });
-        gather(microdata.quasi[j].domain.values(), &codes.collect::<UInt32Array>(), data_type)
+            row => Some(self.release.microdata.quasi_of(row)[j]),
+        };
+        self.single(j, members.iter().map(code))
+    }
+
+    fn single(&self, j: usize, codes: impl Iterator<Item = Option<u32>>) -> Result<ArrayRef> {
+        let attribute = &self.release.microdata.quasi[j];
+        gather(attribute.domain.values(), &codes.collect::<UInt32Array>(), attribute.field.data_type())
     }
 
     /// The sensitive values of each row's group and how many rows of it have them.

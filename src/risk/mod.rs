@@ -9,6 +9,7 @@
 //! | `legal` | legal update instances |
 //! | `intersection` | the attack on releases whose values never change |
 //! | `principles` | what a single release keeps |
+//! | `perturbed` | who finds whom in a release whose values were replaced at random |
 //! | `released`, `audit`, `randomness`, `memory` | checks of what releases promise, of the order of their rows, and of a ledger |
 
 mod audit;
@@ -18,6 +19,7 @@ mod intersection;
 mod legal;
 mod lifespan;
 mod memory;
+mod perturbed;
 mod principles;
 mod randomness;
 mod released;
@@ -32,6 +34,7 @@ pub use intersection::{Cover, PublicRelease, candidates};
 pub use legal::{Legality, is_legal};
 pub use lifespan::{Disclosure, Findings, Sets, Strength, Wanted};
 pub use memory::Histories;
+pub use perturbed::{Perturbed, PerturbedDisclosure};
 pub use principles::Principles;
 pub use randomness::ERROR_RATE;
 pub use released::{ReleasedTable, TableColumns};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Column, DFSchema, Result, plan_err};
+use datafusion::common::{Column, DFSchema, JoinType, Result, plan_err};
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, cast};
 use datafusion::physical_plan::ExecutionPlan;
@@ -18,7 +18,10 @@ use super::options::AnonymizeOptions;
 use super::signature::{Kind, Parameter, Signature};
 use crate::exec::InformationLossExec;
 use crate::microdata::Role;
-use crate::release::{GROUP_ID, HI, LO, NODE};
+use crate::release::{Description, GROUP_ID, HI, LO, NODE};
+
+/// The method whose releases have single values, of which some were replaced.
+const PERTURBED: &str = "muco";
 
 /// What a release loses.
 #[derive(Debug)]
@@ -31,6 +34,7 @@ static SIGNATURE: Signature = Signature {
         Parameter::required("release", Kind::Relation, "'release.parquet'"),
         Parameter::QUASI,
         Parameter::HIERARCHIES,
+        Parameter::ID,
     ],
 };
 
@@ -52,6 +56,9 @@ impl RelationFunction for InformationLossFunction {
             Some(names) => names,
             None => released_attributes(release.plan.schema())?,
         };
+        if let Some(id) = paired_by(&arguments, &release, &attributes)? {
+            return pairs(original, release, hierarchies, &attributes, &id);
+        }
         let (mut originals, mut ends) = (Vec::new(), Vec::new());
         for name in &attributes {
             let mut column = original.column(name)?;
@@ -84,8 +91,69 @@ impl RelationFunction for InformationLossFunction {
             ends.push(Expr::Column(Column::from_name(GROUP_ID)));
         }
         let release = LogicalPlanBuilder::from(release.plan).project(ends)?.build()?;
-        Ok(Arc::new(LossTable { original: original.project(originals)?, release, hierarchies }))
+        Ok(Arc::new(LossTable { original: original.project(originals)?, release, hierarchies, pairs: false }))
     }
+}
+
+/// The identifier by which rows of a perturbed release are compared with the originals; `None` of other releases.
+fn paired_by(arguments: &Arguments, release: &Input, attributes: &[String]) -> Result<Option<String>> {
+    let function = SIGNATURE.name;
+    let given = arguments.columns("id").map(<[String]>::concat);
+    let fields = attributes.iter().map(|name| release.column(name).map(|column| column.field));
+    let fields = fields.collect::<Result<Vec<_>>>()?;
+    let intervals = fields.iter().any(|field| end_of(field, LO).is_some());
+    let perturbed = fields.iter().any(|field| {
+        Description::from_metadata(field.metadata()).is_some_and(|description| description.method == PERTURBED)
+    });
+    if given.is_some() && intervals {
+        return plan_err!("{function}: the release has intervals, which need no id; leave it out");
+    }
+    if given.is_some() || !perturbed {
+        return Ok(given);
+    }
+    let is_id =
+        |field: &&FieldRef| field.metadata().get(Role::KEY).and_then(|role| Role::parse(role)) == Some(Role::Id);
+    match release.plan.schema().fields().iter().find(is_id) {
+        Some(field) => Ok(Some(field.name().clone())),
+        None => plan_err!(
+            "{function}: of a release of {PERTURBED}, only the publisher can tell which row was which: pass the private one \
+             (private => true), and name its identifier if it does not say so: id => patient_id"
+        ),
+    }
+}
+
+/// Compares rows with the same identifier.
+fn pairs(
+    original: Input,
+    release: Input,
+    hierarchies: Option<LogicalPlan>,
+    attributes: &[String],
+    id: &str,
+) -> Result<Arc<dyn TableProvider>> {
+    let function = SIGNATURE.name;
+    let (mut before, mut after, mut ends, mut originals) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (place, name) in attributes.iter().map(String::as_str).chain([id]).enumerate() {
+        let mut column = original.column(name)?;
+        column.publish(function)?;
+        let released = release.column(name)?;
+        let data_type = common_type(function, &mut column, &released, "release")?;
+        let names = [format!("before_{place}"), format!("after_{place}")];
+        before.push(cast(Expr::Column(column.column.clone()), data_type.clone()).alias(&names[0]));
+        after.push(cast(Expr::Column(released.column), data_type).alias(&names[1]));
+        if place < attributes.len() {
+            ends.extend(names.map(|name| Expr::Column(Column::from_name(name))));
+            originals.push(column);
+        }
+    }
+    let last = attributes.len();
+    let after = LogicalPlanBuilder::from(release.plan).project(after)?.build()?;
+    let on = (vec![format!("before_{last}")], vec![format!("after_{last}")]);
+    let release = LogicalPlanBuilder::from(original.plan.clone())
+        .project(before)?
+        .join(after, JoinType::Inner, on, None)?
+        .project(ends)?
+        .build()?;
+    Ok(Arc::new(LossTable { original: original.project(originals)?, release, hierarchies, pairs: true }))
 }
 
 /// The quasi-identifiers of a release: by their metadata, else all columns that are intervals.
@@ -121,6 +189,8 @@ struct LossTable {
     original: LogicalPlan,
     release: LogicalPlan,
     hierarchies: Option<LogicalPlan>,
+    /// Whether the release has originals and published values instead of intervals.
+    pairs: bool,
 }
 
 #[async_trait]
@@ -143,7 +213,8 @@ impl TableProvider for LossTable {
         let original = session.create_physical_plan(&self.original).await?;
         let release = session.create_physical_plan(&self.release).await?;
         let hierarchies = plan_if_given(session, self.hierarchies.as_ref()).await?;
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(InformationLossExec::try_new(original, release, hierarchies)?);
+        let plan = InformationLossExec::try_new(original, release, hierarchies, self.pairs)?;
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(plan);
         let Some(columns) = projection else { return Ok(plan) };
         let schema = plan.schema();
         let columns = columns.iter().map(|&column| {

@@ -13,6 +13,7 @@ use super::input::prepare;
 use super::m_distinct::MDistinctFunction;
 use super::m_invariant::MInvariantFunction;
 use super::mondrian::MondrianFunction;
+use super::muco::MucoFunction;
 use super::options::AnonymizeOptions;
 use super::roles::Needs;
 use super::signature::Signature;
@@ -36,6 +37,7 @@ pub(super) fn methods() -> Vec<Arc<dyn MethodFunction>> {
         Arc::new(MDistinctFunction),
         Arc::new(MondrianFunction),
         Arc::new(AnatomyFunction),
+        Arc::new(MucoFunction),
     ]
 }
 

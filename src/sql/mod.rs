@@ -13,6 +13,7 @@ mod m_distinct;
 mod m_invariant;
 mod method;
 mod mondrian;
+mod muco;
 mod options;
 #[cfg(feature = "publication")]
 mod publication;

@@ -6,8 +6,8 @@ use super::arguments::Arguments;
 use super::method::MethodFunction;
 use super::roles::Needs;
 use super::signature::{Kind, Parameter, Signature};
-use crate::methods::Method;
-use crate::methods::mondrian::{Closeness, Cuts, Diversity, Mondrian};
+use crate::methods::mondrian::{Cuts, Diversity, Mondrian};
+use crate::methods::{Method, Share};
 
 /// One release, generalized.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ static SIGNATURE: Signature = Signature {
         Parameter::optional("t", Kind::Number, "0.2"),
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
-        Parameter::optional("cuts", Kind::Word(&["tight", "median"]), "'median'"),
+        Parameter::CUTS,
         Parameter::ID,
         Parameter::SEED,
         Parameter::PRIVATE,
@@ -41,7 +41,7 @@ impl MethodFunction for MondrianFunction {
         let name = SIGNATURE.name;
         let k = arguments.integer("k", 2)?;
         let l = arguments.integer("l", 2)?;
-        let t = arguments.number("t").map(Closeness::try_new).transpose();
+        let t = arguments.number("t").map(|t| Share::try_new("t", t)).transpose();
         let t = t.map_err(|error| plan_datafusion_err!("{name}: {error}"))?;
         if k.is_none() && l.is_none() {
             return plan_err!(
@@ -60,12 +60,17 @@ impl MethodFunction for MondrianFunction {
             let example = arguments.style().write("l", "5");
             return plan_err!("{name}: diversity says what l means, but there is no l; give it, for example {example}");
         }
-        let cuts = match arguments.word("cuts") {
-            Some("median") => Cuts::Median,
-            _ => Cuts::Tight,
-        };
         let needs = Needs { id: false, sensitive: l.is_some() || t.is_some() };
-        let method = Mondrian { k: k.unwrap_or(1) as usize, l: l.map(|l| l as usize), diversity, t, cuts };
+        let method =
+            Mondrian { k: k.unwrap_or(1) as usize, l: l.map(|l| l as usize), diversity, t, cuts: cuts(arguments) };
         Ok((Method::Mondrian(method), needs))
+    }
+}
+
+/// How a table is cut.
+pub(super) fn cuts(arguments: &Arguments) -> Cuts {
+    match arguments.word("cuts") {
+        Some("median") => Cuts::Median,
+        _ => Cuts::Tight,
     }
 }

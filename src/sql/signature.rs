@@ -73,6 +73,8 @@ impl Parameter {
     /// The earlier private releases.
     pub const PREVIOUS: Self =
         Self::optional("previous", Kind::Relation, "(SELECT patient_id, signature FROM releases)");
+    /// How a table is cut into groups.
+    pub const CUTS: Self = Self::optional("cuts", Kind::Word(&["tight", "median"]), "'median'");
     /// Where randomness comes from.
     pub const SEED: Self = Self::optional("seed", Kind::Seed, "'a long random text'");
     /// Whether the rows are for the publisher.

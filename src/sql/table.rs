@@ -40,6 +40,7 @@ pub(super) type Occasion = i64;
 
 impl AnonymizedTable {
     pub(super) fn try_new(prepared: Prepared, method: Method, view: View, seed: Option<Seed>) -> Result<Self> {
+        method.check_quasi(prepared.layout.quasi.len()).map_err(|error| error.in_function(method.name()))?;
         let fixed = seed.is_some();
         let secret = seed.map_or_else(Seed::from_entropy, Ok)?;
         let names = Seed::from_entropy()?;

@@ -16,11 +16,10 @@
 //! O(n log n).
 
 use rand::Rng;
-use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use super::{Monitor, assignment};
-use crate::error::{Error, Result, thousands};
+use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 use crate::release::{Groups, Release};
 
@@ -47,61 +46,29 @@ impl Anatomy {
     /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows.
     pub fn anonymize(&self, microdata: Microdata, monitor: &Monitor, rng: &mut impl Rng) -> Result<Release> {
         microdata.sensitive()?;
-        let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
+        if self.l == 0 {
+            return Err(Error::refused("l must be at least 2"));
+        }
         // Rows stand in the order of a keyed hash; within a value they stay so until they are shuffled.
-        rows.sort_by_key(|&row| microdata.sensitive_codes[row as usize]);
-        let same = |a: &u32, b: &u32| microdata.sensitive_codes[*a as usize] == microdata.sensitive_codes[*b as usize];
-        let mut rows: Vec<&mut [u32]> = rows.chunk_by_mut(same).collect();
-        self.check_eligible(&microdata, &rows)?;
+        let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
+        let mut rows = assignment::by_value(&mut rows, &microdata.sensitive_codes);
+        let most = rows.iter().map(|rows| rows.len()).max().unwrap_or(0);
+        let name = microdata.sensitive()?.field.name();
+        assignment::check_eligible("rows", microdata.rows, most, self.l, name)?;
         let groups = monitor.phase("assignment", || self.group(&microdata, &mut rows, rng))?;
         monitor.phase("check", || self.check(&microdata, &groups))?;
         Ok(Release { microdata, groups, withheld: 0 })
     }
 
-    fn check_eligible(&self, microdata: &Microdata, rows: &[&mut [u32]]) -> Result<()> {
-        if self.l == 0 {
-            return Err(Error::refused("l must be at least 2"));
-        }
-        let most = rows.iter().map(|rows| rows.len()).max().unwrap_or(0);
-        if most.saturating_mul(self.l) <= microdata.rows {
-            return Ok(());
-        }
-        let name = microdata.sensitive()?.field.name();
-        let instead = match microdata.rows / most {
-            0 | 1 => String::new(),
-            l => format!("; lower l (l = {l} would do) or add rows of other values"),
-        };
-        Err(Error::refused(format!(
-            "the {} rows are not {}-eligible: the most frequent value of {name} makes up {:.2}% of them and at most \
-             1/l = {:.2}% is allowed{instead}",
-            thousands(microdata.rows),
-            self.l,
-            100.0 * most as f64 / microdata.rows as f64,
-            100.0 / self.l as f64,
-        )))
-    }
-
     /// Groups of rows with different values; `rows` lists the rows of each value that occurs.
     fn group(&self, microdata: &Microdata, rows: &mut [&mut [u32]], rng: &mut impl Rng) -> Result<Groups> {
-        let mut left: Vec<usize> = rows.iter().map(|rows| rows.len()).collect();
-        let steps = assignment::steps(&left, self.l, rng)?;
-        rows.iter_mut().for_each(|rows| rows.shuffle(rng));
         let mut groups = Groups { starts: vec![0], ..Groups::default() };
         groups.members.reserve_exact(microdata.rows);
-        groups.sensitive.reserve_exact(microdata.rows);
-        for step in steps {
-            for _ in 0..step.rows {
-                for &value in &step.signature {
-                    let value = value as usize;
-                    let next = left[value].checked_sub(1);
-                    left[value] = next.ok_or_else(|| Error::internal("more rows assigned than there are"))?;
-                    let row = rows[value][left[value]];
-                    groups.members.push(row);
-                    groups.sensitive.push(microdata.sensitive_codes[row as usize]);
-                }
-                groups.starts.push(groups.members.len() as u32);
-            }
-        }
+        assignment::deal(rows, self.l, rng, |rows| {
+            groups.members.extend_from_slice(rows);
+            groups.starts.push(groups.members.len() as u32);
+        })?;
+        groups.sensitive = groups.members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect();
         Ok(groups)
     }
 

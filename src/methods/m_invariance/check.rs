@@ -86,7 +86,7 @@ mod tests {
                 members: release.groups.members.clone(),
                 sensitive: release.groups.sensitive.clone(),
                 intervals: release.groups.intervals.clone(),
-                within: Vec::new(),
+                ..Groups::default()
             };
             change(&mut groups);
             match check(&microdata, &ledger, &groups, m, 0) {

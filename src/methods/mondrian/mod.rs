@@ -39,8 +39,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::Monitor;
-use crate::error::{Error, Result};
+use super::{Monitor, Share};
+use crate::error::Result;
 use crate::microdata::Microdata;
 use crate::release::{Groups, Release};
 
@@ -68,55 +68,6 @@ pub enum Cuts {
     Median,
 }
 
-/// The threshold of t-closeness, 0 to 1.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(try_from = "f64", into = "f64")]
-pub struct Closeness(f64);
-
-impl Closeness {
-    /// # Errors
-    /// When it is not between 0 and 1.
-    pub fn try_new(t: f64) -> Result<Self> {
-        match (0.0..=1.0).contains(&t) {
-            true => Ok(Self(t)),
-            false => Err(Error::refused(format!("t must be between 0 and 1, got {t}"))),
-        }
-    }
-
-    /// The number.
-    pub fn get(self) -> f64 {
-        self.0
-    }
-}
-
-impl TryFrom<f64> for Closeness {
-    type Error = Error;
-
-    fn try_from(t: f64) -> Result<Self> {
-        Self::try_new(t)
-    }
-}
-
-impl From<Closeness> for f64 {
-    fn from(t: Closeness) -> Self {
-        t.0
-    }
-}
-
-impl PartialEq for Closeness {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.to_bits() == other.0.to_bits()
-    }
-}
-
-impl Eq for Closeness {}
-
-impl std::hash::Hash for Closeness {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.0.to_bits().hash(state);
-    }
-}
-
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mondrian {
@@ -130,7 +81,7 @@ pub struct Mondrian {
     pub diversity: Option<Diversity>,
     /// Greatest distance of a group from the whole, if it matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub t: Option<Closeness>,
+    pub t: Option<Share>,
     /// How cuts are chosen.
     #[serde(default)]
     pub cuts: Cuts,
@@ -167,4 +118,19 @@ impl Mondrian {
         monitor.phase("check", || check::check(&microdata, &groups, self))?;
         Ok(Release { microdata, groups, withheld: 0 })
     }
+}
+
+/// Rows in parts in none of which a sensitive value makes up more than `1/l` of the rows, cut until no cut is left that may be made: starts
+/// and members of the parts.
+///
+/// # Errors
+/// When the table as a whole is not such a part.
+pub(super) fn leaves(microdata: &Microdata, l: usize, cuts: Cuts, monitor: &Monitor) -> Result<(Vec<u32>, Vec<u32>)> {
+    let params = Mondrian { l: Some(l), cuts, ..Mondrian::new(1) };
+    grow::grow(microdata, &principle::Principle::try_new(&params, microdata)?, monitor)
+}
+
+/// Bytes of a row while a table is cut into [`leaves`].
+pub(super) fn leaves_bytes(quasi: usize) -> usize {
+    2 * grow::item_bytes(quasi)
 }

@@ -8,8 +8,9 @@ use datafusion::arrow::datatypes::{DataType, Int32Type, Int64Type};
 use proptest::prelude::*;
 
 use super::*;
-use crate::methods::Method;
+use crate::error::Error;
 use crate::methods::sample::{NUMBER, Table, bands};
+use crate::methods::{Method, Share};
 use crate::release::View;
 
 type Interval = (Option<i32>, Option<i32>);
@@ -88,7 +89,7 @@ fn params() -> impl Strategy<Value = Mondrian> {
             k,
             l,
             diversity: Some(diversity),
-            t: t.map(|t| Closeness::try_new(t).unwrap()),
+            t: t.map(|t| Share::try_new("t", t).unwrap()),
             cuts,
         },
     )
@@ -427,7 +428,7 @@ fn broken_releases_are_caught() {
         sensitive: Some(vec![1, 2, 1, 2, 1, 2, 1, 2]),
         ..Table::default()
     };
-    let params = Mondrian { l: Some(2), t: Some(Closeness::try_new(0.1).unwrap()), ..mondrian(2) };
+    let params = Mondrian { l: Some(2), t: Some(Share::try_new("t", 0.1).unwrap()), ..mondrian(2) };
     let verdict = |params: &Mondrian, change: &dyn Fn(&mut Groups)| {
         let (mut release, _) = table.anonymize(&Method::Mondrian(Mondrian { t: None, ..mondrian(2) }), 1).unwrap();
         release.groups.sensitive =
@@ -484,7 +485,7 @@ fn distances_are_those_of_the_definition() {
                 ..Table::default()
             };
             let (microdata, _) = table.encode([1, 2]).unwrap();
-            let params = Mondrian { t: Some(Closeness::try_new(1.0).unwrap()), ..mondrian(1) };
+            let params = Mondrian { t: Some(Share::try_new("t", 1.0).unwrap()), ..mondrian(1) };
             let principle = principle::Principle::try_new(&params, &microdata).unwrap();
             // Codes are ranks, of numbers and of one-digit texts alike.
             let distinct: Vec<i32> = counts(&whole).into_keys().collect();
@@ -503,7 +504,7 @@ fn more_values_than_are_counted_in_arrays() {
         sensitive: Some((0..n).map(|i| if i % 4 == 0 { 0 } else { i }).collect()),
         ..Table::default()
     };
-    let params = Mondrian { l: Some(3), t: Some(Closeness::try_new(0.4).unwrap()), ..mondrian(5) };
+    let params = Mondrian { l: Some(3), t: Some(Share::try_new("t", 0.4).unwrap()), ..mondrian(5) };
     let batch = table.publish(&Method::Mondrian(params.clone()), View::Private, 1);
     assert!(batch.is_ok(), "{:?}", batch.err());
     let (release, _) = table.anonymize(&Method::Mondrian(params), 1).unwrap();

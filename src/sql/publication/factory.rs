@@ -63,7 +63,9 @@ impl TableProviderFactory for PublicationFactory {
         check_apart(&public, &private)?;
         let independent = options.independent;
         let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
-        let (method, needs) = function.method(&arguments)?;
+        let (method, mut needs) = function.method(&arguments)?;
+        // People are remembered by their identifiers.
+        needs.id |= Memory::of(&method) != Memory::Nothing;
         if independent && Memory::of(&method) != Memory::Nothing {
             return plan_err!(
                 "publication: option allow_independent_releases is for methods without a ledger; releases of {} know of each \
@@ -79,6 +81,7 @@ impl TableProviderFactory for PublicationFactory {
             None => None,
         };
         let layout = layout(&table, &roles, method.name())?;
+        method.check_quasi(layout.quasi.len()).map_err(|error| error.in_function(method.name()))?;
         let updates = match (arguments.relation_if_given(UPDATES), &layout.sensitive) {
             (Some(plan), Some(sensitive)) => {
                 Some(updates(Input { function: method.name(), argument: UPDATES, plan }, sensitive)?)

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Column, DFSchemaRef, Result, plan_err};
 use datafusion::datasource::{provider_as_source, source_as_provider};
@@ -21,11 +21,11 @@ use url::Url;
 
 use super::options::refused;
 use super::release::ReleaseTable;
+use crate::error::Error;
 use crate::estimate::Released;
 use crate::exec::{Inputs, PublishExec};
-use crate::microdata::Role;
-use crate::publication::{Desk, IDENTIFIER, Memory, Publication, RELEASE, introduce, provider};
-use crate::release::SIGNATURE;
+use crate::microdata::Layout;
+use crate::publication::{Desk, Memory, Publication, introduce, provider};
 use crate::sql::estimate::Source;
 use crate::sql::input::plan_if_given;
 use crate::sql::resolve::wait_long_for;
@@ -223,19 +223,12 @@ async fn ledger(
         return Ok(None);
     };
     introduce(table, session)?;
-    let roles = &publication.terms.roles;
-    let data_type = |name: &Option<String>, role: Role| match name.as_ref().map(|name| microdata.field_with_name(name))
-    {
-        Some(field) => Ok(field?.data_type().clone()),
-        None => plan_err!("publication: there is no column for {}", role.name()),
+    let named = |error: Error| error.in_function(publication.terms.method.name());
+    let layout = Layout::try_new(microdata, &publication.terms.roles).map_err(named)?;
+    let column = |field: &FieldRef| {
+        cast(Expr::Column(Column::from_name(field.name())), field.data_type().clone()).alias(field.name())
     };
-    let id = data_type(&roles.id, Role::Id)?;
-    let signature = crate::release::signature_type(&data_type(&roles.sensitive, Role::Sensitive)?);
-    let column = |name: &str, data_type: DataType| cast(Expr::Column(Column::from_name(name)), data_type).alias(name);
-    let mut columns = vec![column(IDENTIFIER, id), column(SIGNATURE, signature)];
-    if memory == Memory::LatestSignatures {
-        columns.push(column(RELEASE, DataType::Int64));
-    }
+    let columns: Vec<Expr> = memory.read(&layout).map_err(named)?.iter().map(column).collect();
     let plan = LogicalPlanBuilder::scan("ledger", provider_as_source(provider(table).await?), None)?
         .project(columns)?
         .build()?;

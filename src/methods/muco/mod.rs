@@ -1,0 +1,172 @@
+//! MuCo (mutual cover): one release whose rows still look like rows.
+//!
+//! # Guarantee
+//! Rows are in hidden groups of at least `l` with different sensitive values. In every group and for every single
+//! quasi-identifier, a *random output table* says with which probability each row publishes which value, and no row contributes more than
+//! `delta` of a value's probability over all rows (*delta-probability*). So a value that is published in a group stems from each of
+//! its rows with probability at most `delta`, and could stem from at least `1 / delta` of them (Corollary 3.2).
+//!
+//! This bounds **one quasi-identifier at a time**, for a reader who does not know the groups. Who knew them and the tables and combined
+//! all quasi-identifiers would find the right row far more often. [`risk::Perturbed`](crate::risk::Perturbed) measures what a reader without
+//! the groups finds. The last step below, which hides that a row kept all its values, comes after the tables and weakens delta itself
+//! somewhat. With a single quasi-identifier it could undo it, so there must be two.
+//!
+//! Every draw from the same tables is another look at the originals: averages of many converge to them. In a publication, rows of people
+//! whose quasi-identifiers have not changed are therefore published as they were ([`Ledger::drawn`]), and the others are grouped among
+//! themselves, because a reader of both releases can tell them. Whoever leaves, or changes, takes a published row away; a
+//! reader who knows who that was learns what the row says. Where rows go, [`m_invariance`](super::m_invariance) is the method.
+//!
+//! # Method
+//! Li et al., *MuCo: Publishing Microdata with Privacy Preservation through Mutual Cover*, 2023. Its steps are the files of this
+//! module: `grouping` (Mondrian's cuts under l-diversity, then an assignment inside of the parts), `reduced` (what a table depends
+//! on), `program` (its linear program: least expected distance between original and published value), `table` (made exact), `draw`
+//! (and one more value for rows that came out unchanged). Ours differ in that cuts may be chosen by what they lose
+//! ([`Cuts::Tight`]), that the program is solved over covers, so that it takes microseconds, that tables are exact in floating
+//! point, and that unchanged rows get a value that their group publishes anyway.
+//!
+//! # Cost
+//! O(n log n) for the cuts, and a linear program for every group and quasi-identifier that is not like one before, cubic in its number of
+//! different values. Parallel over groups.
+
+mod check;
+mod draw;
+mod grouping;
+mod program;
+mod reduced;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use self::draw::Source;
+use self::reduced::Memo;
+use super::mondrian::{self, Cuts};
+use super::{Monitor, Share, assignment};
+use crate::error::{Error, Result};
+use crate::microdata::{Distance, Ledger, Microdata};
+use crate::release::{Groups, Release};
+
+/// Parameters of the method.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Muco {
+    /// The greatest share of a published value's probability that one row may contribute.
+    pub delta: Share,
+    /// Least number of rows, and of different sensitive values, in a group.
+    pub l: usize,
+    /// How the table is cut.
+    #[serde(default)]
+    pub cuts: Cuts,
+}
+
+impl Muco {
+    /// The method with these parameters. Without `l`, groups are as small as delta allows.
+    ///
+    /// # Errors
+    /// When delta is not possible in groups of `l` rows.
+    pub fn try_new(delta: f64, l: Option<usize>, cuts: Cuts) -> Result<Self> {
+        if !(delta > 0.0 && delta < 1.0) {
+            return Err(Error::refused(format!("delta must be between 0 and 1, for example 0.2, got {delta}")));
+        }
+        let rows = reduced::cover(delta).ceil() as usize;
+        let l = l.unwrap_or_else(|| rows.max(2));
+        if l < 2 {
+            return Err(Error::refused("l must be at least 2"));
+        }
+        if delta < 1.0 / l as f64 {
+            return Err(Error::refused(format!(
+                "delta = {delta} is not possible in groups of l = {l} rows, of which each contributes at least 1/{l}: delta can be from \
+                 {} up to 1; raise it, or give l => {rows} or more",
+                1.0 / l as f64
+            )));
+        }
+        Ok(Self { delta: Share::try_new("delta", delta)?, l, cuts })
+    }
+
+    /// # Errors
+    /// When there are too few quasi-identifiers.
+    pub fn check_quasi(quasi: usize) -> Result<()> {
+        match quasi {
+            0 | 1 => Err(Error::refused(
+                "one quasi-identifier is too few: rows that keep their value get another one, which would undo delta; name at \
+                 least two, or use mondrian",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes the method needs beside the microdata itself: for each row its positions, twice while a part is cut, its place, its value,
+    /// its group and its published values; and the tables.
+    pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
+        let tables = reduced::REMEMBERED.min(rows.saturating_mul(quasi * self.l * 16));
+        rows * (mondrian::leaves_bytes(quasi) + 24 + 12 * quasi) + tables
+    }
+
+    /// Anonymizes a table. Rows that the ledger has published values of are published as they were.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows that are drawn.
+    pub fn anonymize(
+        &self,
+        microdata: Microdata,
+        ledger: &Ledger,
+        monitor: &Monitor,
+        rng: &mut impl Rng,
+    ) -> Result<Release> {
+        Self::check_quasi(microdata.quasi.len())?;
+        let (repeated, fresh): (Vec<u32>, Vec<u32>) =
+            (0..microdata.rows as u32).partition(|&row| ledger.drawn(row).is_some());
+        if repeated.is_empty() {
+            let groups = self.draw(&microdata, "rows", monitor, rng)?;
+            return Ok(Release { microdata, groups, withheld: 0 });
+        }
+        let (part, _) = microdata.part(&fresh, ledger);
+        let mut groups = Groups { starts: vec![0], ..Groups::default() };
+        let drawn = self.draw(&part, "rows that are new or have changed", monitor, rng)?;
+        groups.append(drawn, &fresh, None);
+        self.repeat(&microdata, ledger, &repeated, &mut groups)?;
+        Ok(Release { microdata, groups, withheld: 0 })
+    }
+
+    /// Draws a release of all rows.
+    fn draw(&self, microdata: &Microdata, what: &str, monitor: &Monitor, rng: &mut impl Rng) -> Result<Groups> {
+        let sensitive = microdata.sensitive()?;
+        if microdata.rows == 0 {
+            return Ok(Groups { starts: vec![0], ..Groups::default() });
+        }
+        let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
+        let most = assignment::by_value(&mut rows, &microdata.sensitive_codes).iter().map(|rows| rows.len()).max();
+        assignment::check_eligible(what, microdata.rows, most.unwrap_or(0), self.l, sensitive.field.name())?;
+        drop(rows);
+        let distances: Vec<Distance> = microdata.quasi.iter().map(Distance::of).collect::<Result<_>>()?;
+        let (dealing, drawing) = (rng.random(), rng.random());
+        let mut groups =
+            monitor.phase("grouping", || grouping::group(microdata, self.l, self.cuts, dealing, monitor))?;
+        let memo = Memo::new(self.delta.get());
+        let ends = |attribute: &crate::microdata::Attribute| [0, (attribute.domain.len().max(1) - 1) as u32];
+        let all = microdata.quasi.iter().zip(&distances);
+        let widest: Vec<f64> = all.map(|(attribute, distance)| distance.widest(&ends(attribute))).collect();
+        let source = Source { microdata, distances: &distances, memo: &memo, widest: &widest };
+        groups.perturbed = monitor.phase("drawing", || source.draw(&groups, drawing, monitor))?;
+        monitor.phase("check", || check::check(microdata, &groups, &distances, &memo, self))?;
+        Ok(groups)
+    }
+
+    /// Adds the rows that are published as they were, behind the groups.
+    fn repeat(&self, microdata: &Microdata, ledger: &Ledger, rows: &[u32], groups: &mut Groups) -> Result<()> {
+        for &row in rows {
+            let Some(codes) = ledger.drawn(row) else { return Err(Error::internal("a row that was never drawn")) };
+            groups.members.push(row);
+            groups.sensitive.push(microdata.sensitive_codes[row as usize]);
+            groups.perturbed.codes.extend_from_slice(codes);
+        }
+        groups.perturbed.repeated += rows.len();
+        groups.starts.push(groups.members.len() as u32);
+        match groups.members.len() == microdata.rows && groups.perturbed.codes.len() == microdata.quasi_codes.len() {
+            true => Ok(()),
+            false => Err(Error::internal("the release failed its own check (rows missing); nothing was published")),
+        }
+    }
+}

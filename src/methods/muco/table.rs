@@ -1,0 +1,161 @@
+//! Random output tables that hold what they promise to the last bit.
+//!
+//! Solutions of linear programs are right to rounding only. A table's probabilities are whole multiples of a power of two instead, so
+//! that sums of rows and columns are exact in floating point, and `delta` can be checked without a tolerance.
+
+use rand::Rng;
+
+/// What a row or a column would have to lose at most so that the table can be made exact, tried in this order.
+const SPARE: [f64; 5] =
+    [0.0, 1.0 / (1u64 << 32) as f64, 1.0 / (1u64 << 24) as f64, 1.0 / (1u64 << 16) as f64, 1.0 / 256.0];
+
+/// With which probability rows of one value publish another, for the different values of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OutputTable {
+    values: usize,
+    /// The parts that make a probability of one.
+    whole: u64,
+    /// Parts up to and including each published value, row after row.
+    up_to: Vec<u64>,
+}
+
+/// Whether a column whose greatest entry is `most` and which sums to `sum` keeps delta. Both are exact as doubles.
+fn keeps(most: u64, sum: u64, delta: f64) -> bool {
+    most == 0 || most as f64 / sum as f64 <= delta
+}
+
+impl OutputTable {
+    /// The exact table next to a solution. `weights` are the rows of each value.
+    pub(super) fn new(solution: &[f64], weights: &[u32], delta: f64) -> Self {
+        let values = weights.len();
+        let rows: u64 = weights.iter().copied().map(u64::from).sum();
+        // Sums over all rows stay below 2^53.
+        let whole = 1 << (52 - (rows.ilog2() + 1)).min(40);
+        let mass = |value: usize| -> f64 {
+            weights.iter().enumerate().map(|(row, &weight)| f64::from(weight) * solution[row * values + value]).sum()
+        };
+        let rest = (0..values).max_by(|&a, &b| mass(a).total_cmp(&mass(b)).then(b.cmp(&a))).unwrap_or(0);
+        let exact = SPARE.iter().find_map(|spare| exact(solution, weights, delta, whole, rest, *spare));
+        let mut parts = exact.unwrap_or_else(|| {
+            // Everybody publishes one value, which no one can be told by.
+            (0..values * values).map(|at| if at % values == rest { whole } else { 0 }).collect()
+        });
+        for row in parts.chunks_exact_mut(values) {
+            let mut sum = 0;
+            for part in row {
+                sum += *part;
+                *part = sum;
+            }
+        }
+        Self { values, whole, up_to: parts }
+    }
+
+    /// The probability that a row of one value publishes another.
+    pub(super) fn probability(&self, row: usize, value: usize) -> f64 {
+        let row = &self.up_to[row * self.values..][..self.values];
+        let before = if value == 0 { 0 } else { row[value - 1] };
+        (row[value] - before) as f64 / self.whole as f64
+    }
+
+    /// How many rows publish a value on average.
+    pub(super) fn sum(&self, value: usize, weights: &[u32]) -> f64 {
+        weights.iter().enumerate().map(|(row, &rows)| f64::from(rows) * self.probability(row, value)).sum()
+    }
+
+    /// Whether rows sum to one and columns keep delta: by the probabilities as they are drawn, in floating point, without a tolerance.
+    pub(super) fn keeps(&self, weights: &[u32], delta: f64) -> bool {
+        let d = self.values;
+        let sums_to_one = |row: usize| (0..d).map(|value| self.probability(row, value)).sum::<f64>() == 1.0;
+        let covers = |value: usize| {
+            let most = (0..d).map(|row| self.probability(row, value)).fold(0.0, f64::max);
+            most == 0.0 || most / self.sum(value, weights) <= delta
+        };
+        weights.len() == d && (0..d).all(|at| sums_to_one(at) && covers(at))
+    }
+
+    /// Draws the value that a row publishes.
+    #[inline]
+    pub(super) fn draw(&self, row: usize, rng: &mut impl Rng) -> usize {
+        let row = &self.up_to[row * self.values..][..self.values];
+        // Most rows have no choice.
+        match row.iter().position(|&up_to| up_to > 0) {
+            Some(first) if row[first] == self.whole => first,
+            _ => {
+                let drawn = rng.random_range(0..self.whole);
+                row.partition_point(|&up_to| up_to <= drawn)
+            }
+        }
+    }
+
+    /// Bytes held.
+    pub(super) fn size(&self) -> usize {
+        size_of::<Self>() + self.up_to.capacity() * size_of::<u64>()
+    }
+}
+
+/// Parts of a table in which all rows give up the share `spare` of every column, rounded so that columns keep delta, and publish the
+/// value `rest` with what is left to them. As everybody does, that column has room for it.
+fn exact(solution: &[f64], weights: &[u32], delta: f64, whole: u64, rest: usize, spare: f64) -> Option<Vec<u64>> {
+    let values = weights.len();
+    let scale = whole as f64 * (1.0 - spare);
+    // A hair more than the solution says, for where it is exact but for rounding.
+    let part = |probability: &f64| (probability * scale + 1e-4).floor().max(0.0) as u64;
+    let mut parts: Vec<u64> = solution.iter().map(part).collect();
+    let sum = |parts: &[u64], value: usize| -> u64 {
+        weights.iter().enumerate().map(|(row, &weight)| u64::from(weight) * parts[row * values + value]).sum()
+    };
+    let most = |parts: &[u64], value: usize| (0..values).map(|row| parts[row * values + value]).max().unwrap_or(0);
+    for value in (0..values).filter(|&value| value != rest) {
+        // Lowering the greatest entries lowers the sum a little, and so what they may be.
+        loop {
+            let sum = sum(&parts, value);
+            if keeps(most(&parts, value), sum, delta) {
+                break;
+            }
+            let mut limit = (sum as f64 * delta) as u64;
+            while !keeps(limit, sum, delta) {
+                limit -= 1;
+            }
+            (0..values).for_each(|row| parts[row * values + value] = parts[row * values + value].min(limit));
+        }
+    }
+    for row in parts.chunks_exact_mut(values) {
+        row[rest] = 0;
+        row[rest] = whole.checked_sub(row.iter().sum())?;
+    }
+    keeps(most(&parts, rest), sum(&parts, rest), delta).then_some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_is_taken_back() {
+        // Three rows, every two of them together half of the time: delta is exactly one half.
+        let noise = 1e-13;
+        let solution = [0.5 + noise, 0.5, 0.0, 0.0, 0.5 + noise, 0.5, 0.5 - noise, 0.0, 0.5];
+        let table = OutputTable::new(&solution, &[1, 1, 1], 0.5);
+        assert!(table.keeps(&[1, 1, 1], 0.5));
+        assert!((table.probability(0, 0) - 0.5).abs() < 1e-6);
+        // Not a solution: the least that is exact is one value for all.
+        let table = OutputTable::new(&[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0], &[1, 1, 1], 0.4);
+        assert!(table.keeps(&[1, 1, 1], 0.4));
+    }
+
+    #[test]
+    fn a_clean_solution_stays_as_it_is() {
+        let table = OutputTable::new(&[1.0, 0.0, 1.0, 0.0], &[2, 1], 0.34);
+        assert_eq!([0, 1].map(|row| table.probability(row, 0)), [1.0, 1.0]);
+        assert_eq!(table.probability(0, 1), 0.0);
+    }
+
+    #[test]
+    fn tables_that_break_delta_are_told() {
+        let identity = OutputTable { values: 2, whole: 4, up_to: vec![4, 4, 0, 4] };
+        assert!(!identity.keeps(&[2, 2], 0.4));
+        assert!(identity.keeps(&[2, 2], 0.5));
+        let short = OutputTable { values: 2, whole: 4, up_to: vec![1, 3, 1, 3] };
+        assert!(!short.keeps(&[2, 2], 0.5));
+    }
+}

@@ -1,0 +1,56 @@
+//! Numbers from 0 to 1 as parameters of methods.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// A number from 0 to 1 that can be compared and hashed, bit by bit, as parameters are.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Share(f64);
+
+impl Share {
+    /// The value of a parameter of this name.
+    ///
+    /// # Errors
+    /// When it is not between 0 and 1.
+    pub fn try_new(name: &str, value: f64) -> Result<Self> {
+        match (0.0..=1.0).contains(&value) {
+            true => Ok(Self(value)),
+            false => Err(Error::refused(format!("{name} must be between 0 and 1, got {value}"))),
+        }
+    }
+
+    /// The number.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl TryFrom<f64> for Share {
+    type Error = Error;
+
+    fn try_from(value: f64) -> Result<Self> {
+        Self::try_new("a share", value)
+    }
+}
+
+impl From<Share> for f64 {
+    fn from(share: Share) -> Self {
+        share.0
+    }
+}
+
+impl PartialEq for Share {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+
+impl Eq for Share {}
+
+impl std::hash::Hash for Share {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}

@@ -1,0 +1,207 @@
+//! What a reader can infer from a release whose rows look like rows: values were replaced at random, and nothing tells which.
+//!
+//! The reader knows all quasi-identifiers of a person and looks for the rows that have them. Using more of them finds fewer rows, but more
+//! often not the right one. So the reader of the model uses each with probability `P_match` (MuCo, Section 5.1), at least one of
+//! them, and takes one of the matches: *identity disclosure* is the chance that it is the person's own row, *attribute
+//! disclosure* the share of matches with the person's sensitive value. Both are means over all people, 0 where nothing matches.
+
+use rustc_hash::FxHashMap;
+
+use crate::error::{Error, Result};
+
+/// More quasi-identifiers than this have too many subsets.
+const MOST_QUASI: usize = 12;
+/// Instead of a number: no released row is like this.
+const NONE: u32 = u32::MAX;
+/// Levels of the recursion whose two sides go to different threads.
+const PARALLEL_LEVELS: usize = 4;
+
+/// A perturbed release beside its originals.
+#[derive(Debug, Clone, Copy)]
+pub struct Perturbed<'a> {
+    quasi: usize,
+    original: &'a [u32],
+    released: &'a [u32],
+    sensitive: &'a [u32],
+}
+
+/// What a reader infers on average.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PerturbedDisclosure {
+    /// Probability with which the reader uses each quasi-identifier.
+    pub p_match: f64,
+    /// Chance that the reader takes the right row, 0 to 1.
+    pub identity: f64,
+    /// Mean share of the right sensitive value among the matches, 0 to 1.
+    pub attribute: f64,
+}
+
+impl<'a> Perturbed<'a> {
+    /// Codes of `quasi` quasi-identifiers, row after row, as they are and as they are published for the same people in the same order; equal
+    /// codes are equal values. And a code of each person's sensitive value.
+    ///
+    /// # Errors
+    /// When there are too many quasi-identifiers, or none, or the lengths differ.
+    pub fn try_new(quasi: usize, original: &'a [u32], released: &'a [u32], sensitive: &'a [u32]) -> Result<Self> {
+        if !(1..=MOST_QUASI).contains(&quasi) {
+            return Err(Error::refused(format!(
+                "{quasi} quasi-identifiers: disclosure looks at all subsets of them, and can do so for 1 to {MOST_QUASI}; choose some"
+            )));
+        }
+        match original.len() == released.len() && original.len() == sensitive.len() * quasi {
+            true => Ok(Self { quasi, original, released, sensitive }),
+            false => Err(Error::internal("a perturbed release with other rows than the original")),
+        }
+    }
+
+    /// PerturbedDisclosure for readers with these probabilities of using a quasi-identifier. Exact: every subset is looked at. Takes 2^d
+    /// times as long as one look at the rows.
+    pub fn disclosure(&self, p_match: &[f64]) -> Vec<PerturbedDisclosure> {
+        let rows = self.sensitive.len();
+        let sums = match rows {
+            0 => Sums::default(),
+            _ => self.subsets(0, 0, &vec![0; rows], &vec![0; rows]),
+        };
+        let d = self.quasi;
+        let mean = |p: f64, sums: &[f64; MOST_QUASI + 1]| {
+            let nothing = (1.0 - p).powi(d as i32);
+            let weight = |size: usize| p.powi(size as i32) * (1.0 - p).powi((d - size) as i32) / (1.0 - nothing);
+            let sum: f64 = (1..=d).map(|size| weight(size) * sums[size]).sum();
+            if p > 0.0 && rows > 0 { sum / rows as f64 } else { 0.0 }
+        };
+        let of = |&p_match: &f64| PerturbedDisclosure {
+            p_match,
+            identity: mean(p_match, &sums.identity),
+            attribute: mean(p_match, &sums.attribute),
+        };
+        p_match.iter().map(of).collect()
+    }
+
+    /// Sums over the subsets that go on from one of `size` among the first `next` quasi-identifiers. `known` and `seen` number what
+    /// released rows and originals have in it.
+    fn subsets(&self, next: usize, size: usize, known: &[u32], seen: &[u32]) -> Sums {
+        if next == self.quasi {
+            return if size == 0 { Sums::default() } else { self.of_subset(size, known, seen) };
+        }
+        let without = || self.subsets(next + 1, size, known, seen);
+        let with = || {
+            let (known, seen) = self.refine(next, known, seen);
+            self.subsets(next + 1, size + 1, &known, &seen)
+        };
+        let (without, with) = if next < PARALLEL_LEVELS { rayon::join(without, with) } else { (without(), with()) };
+        without.plus(&with)
+    }
+
+    /// The numbers with one more quasi-identifier.
+    fn refine(&self, j: usize, known: &[u32], seen: &[u32]) -> (Vec<u32>, Vec<u32>) {
+        let mut numbers: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let at = |codes: &[u32], row: usize| codes[row * self.quasi + j];
+        let refined = known.iter().enumerate().map(|(row, &number)| {
+            let next = numbers.len() as u32;
+            *numbers.entry((number, at(self.released, row))).or_insert(next)
+        });
+        let refined = refined.collect();
+        let find = |(row, &number): (usize, &u32)| match number {
+            NONE => NONE,
+            _ => numbers.get(&(number, at(self.original, row))).copied().unwrap_or(NONE),
+        };
+        (refined, seen.iter().enumerate().map(find).collect())
+    }
+
+    fn of_subset(&self, size: usize, known: &[u32], seen: &[u32]) -> Sums {
+        let mut matches = vec![0_u32; known.iter().max().map_or(0, |most| *most as usize + 1)];
+        let mut right: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        for (&number, &value) in known.iter().zip(self.sensitive) {
+            matches[number as usize] += 1;
+            *right.entry((number, value)).or_default() += 1;
+        }
+        let mut sums = Sums::default();
+        for ((&number, &own), &value) in
+            seen.iter().zip(known).zip(self.sensitive).filter(|((seen, _), _)| **seen != NONE)
+        {
+            let rows = f64::from(matches[number as usize]);
+            sums.identity[size] += f64::from(u8::from(number == own)) / rows;
+            sums.attribute[size] += right.get(&(number, value)).map_or(0.0, |&count| f64::from(count) / rows);
+        }
+        sums
+    }
+}
+
+/// Sums over people and subsets, by the size of the subset.
+#[derive(Default)]
+struct Sums {
+    identity: [f64; MOST_QUASI + 1],
+    attribute: [f64; MOST_QUASI + 1],
+}
+
+impl Sums {
+    fn plus(mut self, other: &Self) -> Self {
+        self.identity.iter_mut().zip(other.identity).for_each(|(sum, more)| *sum += more);
+        self.attribute.iter_mut().zip(other.attribute).for_each(|(sum, more)| *sum += more);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// By the words of the model: every person, every subset, every row.
+    fn naive(release: &Perturbed<'_>, p: f64) -> (f64, f64) {
+        let (d, rows) = (release.quasi, release.sensitive.len());
+        let (mut identity, mut attribute) = (0.0, 0.0);
+        for person in 0..rows {
+            for subset in 1_u32..1 << d {
+                let uses = |j: &usize| subset >> j & 1 == 1;
+                let size = subset.count_ones() as i32;
+                let weight = p.powi(size) * (1.0 - p).powi(d as i32 - size) / (1.0 - (1.0 - p).powi(d as i32));
+                let is_match = |row: &usize| {
+                    (0..d).filter(uses).all(|j| release.released[row * d + j] == release.original[person * d + j])
+                };
+                let matches: Vec<usize> = (0..rows).filter(is_match).collect();
+                let right = matches.iter().filter(|&&row| release.sensitive[row] == release.sensitive[person]).count();
+                if !matches.is_empty() {
+                    identity += weight * f64::from(u8::from(matches.contains(&person))) / matches.len() as f64;
+                    attribute += weight * right as f64 / matches.len() as f64;
+                }
+            }
+        }
+        (identity / rows as f64, attribute / rows as f64)
+    }
+
+    proptest! {
+        #[test]
+        fn as_by_definition(
+            rows in prop::collection::vec((prop::array::uniform4((0_u32..3, 0_u32..3)), 0_u32..3), 1..20), p in 0.05..=1.0,
+        ) {
+            let of = |which: fn(&(u32, u32)) -> u32| -> Vec<u32> {
+                rows.iter().flat_map(|(codes, _)| codes.iter().map(which)).collect()
+            };
+            let (original, released) = (of(|pair| pair.0), of(|pair| pair.1));
+            let sensitive: Vec<u32> = rows.iter().map(|(_, value)| *value).collect();
+            let release = Perturbed::try_new(4, &original, &released, &sensitive).unwrap();
+            let found = release.disclosure(&[p])[0];
+            let (identity, attribute) = naive(&release, p);
+            prop_assert!((found.identity - identity).abs() < 1e-9, "{found:?} {identity}");
+            prop_assert!((found.attribute - attribute).abs() < 1e-9, "{found:?} {attribute}");
+        }
+    }
+
+    /// Nothing was changed and everybody is different: whoever uses everything finds everybody. All are alike: nobody is found.
+    #[test]
+    fn extremes() {
+        let (values, nobody, sensitive) = ([0, 1, 2, 3, 4, 5], [9; 6], [0, 0, 1]);
+        let found = Perturbed::try_new(2, &values, &values, &sensitive).unwrap().disclosure(&[1.0, 0.0]);
+        assert_eq!((found[0].identity, found[0].attribute), (1.0, 1.0));
+        assert_eq!((found[1].identity, found[1].attribute), (0.0, 0.0));
+        let found = Perturbed::try_new(2, &values, &nobody, &sensitive).unwrap().disclosure(&[0.5]);
+        assert_eq!((found[0].identity, found[0].attribute), (0.0, 0.0));
+        let alike = Perturbed::try_new(2, &nobody, &nobody, &sensitive).unwrap().disclosure(&[0.5]);
+        assert!((alike[0].identity - 1.0 / 3.0).abs() < 1e-12);
+        assert!((alike[0].attribute - 5.0 / 9.0).abs() < 1e-12);
+        assert!(Perturbed::try_new(13, &[], &[], &[]).is_err());
+        assert!(Perturbed::try_new(2, &[], &[], &[]).unwrap().disclosure(&[0.5])[0].identity == 0.0);
+    }
+}

@@ -1,0 +1,46 @@
+//! `muco(input, delta, l, ..)`.
+
+use datafusion::common::{Result, plan_datafusion_err};
+
+use super::arguments::Arguments;
+use super::method::MethodFunction;
+use super::mondrian::cuts;
+use super::roles::Needs;
+use super::signature::{Kind, Parameter, Signature};
+use crate::methods::Method;
+use crate::methods::muco::Muco;
+
+/// One release of rows that still look like rows.
+#[derive(Debug)]
+pub(super) struct MucoFunction;
+
+static SIGNATURE: Signature = Signature {
+    name: "muco",
+    parameters: &[
+        Parameter::INPUT,
+        Parameter::required("delta", Kind::Number, "0.2"),
+        Parameter::optional("l", Kind::Integer, "10"),
+        Parameter::QUASI,
+        Parameter::SENSITIVE,
+        Parameter::HIERARCHIES,
+        Parameter::WITHIN,
+        Parameter::CUTS,
+        Parameter::ID,
+        Parameter::SEED,
+        Parameter::PRIVATE,
+    ],
+};
+
+impl MethodFunction for MucoFunction {
+    fn signature(&self) -> &'static Signature<'static> {
+        &SIGNATURE
+    }
+
+    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
+        let delta = arguments.number("delta").unwrap_or_default();
+        let l = arguments.integer("l", 2)?.map(|l| l as usize);
+        let method = Muco::try_new(delta, l, cuts(arguments));
+        let method = method.map_err(|error| plan_datafusion_err!("{}: {error}", SIGNATURE.name))?;
+        Ok((Method::Muco(method), Needs { id: false, sensitive: true }))
+    }
+}
