@@ -58,6 +58,8 @@ fn promises(method: &str, parameters: &Map<String, Value>) -> Option<Promises> {
             let m = number("m")?;
             Promises { groups: vec![Promise::Unique { m }], signatures: Some(m) }
         }
+        // That its groups are legal update instances of earlier ones is not checked here.
+        "m_distinct" => Promises { groups: vec![Promise::Unique { m: number("m")? }], signatures: None },
         "mondrian" => {
             let k = number("k").map(|k| Promise::Anonymous { k });
             let l = number("l").map(|l| match word("diversity") {
