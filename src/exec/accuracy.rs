@@ -63,7 +63,7 @@ impl Computation for QueryAccuracy {
         Self::schema()
     }
 
-    async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<RecordBatch> {
+    async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()> {
         let named = |error: Error| error.in_function(FUNCTION);
         let mut inputs = inputs.into_iter();
         let (Some(mut original), Some(mut release)) = (inputs.next(), inputs.next()) else {
@@ -99,7 +99,8 @@ impl Computation for QueryAccuracy {
             let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
             collector.finish(hierarchies.as_ref())?.answers(&workload, seed, monitor)
         });
-        table(&answers.await?)
+        resources.send(table(&answers.await?)?).await;
+        Ok(())
     }
 }
 

@@ -1,10 +1,10 @@
-//! Failed checks of audits, counted for whoever runs a script.
+//! Audits of publications, and their failed checks counted for whoever runs a script.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(feature = "publication")]
-use datafusion::execution::TaskContext;
+pub(crate) use self::publication::PublicationAudit;
 
 /// Counts the failed checks of all audits of a session. Put one into the session's configuration
 /// (`SessionConfig::with_extension`) and look at it when the queries have run.
@@ -16,12 +16,82 @@ impl FailedAudits {
     pub fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
+}
 
-    /// Notes failed checks of a query.
-    #[cfg(feature = "publication")]
-    pub(crate) fn note(context: &TaskContext, failed: usize) {
-        if let Some(audits) = context.session_config().get_extension::<Self>() {
-            audits.0.fetch_add(failed, Ordering::SeqCst);
+#[cfg(feature = "publication")]
+mod publication {
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    use async_trait::async_trait;
+    use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
+    use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+    use datafusion::common::Result;
+    use datafusion::execution::SendableRecordBatchStream;
+    use futures::TryStreamExt;
+
+    use super::FailedAudits;
+    use crate::exec::computation::{Computation, Resources};
+    use crate::publication::Audit;
+    use crate::risk::Check;
+
+    /// The checks of a publication, made when they are asked for.
+    ///
+    /// Inputs: the publisher's update relation, if there is one.
+    #[derive(Debug, Clone)]
+    pub(crate) struct PublicationAudit {
+        pub audit: Audit,
+    }
+
+    #[async_trait]
+    impl Computation for PublicationAudit {
+        fn name(&self) -> &'static str {
+            "AuditExec"
         }
+
+        fn function(&self) -> &'static str {
+            "audit"
+        }
+
+        fn parameters(&self) -> String {
+            let who = if self.audit.private.is_some() { "publisher" } else { "reader" };
+            format!("as={who}")
+        }
+
+        fn schema(&self) -> SchemaRef {
+            Arc::new(Schema::new(vec![
+                Field::new("release", DataType::Int64, true),
+                Field::new("check", DataType::Utf8, false),
+                Field::new("passed", DataType::Boolean, false),
+                Field::new("figures", DataType::Utf8, false),
+            ]))
+        }
+
+        async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()> {
+            let mut updates = None;
+            for input in inputs {
+                let batches: Vec<RecordBatch> = input.try_collect().await?;
+                resources.hold(batches.iter().map(RecordBatch::get_array_memory_size).sum())?;
+                updates = Some(batches);
+            }
+            // Its future is large.
+            let checks = Box::pin(self.audit.clone().run(updates, &resources.context)).await?;
+            if let Some(audits) = resources.context.session_config().get_extension::<FailedAudits>() {
+                audits.0.fetch_add(checks.iter().filter(|check| !check.passed).count(), Ordering::SeqCst);
+            }
+            resources.send(table(self.schema(), &checks)?).await;
+            Ok(())
+        }
+    }
+
+    /// One row per check.
+    fn table(schema: SchemaRef, checks: &[Check]) -> Result<RecordBatch> {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(checks.iter().map(|check| check.release.map(|release| release as i64)).collect::<Int64Array>()),
+            Arc::new(StringArray::from_iter_values(checks.iter().map(|check| &check.name))),
+            Arc::new(checks.iter().map(|check| Some(check.passed)).collect::<BooleanArray>()),
+            Arc::new(StringArray::from_iter_values(checks.iter().map(|check| &check.figures))),
+        ];
+        Ok(RecordBatch::try_new(schema, columns)?)
     }
 }

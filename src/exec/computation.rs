@@ -1,4 +1,4 @@
-//! The operator of functions that look at whole inputs and return a small table.
+//! The operator of functions that look at whole inputs and return a table.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,11 +14,13 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, EvaluationType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, Gauge, MetricBuilder, MetricsSet};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
     InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
+use futures::StreamExt;
+use tokio::sync::mpsc::Sender;
 
 use super::work::CancelOnDrop;
 use crate::error::Error;
@@ -39,16 +41,24 @@ pub(crate) trait Computation: fmt::Debug + Send + Sync + 'static {
     /// Columns of the result.
     fn schema(&self) -> SchemaRef;
 
-    /// Computes the result from all inputs.
-    async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<RecordBatch>;
+    /// The same with only these of its columns, if that is less work.
+    fn project(&self, _columns: &[usize]) -> Option<Arc<dyn Computation>> {
+        None
+    }
+
+    /// Computes the result from all inputs and sends it.
+    async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()>;
 }
 
 /// What a computation may use.
 pub(crate) struct Resources {
     function: &'static str,
     reservation: MemoryReservation,
+    /// The query's.
+    pub context: Arc<TaskContext>,
     pub metrics: BaselineMetrics,
     peak_memory: Gauge,
+    output: Sender<Result<RecordBatch>>,
 }
 
 impl Resources {
@@ -60,6 +70,22 @@ impl Resources {
         self.reservation.try_resize(bytes)?;
         self.peak_memory.set_max(self.reservation.size());
         Ok(())
+    }
+
+    /// Another account at the memory pool, for work that is done off the thread.
+    pub(crate) fn account(&self) -> MemoryReservation {
+        self.reservation.new_empty()
+    }
+
+    /// Sends rows of the result.
+    pub(crate) async fn send(&self, batch: RecordBatch) {
+        // Whether anybody still wants them does not matter.
+        let _ = self.output.send(Ok(batch)).await;
+    }
+
+    /// To send rows from a thread that may block.
+    pub(crate) fn output(&self) -> Sender<Result<RecordBatch>> {
+        self.output.clone()
     }
 
     /// Runs `work` on a thread that may block. Dropping the future stops it at the next look at the monitor.
@@ -84,7 +110,7 @@ impl Resources {
     }
 }
 
-/// Computes a small table from whole inputs.
+/// Computes a table from whole inputs.
 ///
 /// ```text
 /// <name>: <parameters>
@@ -175,18 +201,23 @@ impl ExecutionPlan for ComputationExec {
         let inputs = self.inputs.iter().map(|plan| plan.execute(0, Arc::clone(&context)));
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
         let computation = Arc::clone(&self.computation);
+        let metrics = BaselineMetrics::new(&self.metrics, 0);
+        let mut builder = RecordBatchReceiverStream::builder(self.schema(), 2);
         let resources = Resources {
             function: computation.function(),
             reservation: MemoryConsumer::new(computation.name()).register(context.memory_pool()),
-            metrics: BaselineMetrics::new(&self.metrics, 0),
+            context,
+            metrics: metrics.clone(),
             peak_memory: MetricBuilder::new(&self.metrics).gauge("peak_mem_used", 0),
+            output: builder.tx(),
         };
-        let result = futures::stream::once(async move {
-            let batch = computation.compute(inputs, &resources).await?;
-            resources.metrics.record_output(batch.num_rows());
-            Ok(batch)
+        builder.spawn(async move { computation.compute(inputs, &resources).await });
+        let rows = builder.build().inspect(move |batch| {
+            if let Ok(batch) = batch {
+                metrics.record_output(batch.num_rows());
+            }
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.computation.schema(), result)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

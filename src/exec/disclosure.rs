@@ -1,33 +1,25 @@
 //! The operator that infers what a reader of releases can.
 
-use std::fmt;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use datafusion::arrow::array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions, UInt32Array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err, plan_err};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::common::Result;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryReservation;
 use futures::StreamExt;
 use rayon::prelude::*;
 use tokio::sync::mpsc::Sender;
 
+use super::computation::{Computation, Resources};
 use super::work::without_values;
 use crate::error::Error;
+use crate::methods::Monitor;
 use crate::risk::{Disclosure, EvidenceBuilder, Findings, KnownColumns, ReleaseColumns, Sets, Strength, Wanted};
 
 const FUNCTION: &str = "disclosure";
@@ -47,27 +39,13 @@ const VULNERABLE: &str = "vulnerable";
 
 /// Infers from releases what everybody's sensitive value can be.
 ///
-/// ```text
-/// DisclosureExec: releases=2, strength=cover, quasi=[age, zip], sensitive=disease
-///   <what is known: identifier, quasi-identifiers.., true sensitive value, number of the release; as far as there are any>
-///   <release 1: lo and hi of each quasi-identifier, sensitive value or list of values and counts, group, identifier>
-///   <release 2>
-///   <updates: from, to, probability>                             (optional)
-///   <hierarchies: attribute, leaf, level1, level2, ..>           (optional)
-/// ```
+/// Inputs: what is known (identifier, quasi-identifiers, true sensitive value, number of the release; as far as there are any); the
+/// releases, each with lo and hi of each quasi-identifier, sensitive value or list of values and counts, group, identifier;
+/// the update relation (from, to, probability) and hierarchies (attribute, leaf, levels), if any.
 ///
 /// Reads all inputs, then sends its rows in pieces of some thousand people as they are asked for.
 #[derive(Debug, Clone)]
-pub struct DisclosureExec {
-    inputs: Vec<Arc<dyn ExecutionPlan>>,
-    question: Question,
-    metrics: ExecutionPlanMetricsSet,
-    properties: Arc<PlanProperties>,
-}
-
-/// What is asked: plain data.
-#[derive(Debug, Clone)]
-pub struct Question {
+pub(crate) struct DisclosureQuestion {
     /// What the reader sees.
     pub strength: Strength,
     /// Identifier.
@@ -82,16 +60,15 @@ pub struct Question {
     pub releases: Vec<ReleaseColumns>,
     /// Whether there is an update relation.
     pub updates: bool,
-    /// Whether there are hierarchies.
-    pub hierarchies: bool,
+    /// Wanted columns of the result, by their places among all.
+    pub wanted: Option<Vec<usize>>,
 }
 
-impl Question {
-    /// Columns of the result.
-    pub fn schema(&self) -> SchemaRef {
+impl DisclosureQuestion {
+    fn columns(&self) -> Schema {
         let item = Arc::new(Field::new_list_field(self.sensitive.data_type().clone(), true));
         let list = |name: &str| Field::new(name, DataType::List(Arc::clone(&item)), false);
-        Arc::new(Schema::new(vec![
+        Schema::new(vec![
             Field::new(self.id.name(), self.id.data_type().clone(), false),
             Field::new(RELEASE, DataType::Int64, false),
             list(CANDIDATES),
@@ -99,138 +76,48 @@ impl Question {
             Field::new(REMAINING_COUNT, DataType::Int64, false),
             Field::new(RISK, DataType::Float64, true),
             Field::new(VULNERABLE, DataType::Boolean, false),
-        ]))
+        ])
     }
 }
 
-impl DisclosureExec {
-    /// An operator over what is known, the releases, and as far as there are any, updates and hierarchies. `schema` lists the
-    /// wanted columns of the question's schema.
-    ///
-    /// # Errors
-    /// When an input never ends, or there are more or fewer than the question says.
-    pub fn try_new(inputs: Vec<Arc<dyn ExecutionPlan>>, question: Question, schema: SchemaRef) -> Result<Self> {
-        if inputs.iter().any(|plan| plan.boundedness().is_unbounded()) {
-            return plan_err!("{FUNCTION}: an input never ends; releases are finite tables");
-        }
-        let expected = 1 + question.releases.len() + usize::from(question.updates) + usize::from(question.hierarchies);
-        if inputs.len() != expected {
-            return internal_err!("{FUNCTION} with {} inputs instead of {expected}", inputs.len());
-        }
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Final,
-            Boundedness::Bounded,
-        );
-        let metrics = ExecutionPlanMetricsSet::new();
-        Ok(Self { inputs, question, metrics, properties: Arc::new(properties) })
-    }
-}
-
-impl DisplayAs for DisclosureExec {
-    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Question { strength, quasi, sensitive, releases, .. } = &self.question;
-        let quasi = quasi.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
-        let strength = format!("{strength:?}").to_lowercase();
-        let (releases, sensitive) = (releases.len(), sensitive.name());
-        match t {
-            DisplayFormatType::Default | DisplayFormatType::Verbose => write!(
-                f,
-                "DisclosureExec: releases={releases}, strength={strength}, quasi=[{quasi}], sensitive={sensitive}"
-            ),
-            DisplayFormatType::TreeRender => {
-                writeln!(f, "releases={releases}\nstrength={strength}\nquasi=[{quasi}]\nsensitive={sensitive}")
-            }
-        }
-    }
-}
-
-impl ExecutionPlan for DisclosureExec {
+#[async_trait]
+impl Computation for DisclosureQuestion {
     fn name(&self) -> &'static str {
         "DisclosureExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn function(&self) -> &'static str {
+        FUNCTION
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.inputs.iter().collect()
+    fn parameters(&self) -> String {
+        let quasi = self.quasi.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
+        let strength = format!("{:?}", self.strength).to_lowercase();
+        let (releases, sensitive) = (self.releases.len(), self.sensitive.name());
+        format!("releases={releases}, strength={strength}, quasi=[{quasi}], sensitive={sensitive}")
     }
 
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        InputDistributionRequirements::new(vec![Distribution::SinglePartition; self.inputs.len()])
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::try_new(children, self.question.clone(), self.schema())?))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition != 0 {
-            return internal_err!("DisclosureExec has one partition, not {partition}");
-        }
-        let start = |plan: &Arc<dyn ExecutionPlan>| match plan.output_partitioning().partition_count() {
-            1 => plan.execute(0, Arc::clone(&context)),
-            count => internal_err!("an input with {count} partitions instead of one"),
-        };
-        let streams = self.inputs.iter().map(start).collect::<Result<Vec<_>>>()?;
-        let schema = self.schema();
-        let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&schema), 2);
-        let metrics = BaselineMetrics::new(&self.metrics, 0);
-        let answer = Answer {
-            question: self.question.clone(),
-            schema: Arc::clone(&schema),
-            metrics: metrics.clone(),
-            memory: MemoryConsumer::new("DisclosureExec").register(context.memory_pool()),
-            output: builder.tx(),
-        };
-        builder.spawn(answer.give(streams));
-        let rows = builder.build().inspect(move |batch| {
-            if let Ok(batch) = batch {
-                metrics.record_output(batch.num_rows());
+    fn schema(&self) -> SchemaRef {
+        let all = self.columns();
+        let fields = all.fields();
+        match &self.wanted {
+            Some(wanted) => {
+                Arc::new(Schema::new(wanted.iter().map(|&i| FieldRef::clone(&fields[i])).collect::<Vec<_>>()))
             }
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+            None => Arc::new(all),
+        }
     }
 
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
+    fn project(&self, columns: &[usize]) -> Option<Arc<dyn Computation>> {
+        Some(Arc::new(Self { wanted: Some(columns.to_vec()), ..self.clone() }))
     }
-}
 
-/// One execution.
-struct Answer {
-    question: Question,
-    schema: SchemaRef,
-    metrics: BaselineMetrics,
-    memory: MemoryReservation,
-    output: Sender<Result<RecordBatch>>,
-}
-
-impl Answer {
-    async fn give(self, streams: Vec<SendableRecordBatchStream>) -> Result<()> {
+    async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()> {
         let named = |error: Error| error.in_function(FUNCTION);
-        let Question { id, quasi, sensitive, known, releases, updates, .. } = &self.question;
+        let Self { id, quasi, sensitive, known, releases, updates, .. } = self;
         let builder = EvidenceBuilder::try_new(Arc::clone(id), quasi.clone(), Arc::clone(sensitive));
         let mut builder = builder.map_err(named)?;
-        for (place, mut stream) in streams.into_iter().enumerate() {
+        for (place, mut stream) in inputs.into_iter().enumerate() {
             // What is known, releases, updates, hierarchies.
             let release = place.checked_sub(1).and_then(|number| releases.get(number));
             if let Some(columns) = release {
@@ -238,7 +125,7 @@ impl Answer {
             }
             while let Some(batch) = stream.next().await {
                 let batch = batch.map_err(without_values)?;
-                let _timer = self.metrics.elapsed_compute().timer();
+                let _timer = resources.metrics.elapsed_compute().timer();
                 let appended = match (place, release) {
                     (0, _) => builder.append_known(&batch, *known),
                     (_, Some(_)) => builder.append_release(&batch),
@@ -246,29 +133,37 @@ impl Answer {
                     _ => builder.append_hierarchies(&batch),
                 };
                 appended.map_err(named)?;
-                self.memory.try_resize(builder.size())?;
+                resources.hold(builder.size())?;
             }
         }
         // Put in order, in other vectors.
-        self.memory.try_resize(2 * builder.size())?;
-        let work = move || self.infer(builder).map_err(named);
-        SpawnedTask::spawn_blocking(work).join_unwind().await.unwrap_or_else(|_| Err(named(Error::Cancelled)))
+        resources.hold(2 * builder.size())?;
+        let (schema, strength) = (self.schema(), self.strength);
+        let question = Question { schema, strength, memory: resources.account(), output: resources.output() };
+        resources.off_thread(move |monitor| question.infer(builder, monitor)).await
     }
+}
 
+/// Where the answers go.
+struct Question {
+    schema: SchemaRef,
+    strength: Strength,
+    memory: MemoryReservation,
+    output: Sender<Result<RecordBatch>>,
+}
+
+impl Question {
     /// Everything that computes, on a thread that may block.
-    fn infer(&self, builder: EvidenceBuilder) -> crate::error::Result<()> {
-        let timer = self.metrics.elapsed_compute().timer();
-        let disclosure = Disclosure::try_new(builder.finish()?, self.question.strength)?;
-        drop(timer);
+    fn infer(&self, builder: EvidenceBuilder, monitor: &Monitor) -> crate::error::Result<()> {
+        let disclosure = Disclosure::try_new(builder.finish()?, self.strength)?;
         let lists = self.schema.fields().iter().any(|field| matches!(field.data_type(), DataType::List(_)));
         let wanted = if lists { Wanted::Values } else { Wanted::Sizes };
         let pieces: Vec<usize> = (0..disclosure.pieces()).collect();
+        self.memory.try_resize(rayon::current_num_threads().min(pieces.len()) * disclosure.piece_bytes())?;
         for round in pieces.chunks(rayon::current_num_threads()) {
-            let timer = self.metrics.elapsed_compute().timer();
+            monitor.check()?;
             let batches = round.par_iter().map(|&piece| self.batch(&disclosure, &disclosure.piece(piece, wanted)));
-            let batches = batches.collect::<crate::error::Result<Vec<_>>>()?;
-            drop(timer);
-            for batch in batches {
+            for batch in batches.collect::<crate::error::Result<Vec<_>>>()? {
                 if self.output.blocking_send(Ok(batch)).is_err() {
                     return Ok(()); // Nobody wants the rest.
                 }

@@ -8,6 +8,7 @@ mod disclosure;
 mod loss;
 #[cfg(feature = "publication")]
 mod making;
+mod perturbed;
 mod progress;
 #[cfg(feature = "publication")]
 mod publish;
@@ -18,9 +19,12 @@ mod work;
 pub(crate) use accuracy::QueryAccuracy;
 pub use anonymize::{AnonymizeExec, Inputs, Job};
 pub use audits::FailedAudits;
+#[cfg(feature = "publication")]
+pub(crate) use audits::PublicationAudit;
 pub(crate) use computation::{Computation, ComputationExec};
-pub use disclosure::{DisclosureExec, Question};
-pub use loss::InformationLossExec;
+pub(crate) use disclosure::DisclosureQuestion;
+pub(crate) use loss::InformationLoss;
+pub(crate) use perturbed::PerturbedQuestion;
 pub use progress::{Progress, Step};
 #[cfg(feature = "publication")]
 pub use publish::PublishExec;

@@ -17,8 +17,15 @@ pub(crate) const IDENTIFIER: &str = "identifier";
 /// Column of the ledger: the release that the entry is from.
 pub(crate) const RELEASE: &str = "release";
 
-/// Columns of the ledger, with the number of a quasi-identifier behind: the value that somebody has, and the one that was published.
-const DRAWN: [&str; 2] = ["original", "published"];
+/// Column of the ledger: the value that somebody has of a quasi-identifier, by its place from 0.
+pub(super) fn original_column(j: usize) -> String {
+    format!("original_{}", j + 1)
+}
+
+/// Column of the ledger: the one that was published in its place.
+pub(super) fn published_column(j: usize) -> String {
+    format!("published_{}", j + 1)
+}
 
 /// What a method remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,10 +73,8 @@ impl Memory {
         }
         fields.push(Field::new(RELEASE, DataType::Int64, false));
         if self == Self::Drawn {
-            for what in DRAWN {
-                let column = |(j, quasi): (usize, &FieldRef)| {
-                    Field::new(format!("{what}_{}", j + 1), quasi.data_type().clone(), true)
-                };
+            for name in [original_column, published_column] {
+                let column = |(j, quasi): (usize, &FieldRef)| Field::new(name(j), quasi.data_type().clone(), true);
                 fields.extend(layout.quasi.iter().enumerate().map(column));
             }
         }

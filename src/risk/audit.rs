@@ -73,7 +73,10 @@ const TOLERANCE: f64 = 1e-9;
 impl ReleasedTable {
     /// All checks of the table alone.
     pub fn checks(&self, release: Option<u64>, promises: &[Promise]) -> Vec<Check> {
-        let mut checks = vec![self.group_sizes(release), self.counterfeit_counts(release)];
+        let mut checks = Vec::new();
+        if !self.hidden {
+            checks.extend([self.group_sizes(release), self.counterfeit_counts(release)]);
+        }
         if self.quasi.iter().any(|quasi| quasi.intervals) {
             checks.extend([self.intervals(release), self.one_interval(release)]);
         }
@@ -202,11 +205,14 @@ impl ReleasedTable {
             Check::new(release, format!("random order: {what}"), tested.passed, figures)
         };
         let deviations = "standard deviations from 0";
-        let mut checks = vec![
-            check("group_id and position", position(self.number.iter().map(|&n| n as f64)), deviations),
-            check("counterfeits and position", position(self.counterfeits.iter().map(|&n| n as f64)), deviations),
-            check("neighbours of one group", neighbours(&self.group), "times the expected number"),
-        ];
+        let mut checks = Vec::new();
+        if !self.hidden {
+            checks = vec![
+                check("group_id and position", position(self.number.iter().map(|&n| n as f64)), deviations),
+                check("counterfeits and position", position(self.counterfeits.iter().map(|&n| n as f64)), deviations),
+                check("neighbours of one group", neighbours(&self.group), "times the expected number"),
+            ];
+        }
         for quasi in &self.quasi {
             let column = position(quasi.ends.iter().map(|[lo, hi]| f64::from(*lo) + f64::from(*hi)));
             checks.push(check(&format!("{} and position", quasi.name), column, deviations));
@@ -214,6 +220,11 @@ impl ReleasedTable {
         if !self.sensitive.is_empty() {
             let values = position(self.sensitive.iter().map(|&value| f64::from(value)));
             checks.push(check("sensitive value and position", values, deviations));
+        }
+        if self.hidden {
+            return checks;
+        }
+        if !self.sensitive.is_empty() {
             let ascents = ascents(&self.group, &self.sensitive);
             checks.push(check("sensitive values within groups", ascents, deviations));
         }

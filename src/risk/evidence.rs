@@ -258,11 +258,10 @@ impl EvidenceBuilder {
     pub fn finish(self) -> Result<Evidence> {
         let Self { quasi, fields, ids, sensitive, releases, mut known, updates, hierarchies, .. } = self;
         let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
-        let (mut domains, mut ranks) = (Vec::new(), Vec::new());
+        let mut ranks = Vec::new();
         for (encoder, field) in quasi.into_iter().zip(&fields) {
             let given = given_order(field)?;
             let encoded = encoder.finish(Order::of(field.name(), hierarchies.as_ref(), given.as_deref()))?;
-            domains.push(encoded.attribute.domain.len() as u32);
             ranks.push(encoded.ranks);
         }
         let people = ids.finish(Order::ByValue)?;
@@ -301,7 +300,7 @@ impl EvidenceBuilder {
         Ok(Evidence {
             ids: people.attribute.domain.values().clone(),
             values: sensitive.attribute.domain.values().clone(),
-            domains,
+            quasi: d,
             releases: made,
             known,
             updates,
@@ -382,6 +381,7 @@ impl Rows {
             }
             boxes.starts.push(boxes.shares.len() as u32);
         }
+        boxes.pack();
         let hosts = self.columns.id.then(|| {
             let mut hosts = vec![NONE; people.attribute.domain.len()];
             let mut twice = 0;
@@ -447,8 +447,8 @@ pub struct Evidence {
     ids: ArrayRef,
     /// Sensitive values by code.
     values: ArrayRef,
-    /// Number of codes of each quasi-identifier.
-    pub(super) domains: Vec<u32>,
+    /// Number of quasi-identifiers.
+    pub(super) quasi: usize,
     pub(super) releases: Vec<Released>,
     pub(super) known: People,
     pub(super) updates: Updates,

@@ -16,8 +16,11 @@ pub enum Strength {
     Cover,
 }
 
-/// People looked at in one piece.
-const PIECE: usize = 4096;
+/// Most people looked at in one piece, and fewest.
+const PIECE: [usize; 2] = [16_384, 32];
+
+/// Bytes of candidates that a piece should not exceed.
+const PIECE_BYTES: usize = 128 << 20;
 
 /// What a reader of releases infers about everybody.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub struct Disclosure {
     strength: Strength,
     /// People in an order in which neighbours have similar quasi-identifiers.
     order: Vec<u32>,
+    /// People of a piece.
+    piece: usize,
 }
 
 /// What is inferred about some people: a row for every person and release that had the person.
@@ -106,8 +111,11 @@ impl Disclosure {
                  views with the identifier column",
             ));
         }
-        let order = by_place(&evidence.known, evidence.domains.len());
-        Ok(Self { evidence, strength, order })
+        let order = by_place(&evidence.known, evidence.quasi);
+        let mut disclosure = Self { evidence, strength, order, piece: 1 };
+        let [most, fewest] = PIECE;
+        disclosure.piece = (PIECE_BYTES / disclosure.piece_bytes().max(1)).clamp(fewest, most);
+        Ok(disclosure)
     }
 
     /// The releases and what is known.
@@ -115,15 +123,22 @@ impl Disclosure {
         &self.evidence
     }
 
-    /// Number of pieces, each of some thousand people.
+    /// Number of pieces, each of up to some thousand people.
     pub fn pieces(&self) -> usize {
-        self.order.len().div_ceil(PIECE)
+        self.order.len().div_ceil(self.piece)
+    }
+
+    /// Bytes that a piece needs at most while it is looked at.
+    pub fn piece_bytes(&self) -> usize {
+        let (releases, values) = (self.evidence.releases(), self.evidence.values().len());
+        let entries = if self.strength == Strength::Cover { releases + 2 } else { 2 };
+        self.piece * (entries * values * size_of::<(u32, f64)>() + releases * 64)
     }
 
     /// The findings of a piece. Pieces are independent of each other, and of the number of threads.
     pub fn piece(&self, number: usize, wanted: Wanted) -> Findings {
-        let end = self.order.len().min((number + 1) * PIECE);
-        let people = &self.order[number * PIECE..end];
+        let end = self.order.len().min((number + 1) * self.piece);
+        let people = &self.order[number * self.piece..end];
         let layers: Vec<Layers<'_>> =
             (1..).zip(&self.evidence.releases).map(|(number, release)| self.layers(number, release, people)).collect();
         let mut graph = UpdateGraph::new(&self.evidence.updates);
@@ -179,11 +194,11 @@ impl Disclosure {
             return Layers::Groups { release, groups: people.iter().map(group).collect() };
         }
         let rows: Vec<Option<usize>> = people.iter().map(|&person| self.row(person, number)).collect();
-        let d = self.evidence.domains.len();
+        let d = self.evidence.quasi;
         let quasi = &self.evidence.known.quasi;
         let (points, numbers) = distinct(rows.iter().flatten().map(|row| &quasi[row * d..][..d]));
         let values = self.evidence.values().len();
-        let found = Join::candidates(&release.boxes, &points, &self.evidence.domains, values);
+        let found = Join::candidates(&release.boxes, &points, values);
         let mut numbers = numbers.into_iter();
         let point = rows.iter().map(|row| row.and_then(|_| numbers.next())).collect();
         Layers::Covers { found, point }
@@ -193,7 +208,7 @@ impl Disclosure {
 /// Candidates of the people of a piece by one release.
 enum Layers<'a> {
     Groups { release: &'a Released, groups: Vec<u32> },
-    Covers { found: Vec<Candidates>, point: Vec<Option<u32>> },
+    Covers { found: Candidates, point: Vec<Option<u32>> },
 }
 
 impl Layers<'_> {
@@ -201,7 +216,7 @@ impl Layers<'_> {
     fn of(&self, place: usize) -> Option<&[(u32, f64)]> {
         match self {
             Layers::Groups { release, groups } => (groups[place] != NONE).then(|| release.boxes.group(groups[place])),
-            Layers::Covers { found, point } => Some(&found[point[place]? as usize]),
+            Layers::Covers { found, point } => point[place].map(|point| found.of(point)),
         }
     }
 }

@@ -10,10 +10,12 @@
 //! | `intersection` | the attack on releases whose values never change |
 //! | `principles` | what a single release keeps |
 //! | `perturbed` | who finds whom in a release whose values were replaced at random |
-//! | `released`, `audit`, `randomness`, `memory` | checks of what releases promise, of the order of their rows, and of a ledger |
+//! | `released`, `audit`, `randomness` | checks of what releases promise, and of the order of their rows |
+//! | `entries`, `memory`, `repeats` | checks of a ledger: of signatures, of published values |
 
 mod audit;
 mod cover;
+mod entries;
 mod evidence;
 mod intersection;
 mod legal;
@@ -23,6 +25,7 @@ mod perturbed;
 mod principles;
 mod randomness;
 mod released;
+mod repeats;
 #[cfg(test)]
 mod small_world;
 mod update_graph;
@@ -33,10 +36,11 @@ pub use evidence::{Evidence, EvidenceBuilder, KnownColumns, ReleaseColumns};
 pub use intersection::{Cover, PublicRelease, candidates};
 pub use legal::{Legality, is_legal};
 pub use lifespan::{Disclosure, Findings, Sets, Strength, Wanted};
-pub use memory::Histories;
+pub use memory::{Histories, Lineage};
 pub use perturbed::{Perturbed, PerturbedDisclosure};
 pub use principles::Principles;
 pub use randomness::ERROR_RATE;
 pub use released::{ReleasedTable, TableColumns};
+pub use repeats::Repeats;
 pub use update_graph::{Layer, UpdateGraph, Version};
 pub use updates::{Update, Updates};

@@ -54,20 +54,14 @@ impl<'a> Perturbed<'a> {
         }
     }
 
-    /// PerturbedDisclosure for readers with these probabilities of using a quasi-identifier. Exact: every subset is looked at. Takes 2^d
+    /// What readers with these probabilities of using a quasi-identifier infer on average. Exact: every subset is looked at. Takes 2^d
     /// times as long as one look at the rows.
     pub fn disclosure(&self, p_match: &[f64]) -> Vec<PerturbedDisclosure> {
-        let rows = self.sensitive.len();
-        let sums = match rows {
-            0 => Sums::default(),
-            _ => self.subsets(0, 0, &vec![0; rows], &vec![0; rows]),
-        };
-        let d = self.quasi;
+        let rows = self.sensitive.len() as f64;
+        let sums: Sums = self.subsets(&Sums::default);
         let mean = |p: f64, sums: &[f64; MOST_QUASI + 1]| {
-            let nothing = (1.0 - p).powi(d as i32);
-            let weight = |size: usize| p.powi(size as i32) * (1.0 - p).powi((d - size) as i32) / (1.0 - nothing);
-            let sum: f64 = (1..=d).map(|size| weight(size) * sums[size]).sum();
-            if p > 0.0 && rows > 0 { sum / rows as f64 } else { 0.0 }
+            let sum: f64 = self.weights(p).iter().zip(sums).map(|(weight, sum)| weight * sum).sum();
+            if rows > 0.0 { sum / rows } else { 0.0 }
         };
         let of = |&p_match: &f64| PerturbedDisclosure {
             p_match,
@@ -77,16 +71,60 @@ impl<'a> Perturbed<'a> {
         p_match.iter().map(of).collect()
     }
 
-    /// Sums over the subsets that go on from one of `size` among the first `next` quasi-identifiers. `known` and `seen` number what
-    /// released rows and originals have in it.
-    fn subsets(&self, next: usize, size: usize, known: &[u32], seen: &[u32]) -> Sums {
-        if next == self.quasi {
-            return if size == 0 { Sums::default() } else { self.of_subset(size, known, seen) };
+    /// The same of every person, for one such reader: identity and attribute disclosure.
+    pub fn people(&self, p_match: f64) -> Vec<[f64; 2]> {
+        let weights = self.weights(p_match);
+        let people: People = self.subsets(&|| People { weights, each: vec![[0.0; 2]; self.sensitive.len()] });
+        people.each
+    }
+
+    /// Bytes that looking at so many people needs: tallies of the parts that have threads of their own and of the path to them, and what
+    /// they number.
+    pub fn people_bytes(rows: usize) -> usize {
+        let tallies = (1 << PARALLEL_LEVELS) + MOST_QUASI;
+        rows * (tallies * size_of::<[f64; 2]>() + rayon::current_num_threads() * MOST_QUASI * 2 * size_of::<u32>())
+    }
+
+    /// Probability of each subset of so many quasi-identifiers, if it is not empty.
+    fn weights(&self, p: f64) -> [f64; MOST_QUASI + 1] {
+        let d = self.quasi;
+        let something = 1.0 - (1.0 - p).powi(d as i32);
+        std::array::from_fn(|size| match size {
+            0 => 0.0,
+            size if size > d || p <= 0.0 => 0.0,
+            size => p.powi(size as i32) * (1.0 - p).powi((d - size) as i32) / something,
+        })
+    }
+
+    fn subsets<T: Tally>(&self, make: &(impl Fn() -> T + Sync)) -> T {
+        let rows = self.sensitive.len();
+        match rows {
+            0 => make(),
+            _ => self.from(0, 0, &vec![0; rows], &vec![0; rows], make),
         }
-        let without = || self.subsets(next + 1, size, known, seen);
+    }
+
+    /// The tally of the subsets that go on from one of `size` among the first `next` quasi-identifiers. `known` and `seen` number what
+    /// released rows and originals have in it.
+    fn from<T: Tally>(
+        &self,
+        next: usize,
+        size: usize,
+        known: &[u32],
+        seen: &[u32],
+        make: &(impl Fn() -> T + Sync),
+    ) -> T {
+        if next == self.quasi {
+            let mut tally = make();
+            if size > 0 {
+                self.of_subset(size, known, seen, &mut tally);
+            }
+            return tally;
+        }
+        let without = || self.from(next + 1, size, known, seen, make);
         let with = || {
             let (known, seen) = self.refine(next, known, seen);
-            self.subsets(next + 1, size + 1, &known, &seen)
+            self.from(next + 1, size + 1, &known, &seen, make)
         };
         let (without, with) = if next < PARALLEL_LEVELS { rayon::join(without, with) } else { (without(), with()) };
         without.plus(&with)
@@ -108,23 +146,28 @@ impl<'a> Perturbed<'a> {
         (refined, seen.iter().enumerate().map(find).collect())
     }
 
-    fn of_subset(&self, size: usize, known: &[u32], seen: &[u32]) -> Sums {
+    fn of_subset(&self, size: usize, known: &[u32], seen: &[u32], tally: &mut impl Tally) {
         let mut matches = vec![0_u32; known.iter().max().map_or(0, |most| *most as usize + 1)];
         let mut right: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         for (&number, &value) in known.iter().zip(self.sensitive) {
             matches[number as usize] += 1;
             *right.entry((number, value)).or_default() += 1;
         }
-        let mut sums = Sums::default();
-        for ((&number, &own), &value) in
-            seen.iter().zip(known).zip(self.sensitive).filter(|((seen, _), _)| **seen != NONE)
-        {
+        for (row, (&number, &own)) in seen.iter().zip(known).enumerate().filter(|(_, (seen, _))| **seen != NONE) {
             let rows = f64::from(matches[number as usize]);
-            sums.identity[size] += f64::from(u8::from(number == own)) / rows;
-            sums.attribute[size] += right.get(&(number, value)).map_or(0.0, |&count| f64::from(count) / rows);
+            let value = self.sensitive[row];
+            let identity = f64::from(u8::from(number == own)) / rows;
+            let attribute = right.get(&(number, value)).map_or(0.0, |&count| f64::from(count) / rows);
+            tally.add(size, row, [identity, attribute]);
         }
-        sums
     }
+}
+
+/// What is added up over subsets and people.
+trait Tally: Send {
+    /// Identity and attribute disclosure of a person by a subset of this size.
+    fn add(&mut self, size: usize, row: usize, found: [f64; 2]);
+    fn plus(self, other: &Self) -> Self;
 }
 
 /// Sums over people and subsets, by the size of the subset.
@@ -134,10 +177,34 @@ struct Sums {
     attribute: [f64; MOST_QUASI + 1],
 }
 
-impl Sums {
+impl Tally for Sums {
+    fn add(&mut self, size: usize, _row: usize, [identity, attribute]: [f64; 2]) {
+        self.identity[size] += identity;
+        self.attribute[size] += attribute;
+    }
+
     fn plus(mut self, other: &Self) -> Self {
         self.identity.iter_mut().zip(other.identity).for_each(|(sum, more)| *sum += more);
         self.attribute.iter_mut().zip(other.attribute).for_each(|(sum, more)| *sum += more);
+        self
+    }
+}
+
+/// Weighted sums over subsets, person by person.
+struct People {
+    weights: [f64; MOST_QUASI + 1],
+    each: Vec<[f64; 2]>,
+}
+
+impl Tally for People {
+    fn add(&mut self, size: usize, row: usize, found: [f64; 2]) {
+        self.each[row].iter_mut().zip(found).for_each(|(sum, found)| *sum += self.weights[size] * found);
+    }
+
+    fn plus(mut self, other: &Self) -> Self {
+        for (sums, more) in self.each.iter_mut().zip(&other.each) {
+            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        }
         self
     }
 }
@@ -186,6 +253,9 @@ mod tests {
             let (identity, attribute) = naive(&release, p);
             prop_assert!((found.identity - identity).abs() < 1e-9, "{found:?} {identity}");
             prop_assert!((found.attribute - attribute).abs() < 1e-9, "{found:?} {attribute}");
+            let people = release.people(p);
+            let mean = |which: usize| people.iter().map(|found| found[which]).sum::<f64>() / people.len() as f64;
+            prop_assert!((mean(0) - identity).abs() < 1e-9 && (mean(1) - attribute).abs() < 1e-9);
         }
     }
 

@@ -22,6 +22,8 @@ pub struct TableColumns {
 /// A released table in codes.
 #[derive(Debug)]
 pub struct ReleasedTable {
+    /// Whether the groups are not published.
+    pub(super) hidden: bool,
     /// Group of each row, numbered as they come.
     pub(super) group: Vec<u32>,
     /// Published number of each row's group.
@@ -70,13 +72,20 @@ impl ReleasedTable {
             let numbers = cast(&column(name)?.1, &DataType::Int64)?;
             Ok(numbers.as_primitive::<Int64Type>().iter().map(Option::unwrap_or_default).collect())
         };
-        let (_, groups) = column(GROUP_ID)?;
-        let group = as_they_come(&groups)?;
+        // Where groups are hidden, every row is one of its own.
+        let hidden = rows.schema().index_of(GROUP_ID).is_err();
+        let n = rows.num_rows() as u32;
+        let group = if hidden { (0..n).collect() } else { as_they_come(&column(GROUP_ID)?.1)? };
+        let numbers = |name: &str, instead: i64| match hidden {
+            true => Ok(vec![instead; rows.num_rows()]),
+            false => integers(name),
+        };
         let quasi = columns.quasi.iter().map(|name| column(name).and_then(|(field, array)| Quasi::new(&field, &array)));
         let mut table = Self {
-            number: integers(GROUP_ID)?,
-            size: integers(GROUP_SIZE)?,
-            counterfeits: integers(COUNTERFEITS)?,
+            hidden,
+            number: numbers(GROUP_ID, 0)?,
+            size: numbers(GROUP_SIZE, 1)?,
+            counterfeits: numbers(COUNTERFEITS, 0)?,
             quasi: quasi.collect::<Result<_>>()?,
             sensitive: Vec::new(),
             histograms: vec![Vec::new(); group.iter().max().map_or(0, |most| *most as usize + 1)],

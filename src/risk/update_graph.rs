@@ -88,6 +88,19 @@ impl<'a> UpdateGraph<'a> {
         &mut self,
         layers: impl Iterator<Item = (u64, &'b [(u32, f64)])>,
     ) -> Option<Vec<Version>> {
+        let mut layers = layers.peekable();
+        let first = layers.next();
+        let Some((release, candidates)) = first.filter(|_| layers.peek().is_none()) else {
+            return self.sums(first.into_iter().chain(layers));
+        };
+        // Most records are asked about in one release: every candidate is a path.
+        let total: f64 = candidates.iter().map(|(_, weight)| weight).sum();
+        let candidates: Vec<(u32, f64)> = candidates.iter().map(|(value, weight)| (*value, weight / total)).collect();
+        (!candidates.is_empty()).then(|| vec![Version { release, candidates }])
+    }
+
+    /// By forward and backward sums.
+    fn sums<'b>(&mut self, layers: impl Iterator<Item = (u64, &'b [(u32, f64)])>) -> Option<Vec<Version>> {
         let mut sums: Vec<Sums> = Vec::new();
         for (release, candidates) in layers {
             if let Some(before) = sums.last().and_then(|sums| sums.release).filter(|_| !self.identity) {

@@ -122,6 +122,28 @@ impl Updates {
         self.cus(from).any(|(next, _)| next == to)
     }
 
+    /// The least transitive relation around this one. Nothing is known of its probabilities.
+    ///
+    /// # Errors
+    /// As for [`try_new`](Self::try_new).
+    pub fn closed(&self) -> Result<Self> {
+        let mut rows = Vec::new();
+        let mut seen = vec![u32::MAX; self.values];
+        for from in 0..self.values as u32 {
+            let mut waiting = vec![from];
+            while let Some(value) = waiting.pop() {
+                for (to, _) in self.cus(value) {
+                    if seen[to as usize] != from {
+                        seen[to as usize] = from;
+                        waiting.push(to);
+                        rows.push(Update::possible(from, to));
+                    }
+                }
+            }
+        }
+        Self::try_new(self.values, &rows)
+    }
+
     /// Pairs `(a, b)` with `b` in the CUS of `a` whose CUS is not a part of that of `a`: what breaks transitivity.
     pub fn intransitive(&self) -> Vec<(u32, u32)> {
         let breaks = |a: u32, b: u32| self.cus(b).any(|(c, _)| !self.follows(a, c));
@@ -174,6 +196,16 @@ mod tests {
         assert!(!updates.is_identity());
         // 1 becomes 0 and 0 becomes 2, but 1 does not become 2.
         assert_eq!(updates.intransitive(), [(1, 0)]);
+    }
+
+    #[test]
+    fn closing_adds_what_follows_over_others() {
+        let rows = [Update::possible(0, 1), Update::possible(1, 2), Update::possible(2, 0), Update::possible(3, 0)];
+        let closed = Updates::try_new(5, &rows).unwrap().closed().unwrap();
+        assert!(closed.intransitive().is_empty());
+        let reach = |value: u32| closed.cus(value).map(|(to, _)| to).collect::<Vec<_>>();
+        assert_eq!([reach(0), reach(1), reach(3), reach(4)], [vec![0, 1, 2], vec![0, 1, 2], vec![0, 1, 2, 3], vec![4]]);
+        assert!(Updates::identity(3).closed().unwrap().is_identity());
     }
 
     #[test]

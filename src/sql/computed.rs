@@ -42,6 +42,9 @@ impl TableProvider for ComputedTable {
         for input in &self.inputs {
             inputs.push(session.create_physical_plan(input).await?);
         }
+        if let Some(less) = projection.and_then(|columns| self.computation.project(columns)) {
+            return Ok(Arc::new(ComputationExec::try_new(less, inputs)?));
+        }
         let plan: Arc<dyn ExecutionPlan> = Arc::new(ComputationExec::try_new(Arc::clone(&self.computation), inputs)?);
         let Some(columns) = projection else { return Ok(plan) };
         let schema = plan.schema();

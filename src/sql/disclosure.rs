@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, Result, plan_err};
 use datafusion::functions::core::expr_ext::FieldAccessor;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, cast};
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
+use super::computed::ComputedTable;
 use super::function::RelationFunction;
 use super::information_loss::end_of;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
+use super::perturbed;
 use super::signature::{Kind, Parameter, Signature};
 use super::syntax::split_names;
-use crate::exec::{DisclosureExec, Question};
+use crate::exec::DisclosureQuestion;
 use crate::microdata::Role;
 use crate::release::{GROUP_ID, HI, LO};
 use crate::risk::{KnownColumns, ReleaseColumns, Strength};
@@ -31,6 +31,7 @@ const ORIGINAL: &str = "original";
 const BACKGROUND: &str = "background";
 const UPDATES: &str = "updates";
 const HIERARCHIES: &str = "hierarchies";
+const P_MATCH: &str = "p_match";
 /// Column of what is known: the number of the release that it is about.
 const RELEASE: &str = "release";
 
@@ -46,6 +47,7 @@ static SIGNATURE: Signature = Signature {
         Parameter::optional("strength", Kind::Word(&["group", "cover"]), "'cover'"),
         Parameter::optional(UPDATES, Kind::Relation, "updates"),
         Parameter::HIERARCHIES,
+        Parameter::optional(P_MATCH, Kind::Number, "0.7"),
     ],
 };
 
@@ -75,6 +77,9 @@ impl RelationFunction for DisclosureFunction {
             _ => Strength::Cover,
         };
         let roles = Roles::find(&arguments, options, &known, &releases)?;
+        if arguments.number(P_MATCH).is_some() || releases.iter().any(perturbed::is_perturbed) {
+            return perturbed_rows(&mut arguments, &roles, known, releases);
+        }
         let mut columns = Columns::find(&roles, &known, &releases)?;
         if known.argument == BACKGROUND {
             columns.true_value = None;
@@ -94,11 +99,48 @@ impl RelationFunction for DisclosureFunction {
             Some(plan) => Some(input(HIERARCHIES, plan).hierarchies()?),
             None => None,
         };
-        let question = columns.question(strength, updates.is_some(), hierarchies.is_some());
+        let question = columns.question(strength, updates.is_some());
         let mut plans = columns.project(known, releases)?;
         plans.extend(updates.into_iter().chain(hierarchies));
-        Ok(Arc::new(DisclosureTable { plans, question }))
+        Ok(Arc::new(ComputedTable { computation: Arc::new(question), inputs: plans }))
     }
+}
+
+/// Releases whose rows look like rows: there are no groups and no intervals, but rows that may be somebody's.
+fn perturbed_rows(
+    arguments: &mut Arguments,
+    roles: &Roles,
+    known: Input,
+    releases: Vec<Input>,
+) -> Result<Arc<dyn TableProvider>> {
+    let (function, method) = (SIGNATURE.name, perturbed::METHOD);
+    let Some(p_match) = arguments.number(P_MATCH) else {
+        return plan_err!(
+            "{function}: rows of a release of {method} look like rows, so argument {P_MATCH} must say with which probability a \
+             reader uses each quasi-identifier to find somebody, for example {P_MATCH} => 0.7"
+        );
+    };
+    if !(p_match > 0.0 && p_match <= 1.0) {
+        return plan_err!("{function}: argument {P_MATCH} must be above 0 and at most 1, for example {P_MATCH} => 0.7");
+    }
+    let others = [(arguments.word("strength").is_some(), "strength"), (known.argument == BACKGROUND, BACKGROUND)];
+    let relations = [UPDATES, HIERARCHIES].map(|name| (arguments.relation_if_given(name).is_some(), name));
+    if let Some((_, name)) = others.into_iter().chain(relations).find(|(given, _)| *given) {
+        return plan_err!(
+            "{function}: argument {name} does not go with {P_MATCH}, which is about rows that look like rows; leave it out"
+        );
+    }
+    let Ok([release]) = <[Input; 1]>::try_from(releases) else {
+        return plan_err!(
+            "{function}: {P_MATCH} is about one release of rows that look like rows; pass them one at a time"
+        );
+    };
+    if end_of(&release.column(&roles.quasi[0])?.field, LO).is_some() {
+        return plan_err!(
+            "{function}: {P_MATCH} is about rows that look like rows, but this release has intervals; leave it out"
+        );
+    }
+    perturbed::table(p_match, known, release, (&roles.id, &roles.quasi, &roles.sensitive))
 }
 
 /// The releases of publications in their places.
@@ -261,10 +303,10 @@ impl Columns {
         LogicalPlanBuilder::from(updates.plan).project(columns)?.build()
     }
 
-    fn question(&self, strength: Strength, updates: bool, hierarchies: bool) -> Question {
+    fn question(&self, strength: Strength, updates: bool) -> DisclosureQuestion {
         let release =
             |release: &ReleaseInputs| ReleaseColumns { group: release.group.is_some(), id: release.id.is_some() };
-        Question {
+        DisclosureQuestion {
             strength,
             id: Arc::clone(&self.id.field),
             quasi: self.quasi.iter().map(|column| Arc::clone(&column.field)).collect(),
@@ -272,7 +314,7 @@ impl Columns {
             known: KnownColumns { sensitive: self.true_value.is_some(), release: self.number.is_some() },
             releases: self.releases.iter().map(release).collect(),
             updates,
-            hierarchies,
+            wanted: None,
         }
     }
 
@@ -319,41 +361,4 @@ fn value_of(field: &FieldRef) -> FieldRef {
         return Arc::new(value.as_ref().clone().with_name(field.name()));
     }
     Arc::clone(field)
-}
-
-/// The inference, made anew by every query.
-#[derive(Debug)]
-struct DisclosureTable {
-    /// What is known, the releases, updates, hierarchies.
-    plans: Vec<LogicalPlan>,
-    question: Question,
-}
-
-#[async_trait]
-impl TableProvider for DisclosureTable {
-    fn schema(&self) -> SchemaRef {
-        self.question.schema()
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut inputs = Vec::with_capacity(self.plans.len());
-        for plan in &self.plans {
-            inputs.push(session.create_physical_plan(plan).await?);
-        }
-        let schema: Schema = match projection {
-            Some(columns) => self.schema().project(columns)?,
-            None => self.schema().as_ref().clone(),
-        };
-        Ok(Arc::new(DisclosureExec::try_new(inputs, self.question.clone(), Arc::new(schema))?))
-    }
 }

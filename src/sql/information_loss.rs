@@ -2,26 +2,22 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use datafusion::arrow::datatypes::{DataType, FieldRef, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, DFSchema, JoinType, Result, plan_err};
 use datafusion::functions::core::expr_ext::FieldAccessor;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, cast};
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
+use super::computed::ComputedTable;
 use super::function::RelationFunction;
-use super::input::{Input, common_type, plan_if_given};
+use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
+use super::perturbed::{METHOD, is_perturbed};
 use super::signature::{Kind, Parameter, Signature};
-use crate::exec::InformationLossExec;
+use crate::exec::InformationLoss;
 use crate::microdata::Role;
-use crate::release::{Description, GROUP_ID, HI, LO, NODE};
-
-/// The method whose releases have single values, of which some were replaced.
-const PERTURBED: &str = "muco";
+use crate::release::{GROUP_ID, HI, LO, NODE};
 
 /// What a release loses.
 #[derive(Debug)]
@@ -91,7 +87,7 @@ impl RelationFunction for InformationLossFunction {
             ends.push(Expr::Column(Column::from_name(GROUP_ID)));
         }
         let release = LogicalPlanBuilder::from(release.plan).project(ends)?.build()?;
-        Ok(Arc::new(LossTable { original: original.project(originals)?, release, hierarchies, pairs: false }))
+        measured(original, originals, release, hierarchies, false)
     }
 }
 
@@ -102,13 +98,10 @@ fn paired_by(arguments: &Arguments, release: &Input, attributes: &[String]) -> R
     let fields = attributes.iter().map(|name| release.column(name).map(|column| column.field));
     let fields = fields.collect::<Result<Vec<_>>>()?;
     let intervals = fields.iter().any(|field| end_of(field, LO).is_some());
-    let perturbed = fields.iter().any(|field| {
-        Description::from_metadata(field.metadata()).is_some_and(|description| description.method == PERTURBED)
-    });
     if given.is_some() && intervals {
         return plan_err!("{function}: the release has intervals, which need no id; leave it out");
     }
-    if given.is_some() || !perturbed {
+    if given.is_some() || !is_perturbed(release) {
         return Ok(given);
     }
     let is_id =
@@ -116,7 +109,7 @@ fn paired_by(arguments: &Arguments, release: &Input, attributes: &[String]) -> R
     match release.plan.schema().fields().iter().find(is_id) {
         Some(field) => Ok(Some(field.name().clone())),
         None => plan_err!(
-            "{function}: of a release of {PERTURBED}, only the publisher can tell which row was which: pass the private one \
+            "{function}: of a release of {METHOD}, only the publisher can tell which row was which: pass the private one \
              (private => true), and name its identifier if it does not say so: id => patient_id"
         ),
     }
@@ -153,7 +146,19 @@ fn pairs(
         .join(after, JoinType::Inner, on, None)?
         .project(ends)?
         .build()?;
-    Ok(Arc::new(LossTable { original: original.project(originals)?, release, hierarchies, pairs: true }))
+    measured(original, originals, release, hierarchies, true)
+}
+
+fn measured(
+    original: Input,
+    originals: Vec<InputColumn>,
+    release: LogicalPlan,
+    hierarchies: Option<LogicalPlan>,
+    pairs: bool,
+) -> Result<Arc<dyn TableProvider>> {
+    let attributes = originals.iter().map(|column| Arc::clone(&column.field)).collect();
+    let inputs = [original.project(originals)?, release].into_iter().chain(hierarchies).collect();
+    Ok(Arc::new(ComputedTable { computation: Arc::new(InformationLoss { attributes, pairs }), inputs }))
 }
 
 /// The quasi-identifiers of a release: by their metadata, else all columns that are intervals.
@@ -180,48 +185,5 @@ pub(super) fn end_of(field: &FieldRef, name: &str) -> Option<FieldRef> {
     match field.data_type() {
         DataType::Struct(fields) => fields.iter().find(|field| field.name() == name).cloned(),
         _ => None,
-    }
-}
-
-/// The losses, measured anew by every query.
-#[derive(Debug)]
-struct LossTable {
-    original: LogicalPlan,
-    release: LogicalPlan,
-    hierarchies: Option<LogicalPlan>,
-    /// Whether the release has originals and published values instead of intervals.
-    pairs: bool,
-}
-
-#[async_trait]
-impl TableProvider for LossTable {
-    fn schema(&self) -> SchemaRef {
-        InformationLossExec::schema()
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let original = session.create_physical_plan(&self.original).await?;
-        let release = session.create_physical_plan(&self.release).await?;
-        let hierarchies = plan_if_given(session, self.hierarchies.as_ref()).await?;
-        let plan = InformationLossExec::try_new(original, release, hierarchies, self.pairs)?;
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(plan);
-        let Some(columns) = projection else { return Ok(plan) };
-        let schema = plan.schema();
-        let columns = columns.iter().map(|&column| {
-            let name = schema.field(column).name().clone();
-            let expr = datafusion::physical_expr::expressions::Column::new(&name, column);
-            (Arc::new(expr) as Arc<dyn datafusion::physical_expr::PhysicalExpr>, name)
-        });
-        Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
     }
 }

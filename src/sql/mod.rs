@@ -15,6 +15,7 @@ mod method;
 mod mondrian;
 mod muco;
 mod options;
+mod perturbed;
 #[cfg(feature = "publication")]
 mod publication;
 mod query_accuracy;

@@ -33,25 +33,103 @@ async fn the_hospital_passes_with_and_without_its_ledger() {
     assert!(theirs > 20 && ours > theirs, "{ours} {theirs}");
 }
 
+/// Occupations in classes of five by their place in the alphabet: what somebody can do next, for m_distinct.
+const CLASSES: &str = "CREATE TABLE classes AS
+    WITH places AS (SELECT occupation, (row_number() OVER (ORDER BY occupation))::BIGINT / 5 AS class FROM (SELECT DISTINCT occupation FROM people))
+    SELECT a.occupation AS from_value, b.occupation AS to_value FROM places a JOIN places b ON a.class = b.class";
+
+/// Snapshots of ADULT: of the second, some people have left, others have come, some are a year older, and some have another
+/// occupation of their class.
+async fn snapshots(context: &SessionContext, adult: &str) {
+    let people = "SELECT record_id, age, sex, education_num, occupation FROM";
+    run(context, &format!("CREATE TABLE people AS {people} '{adult}' WHERE occupation IS NOT NULL")).await.unwrap();
+    run(context, CLASSES).await.unwrap();
+    run(context, "CREATE TABLE first AS SELECT * FROM people WHERE record_id % 4 <> 0").await.unwrap();
+    run(context, "CREATE TABLE second AS SELECT record_id, age + (record_id % 3 = 0)::INT AS age, sex, education_num, occupation FROM people WHERE record_id % 4 <> 1").await.unwrap();
+    run(
+        context,
+        "CREATE TABLE changed AS SELECT record_id, age, sex, education_num,
+            CASE WHEN record_id % 10 < 3 THEN (SELECT min(to_value) FROM classes WHERE from_value = occupation) ELSE occupation END AS occupation
+         FROM second",
+    )
+    .await
+    .unwrap();
+}
+
+async fn publish(context: &SessionContext, here: &Path, method: &str, options: &str, snapshots: &[&str]) {
+    let location = here.join(method).display().to_string();
+    run(context, &format!("CREATE EXTERNAL TABLE {method}_published (record_id INT, age INT, sex VARCHAR, education_num INT, occupation VARCHAR)
+        STORED AS PUBLICATION LOCATION '{location}'
+        OPTIONS ('method' '{method}', {options}, 'id' 'record_id', 'quasi' 'age, sex, education_num', 'sensitive' 'occupation')")).await.unwrap();
+    for snapshot in snapshots {
+        run(context, &format!("INSERT INTO {method}_published SELECT * FROM {snapshot}")).await.unwrap();
+    }
+}
+
 /// Every method's publications pass, on real people.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_method_passes_on_adult() {
     let Some(adult) = microdata("adult.parquet") else { return };
     let context = session();
     let here = tempdir().unwrap();
-    for (method, options) in [
-        ("m_invariant", "'m' '5'"),
-        ("mondrian", "'k' '5', 'l' '3', 'diversity' 'entropy', 't' '0.6'"),
-        ("anatomy", "'l' '5'"),
+    snapshots(&context, &adult).await;
+    for (method, options, releases) in [
+        ("m_invariant", "'m' '5'", ["first", "second", "first"].as_slice()),
+        ("m_distinct", "'m' '3', 'updates' 'classes'", &["first", "changed", "second"]),
+        ("mondrian", "'k' '5', 'l' '3', 'diversity' 'entropy', 't' '0.6'", &["first"]),
+        ("anatomy", "'l' '5'", &["first"]),
+        ("muco", "'delta' '0.25', 'l' '5'", &["first", "second"]),
     ] {
-        let location = here.path().join(method).display().to_string();
-        run(&context, &format!("CREATE EXTERNAL TABLE {method}_published (record_id INT, age INT, sex VARCHAR, education_num INT, occupation VARCHAR)
-            STORED AS PUBLICATION LOCATION '{location}'
-            OPTIONS ('method' '{method}', {options}, 'id' 'record_id', 'quasi' 'age, sex, education_num', 'sensitive' 'occupation')")).await.unwrap();
-        run(&context, &format!("INSERT INTO {method}_published SELECT record_id, age, sex, education_num, occupation FROM '{adult}' WHERE occupation IS NOT NULL")).await.unwrap();
+        publish(&context, here.path(), method, options, releases).await;
         let found = failing(&context, &format!("{method}_published")).await;
         assert!(!found.contains('|'), "{method}: {found}");
+        let last = format!("SELECT count(DISTINCT release) FROM audit({method}_published)");
+        assert_eq!(super::support::number(&context, &last).await, releases.len() as i64, "{method}");
     }
+}
+
+/// Steps between groups are looked at with the publisher's relation: under another one they are not legal, and it is noticed that
+/// it is another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn releases_of_changing_values_are_audited_by_the_update_relation() {
+    let Some(adult) = microdata("adult.parquet") else { return };
+    let context = session();
+    let here = tempdir().unwrap();
+    snapshots(&context, &adult).await;
+    publish(&context, here.path(), "m_distinct", "'m' '3', 'updates' 'classes'", &["first", "changed"]).await;
+    let legal = "SELECT split_part(figures, ' ', 3) <> '0' AS somebody FROM audit(m_distinct_published)
+        WHERE \"check\" = 'm-distinct: groups are legal updates of the last ones' AND release = 2";
+    assert!(table(&context, legal).await.contains("true"), "some people's groups have changed");
+    run(&context, "DROP TABLE classes").await.unwrap();
+    run(
+        &context,
+        "CREATE TABLE classes AS SELECT DISTINCT occupation AS from_value, occupation AS to_value FROM people",
+    )
+    .await
+    .unwrap();
+    run(&context, "DROP TABLE m_distinct_published").await.unwrap();
+    publish(&context, here.path(), "m_distinct", "'m' '3', 'updates' 'classes'", &[]).await;
+    let found = failing(&context, "m_distinct_published").await;
+    for check in ["update relation: that of the first release", "m-distinct: groups are legal updates of the last ones"]
+    {
+        assert!(found.contains(check), "{check}: {found}");
+    }
+}
+
+/// A ledger that was written to by somebody else is not taken for one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ledger_that_was_tampered_with_is_found() {
+    from_the_root();
+    let context = session();
+    let here = tempdir().unwrap();
+    hospital(&context, here.path()).await;
+    count(&context, Q1).await;
+    let [file] = files(&here.path().join("hospital.private")).try_into().unwrap();
+    let other = here.path().join("other.parquet").display().to_string();
+    run(&context, &format!("COPY (SELECT * FROM '{}' LIMIT 3) TO '{other}'", file.display())).await.unwrap();
+    std::fs::copy(&other, &file).unwrap();
+    let found = failing(&context, "hospital").await;
+    assert!(found.contains("ledger: can be read"), "{found}");
 }
 
 /// Parquet files below a directory, not those of logs.

@@ -35,6 +35,8 @@ mod principle;
 mod tight;
 
 #[cfg(test)]
+mod attack;
+#[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};

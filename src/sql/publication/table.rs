@@ -82,6 +82,11 @@ impl PublicationTable {
         self.publisher.as_ref().map(|publisher| &publisher.publication.private)
     }
 
+    /// The update relation, if this is the publisher's and has one.
+    pub(super) fn updates(&self) -> Option<&LogicalPlan> {
+        self.publisher.as_ref()?.updates.as_ref()
+    }
+
     /// Whether a relation is a publication.
     pub(super) fn is(plan: &LogicalPlan) -> bool {
         Self::with(plan, "", |_| Ok(())).is_ok()

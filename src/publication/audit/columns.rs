@@ -1,0 +1,65 @@
+//! Whether the columns of a release are those that were agreed, and say the truth about it.
+
+use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
+
+use crate::microdata::Role;
+use crate::publication::charter::Charter;
+use crate::publication::record::Announcement;
+use crate::release::{Description, View, reserved_names};
+use crate::risk::Check;
+
+/// Columns of these roles, by the metadata that they carry.
+pub(super) fn columns_of(schema: &SchemaRef, role: Role) -> Vec<String> {
+    let has = |field: &&FieldRef| field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role);
+    schema.fields().iter().filter(has).map(|field| field.name().clone()).collect()
+}
+
+/// Whether the columns are those of a public release, and say the truth about it. Where groups are hidden, there are no columns
+/// of them.
+pub(super) fn described(
+    schema: &SchemaRef,
+    said: &Announcement,
+    charter: Option<&Charter>,
+    hidden: bool,
+) -> Vec<Check> {
+    let number = Some(said.number);
+    let [quasi, sensitive, within] = [Role::Quasi, Role::Sensitive, Role::Within].map(|role| columns_of(schema, role));
+    let roles = charter.map(|charter| &charter.terms.roles);
+    let agreed = |name: &String| {
+        roles.is_none_or(|roles| roles.columns().filter(|column| Some(*column) != roles.id.as_ref()).any(|c| c == name))
+    };
+    let expected: Vec<&String> = quasi.iter().chain(&sensitive).chain(&within).filter(|name| agreed(name)).collect();
+    let own = if hidden { &[] } else { reserved_names(View::Public) };
+    let foreign = |field: &&FieldRef| !own.contains(&field.name().as_str()) && !expected.contains(&field.name());
+    let foreign = schema.fields().iter().filter(foreign).count();
+    let missing = own.iter().filter(|name| schema.field_with_name(name).is_err()).count()
+        + roles.map_or(0, |roles| {
+            let public = roles.columns().filter(|column| Some(*column) != roles.id.as_ref());
+            public.filter(|column| !expected.contains(column)).count()
+        });
+    let columns = schema.fields().len();
+    let truth = Description {
+        method: said.method.clone(),
+        parameters: said.parameters.clone(),
+        release_id: said.release_id.clone(),
+        number,
+    };
+    let lies = |field: &&FieldRef| Description::from_metadata(field.metadata()).as_ref() != Some(&truth);
+    let mut checks = vec![
+        Check::none(number, "no column beyond the roles", foreign + missing, columns, "columns are foreign or missing"),
+        Check::none(
+            number,
+            "columns say what made them",
+            schema.fields().iter().filter(lies).count(),
+            columns,
+            "do not",
+        ),
+    ];
+    if let Some(charter) = charter {
+        let method = &charter.terms.method;
+        let same = method.name() == said.method && method.parameters_text().is_ok_and(|text| text == said.parameters);
+        let figures = if same { "the same method and parameters" } else { "another method or other parameters" };
+        checks.push(Check::new(number, "made as was agreed", same, figures));
+    }
+    checks
+}

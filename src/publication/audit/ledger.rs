@@ -1,0 +1,135 @@
+//! The publisher's memory, and whether releases agree with it.
+
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::prelude::SessionContext;
+use deltalake_core::DeltaTable;
+use url::Url;
+
+use super::promises::Remembered;
+use super::{FUNCTION, rows};
+use crate::error::Error;
+use crate::publication::charter::Charter;
+use crate::publication::delta;
+use crate::publication::fingerprint::Fingerprint;
+use crate::publication::memory::{IDENTIFIER, RELEASE, original_column, published_column};
+use crate::publication::place::{Access, Place};
+use crate::release::SIGNATURE;
+use crate::risk::{Check, Histories, ReleasedTable, Repeats};
+
+fn named(error: Error) -> DataFusionError {
+    error.in_function(FUNCTION)
+}
+
+/// The ledger of a publication.
+pub(super) struct Ledger {
+    table: DeltaTable,
+    pub(super) charter: Charter,
+}
+
+impl Ledger {
+    pub(super) async fn open(private: &Url, runtime: &RuntimeEnv) -> Result<Self> {
+        let place = Place::open(private, Access::Private, runtime)?;
+        match delta::newest(&place).await? {
+            Some(table) => Ok(Self { charter: Charter::of(&table, private)?, table }),
+            None => exec_err!("{FUNCTION}: there is no ledger"),
+        }
+    }
+
+    /// It is at the newest release, or one ahead: decided, to be completed by the next INSERT.
+    pub(super) fn knows(&self, newest: u64) -> Check {
+        let decided = delta::version(&self.table);
+        let figures = format!("{decided} releases decided, {newest} public");
+        Check::new(None, "ledger: knows all releases", decided == newest || decided == newest + 1, figures)
+    }
+
+    /// Whether the update relation is the one that a release was made with; `None` if releases have none.
+    pub(super) fn agreed(&self, said: Option<&String>, updates: Option<&[RecordBatch]>) -> Result<Option<Check>> {
+        let Some(said) = said else { return Ok(None) };
+        let mut fingerprint = Fingerprint::new(self.charter.key);
+        updates.unwrap_or_default().iter().try_for_each(|batch| fingerprint.add(batch))?;
+        let same = fingerprint.finish() == *said;
+        let figures = if same { "the same rows" } else { "other rows" };
+        Ok(Some(Check::new(None, "update relation: that of the first release", same, figures)))
+    }
+
+    /// What it remembers of people.
+    pub(super) async fn past(&self, session: &SessionContext, updates: Option<&[RecordBatch]>) -> Result<Past> {
+        let entries = rows(&self.table, session).await?;
+        let column = |name: &str| entries.column_by_name(name);
+        let (Some(ids), Some(releases)) = (column(IDENTIFIER), column(RELEASE)) else { return Ok(Past::Nothing) };
+        if let Some(signatures) = column(SIGNATURE) {
+            let DataType::List(item) = signatures.data_type() else {
+                return exec_err!("{FUNCTION}: the signatures of the ledger are not lists");
+            };
+            let mut histories = Histories::try_new(ids.data_type(), item.data_type()).map_err(named)?;
+            histories.append_entries(ids, signatures, releases).map_err(named)?;
+            for batch in updates.unwrap_or_default() {
+                histories.append_updates(batch.column(0), batch.column(1)).map_err(named)?;
+            }
+            return Ok(Past::Signatures(histories));
+        }
+        let all = |name: fn(usize) -> String| -> Vec<ArrayRef> {
+            (0..).map_while(|j| column(&name(j)).map(ArrayRef::clone)).collect()
+        };
+        let (originals, published) = (all(original_column), all(published_column));
+        if published.is_empty() {
+            return Ok(Past::Nothing);
+        }
+        let types: Vec<DataType> = published.iter().map(|column| column.data_type().clone()).collect();
+        let mut repeats = Repeats::try_new(ids.data_type(), &types).map_err(named)?;
+        repeats.append_entries(ids, &originals, &published, releases).map_err(named)?;
+        Ok(Past::Rows(repeats))
+    }
+}
+
+/// What a ledger remembers of people, and the releases that were looked at so far.
+pub(super) enum Past {
+    Nothing,
+    Signatures(Histories),
+    Rows(Repeats),
+}
+
+impl Past {
+    /// Bytes held, roughly.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Signatures(histories) => histories.size(),
+            Self::Rows(repeats) => repeats.size(),
+        }
+    }
+
+    /// Appends a release with its quasi-identifiers.
+    pub(super) fn append(
+        &mut self,
+        number: u64,
+        table: &ReleasedTable,
+        rows: &RecordBatch,
+        quasi: &[String],
+    ) -> crate::error::Result<()> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Signatures(histories) => histories.append_release(number, table),
+            Self::Rows(repeats) => {
+                let columns = quasi.iter().filter_map(|name| rows.column_by_name(name)).map(ArrayRef::clone);
+                repeats.append_release(number, &columns.collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// Whether ledger and releases agree and keep what the method promises.
+    pub(super) fn checks(self, promised: Remembered) -> crate::error::Result<Vec<Check>> {
+        match (self, promised) {
+            (Self::Signatures(histories), Remembered::Signatures(m, lineage)) => histories.checks(m, lineage),
+            (Self::Rows(repeats), Remembered::Rows) => Ok(repeats.checks()),
+            (Self::Nothing, Remembered::Nothing) => Ok(Vec::new()),
+            _ => {
+                let figures = "it remembers something else, or nothing";
+                Ok(vec![Check::new(None, "ledger: remembers what the method needs", false, figures)])
+            }
+        }
+    }
+}

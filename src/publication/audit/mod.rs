@@ -1,0 +1,168 @@
+//! Whether a publication is what it says: its stored tables against its promises, each other and the ledger.
+
+mod columns;
+mod files;
+mod ledger;
+mod promises;
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::physical_plan::collect;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use deltalake_core::DeltaTable;
+use url::Url;
+
+use self::columns::{columns_of, described};
+use self::files::Files;
+use self::ledger::{Ledger, Past};
+use self::promises::{Promises, Remembered};
+use super::reader::{Reader, ReleaseRow, introduce, provider};
+use super::record::{Announcement, Figures};
+use crate::error::Error;
+use crate::microdata::Role;
+use crate::risk::{Check, ReleasedTable, TableColumns};
+
+const FUNCTION: &str = "audit";
+
+/// A publication to be audited.
+#[derive(Debug, Clone)]
+pub(crate) struct Audit {
+    pub(crate) public: Url,
+    /// Where the ledger is, if this is the publisher's.
+    pub(crate) private: Option<Url>,
+}
+
+impl Audit {
+    /// All checks, release by release, and those of the ledger. Reads all releases, one after the other. `updates` are the rows
+    /// of the publisher's update relation.
+    ///
+    /// # Errors
+    /// When nothing was published yet, or a store fails. What can be read but is wrong is a failed check.
+    pub(crate) async fn run(self, updates: Option<Vec<RecordBatch>>, context: &TaskContext) -> Result<Vec<Check>> {
+        let runtime = context.runtime_env();
+        let Some(reader) = Reader::open(&self.public, &runtime).await? else {
+            return exec_err!("{FUNCTION}: nothing has been published yet");
+        };
+        // Files are read from their beginning to their end, one after the other: the order of rows is a thing to check.
+        let config = SessionConfig::new().with_target_partitions(1).with_repartition_file_scans(false);
+        let session = SessionContext::new_with_config_rt(config, Arc::clone(&runtime));
+        let memory = MemoryConsumer::new(FUNCTION).register(context.memory_pool());
+        let mut checks = Vec::new();
+        let (mut ledger, mut past) = (None, None);
+        if let Some(private) = &self.private {
+            let opened = async {
+                let ledger = Ledger::open(private, &runtime).await?;
+                let past = ledger.past(&session, updates.as_deref()).await?;
+                Ok::<_, DataFusionError>((ledger, past))
+            };
+            match opened.await {
+                Ok((opened, remembered)) => {
+                    checks.push(opened.knows(reader.newest()));
+                    (ledger, past) = (Some(opened), Some(remembered));
+                }
+                // Errors of stores can say more than is wanted in a table of checks.
+                Err(_) => checks.push(Check::new(None, "ledger: can be read", false, "it cannot, or is not there")),
+            }
+        }
+        let releases = reader.releases(self.private.as_ref(), &runtime).await?;
+        if let (Some(ledger), Some(first)) = (&ledger, releases.first()) {
+            let said = first.record.as_ref().and_then(|record| record.updates.as_ref());
+            checks.extend(ledger.agreed(said, updates.as_deref())?);
+        }
+        let mut remembered = Remembered::Nothing;
+        for row in releases {
+            let number = row.announcement.number;
+            let table = reader.release(Some(number)).await?;
+            let files = Files::read(&reader, &table, row.record.as_ref()).await?;
+            let Some(schema) = files.schema.clone() else {
+                checks.push(Check::new(Some(number), "files can be read", false, "none can"));
+                continue;
+            };
+            checks.extend(files.checks(number));
+            let parameters = serde_json::from_str(&row.announcement.parameters).unwrap_or_default();
+            let Some(promises) = Promises::of(&row.announcement.method, &parameters) else {
+                let figures = "nobody here knows what it promises";
+                checks.push(Check::new(Some(number), "the method is known", false, figures));
+                continue;
+            };
+            let charter = ledger.as_ref().map(|ledger| &ledger.charter);
+            checks.extend(described(&schema, &row.announcement, charter, promises.hidden));
+            if ledger.is_some() {
+                checks.push(noted(&row));
+            }
+            let Ok(rows) = rows(&table, &session).await else {
+                checks.push(Check::new(Some(number), "rows can be read", false, "they cannot"));
+                continue;
+            };
+            // The rows, and their codes.
+            memory.try_resize(3 * rows.get_array_memory_size() + past.as_ref().map_or(0, Past::size))?;
+            remembered = promises.memory;
+            let look = move || look(&row.announcement, &promises, &schema, &rows, past);
+            let done = SpawnedTask::spawn_blocking(look).join_unwind().await;
+            let (found, kept) = done.map_err(|error| DataFusionError::External(Box::new(error)))??;
+            checks.extend(found);
+            past = kept;
+        }
+        if let Some(past) = past {
+            checks.extend(past.checks(remembered).map_err(|error| error.in_function(FUNCTION))?);
+        }
+        checks.sort_by_key(|check| check.release.unwrap_or(u64::MAX));
+        Ok(checks)
+    }
+}
+
+/// Whether the ledger and the public table say the same of a release.
+fn noted(row: &ReleaseRow) -> Check {
+    let same = row.record.as_ref().is_some_and(|record| record.figures == row.announcement.figures);
+    let figures = match &row.record {
+        Some(_) if same => "the same rows, groups and counterfeits",
+        Some(_) => "other rows, groups or counterfeits",
+        None => "the ledger does not know the release",
+    };
+    Check::new(Some(row.announcement.number), "ledger: notes what was announced", same, figures)
+}
+
+/// All rows of a table, in the order of its files.
+async fn rows(table: &DeltaTable, session: &SessionContext) -> Result<RecordBatch> {
+    let state = session.state();
+    introduce(table, &state)?;
+    let plan = provider(table).await?.scan(&state, None, &[], None).await?;
+    let schema = plan.schema();
+    Ok(concat_batches(&schema, &collect(plan, session.task_ctx()).await?)?)
+}
+
+/// Everything about a release that computes: its checks, and the past with it.
+fn look(
+    said: &Announcement,
+    promises: &Promises,
+    schema: &SchemaRef,
+    rows: &RecordBatch,
+    mut past: Option<Past>,
+) -> Result<(Vec<Check>, Option<Past>)> {
+    let named = |error: Error| error.in_function(FUNCTION);
+    let number = Some(said.number);
+    let only = |role: Role| columns_of(schema, role).into_iter().next();
+    let columns = TableColumns {
+        quasi: columns_of(schema, Role::Quasi),
+        sensitive: only(Role::Sensitive),
+        within: only(Role::Within),
+    };
+    let table = ReleasedTable::try_new(rows, &columns).map_err(named)?;
+    let mut checks = table.checks(number, &promises.groups);
+    let groups = if promises.hidden { 0 } else { table.groups() as u64 };
+    let found = Figures { rows: table.rows() as u64, groups, counterfeits: table.counterfeits() };
+    let Figures { rows: all, groups, counterfeits } = &found;
+    let figures = format!("{all} rows in {groups} groups, {counterfeits} of them counterfeits");
+    checks.push(Check::new(number, "rows are as many as announced", found == said.figures, figures));
+    if let Some(past) = &mut past {
+        past.append(said.number, &table, rows, &columns.quasi).map_err(named)?;
+    }
+    Ok((checks, past))
+}

@@ -1,0 +1,59 @@
+//! What methods promise: of each release, and of the ledger.
+
+use serde_json::{Map, Value};
+
+use crate::risk::{Lineage, Promise};
+
+/// What a method promises.
+pub(super) struct Promises {
+    /// Of every group of a release.
+    pub(super) groups: Vec<Promise>,
+    /// Of what the ledger remembers.
+    pub(super) memory: Remembered,
+    /// Whether releases have no columns of groups.
+    pub(super) hidden: bool,
+}
+
+/// What a ledger remembers from release to release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remembered {
+    Nothing,
+    /// Signatures of at least so many values.
+    Signatures(usize, Lineage),
+    /// Published rows.
+    Rows,
+}
+
+impl Promises {
+    /// Those of a method with its parameters; `None` if nobody here knows them. Another method joins here.
+    pub(super) fn of(method: &str, parameters: &Map<String, Value>) -> Option<Self> {
+        let number = |name: &str| parameters.get(name).and_then(Value::as_u64).map(|n| n as usize);
+        let word = |name: &str| parameters.get(name).and_then(Value::as_str);
+        let is_set = |name: &str| parameters.get(name).and_then(Value::as_bool).unwrap_or(false);
+        let alone = |groups: Vec<Promise>| Self { groups, memory: Remembered::Nothing, hidden: false };
+        Some(match method {
+            "m_invariant" | "m_distinct" => {
+                let m = number("m")?;
+                let lineage = match method {
+                    "m_invariant" => Lineage::Invariant,
+                    _ => Lineage::Distinct { close: is_set("close_updates"), disjoint: is_set("disjoint") },
+                };
+                Self { memory: Remembered::Signatures(m, lineage), ..alone(vec![Promise::Unique { m }]) }
+            }
+            "mondrian" => {
+                let k = number("k").map(|k| Promise::Anonymous { k });
+                let l = number("l").map(|l| match word("diversity") {
+                    Some("distinct") => Promise::Distinct { l },
+                    Some("entropy") => Promise::Entropy { l },
+                    _ => Promise::Frequency { l },
+                });
+                let t = parameters.get("t").and_then(Value::as_f64).map(|t| Promise::Close { t });
+                alone(k.into_iter().chain(l).chain(t).collect())
+            }
+            "anatomy" => alone(vec![Promise::Frequency { l: number("l")? }]),
+            // Delta is a promise of tables that nobody keeps.
+            "muco" => Self { memory: Remembered::Rows, hidden: true, ..alone(Vec::new()) },
+            _ => return None,
+        })
+    }
+}
