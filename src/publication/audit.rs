@@ -27,12 +27,14 @@ use super::memory::{IDENTIFIER, RELEASE};
 use super::place::{Access, Place};
 use super::reader::{Reader, ReleaseRow, introduce, provider};
 use super::record::{Announcement, Figures, Record};
-use crate::error::Error;
-use crate::microdata::Role;
+use crate::error::{Error, thousands};
+use crate::microdata::{ColumnEncoder, Order, Role};
 use crate::release::{Description, SIGNATURE, View, reserved_names};
 use crate::risk::{Check, Histories, Promise, ReleasedTable, TableColumns};
 
 const FUNCTION: &str = "audit";
+/// The method whose releases have no groups, and not all columns.
+const SEQUENTIAL: &str = "sequential";
 
 /// A publication to be audited.
 #[derive(Debug, Clone)]
@@ -254,17 +256,18 @@ fn columns_of(schema: &SchemaRef, role: Role) -> Vec<String> {
 /// Whether the columns are those of a public release, and say the truth about it.
 fn described(schema: &SchemaRef, said: &Announcement, charter: Option<&Charter>) -> Vec<Check> {
     let number = Some(said.number);
-    let [quasi, sensitive, within] = [Role::Quasi, Role::Sensitive, Role::Within].map(|role| columns_of(schema, role));
+    let published = [Role::Quasi, Role::Sensitive, Role::Within, Role::Other].map(|role| columns_of(schema, role));
+    let sequential = said.method == SEQUENTIAL;
     let roles = charter.map(|charter| &charter.terms.roles);
     let agreed = |name: &String| {
         roles.is_none_or(|roles| roles.columns().filter(|column| Some(*column) != roles.id.as_ref()).any(|c| c == name))
     };
-    let expected: Vec<&String> = quasi.iter().chain(&sensitive).chain(&within).filter(|name| agreed(name)).collect();
-    let own = reserved_names(View::Public);
+    let expected: Vec<&String> = published.iter().flatten().filter(|name| agreed(name)).collect();
+    let own = if sequential { &[] } else { reserved_names(View::Public) };
     let foreign = |field: &&FieldRef| !own.contains(&field.name().as_str()) && !expected.contains(&field.name());
     let foreign = schema.fields().iter().filter(foreign).count();
     let missing = own.iter().filter(|name| schema.field_with_name(name).is_err()).count()
-        + roles.map_or(0, |roles| {
+        + roles.filter(|_| !sequential).map_or(0, |roles| {
             let public = roles.columns().filter(|column| Some(*column) != roles.id.as_ref());
             public.filter(|column| !expected.contains(column)).count()
         });
@@ -330,8 +333,12 @@ fn look(
         sensitive: only(Role::Sensitive),
         within: only(Role::Within),
     };
+    let parameters: Map<String, Value> = serde_json::from_str(&said.parameters).unwrap_or_default();
+    if said.method == SEQUENTIAL {
+        let checks = row_by_row(said, rows, columns.sensitive.as_deref(), &parameters).map_err(named)?;
+        return Ok((checks, histories, None));
+    }
     let table = ReleasedTable::try_new(rows, &columns).map_err(named)?;
-    let parameters = serde_json::from_str(&said.parameters).unwrap_or_default();
     let Some(promises) = promises(&said.method, &parameters) else {
         let check = Check::new(number, "the method is known", false, "nobody here knows what it promises");
         return Ok((vec![check], histories, None));
@@ -345,4 +352,34 @@ fn look(
         histories.append_release(said.number, &table).map_err(named)?;
     }
     Ok((checks, histories, promises.signatures))
+}
+
+/// Checks of a release of single rows. That it is consistent with all worlds cannot be told without the people's quasi-identifiers, which
+/// nobody keeps.
+fn row_by_row(
+    said: &Announcement,
+    rows: &RecordBatch,
+    sensitive: Option<&str>,
+    parameters: &Map<String, Value>,
+) -> Result<Vec<Check>, Error> {
+    let number = Some(said.number);
+    let announced = said.figures.rows == rows.num_rows() as u64;
+    let figures = format!("{} rows", thousands(rows.num_rows()));
+    let mut checks = vec![Check::new(number, "rows are as many as announced", announced, figures)];
+    let l = parameters.get("l").and_then(Value::as_u64).map(|l| l as usize);
+    if let (Some(place), Some(l)) = (sensitive.and_then(|name| rows.schema().index_of(name).ok()), l) {
+        let mut encoder = ColumnEncoder::try_new(FieldRef::clone(&rows.schema().fields()[place]))?;
+        encoder.append(rows.column(place))?;
+        let encoded = encoder.finish(Order::ByValue)?;
+        let mut counts = vec![0_usize; encoded.attribute.domain.len()];
+        encoded.codes.iter().for_each(|&code| counts[code as usize] += 1);
+        let most = counts.into_iter().max().unwrap_or(0);
+        let figures = format!("{} of {} rows have the most frequent one", thousands(most), thousands(rows.num_rows()));
+        // Of batches of people, each is diverse by itself; when people have left, the rest need not be.
+        let removals = parameters.get("allow_removals").and_then(Value::as_bool).unwrap_or_default();
+        let kept = most * l <= rows.num_rows();
+        let name = format!("no sensitive value above 1/{l}");
+        checks.push(Check::new(number, name, kept || removals, figures));
+    }
+    Ok(checks)
 }

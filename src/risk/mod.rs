@@ -10,6 +10,7 @@
 //! | `intersection` | the attack on releases whose values never change |
 //! | `principles` | what a single release keeps |
 //! | `perturbed` | who finds whom in a release whose values were replaced at random |
+//! | `worlds` | whether what a reader thinks possible is consistent with rows that are generalized one by one |
 //! | `released`, `audit`, `randomness`, `memory` | checks of what releases promise, of the order of their rows, and of a ledger |
 
 mod audit;
@@ -27,6 +28,7 @@ mod released;
 mod small_world;
 mod update_graph;
 mod updates;
+mod worlds;
 
 pub use audit::{Check, Promise};
 pub use evidence::{Evidence, EvidenceBuilder, KnownColumns, ReleaseColumns};
@@ -40,3 +42,4 @@ pub use randomness::ERROR_RATE;
 pub use released::{ReleasedTable, TableColumns};
 pub use update_graph::{Layer, UpdateGraph, Version};
 pub use updates::{Update, Updates};
+pub use worlds::{ReleasedRows, World};
