@@ -27,18 +27,8 @@ use rand_chacha::ChaCha8Rng;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Columns of the paper's ten releases, by their number; the sensitive one is in all of them.
-const SUBSETS: [&[usize]; 10] = [
-    &[2, 6, 7],
-    &[4, 5, 6, 7],
-    &[3, 5],
-    &[1],
-    &[1, 2, 6, 7],
-    &[1, 2, 3, 4],
-    &[2, 3, 5],
-    &[2, 5, 6],
-    &[4],
-    &[2, 3],
-];
+const SUBSETS: [&[usize]; 10] =
+    [&[2, 6, 7], &[4, 5, 6, 7], &[3, 5], &[1], &[1, 2, 6, 7], &[1, 2, 3, 4], &[2, 3, 5], &[2, 5, 6], &[4], &[2, 3]];
 
 /// A table, and what is released of it.
 struct Experiment {
@@ -86,7 +76,8 @@ fn census() -> Experiment {
         places.dedup();
         places.into_iter().map(|j| quasi[j]).collect()
     };
-    let mut releases: Vec<Vec<&str>> = SUBSETS.iter().map(subset).filter(|names: &Vec<&str>| !names.is_empty()).collect();
+    let mut releases: Vec<Vec<&str>> =
+        SUBSETS.iter().map(subset).filter(|names: &Vec<&str>| !names.is_empty()).collect();
     for more in [vec!["education", "birthplace"], vec!["age", "education", "birthplace"]] {
         if releases.len() < 10 {
             releases.push(more);
@@ -123,8 +114,7 @@ async fn real(context: &SessionContext, directory: &str) -> Vec<Experiment> {
             "CREATE TABLE acs_hierarchies AS SELECT * FROM '{directory}/acs_hierarchies.csv' WHERE attribute <> 'education'"
         );
         run(context, &sql).await;
-        let quasi: &[&str] =
-            &["age", "sex", "education", "marital_status", "race", "class_of_worker", "birthplace"];
+        let quasi: &[&str] = &["age", "sex", "education", "marital_status", "race", "class_of_worker", "birthplace"];
         found.push(Experiment {
             name: "ACS, 100,000 rows",
             table: "acs",
@@ -170,7 +160,8 @@ async fn real(context: &SessionContext, directory: &str) -> Vec<Experiment> {
 impl Experiment {
     /// Arguments of a call on these columns.
     fn arguments(&self, columns: &[&str], seed: usize) -> String {
-        let hierarchies = self.hierarchies.as_ref().map_or_else(String::new, |table| format!(", hierarchies => {table}"));
+        let hierarchies =
+            self.hierarchies.as_ref().map_or_else(String::new, |table| format!(", hierarchies => {table}"));
         let (id, quasi, sensitive) = (self.id, columns.join(", "), self.sensitive);
         format!("id => {id}, quasi => ({quasi}), sensitive => {sensitive}, seed => {seed}{hierarchies}")
     }
@@ -187,7 +178,8 @@ impl Experiment {
     async fn release(&self, context: &SessionContext, columns: &[&str], more: &str) -> (f64, f64) {
         let arguments = self.arguments(columns, 2);
         let table = self.table;
-        let sql = format!("CREATE TABLE release AS SELECT * FROM sequential_release({table}, worlds, {arguments}{more})");
+        let sql =
+            format!("CREATE TABLE release AS SELECT * FROM sequential_release({table}, worlds, {arguments}{more})");
         let seconds = timed(context, &sql).await;
         let loss = self.loss(context, "release", columns).await;
         run(context, "DROP TABLE release").await;
@@ -195,7 +187,8 @@ impl Experiment {
     }
 
     async fn loss(&self, context: &SessionContext, release: &str, columns: &[&str]) -> f64 {
-        let hierarchies = self.hierarchies.as_ref().map_or_else(String::new, |table| format!(", hierarchies => {table}"));
+        let hierarchies =
+            self.hierarchies.as_ref().map_or_else(String::new, |table| format!(", hierarchies => {table}"));
         let (table, quasi) = (self.table, columns.join(", "));
         let sql = format!(
             "SELECT lm FROM information_loss({table}, {release}, quasi => ({quasi}){hierarchies}) WHERE attribute = '*'"
@@ -208,12 +201,12 @@ impl Experiment {
     async fn ten_releases(&self, context: &SessionContext, l: usize, p: usize) -> (f64, Vec<[f64; 2]>) {
         let mut all = self.worlds(context, self.table, l, "").await;
         let arguments = self.arguments(self.quasi, 1);
-        let sql = format!(
-            "CREATE TABLE projected AS SELECT * FROM non_sequential({}, {l}, {arguments})",
-            self.table
-        );
+        let sql = format!("CREATE TABLE projected AS SELECT * FROM non_sequential({}, {l}, {arguments})", self.table);
         let projected_seconds = timed(context, &sql).await;
-        println!("\n{}, l = {l}, p = {p}: worlds {all:.2} s; one release to be projected {projected_seconds:.2} s\n", self.name);
+        println!(
+            "\n{}, l = {l}, p = {p}: worlds {all:.2} s; one release to be projected {projected_seconds:.2} s\n",
+            self.name
+        );
         println!("| release | columns | loss, sequential | loss, projected | seconds |\n|---:|:---|---:|---:|---:|");
         let mut losses = Vec::new();
         for (number, columns) in self.releases.iter().enumerate() {
@@ -248,7 +241,9 @@ impl Experiment {
 
     /// The same release of people who become more: 100,000, and then 50,000, 30,000 and 20,000 new ones.
     async fn growing(&self, context: &SessionContext) {
-        println!("\n| people | worlds for new ones, seconds | a release of all, seconds | loss |\n|---:|---:|---:|---:|");
+        println!(
+            "\n| people | worlds for new ones, seconds | a release of all, seconds | loss |\n|---:|---:|---:|---:|"
+        );
         run(context, "CREATE TABLE many AS SELECT * FROM census(200000)").await;
         let mut before = 0;
         for now in [100_000, 150_000, 180_000, 200_000] {

@@ -287,8 +287,7 @@ impl Published {
         let Release { microdata, groups, .. } = &self.release;
         let rows: Vec<u32> = members.iter().map(|&member| groups.members[member as usize]).collect();
         let sensitive = |row: u32| microdata.sensitive_codes[row as usize];
-        let others: Vec<_> =
-            (0..microdata.other.len()).map(|j| move |row: u32| microdata.other_of(row)[j]).collect();
+        let others: Vec<_> = (0..microdata.other.len()).map(|j| move |row: u32| microdata.other_of(row)[j]).collect();
         let mut columns: Vec<(&Attribute, &dyn Fn(u32) -> u32)> = Vec::new();
         columns.extend(microdata.sensitive.iter().map(|attribute| (attribute, &sensitive as &dyn Fn(u32) -> u32)));
         columns.extend(microdata.other.iter().zip(&others).map(|(attribute, code)| (attribute, code as _)));

@@ -252,10 +252,14 @@ impl Input {
             _ => None,
         };
         let (Some(partner), Some(seal)) = (item(&partners), item(&seals)) else {
-            return plan_err!("{function}: columns {PARTNERS} and {SEALS} of {WORLDS} must be lists, as sequential_worlds returns them");
+            return plan_err!(
+                "{function}: columns {PARTNERS} and {SEALS} of {WORLDS} must be lists, as sequential_worlds returns them"
+            );
         };
         if !seal.data_type().is_integer() {
-            return plan_err!("{function}: column {SEALS} of {WORLDS} must be of BIGINTs, as sequential_worlds returns it");
+            return plan_err!(
+                "{function}: column {SEALS} of {WORLDS} must be of BIGINTs, as sequential_worlds returns it"
+            );
         }
         identifier.publish(function)?;
         let partner = InputColumn { column: Column::from_name(PARTNERS), field: partner };

@@ -16,7 +16,9 @@ use super::mondrian::MondrianFunction;
 use super::muco::MucoFunction;
 use super::options::AnonymizeOptions;
 use super::roles::Needs;
-use super::sequential::{NonSequentialFunction, SequentialFunction, SequentialReleaseFunction, SequentialWorldsFunction};
+use super::sequential::{
+    NonSequentialFunction, SequentialFunction, SequentialReleaseFunction, SequentialWorldsFunction,
+};
 use super::signature::Signature;
 use super::table::AnonymizedTable;
 use crate::methods::Method;

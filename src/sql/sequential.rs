@@ -10,9 +10,7 @@ use super::mondrian::cuts;
 use super::roles::Needs;
 use super::signature::{Kind, Parameter, Signature};
 use crate::methods::Method;
-use crate::methods::sequential::{
-    Loss, MOST_PART, NonSequential, Order, PART, Sequential, SequentialRelease, Worlds,
-};
+use crate::methods::sequential::{Loss, MOST_PART, NonSequential, Order, PART, Sequential, SequentialRelease, Worlds};
 
 const L: Parameter = Parameter::required("l", Kind::Integer, "5");
 const P: Parameter = Parameter::optional("p", Kind::Integer, "100");

@@ -52,13 +52,19 @@ async fn every_world_is_possible() {
         let release = format!(
             "SELECT occupation, {} FROM sequential_release({people}, {worlds}, id => person_id, quasi => ({names}), \
              sensitive => occupation)",
-            quasi.iter().map(|name| format!("{name}.lo AS {name}_lo, {name}.hi AS {name}_hi")).collect::<Vec<_>>().join(", ")
+            quasi
+                .iter()
+                .map(|name| format!("{name}.lo AS {name}_lo, {name}.hi AS {name}_hi"))
+                .collect::<Vec<_>>()
+                .join(", ")
         );
         let released = numbers(&context, &release).await;
         let place = 0..released[0].len();
         let rows_of = ReleasedRows {
             boxes: place
-                .flat_map(|row| (0..quasi.len()).map(|j| [released[1 + 2 * j][row], released[2 + 2 * j][row]]).collect::<Vec<_>>())
+                .flat_map(|row| {
+                    (0..quasi.len()).map(|j| [released[1 + 2 * j][row], released[2 + 2 * j][row]]).collect::<Vec<_>>()
+                })
                 .collect(),
             values: released[0].iter().map(|&value| value as u64).collect(),
         };
@@ -97,7 +103,10 @@ async fn less_is_lost_than_by_projections() {
         let sql = format!("CREATE TABLE {name} AS SELECT * FROM {call}(adult, 5, {})", roles(all));
         run(&context, &sql).await.unwrap();
     }
-    assert_eq!(number(&context, "SELECT count(*) FROM worlds").await, number(&context, "SELECT count(*) FROM adult").await);
+    assert_eq!(
+        number(&context, "SELECT count(*) FROM worlds").await,
+        number(&context, "SELECT count(*) FROM adult").await
+    );
     let loss = async |release: String, quasi: &str| {
         let sql = format!(
             "SELECT lm FROM information_loss(adult, {release}, quasi => ({quasi}), hierarchies => hierarchies) \

@@ -16,9 +16,8 @@ pub(super) fn check(
     diverse: bool,
 ) -> Result<()> {
     let (n, d) = (microdata.rows, microdata.quasi.len());
-    let broken = |what: &str| {
-        Err(Error::internal(format!("the release failed its own check ({what}); nothing was published")))
-    };
+    let broken =
+        |what: &str| Err(Error::internal(format!("the release failed its own check ({what}); nothing was published")));
     if matched.people.len() != width + 1 || matched.boxes.len() != n * d || partners.len() != n * width {
         return broken("rows missing");
     }
@@ -41,12 +40,9 @@ pub(super) fn check(
             return broken("a row that is not its person's in a world");
         }
     }
-    let value = |person: u32, world: usize| {
-        microdata.sensitive_codes[carried(partners, width, world, person) as usize]
-    };
-    let differ = |person: u32| {
-        (0..=width).all(|world| (0..world).all(|other| value(person, world) != value(person, other)))
-    };
+    let value = |person: u32, world: usize| microdata.sensitive_codes[carried(partners, width, world, person) as usize];
+    let differ =
+        |person: u32| (0..=width).all(|world| (0..world).all(|other| value(person, world) != value(person, other)));
     match !diverse || microdata.sensitive.is_none() || (0..n as u32).into_par_iter().all(differ) {
         true => Ok(()),
         false => broken("a person with a sensitive value in two worlds"),

@@ -21,7 +21,8 @@
 //! `ordering` (buckets by Mondrian, a cycle in each), `cycle` (Lemma 8.1), `permutations` (drawn at random) and `worlds`; Algorithm 2 is
 //! `parts` and `matching`; `baseline` is what the paper compares with. Ours differ in how a matching is cut into parts: the paper clusters
 //! the released side and gives each cluster in turn the closest rows of the world, which costs time quadratic in the size of a class and
-//! leaves the last cluster with what nobody wanted; here both sides are cut alike.
+//! leaves the last cluster with what nobody wanted; here both sides are cut alike. And a row may keep who carries its own values in a
+//! world, whom the baseline would give it, where that loses less.
 //!
 //! # Cost
 //! O(n log n) for worlds. O(l n (log n + p^2)) at worst for a release, whichever it is (Theorem 4.4). Parallel over buckets and parts.
@@ -47,6 +48,7 @@ pub use self::measure::Loss;
 pub use self::ordering::Order;
 pub use self::worlds::Worlds;
 
+use self::matching::Matching;
 use self::measure::Measure;
 use super::Monitor;
 use super::mondrian::Cuts;
@@ -98,7 +100,7 @@ impl SequentialRelease {
     /// matched at a time. `worlds` is how many there are.
     pub fn working_bytes(&self, rows: usize, quasi: usize, worlds: usize) -> usize {
         let at_a_time = self.p.min(rows).pow(2) * 2 * size_of::<f64>() * rayon::current_num_threads();
-        rows * (8 * quasi + 8 * worlds + 32) + at_a_time
+        rows * (8 * quasi + 8 * worlds + 56) + at_a_time
     }
 
     /// Anonymizes a table of people whose worlds the ledger has.
@@ -170,9 +172,8 @@ impl SequentialRelease {
         }
         let measure = Measure::new(self.loss, &microdata);
         let (partners, width) = (&worlds.partners, worlds.width);
-        let matched = monitor.phase("matching", || {
-            matching::release(&microdata, partners, width, &measure, self.p, monitor, rng)
-        })?;
+        let matching = Matching { microdata: &microdata, partners, width, measure: &measure, p: self.p, monitor };
+        let matched = monitor.phase("matching", || matching.release(rng))?;
         // Who stands in for people who left may carry a value twice.
         let diverse = ledger.partners().missing == 0;
         monitor.phase("check", || check::check(&microdata, partners, width, &matched, diverse))?;

@@ -35,12 +35,7 @@ pub(super) struct Cycles {
 
 impl Cycles {
     /// Every bucket has a stream of random numbers of its own, so that threads do not matter.
-    pub(super) fn make(
-        microdata: &Microdata,
-        params: &Worlds,
-        secret: [u8; 32],
-        monitor: &Monitor,
-    ) -> Result<Self> {
+    pub(super) fn make(microdata: &Microdata, params: &Worlds, secret: [u8; 32], monitor: &Monitor) -> Result<Self> {
         let (starts, mut rows) =
             monitor.phase("buckets", || mondrian::leaves(microdata, params.l, params.cuts, monitor))?;
         let measure = Measure::new(params.loss, microdata);

@@ -61,9 +61,10 @@ pub(super) fn is_valid(offsets: &[u32], n: usize, l: usize) -> bool {
     let k = l - 1;
     let mut seen = vec![false; n * k];
     let apart = offsets.chunks_exact(k).all(|of_place| {
-        of_place.iter().enumerate().all(|(i, offset)| {
-            (1..l as u32).contains(offset) && of_place[i + 1..].iter().all(|other| other != offset)
-        })
+        of_place
+            .iter()
+            .enumerate()
+            .all(|(i, offset)| (1..l as u32).contains(offset) && of_place[i + 1..].iter().all(|other| other != offset))
     });
     let mut ends = offsets.iter().enumerate().map(|(at, &offset)| (at / k + offset as usize) % n * k + at % k);
     n >= l && offsets.len() == n * k && apart && ends.all(|end| !std::mem::replace(&mut seen[end], true))
@@ -128,6 +129,9 @@ mod tests {
         // Latin squares of order four without the identity: 4! * 4 reduced ones by symbols, first row fixed.
         assert_eq!(seen.len(), 24);
         let expected = 20_000.0 / 24.0;
-        assert!(seen.values().all(|&count| (count as f64) > 0.5 * expected && (count as f64) < 2.0 * expected), "{seen:?}");
+        assert!(
+            seen.values().all(|&count| (count as f64) > 0.5 * expected && (count as f64) < 2.0 * expected),
+            "{seen:?}"
+        );
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch, StringViewArray, StructArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch, StringViewArray, StructArray,
+};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Field, Int32Type, Int64Type, Schema};
 use pathfinding::kuhn_munkres::kuhn_munkres_min;
@@ -214,8 +216,11 @@ fn people(rows: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value =
 
 fn columns() -> impl Strategy<Value = Columns> {
     let some = prop::sample::subsequence(vec![0, 1, 2], 1..=3);
-    (some, any::<bool>(), prop::sample::subsequence(vec![0, 1], 0..=2))
-        .prop_map(|(quasi, sensitive, other)| Columns { quasi, sensitive, other })
+    (some, any::<bool>(), prop::sample::subsequence(vec![0, 1], 0..=2)).prop_map(|(quasi, sensitive, other)| Columns {
+        quasi,
+        sensitive,
+        other,
+    })
 }
 
 fn diversity(people: &People) -> usize {
@@ -444,12 +449,7 @@ fn possible(people: &People, releases: &[(Columns, ReleasedRows)]) -> Vec<BTreeS
     possible
 }
 
-fn deal(
-    people: &People,
-    releases: &[(Columns, ReleasedRows)],
-    dealt: &mut Vec<i64>,
-    possible: &mut [BTreeSet<i32>],
-) {
+fn deal(people: &People, releases: &[(Columns, ReleasedRows)], dealt: &mut Vec<i64>, possible: &mut [BTreeSet<i32>]) {
     if dealt.len() == people.len() {
         let fits = |(columns, rows): &(Columns, ReleasedRows)| {
             world(people, columns, |id| dealt[id as usize]).is_consistent(rows, columns.quasi.len())
@@ -474,7 +474,10 @@ fn deal(
 fn together(people: &People, columns: &[Columns; 2], disclosed: usize) {
     let plain = |columns: &Columns| {
         let world = world(people, columns, |id| id);
-        (columns.clone(), ReleasedRows { boxes: world.quasi.iter().map(|&code| [code, code]).collect(), values: world.values })
+        (
+            columns.clone(),
+            ReleasedRows { boxes: world.quasi.iter().map(|&code| [code, code]).collect(), values: world.values },
+        )
     };
     let plain: Vec<_> = columns.iter().map(plain).collect();
     assert_eq!(possible(people, &plain).iter().filter(|values| values.len() == 1).count(), disclosed);
@@ -526,9 +529,8 @@ fn example_3_2() {
 #[test]
 fn changed_values_are_refused() {
     let (people, worlds) = example();
-    let release = |people: &People, columns: &Columns| {
-        run(&release_of(100, Loss::Lm), people, columns, Some(&worlds), false, 1)
-    };
+    let release =
+        |people: &People, columns: &Columns| run(&release_of(100, Loss::Lm), people, columns, Some(&worlds), false, 1);
     let mut changed = people.clone();
     changed.sensitive[0] = 9;
     let text = release(&changed, &people.all()).unwrap_err().to_string();
