@@ -607,3 +607,35 @@ fn worlds_are_nearly_equally_likely() {
     assert!(random < 0.53, "{random}");
     assert!(greedy < 0.60, "{greedy}");
 }
+
+/// A reader who knows all quasi-identifiers takes everybody for the narrowest row that covers them. In all worlds somebody's row is as narrow,
+/// so that the guess is right in one of `l` worlds, at best.
+#[test]
+fn the_narrowest_row_is_not_ones_own() {
+    let mut rng = ChaCha20Rng::seed_from_u64(11);
+    let (mut right, mut all) = (0, 0);
+    for seed in 0..24 {
+        let column = |rng: &mut ChaCha20Rng, values: i32| (0..600).map(|_| rng.random_range(0..values)).collect::<Vec<_>>();
+        let quasi = [40, 12, 5].map(|values| column(&mut rng, values).into_iter().map(Some).collect());
+        let people =
+            People { first: 0, quasi: quasi.to_vec(), sensitive: column(&mut rng, 12), other: Vec::new() };
+        let worlds = run(&worlds_of(4, Order::Greedy), &people, &people.all(), None, false, seed).unwrap();
+        let columns = people.all();
+        let release = run(&release_of(60, Loss::Lm), &people, &columns, Some(&worlds), false, seed).unwrap();
+        let rows = released(&release, &columns);
+        let sensitive = release.column_by_name("s").unwrap().as_primitive::<Int32Type>();
+        for i in 0..people.len() {
+            let covers = |&row: &usize| {
+                let boxes = rows.boxes[row * 3..][..3].iter();
+                boxes.zip(&people.quasi).all(|([lo, hi], column)| (*lo..=*hi).contains(&i64::from(column[i].unwrap_or(-1))))
+            };
+            let width = |&row: &usize| rows.boxes[row * 3..][..3].iter().map(|[lo, hi]| hi - lo).sum::<i64>();
+            let guess = (0..people.len()).filter(covers).min_by_key(width).unwrap();
+            right += usize::from(sensitive.value(guess) == people.sensitive[i]);
+            all += 1;
+        }
+    }
+    let rate = right as f64 / all as f64;
+    // Five standard deviations.
+    assert!(rate < 0.25 + 5.0 * (0.25 * 0.75 / all as f64).sqrt(), "{rate}");
+}
