@@ -103,6 +103,7 @@ fn encode(people: &[Person], known: &Known, classes: &Classes, seed: u64) -> (Mi
         quasi: QUASI.iter().map(|name| field(name, DataType::Int32)).collect(),
         sensitive: Some(field("occupation", DataType::Int32)),
         within: None,
+        other: Vec::new(),
     };
     let schema = Arc::new(Schema::new(layout.fields().cloned().collect::<Vec<_>>()));
     let mut columns: Vec<ArrayRef> = vec![Arc::new(people.iter().map(|person| person.id).collect::<Int64Array>())];

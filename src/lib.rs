@@ -53,8 +53,10 @@
 //! - X. Xiao, Y. Tao: *Anatomy: Simple and Effective Privacy Preservation.* VLDB 2006. [`methods::anatomy`].
 //! - F. Li, S. Zhou: *Challenging More Updates: Towards Anonymous Re-publication of Fully Dynamic Datasets.* 2008.
 //!   [`risk::UpdateGraph`], [`risk::is_legal`].
-//! - E. Shmueli, T. Tassa: *Privacy by Diversity in Sequential Releases of Databases.* Information Sciences 2015. Possible worlds
-//!   in the tests of [`risk`].
+//! - E. Shmueli, T. Tassa: *Privacy by Diversity in Sequential Releases of Databases.* Information Sciences 2015. All of
+//!   [`methods::sequential`]; possible worlds in the tests of [`risk`].
+//! - A. Goel, M. Kapralov, S. Khanna: *Perfect Matchings in O(n log n) Time in Regular Bipartite Graphs.* STOC 2010. Permutations in
+//!   [`methods::sequential`].
 //! - X. Xiao, Y. Tao: *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets.* SIGMOD 2007. All of
 //!   [`methods::m_invariance`].
 //! - F. Li, S. Zhou: *Challenging More Updates: Towards Anonymous Re-publication of Fully Dynamic Datasets.* 2008. All of

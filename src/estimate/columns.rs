@@ -9,8 +9,10 @@ use super::scale::Scale;
 use crate::microdata::{ORDER_KEY, Role};
 use crate::release::{COUNTERFEITS, Description, GROUP_SIZE, HI, LO, NODE, NULLS};
 
-/// The method whose rows all stand for somebody, and have no groups.
-const WITHOUT_GROUPS: &str = "muco";
+/// The method whose rows all stand for somebody, have no groups, and single values.
+const PERTURBED: &str = "muco";
+/// Methods whose rows all stand for somebody and have no groups, because they are generalized one by one.
+const ROW_BY_ROW: [&str; 3] = ["sequential", "sequential_release", "non_sequential"];
 
 /// How a column of the original table is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +86,7 @@ impl Released {
                 );
             }
             let role = field.metadata().get(Role::KEY).and_then(|role| Role::parse(role));
-            if matches!(role, Some(Role::Quasi | Role::Sensitive | Role::Within)) {
+            if matches!(role, Some(Role::Quasi | Role::Sensitive | Role::Within | Role::Other)) {
                 columns.push(original(function, field)?);
             }
         }
@@ -97,8 +99,9 @@ impl Released {
         let released = |field: &FieldRef| Description::from_metadata(field.metadata()).is_some();
         let has = |name: &str| schema.fields().iter().any(|field| field.name() == name && released(field));
         let groups = has(GROUP_SIZE) && has(COUNTERFEITS);
-        if !groups && (description.method != WITHOUT_GROUPS || columns.iter().any(|column| column.form != Form::Exact))
-        {
+        let method = description.method.as_str();
+        let perturbed = method == PERTURBED && columns.iter().all(|column| column.form == Form::Exact);
+        if !groups && !perturbed && !ROW_BY_ROW.contains(&method) {
             return plan_err!(
                 "{function}: the columns {GROUP_SIZE} and {COUNTERFEITS} of the release are missing; without them, \
                  counterfeits would be counted as people: select them, too"

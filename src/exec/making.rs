@@ -1,13 +1,15 @@
 //! Making the files of a release: everything about publishing that computes.
 
-use datafusion::arrow::datatypes::SchemaRef;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use rayon::prelude::*;
 use tokio::sync::mpsc::Sender;
 
 use super::Seed;
 use super::work::{Made, Work};
 use crate::error::{Error, Result};
-use crate::methods::Monitor;
+use crate::methods::{Method, Monitor};
 use crate::microdata::{Attribute, MicrodataBuilder};
 use crate::publication::{Figures, MadeFile, Memory, make, numbered, random_name};
 use crate::release::{Published, Release};
@@ -50,23 +52,34 @@ impl Making {
     pub(super) fn run(
         self,
         work: &Work,
-        microdata: MicrodataBuilder,
+        mut microdata: MicrodataBuilder,
         seed: &Seed,
         monitor: &Monitor,
     ) -> Result<Outcome> {
+        // Every INSERT may name other columns; those that it does not name are NULL.
+        let any_columns = matches!(work.method, Method::Sequential(_));
+        if any_columns {
+            microdata.leave_out_empty();
+        }
         let timer = work.metrics.baseline.elapsed_compute().timer();
         let Made { release, ledger, mut rng } = work.make(microdata, seed, monitor)?;
         refuse_missing(&release)?;
         let withheld = release.withheld as u64;
         let figures = Figures {
             rows: release.groups.members.len() as u64,
-            // Those of perturbed rows are hidden.
-            groups: if release.groups.perturbed.codes.is_empty() { release.groups.len() as u64 } else { 0 },
+            // Those of perturbed rows are hidden, and rows that are generalized one by one have none.
+            groups: match release.groups.perturbed.codes.is_empty() && !any_columns {
+                true => release.groups.len() as u64,
+                false => 0,
+            },
             counterfeits: release.counterfeits() as u64,
         };
         let information_loss = release.mean_extent();
-        let published =
-            monitor.phase("shuffle", || Ok(Published::new(release, SchemaRef::clone(&self.public), &mut rng)))?;
+        let public = match any_columns {
+            true => present(&self.public, &release),
+            false => SchemaRef::clone(&self.public),
+        };
+        let published = monitor.phase("shuffle", || Ok(Published::new(release, public, &mut rng)))?;
         let members = self.memory.members(&published, &ledger);
         drop(ledger);
         let entries = monitor.phase("writing", || self.write(work, &published, &members, monitor))?;
@@ -109,7 +122,7 @@ impl Making {
                     monitor.check()?;
                     published.batch(first, batch_size.min(end - first))
                 });
-                make(random_name()? + ".parquet", &self.public, batches)
+                make(random_name()? + ".parquet", published.schema(), batches)
             }
             Piece::Entries(members) => {
                 let batches = members.chunks(self.batch_size).map(|members| {
@@ -120,6 +133,15 @@ impl Making {
             }
         }
     }
+}
+
+/// Those columns of a release that its microdata has.
+fn present(schema: &SchemaRef, release: &Release) -> SchemaRef {
+    let microdata = &release.microdata;
+    let attributes = microdata.quasi.iter().chain(&microdata.sensitive).chain(&microdata.other);
+    let names: Vec<&String> = attributes.map(|attribute| attribute.field.name()).collect();
+    let fields = schema.fields().iter().filter(|field| names.contains(&field.name()));
+    Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()))
 }
 
 /// A column that is NULL for everybody was left out of the INSERT, most likely, and could not be taken back.

@@ -10,6 +10,7 @@
 //! | [`mondrian`] | one release, generalized: k-anonymity, l-diversity, t-closeness |
 //! | [`anatomy`] | one release, exact quasi-identifiers: l-diversity |
 //! | [`muco`] | one release of rows that still look like rows: delta-probability |
+//! | [`sequential`] | releases of the same people with other columns, and of more people |
 
 mod assignment;
 mod balance;
@@ -28,6 +29,7 @@ pub mod m_distinct;
 pub mod m_invariance;
 pub mod mondrian;
 pub mod muco;
+pub mod sequential;
 
 pub use monitor::Monitor;
 use rand::Rng;
@@ -42,6 +44,7 @@ use m_distinct::MDistinct;
 use m_invariance::MInvariance;
 use mondrian::Mondrian;
 use muco::Muco;
+use sequential::{NonSequential, Sequential, SequentialRelease, Worlds};
 
 /// A method with its parameters: what a plan carries, in a form that can be shipped to another process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,6 +61,14 @@ pub enum Method {
     Anatomy(Anatomy),
     /// One release of rows that still look like rows.
     Muco(Muco),
+    /// Worlds of people, for the publisher.
+    SequentialWorlds(Worlds),
+    /// A release of people whose worlds are known.
+    SequentialRelease(SequentialRelease),
+    /// Worlds for new people, and a release.
+    Sequential(Sequential),
+    /// One release of all columns, to be projected: the baseline.
+    NonSequential(NonSequential),
 }
 
 impl Method {
@@ -69,6 +80,10 @@ impl Method {
             Self::Mondrian(_) => "mondrian",
             Self::Anatomy(_) => "anatomy",
             Self::Muco(_) => "muco",
+            Self::SequentialWorlds(_) => "sequential_worlds",
+            Self::SequentialRelease(_) => "sequential_release",
+            Self::Sequential(_) => "sequential",
+            Self::NonSequential(_) => "non_sequential",
         }
     }
 
@@ -78,6 +93,8 @@ impl Method {
             Self::MInvariance(_) | Self::MDistinct(_) | Self::Mondrian(_) => Form::Intervals,
             Self::Anatomy(_) => Form::Anatomy,
             Self::Muco(_) => Form::Perturbed,
+            Self::SequentialWorlds(_) => Form::Worlds,
+            Self::SequentialRelease(_) | Self::Sequential(_) | Self::NonSequential(_) => Form::Rows,
         }
     }
 
@@ -85,7 +102,7 @@ impl Method {
     pub fn has_signatures(&self) -> bool {
         match self {
             Self::MInvariance(_) | Self::MDistinct(_) => true,
-            Self::Mondrian(_) | Self::Anatomy(_) | Self::Muco(_) => false,
+            _ => false,
         }
     }
 
@@ -105,6 +122,10 @@ impl Method {
             Self::Mondrian(params) => serde_json::to_value(params),
             Self::Anatomy(params) => serde_json::to_value(params),
             Self::Muco(params) => serde_json::to_value(params),
+            Self::SequentialWorlds(params) => serde_json::to_value(params),
+            Self::SequentialRelease(params) => serde_json::to_value(params),
+            Self::Sequential(params) => serde_json::to_value(params),
+            Self::NonSequential(params) => serde_json::to_value(params),
         };
         match value {
             Ok(serde_json::Value::Object(map)) => Ok(map),
@@ -127,7 +148,7 @@ impl Method {
     pub fn check_quasi(&self, quasi: usize) -> Result<()> {
         match self {
             Self::Muco(_) => Muco::check_quasi(quasi),
-            Self::MInvariance(_) | Self::MDistinct(_) | Self::Mondrian(_) | Self::Anatomy(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -139,6 +160,11 @@ impl Method {
             Self::Mondrian(params) => params.working_bytes(rows, quasi),
             Self::Anatomy(params) => params.working_bytes(rows, quasi),
             Self::Muco(params) => params.working_bytes(rows, quasi),
+            Self::SequentialWorlds(params) => params.working_bytes(rows, quasi),
+            // The rest is asked for when it is known how many worlds there are.
+            Self::SequentialRelease(params) => params.working_bytes(rows, quasi, 0),
+            Self::Sequential(params) => params.working_bytes(rows, quasi),
+            Self::NonSequential(params) => params.working_bytes(rows, quasi),
         }
     }
 
@@ -172,6 +198,10 @@ impl Method {
             Self::Mondrian(params) => params.anonymize(microdata, monitor),
             Self::Anatomy(params) => params.anonymize(microdata, monitor, rng),
             Self::Muco(params) => params.anonymize(microdata, ledger, monitor, rng),
+            Self::SequentialWorlds(params) => params.anonymize(microdata, ledger, monitor, rng),
+            Self::SequentialRelease(params) => params.anonymize(microdata, ledger, monitor, rng),
+            Self::Sequential(params) => params.anonymize(microdata, ledger, monitor, rng),
+            Self::NonSequential(params) => params.anonymize(microdata, monitor, rng),
         }
     }
 }

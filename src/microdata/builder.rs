@@ -10,7 +10,7 @@ use super::drawn::DrawnBuilder;
 use super::encoder::given_order;
 use super::{
     ColumnEncoder, Encoded, HashKey, Hierarchies, IdentifierBuilder, Identifiers, Layout, Ledger, LedgerBuilder,
-    Microdata, Order, UpdatesBuilder, order,
+    Microdata, Order, PARTNERS, Partners, UpdatesBuilder, WorldsBuilder, order,
 };
 use crate::error::{Error, Result, thousands};
 
@@ -22,8 +22,12 @@ pub struct MicrodataBuilder {
     quasi: Vec<ColumnEncoder>,
     sensitive: Option<ColumnEncoder>,
     within: Option<ColumnEncoder>,
+    other: Vec<ColumnEncoder>,
     ledger: Option<LedgerBuilder>,
     drawn: Option<DrawnBuilder>,
+    worlds: Option<WorldsBuilder>,
+    /// Whether columns without any value are not there.
+    leave_out: bool,
     hierarchies: Option<Hierarchies>,
     updates: Option<UpdatesBuilder>,
 }
@@ -42,8 +46,11 @@ impl MicrodataBuilder {
             quasi: layout.quasi.iter().map(encoder).collect::<Result<_>>()?,
             sensitive: layout.sensitive.as_ref().map(encoder).transpose()?,
             within: layout.within.as_ref().map(encoder).transpose()?,
+            other: layout.other.iter().map(encoder).collect::<Result<_>>()?,
             ledger: id_type().map(LedgerBuilder::new),
             drawn: None,
+            worlds: None,
+            leave_out: false,
             hierarchies: None,
             updates: None,
             layout,
@@ -63,7 +70,8 @@ impl MicrodataBuilder {
             identifiers.append(column)?;
             columns.next();
         }
-        for (encoder, column) in self.quasi.iter_mut().chain(&mut self.sensitive).chain(&mut self.within).zip(columns) {
+        let encoders = self.quasi.iter_mut().chain(&mut self.sensitive).chain(&mut self.within).chain(&mut self.other);
+        for (encoder, column) in encoders.zip(columns) {
             encoder.append(column)?;
         }
         self.rows += batch.num_rows();
@@ -72,11 +80,15 @@ impl MicrodataBuilder {
 
     /// Appends rows of earlier private releases: identifier, signature, and if signatures change from release to release the
     /// number of the release; or identifier, number of the release, and the original and then the published values of the
-    /// quasi-identifiers, of which there are at least two.
+    /// quasi-identifiers, of which there are at least two; or what [`WorldsBuilder::append`] takes.
     ///
     /// # Errors
     /// When a published row has no signature or no number.
     pub fn append_previous(&mut self, batch: &RecordBatch) -> Result<()> {
+        if batch.schema_ref().column_with_name(PARTNERS).is_some() {
+            let Some(id) = &self.layout.identifier else { return Err(Error::internal("worlds of nobody")) };
+            return self.worlds.get_or_insert_with(|| WorldsBuilder::new(id.data_type())).append(batch);
+        }
         if batch.num_columns() > 3 {
             let Some(id) = &self.layout.identifier else { return Err(Error::internal("entries of nobody")) };
             let new = || DrawnBuilder::new(id.data_type().clone(), self.layout.quasi.len());
@@ -102,6 +114,11 @@ impl MicrodataBuilder {
         self.hierarchies.get_or_insert_with(|| Hierarchies::new(names))
     }
 
+    /// Says that columns without any value are not in the table.
+    pub fn leave_out_empty(&mut self) {
+        self.leave_out = true;
+    }
+
     /// Appends rows of the update relation: a value, what it can become, and the probability if that is known.
     ///
     /// # Errors
@@ -121,7 +138,7 @@ impl MicrodataBuilder {
 
     /// Bytes held, and bytes that [`finish`](Self::finish) will need to order the rows.
     pub fn size(&self) -> usize {
-        let encoders = self.quasi.iter().chain(&self.sensitive).chain(&self.within);
+        let encoders = self.quasi.iter().chain(&self.sensitive).chain(&self.within).chain(&self.other);
         let order = match &self.identifiers {
             Some(identifiers) => identifiers.size(),
             None => self.rows * size_of::<(u64, u32)>(),
@@ -130,6 +147,7 @@ impl MicrodataBuilder {
             + encoders.map(ColumnEncoder::size).sum::<usize>()
             + self.ledger.as_ref().map_or(0, LedgerBuilder::size)
             + self.drawn.as_ref().map_or(0, DrawnBuilder::size)
+            + self.worlds.as_ref().map_or(0, WorldsBuilder::size)
             + self.hierarchies.as_ref().map_or(0, Hierarchies::size)
             + self.updates.as_ref().map_or(0, UpdatesBuilder::size)
     }
@@ -140,7 +158,8 @@ impl MicrodataBuilder {
     /// NULL or repeated identifiers, NULL sensitive values, an incomplete order of categories, a malformed hierarchy, a
     /// contradictory ledger or update relation.
     pub fn finish(self, key: HashKey) -> Result<(Microdata, Ledger)> {
-        let Self { layout, rows, identifiers, quasi, sensitive, within, ledger, drawn, hierarchies, updates } = self;
+        let Self { layout, rows, leave_out, identifiers, quasi, sensitive, within, other, .. } = self;
+        let Self { ledger, drawn, worlds, hierarchies, updates, .. } = self;
         let identifiers = match (identifiers, &layout.identifier) {
             (Some(identifiers), Some(field)) => Some(ordered(identifiers, field.name(), rows, key)?),
             _ => None,
@@ -152,7 +171,13 @@ impl MicrodataBuilder {
             (Some(encoder), Some(field)) => finish(encoder, field, None).map(Some),
             _ => Ok(None),
         };
-        let sensitive = alone(sensitive, &layout.sensitive)?;
+        let is_there = |column: &Encoded| {
+            !(leave_out && column.attribute.domain.has_null() && column.codes.iter().all(|&code| code == 0))
+        };
+        let sensitive = alone(sensitive, &layout.sensitive)?.filter(is_there);
+        let other = other.into_iter().zip(&layout.other).map(|(encoder, field)| finish(encoder, field, None));
+        let mut other = other.collect::<Result<Vec<_>>>()?;
+        other.retain(is_there);
         let within = alone(within, &layout.within)?;
         let mut ledger = match (ledger, &identifiers, &sensitive) {
             (Some(ledger), Some(identifiers), Some(sensitive)) => ledger.finish(&sensitive.ranks, key, identifiers)?,
@@ -166,11 +191,16 @@ impl MicrodataBuilder {
             refuse_nulls(sensitive, rows)?;
         }
         let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
-        let quasi: Vec<Encoded> = quasi
+        let mut quasi: Vec<Encoded> = quasi
             .into_par_iter()
             .zip(&layout.quasi)
             .map(|(encoder, field)| finish(encoder, field, hierarchies.as_ref()))
             .collect::<Result<_>>()?;
+        quasi.retain(is_there);
+        if let (Some(worlds), Some(identifiers)) = (worlds, &identifiers) {
+            let travelling: Vec<&Encoded> = sensitive.iter().chain(&other).collect();
+            ledger.partners = Partners::of_rows(worlds, key, identifiers, &travelling)?;
+        }
         if let (Some(drawn), Some(identifiers)) = (drawn, &identifiers) {
             ledger.drawn = drawn.finish(&quasi, key, identifiers)?;
         }
@@ -179,7 +209,7 @@ impl MicrodataBuilder {
         let arrival = match &people {
             Some(people) => &people.arrival,
             None => {
-                let columns: Vec<&Encoded> = quasi.iter().chain(&sensitive).chain(&within).collect();
+                let columns: Vec<&Encoded> = quasi.iter().chain(&sensitive).chain(&within).chain(&other).collect();
                 by_codes = order::by_codes(&columns, rows, key);
                 &by_codes
             }
@@ -191,9 +221,23 @@ impl MicrodataBuilder {
         let within =
             within.map(|encoded| (in_order(&encoded), encoded)).map(|(codes, encoded)| (encoded.attribute, codes));
         let quasi_codes = row_after_row(&quasi, arrival);
+        let other_codes = row_after_row(&other, arrival);
+        let other = other.into_iter().map(|encoded| encoded.attribute).collect();
         let quasi = quasi.into_iter().map(|encoded| encoded.attribute).collect();
         let sensitive = sensitive.map(|encoded| encoded.attribute);
-        Ok((Microdata { rows, people, quasi, quasi_codes, sensitive, sensitive_codes, within, updates }, ledger))
+        let microdata = Microdata {
+            rows,
+            people,
+            quasi,
+            quasi_codes,
+            sensitive,
+            sensitive_codes,
+            within,
+            other,
+            other_codes,
+            updates,
+        };
+        Ok((microdata, ledger))
     }
 }
 
@@ -239,6 +283,9 @@ fn refuse_nulls(sensitive: &Encoded, rows: usize) -> Result<()> {
 fn row_after_row(columns: &[Encoded], arrival: &[u32]) -> Vec<u32> {
     const ROWS: usize = 4096;
     let d = columns.len();
+    if d == 0 {
+        return Vec::new();
+    }
     let mut codes = vec![0; arrival.len() * d];
     codes.par_chunks_mut(ROWS * d).zip(arrival.par_chunks(ROWS)).for_each(|(codes, arrival)| {
         for (row, &place) in codes.chunks_exact_mut(d).zip(arrival) {

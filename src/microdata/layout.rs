@@ -5,7 +5,7 @@ use datafusion::arrow::datatypes::{FieldRef, Schema};
 use super::Roles;
 use crate::error::{Error, Result};
 
-/// Where the roles stand in the batches: identifier, quasi-identifiers, sensitive attribute, `within`, as far as there are any.
+/// Where the roles stand in the batches: identifier, quasi-identifiers, sensitive attribute, `within`, others, as far as there are any.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// Identifier column.
@@ -16,6 +16,8 @@ pub struct Layout {
     pub sensitive: Option<FieldRef>,
     /// Column whose values are anonymized independently of each other.
     pub within: Option<FieldRef>,
+    /// Columns that travel with the sensitive value.
+    pub other: Vec<FieldRef>,
 }
 
 impl Layout {
@@ -32,7 +34,9 @@ impl Layout {
         let identifier = next(roles.id.is_some());
         let quasi = roles.quasi.iter().filter_map(|_| next(true)).collect();
         let sensitive = next(roles.sensitive.is_some());
-        Ok(Self { identifier, quasi, sensitive, within: next(roles.within.is_some()) })
+        let within = next(roles.within.is_some());
+        let other = roles.other.iter().filter_map(|_| next(true)).collect();
+        Ok(Self { identifier, quasi, sensitive, within, other })
     }
 
     /// The roles by name.
@@ -43,11 +47,12 @@ impl Layout {
             quasi: self.quasi.iter().map(name).collect(),
             sensitive: self.sensitive.as_ref().map(name),
             within: self.within.as_ref().map(name),
+            other: self.other.iter().map(name).collect(),
         }
     }
 
     /// The columns in order.
     pub fn fields(&self) -> impl Iterator<Item = &FieldRef> {
-        self.identifier.iter().chain(&self.quasi).chain(&self.sensitive).chain(&self.within)
+        self.identifier.iter().chain(&self.quasi).chain(&self.sensitive).chain(&self.within).chain(&self.other)
     }
 }

@@ -10,7 +10,7 @@ use datafusion::arrow::datatypes::{DataType, Int64Type};
 use rustc_hash::FxHashMap;
 
 use super::drawn::Drawn;
-use super::{ColumnEncoder, HashKey, IdentifierBuilder, Identifiers};
+use super::{ColumnEncoder, HashKey, IdentifierBuilder, Identifiers, Partners};
 use crate::error::{Error, Result, thousands};
 
 /// What earlier releases say about the rows of microdata: the signature (a set of codes of the sensitive attribute,
@@ -23,6 +23,7 @@ pub struct Ledger {
     signature_of: Vec<u32>,
     signatures: Arc<[Box<[u32]>]>,
     pub(super) drawn: Drawn,
+    pub(super) partners: Partners,
 }
 
 /// Instead of a signature's number: never published.
@@ -46,13 +47,18 @@ impl Ledger {
         self.drawn.of(row)
     }
 
-    /// What it says about some of the rows.
+    /// The worlds that people were given, where they are.
+    pub fn partners(&self) -> &Partners {
+        &self.partners
+    }
+
+    /// What it says about some of the rows, but for their worlds, which are of the whole.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
         let signature_of = match self.signature_of.is_empty() {
             true => Vec::new(),
             false => rows.iter().map(|&row| self.signature_of[row as usize]).collect(),
         };
-        Self { signature_of, signatures: Arc::clone(&self.signatures), drawn: self.drawn.part(rows) }
+        Self { signature_of, signatures: Arc::clone(&self.signatures), drawn: self.drawn.part(rows), ..Self::default() }
     }
 }
 

@@ -21,6 +21,7 @@ mod parts;
 mod roles;
 mod types;
 mod updates;
+mod worlds;
 
 pub mod census;
 
@@ -41,6 +42,7 @@ pub use roles::{Role, Roles};
 pub(crate) use types::{compact_views, held, held_type};
 pub use types::{is_continuous, published_type};
 pub use updates::{Updates, UpdatesBuilder};
+pub use worlds::{PARTNERS, Partners, SEALS, WorldsBuilder, seals};
 
 use crate::error::{Error, Result};
 
@@ -80,6 +82,10 @@ pub struct Microdata {
     pub sensitive_codes: Vec<u32>,
     /// The column within whose values rows are anonymized independently of each other, and each row's code in it.
     pub within: Option<(Attribute, Vec<u32>)>,
+    /// Attributes that travel with the sensitive value.
+    pub other: Vec<Attribute>,
+    /// Their codes, row after row.
+    pub other_codes: Vec<u32>,
     /// Which sensitive values can become which, where the publisher says so.
     pub updates: Option<std::sync::Arc<Updates>>,
 }
@@ -90,6 +96,13 @@ impl Microdata {
     pub fn quasi_of(&self, row: u32) -> &[u32] {
         let d = self.quasi.len();
         &self.quasi_codes[row as usize * d..][..d]
+    }
+
+    /// Codes of a row's attributes that travel with the sensitive value.
+    #[inline]
+    pub fn other_of(&self, row: u32) -> &[u32] {
+        let d = self.other.len();
+        &self.other_codes[row as usize * d..][..d]
     }
 
     /// Whether these are published values of the quasi-identifiers, one each: intervals, and nodes where there is a hierarchy.

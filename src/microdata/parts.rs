@@ -50,6 +50,8 @@ impl Microdata {
                 None => Vec::new(),
             },
             within: None,
+            other: self.other.clone(),
+            other_codes: rows.iter().flat_map(|&row| self.other_of(row)).copied().collect(),
             updates: self.updates.clone(),
         };
         (part, ledger.part(rows))

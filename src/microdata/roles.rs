@@ -14,6 +14,8 @@ pub enum Role {
     Sensitive,
     /// Each of its values is a table of its own. Published as it is.
     Within,
+    /// Says something about a person that others do not know. Published as it is; it travels with the sensitive value.
+    Other,
 }
 
 impl Role {
@@ -27,6 +29,7 @@ impl Role {
             "quasi" | "quasi-identifier" => Some(Self::Quasi),
             "sensitive" | "sensitive-attribute" => Some(Self::Sensitive),
             "within" => Some(Self::Within),
+            "other" => Some(Self::Other),
             _ => None,
         }
     }
@@ -38,6 +41,7 @@ impl Role {
             Self::Quasi => "quasi",
             Self::Sensitive => "sensitive",
             Self::Within => "within",
+            Self::Other => "other",
         }
     }
 }
@@ -54,13 +58,16 @@ pub struct Roles {
     pub sensitive: Option<String>,
     /// The column whose values are anonymized independently of each other.
     pub within: Option<String>,
+    /// Columns that no reader knows of a person, beside the sensitive attribute.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other: Vec<String>,
 }
 
 impl Roles {
     /// All columns with a role, in the order methods expect them in: identifier, quasi-identifiers, sensitive attribute,
-    /// `within`.
+    /// `within`, others.
     pub fn columns(&self) -> impl Iterator<Item = &String> {
-        self.id.iter().chain(&self.quasi).chain(&self.sensitive).chain(&self.within)
+        self.id.iter().chain(&self.quasi).chain(&self.sensitive).chain(&self.within).chain(&self.other)
     }
 }
 
@@ -70,7 +77,7 @@ mod tests {
 
     #[test]
     fn roles_by_any_of_their_names() {
-        for role in [Role::Id, Role::Quasi, Role::Sensitive, Role::Within] {
+        for role in [Role::Id, Role::Quasi, Role::Sensitive, Role::Within, Role::Other] {
             assert_eq!(Role::parse(role.name()), Some(role));
         }
         assert_eq!(Role::parse("Quasi_Identifier"), Some(Role::Quasi));

@@ -9,8 +9,8 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef}
 
 use crate::error::{Error, Result};
 use crate::methods::Method;
-use crate::microdata::{Layout, Ledger};
-use crate::release::{Published, SIGNATURE, signature_type};
+use crate::microdata::{Layout, Ledger, PARTNERS, SEALS};
+use crate::release::{Published, SIGNATURE, seals_type, signature_type};
 
 /// Column of the ledger: who.
 pub(crate) const IDENTIFIER: &str = "identifier";
@@ -38,6 +38,8 @@ pub(crate) enum Memory {
     LatestSignatures,
     /// For everybody and each of their quasi-identifiers, which value was drawn and published.
     Drawn,
+    /// For everybody ever published, whose values they carry in which world; and seals of the values that travel.
+    Worlds,
 }
 
 impl Memory {
@@ -47,7 +49,12 @@ impl Memory {
             Method::MInvariance(_) => Self::Signatures,
             Method::MDistinct(_) => Self::LatestSignatures,
             Method::Muco(_) => Self::Drawn,
-            Method::Mondrian(_) | Method::Anatomy(_) => Self::Nothing,
+            Method::Sequential(_) => Self::Worlds,
+            Method::Mondrian(_)
+            | Method::Anatomy(_)
+            | Method::SequentialWorlds(_)
+            | Method::SequentialRelease(_)
+            | Method::NonSequential(_) => Self::Nothing,
         }
     }
 
@@ -70,6 +77,10 @@ impl Memory {
         if self.is_signatures() {
             let sensitive = layout.sensitive.as_ref().ok_or_else(nothing)?;
             fields.push(Field::new(SIGNATURE, signature_type(sensitive.data_type()), false));
+        }
+        if let Some(id) = layout.identifier.as_ref().filter(|_| self == Self::Worlds) {
+            fields.push(Field::new(PARTNERS, signature_type(id.data_type()), false));
+            fields.push(Field::new(SEALS, seals_type(), false));
         }
         fields.push(Field::new(RELEASE, DataType::Int64, false));
         if self == Self::Drawn {
@@ -103,6 +114,10 @@ impl Memory {
                 before.is_none_or(|before| **before != *values)
             }),
             Self::Drawn => published.members(|row| ledger.drawn(row).is_none()),
+            Self::Worlds => {
+                let worlds = ledger.partners();
+                published.members(|row| worlds.of(row).is_none() || !worlds.is_sealed(row))
+            }
         }
     }
 
@@ -123,6 +138,10 @@ impl Memory {
         }
         if self.is_signatures() {
             columns.push(published.signatures(members)?);
+        }
+        if self == Self::Worlds {
+            columns.push(published.partners(members)?);
+            columns.push(published.seals(members)?);
         }
         columns.push(Arc::new(Int64Array::from(vec![number as i64; members.len()])));
         if self == Self::Drawn {

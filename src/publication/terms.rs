@@ -49,6 +49,7 @@ impl Terms {
         compare("quasi", self.roles.quasi.join(", "), begun.roles.quasi.join(", "));
         compare("sensitive", one(&self.roles.sensitive), one(&begun.roles.sensitive));
         compare("within", one(&self.roles.within), one(&begun.roles.within));
+        compare("other", self.roles.other.join(", "), begun.roles.other.join(", "));
         compare("hierarchies", given(self.hierarchies), given(begun.hierarchies));
         compare("updates", given(self.updates), given(begun.updates));
         if self.roles == begun.roles {

@@ -7,6 +7,7 @@ mod description;
 mod perturbed;
 mod schema;
 mod view;
+mod worlds;
 
 pub use description::Description;
 pub use perturbed::Perturbed;
@@ -14,8 +15,9 @@ pub use schema::{
     COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_SIZE, SIGNATURE, Shape, View, reserved_names, schema,
     signature_type,
 };
-pub(crate) use schema::{HI, LO, NODE, NULLS};
+pub(crate) use schema::{HI, LO, NODE, NULLS, seals_type};
 pub use view::Published;
+pub use worlds::Worlds;
 
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
@@ -39,6 +41,8 @@ pub struct Groups {
     pub within: Vec<u32>,
     /// What the members publish instead of their quasi-identifiers.
     pub perturbed: Perturbed,
+    /// What rows are in other worlds, for methods that make such.
+    pub worlds: Worlds,
 }
 
 impl Groups {

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::Description;
-use crate::microdata::{Layout, ORDER_KEY, Role, is_continuous};
+use crate::microdata::{Layout, ORDER_KEY, PARTNERS, Role, SEALS, is_continuous};
 
 /// Who a table is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,6 +27,10 @@ pub enum Form {
     Anatomy,
     /// Rows that look like those of the table: single values, some of them replaced at random, and no groups.
     Perturbed,
+    /// Every row generalized on its own, to intervals; no groups.
+    Rows,
+    /// Not rows of people, but what is to be remembered of them: identifier, partners and seals.
+    Worlds,
 }
 
 /// What a released table looks like.
@@ -69,8 +73,10 @@ pub fn reserved_names(view: View) -> &'static [&'static str] {
 /// - [`Form::Anatomy`]: quasi-identifiers as they are, and of the sensitive attribute a `List<Struct<value, count>>`: the
 ///   values of the row's group and how many of its rows have them.
 /// - [`Form::Perturbed`]: all columns as they are.
+/// - [`Form::Rows`]: as [`Form::Intervals`], but for `nulls`; and the columns that travel with the sensitive attribute as they are.
+/// - [`Form::Worlds`]: the identifier, a `List` of the partners' identifiers, and a `List` of seals.
 ///
-/// Then follow the column that the release was made within, and those of the group; perturbed rows have none.
+/// Then follow the column that the release was made within, and those of the group; rows without groups have none.
 pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schema {
     let labelled = |field: Field, role: &str, order: Option<&String>| -> FieldRef {
         let mut metadata = description.metadata();
@@ -85,20 +91,31 @@ pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schem
     if let Some(id) = layout.identifier.as_ref().filter(|_| private) {
         fields.push(labelled(Field::new(id.name(), id.data_type().clone(), true), Role::Id.name(), None));
     }
+    if shape.form == Form::Worlds {
+        let ids = layout.identifier.iter().flat_map(|id| {
+            let who = Field::new(id.name(), id.data_type().clone(), false);
+            let partners = Field::new(PARTNERS, signature_type(id.data_type()), false);
+            [labelled(who, Role::Id.name(), None), labelled(partners, PARTNERS, None)]
+        });
+        let seals = labelled(Field::new(SEALS, seals_type(), false), SEALS, None);
+        return Schema::new(ids.chain([seals]).collect::<Vec<_>>());
+    }
+    let alone = shape.form == Form::Rows;
     for quasi in &layout.quasi {
         let order = quasi.metadata().get(ORDER_KEY);
         let field = match shape.form {
-            Form::Intervals => {
-                Field::new(quasi.name(), DataType::Struct(interval_fields(quasi.data_type(), shape.nodes)), false)
+            Form::Intervals | Form::Rows => {
+                let fields = interval_fields(quasi.data_type(), shape.nodes, alone);
+                Field::new(quasi.name(), DataType::Struct(fields), false)
             }
-            Form::Anatomy | Form::Perturbed => Field::new(quasi.name(), quasi.data_type().clone(), true),
+            Form::Anatomy | Form::Perturbed | Form::Worlds => Field::new(quasi.name(), quasi.data_type().clone(), true),
         };
         fields.push(labelled(field, Role::Quasi.name(), order));
     }
     if let Some(sensitive) = &layout.sensitive {
         let order = sensitive.metadata().get(ORDER_KEY);
         let data_type = match shape.form {
-            Form::Intervals | Form::Perturbed => sensitive.data_type().clone(),
+            Form::Intervals | Form::Perturbed | Form::Rows | Form::Worlds => sensitive.data_type().clone(),
             Form::Anatomy => DataType::List(histogram_item(sensitive.data_type())),
         };
         fields.push(labelled(Field::new(sensitive.name(), data_type, false), Role::Sensitive.name(), order));
@@ -106,7 +123,11 @@ pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schem
     if let Some(within) = &layout.within {
         fields.push(labelled(Field::new(within.name(), within.data_type().clone(), true), Role::Within.name(), None));
     }
-    if shape.form == Form::Perturbed {
+    for other in &layout.other {
+        let field = Field::new(other.name(), other.data_type().clone(), true);
+        fields.push(labelled(field, Role::Other.name(), other.metadata().get(ORDER_KEY)));
+    }
+    if matches!(shape.form, Form::Perturbed | Form::Rows) {
         return Schema::new(fields);
     }
     fields.push(labelled(Field::new(GROUP_ID, DataType::Int64, false), "group", None));
@@ -131,10 +152,12 @@ pub(crate) const NULLS: &str = "nulls";
 pub(crate) const NODE: &str = "node";
 
 /// Both ends included. Nullable whatever the column is, so that all releases have one schema.
-fn interval_fields(data_type: &DataType, nodes: bool) -> Fields {
+///
+/// A row that is `alone` says nothing of its person beyond the interval, which holds NULL if its least value is NULL.
+fn interval_fields(data_type: &DataType, nodes: bool, alone: bool) -> Fields {
     let end = |name: &str| Field::new(name, data_type.clone(), true);
     // Where values cannot be counted, nobody could tell what part of an interval NULL is.
-    let nulls = is_continuous(data_type).then(|| Field::new(NULLS, DataType::Int32, true));
+    let nulls = (is_continuous(data_type) && !alone).then(|| Field::new(NULLS, DataType::Int32, true));
     let node = nodes.then(|| Field::new(NODE, DataType::Utf8, true));
     [end(LO), end(HI)].into_iter().chain(nulls).chain(node).collect()
 }
@@ -142,6 +165,11 @@ fn interval_fields(data_type: &DataType, nodes: bool) -> Fields {
 /// The type of signatures over a sensitive attribute of this type.
 pub fn signature_type(sensitive: &DataType) -> DataType {
     DataType::List(Arc::new(Field::new_list_field(listed(sensitive), true)))
+}
+
+/// The type of a list of seals.
+pub(crate) fn seals_type() -> DataType {
+    DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true)))
 }
 
 fn histogram_item(sensitive: &DataType) -> FieldRef {

@@ -12,10 +12,12 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef}
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use super::schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NULLS, SIGNATURE, signature_type};
+use super::schema::{
+    COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NULLS, SIGNATURE, seals_type, signature_type,
+};
 use super::{COUNTERFEIT, Release};
 use crate::error::{Error, Result};
-use crate::microdata::{Attribute, compact_views};
+use crate::microdata::{Attribute, PARTNERS, SEALS, compact_views, seals};
 
 /// A release whose order of rows and group numbers has been drawn.
 #[derive(Debug)]
@@ -59,6 +61,11 @@ impl Published {
     /// Whether the release has no rows.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
     /// The release behind the view.
@@ -116,6 +123,14 @@ impl Published {
             let codes = groups.iter().map(|&group| self.release.groups.within[group as usize]);
             return gather(within.domain.values(), &UInt32Array::from_iter_values(codes), field.data_type());
         }
+        if let Some(j) = microdata.other.iter().position(|attribute| attribute.field.name() == name) {
+            let attribute = &microdata.other[j];
+            let codes = members.iter().map(|&member| match self.release.groups.members[member as usize] {
+                COUNTERFEIT => None,
+                row => Some(microdata.other_of(row)[j]),
+            });
+            return gather(attribute.domain.values(), &codes.collect::<UInt32Array>(), attribute.field.data_type());
+        }
         let of_group = |f: &dyn Fn(usize) -> i32| -> ArrayRef {
             Arc::new(Int32Array::from_iter_values(groups.iter().map(|&group| f(group as usize))))
         };
@@ -132,6 +147,8 @@ impl Published {
                 Arc::new(marks.collect::<BooleanArray>())
             }
             SIGNATURE => self.signatures_of(groups)?,
+            PARTNERS => self.partners(members)?,
+            SEALS => self.seals(members)?,
             _ => self.identifiers(members)?,
         })
     }
@@ -236,6 +253,51 @@ impl Published {
         let values = gather(sensitive.domain.values(), &UInt32Array::from(codes), item.data_type())?;
         let offsets = OffsetBuffer::from_lengths(lengths);
         Ok(Arc::new(ListArray::try_new(item, offsets, values, None)?))
+    }
+
+    /// Identifiers of the partners of some members; none of those that are not new.
+    ///
+    /// # Errors
+    /// When there is no identifier, when there are no worlds, and when Arrow fails to gather values.
+    pub fn partners(&self, members: &[u32]) -> Result<ArrayRef> {
+        let worlds = &self.release.groups.worlds;
+        let people = self.release.microdata.people.as_ref();
+        let people = people.ok_or_else(|| Error::internal("a column that the release has not"))?;
+        let DataType::List(item) = signature_type(&people.data_type) else {
+            return Err(Error::internal("partners that are no list"));
+        };
+        if worlds.is_new.len() != self.release.microdata.rows {
+            return Err(Error::internal("partners that are not to be remembered"));
+        }
+        let row_of = |member: &u32| self.release.groups.members[*member as usize] as usize;
+        let new = members.iter().map(row_of).filter(|&row| worlds.is_new[row]);
+        let partners = new.flat_map(|row| &worlds.partners[row * worlds.width..][..worlds.width]);
+        let places = partners.map(|&partner| people.arrival[partner as usize]);
+        let values = gather(&people.identifiers, &UInt32Array::from_iter_values(places), item.data_type())?;
+        let length = |member| if worlds.is_new[row_of(member)] { worlds.width } else { 0 };
+        let offsets = OffsetBuffer::from_lengths(members.iter().map(length));
+        Ok(Arc::new(ListArray::try_new(item, offsets, values, None)?))
+    }
+
+    /// Seals of the values of some members that travel.
+    ///
+    /// # Errors
+    /// When there are no salts, and when Arrow cannot show a value.
+    pub fn seals(&self, members: &[u32]) -> Result<ArrayRef> {
+        let Release { microdata, groups, .. } = &self.release;
+        let rows: Vec<u32> = members.iter().map(|&member| groups.members[member as usize]).collect();
+        let sensitive = |row: u32| microdata.sensitive_codes[row as usize];
+        let others: Vec<_> = (0..microdata.other.len()).map(|j| move |row: u32| microdata.other_of(row)[j]).collect();
+        let mut columns: Vec<(&Attribute, &dyn Fn(u32) -> u32)> = Vec::new();
+        columns.extend(microdata.sensitive.iter().map(|attribute| (attribute, &sensitive as &dyn Fn(u32) -> u32)));
+        columns.extend(microdata.other.iter().zip(&others).map(|(attribute, code)| (attribute, code as _)));
+        if groups.worlds.salts.len() != microdata.rows {
+            return Err(Error::internal("values to be sealed without a salt"));
+        }
+        let sealed = seals(&columns, &rows, |row| groups.worlds.salts[row as usize])?;
+        let DataType::List(item) = seals_type() else { return Err(Error::internal("seals that are no list")) };
+        let offsets = OffsetBuffer::from_lengths(rows.iter().map(|_| 1 + 2 * columns.len()));
+        Ok(Arc::new(ListArray::try_new(item, offsets, Arc::new(Int64Array::from(sealed)), None)?))
     }
 
     /// The members who are people and whose row is `wanted`, in the random order.

@@ -78,7 +78,8 @@ impl ReleasedTable {
             checks.extend([self.group_sizes(release), self.counterfeit_counts(release)]);
         }
         if self.quasi.iter().any(|quasi| quasi.intervals) {
-            checks.extend([self.intervals(release), self.one_interval(release)]);
+            checks.push(self.intervals(release));
+            checks.extend((!self.hidden).then(|| self.one_interval(release)));
         }
         if self.values.is_some() && self.sensitive.is_empty() && self.rows() > 0 {
             let name = "one list of values in a group";
@@ -87,6 +88,15 @@ impl ReleasedTable {
         checks.extend(promises.iter().map(|&promise| self.promise(release, promise)));
         checks.extend(self.order(release));
         checks
+    }
+
+    /// Whether no sensitive value makes up more than `1/l` of all rows; `None` if there are none.
+    pub fn no_value_beyond(&self, release: Option<u64>, l: usize) -> Option<Check> {
+        let mut counts = vec![0_usize; self.values.as_ref()?.len()];
+        self.sensitive.iter().for_each(|&value| counts[value as usize] += 1);
+        let most = counts.into_iter().max().unwrap_or(0);
+        let figures = format!("{} of {} rows have the most frequent one", thousands(most), thousands(self.rows()));
+        Some(Check::new(release, format!("no sensitive value beyond 1/{l}"), most * l <= self.rows(), figures))
     }
 
     /// Number of counterfeits by what the groups say.

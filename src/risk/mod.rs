@@ -10,8 +10,9 @@
 //! | `intersection` | the attack on releases whose values never change |
 //! | `principles` | what a single release keeps |
 //! | `perturbed` | who finds whom in a release whose values were replaced at random |
+//! | `worlds` | whether what a reader thinks possible is consistent with rows that are generalized one by one |
 //! | `released`, `audit`, `randomness` | checks of what releases promise, and of the order of their rows |
-//! | `entries`, `memory`, `repeats` | checks of a ledger: of signatures, of published values |
+//! | `entries`, `memory`, `repeats`, `partners` | checks of a ledger: of signatures, of published values, of worlds |
 
 mod audit;
 mod cover;
@@ -21,6 +22,7 @@ mod intersection;
 mod legal;
 mod lifespan;
 mod memory;
+mod partners;
 mod perturbed;
 mod principles;
 mod randomness;
@@ -30,6 +32,7 @@ mod repeats;
 mod small_world;
 mod update_graph;
 mod updates;
+mod worlds;
 
 pub use audit::{Check, Promise};
 pub use evidence::{Evidence, EvidenceBuilder, KnownColumns, ReleaseColumns};
@@ -37,6 +40,7 @@ pub use intersection::{Cover, PublicRelease, candidates};
 pub use legal::{Legality, is_legal};
 pub use lifespan::{Disclosure, Findings, Sets, Strength, Wanted};
 pub use memory::{Histories, Lineage};
+pub use partners::Partnerships;
 pub use perturbed::{Perturbed, PerturbedDisclosure};
 pub use principles::Principles;
 pub use randomness::ERROR_RATE;
@@ -44,3 +48,4 @@ pub use released::{ReleasedTable, TableColumns};
 pub use repeats::Repeats;
 pub use update_graph::{Layer, UpdateGraph, Version};
 pub use updates::{Update, Updates};
+pub use worlds::{ReleasedRows, World};

@@ -34,6 +34,6 @@ impl MethodFunction for AnatomyFunction {
 
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
         let l = arguments.integer("l", 2)?.unwrap_or(2) as usize;
-        Ok((Method::Anatomy(Anatomy { l }), Needs { id: false, sensitive: true }))
+        Ok((Method::Anatomy(Anatomy { l }), Needs { id: false, sensitive: true, other: false }))
     }
 }

@@ -16,13 +16,15 @@ use super::options::AnonymizeOptions;
 use super::roles::{Needs, roles};
 use super::signature::{Parameter, suggestion};
 use super::table::AnonymizedTable;
-use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, Layout, ORDER_KEY, Roles, published_type};
-use crate::release::{SIGNATURE, View};
+use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, Layout, ORDER_KEY, PARTNERS, Roles, SEALS, published_type};
+use crate::release::{SIGNATURE, View, seals_type, signature_type};
 
 /// The update relation's parameter.
 pub(super) const UPDATES: &str = Parameter::UPDATES.name;
 /// Its optional column.
 const PROBABILITY: &str = "probability";
+/// What sequential releases know of people.
+pub(super) const WORLDS: &str = "worlds";
 /// Optional column of `previous`.
 const RELEASE: &str = "release";
 
@@ -65,6 +67,11 @@ pub(super) fn prepare(
         let earlier = Input { function, argument: "previous", plan };
         earlier.refuse_new_draws()?;
         previous = Some(earlier.ledger(&mut columns, &roles, latest)?);
+    }
+    if let Some(plan) = arguments.relation_if_given(WORLDS) {
+        let earlier = Input { function, argument: WORLDS, plan };
+        earlier.refuse_new_draws()?;
+        previous = Some(earlier.worlds(&mut columns, &roles)?);
     }
     let hierarchies = match arguments.relation_if_given("hierarchies") {
         Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
@@ -152,9 +159,12 @@ impl Input {
         };
         if self.plan.exists(drawn)? {
             return plan_err!(
-                "{}: previous is drawn anew by every query, so it is not the release that was published; store the private \
-                 release (CREATE TABLE .. AS, or COPY) and pass what was stored",
-                self.function
+                "{}: {} is drawn anew by every query, so it is not {}; store {} (CREATE TABLE .. AS, or COPY) and pass what was \
+                 stored",
+                self.function,
+                self.argument,
+                if self.argument == WORLDS { "what other releases know" } else { "the release that was published" },
+                if self.argument == WORLDS { "the worlds" } else { "the private release" }
             );
         }
         Ok(())
@@ -213,6 +223,52 @@ impl Input {
             wanted.push(release);
         }
         Self { plan, ..self }.project(wanted)
+    }
+
+    /// Identifier, partners and seals of everybody with worlds. Where identifiers have another type than in the microdata, both sides get a
+    /// type that holds them all.
+    fn worlds(self, columns: &mut [InputColumn], roles: &Roles) -> Result<LogicalPlan> {
+        let function = self.function;
+        let Some(id) = &roles.id else { return internal_err!("{function}: worlds without identifiers") };
+        let Some(now) = columns.iter_mut().find(|column| column.field.name() == id) else {
+            return internal_err!("{function}: an identifier that is no column");
+        };
+        let wanted = [id.as_str(), PARTNERS, SEALS];
+        let found: Vec<InputColumn> = wanted.iter().filter_map(|name| self.column(name).ok()).collect();
+        let Ok([mut identifier, mut partners, mut seals]) = <[InputColumn; 3]>::try_from(found) else {
+            let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
+            return plan_err!(
+                "{function}: {WORLDS} must have the columns {}, as sequential_worlds returns them; it has {}",
+                wanted.join(", "),
+                names.join(", ")
+            );
+        };
+        let item = |column: &InputColumn| match column.field.data_type() {
+            DataType::List(item)
+            | DataType::LargeList(item)
+            | DataType::ListView(item)
+            | DataType::LargeListView(item)
+            | DataType::FixedSizeList(item, _) => Some(Arc::clone(item)),
+            _ => None,
+        };
+        let (Some(partner), Some(seal)) = (item(&partners), item(&seals)) else {
+            return plan_err!(
+                "{function}: columns {PARTNERS} and {SEALS} of {WORLDS} must be lists, as sequential_worlds returns them"
+            );
+        };
+        if !seal.data_type().is_integer() {
+            return plan_err!(
+                "{function}: column {SEALS} of {WORLDS} must be of BIGINTs, as sequential_worlds returns it"
+            );
+        }
+        identifier.publish(function)?;
+        let partner = InputColumn { column: Column::from_name(PARTNERS), field: partner };
+        common_type(function, now, &partner, self.argument)?;
+        let id_type = common_type(function, now, &identifier, self.argument)?;
+        identifier.field = retyped(&identifier.field, id_type.clone());
+        partners.field = retyped(&partners.field, signature_type(&id_type));
+        seals.field = retyped(&seals.field, seals_type());
+        self.project(vec![identifier, partners, seals])
     }
 
     /// A value, what it can become, and the probability if there is a column of it. Values get the type of the sensitive

@@ -48,6 +48,6 @@ impl MethodFunction for MDistinctFunction {
             balance: balance(arguments),
             on_ineligible: on_ineligible(arguments),
         });
-        Ok((method, Needs { id: true, sensitive: true }))
+        Ok((method, Needs { id: true, sensitive: true, other: false }))
     }
 }

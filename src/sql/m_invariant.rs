@@ -40,7 +40,7 @@ impl MethodFunction for MInvariantFunction {
         let m = arguments.integer("m", 2)?.unwrap_or(2) as usize;
         let (balance, on_ineligible) = (balance(arguments), on_ineligible(arguments));
         let method = Method::MInvariance(MInvariance { m, balance, on_ineligible });
-        Ok((method, Needs { id: true, sensitive: true }))
+        Ok((method, Needs { id: true, sensitive: true, other: false }))
     }
 }
 

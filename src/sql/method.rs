@@ -16,6 +16,9 @@ use super::mondrian::MondrianFunction;
 use super::muco::MucoFunction;
 use super::options::AnonymizeOptions;
 use super::roles::Needs;
+use super::sequential::{
+    NonSequentialFunction, SequentialFunction, SequentialReleaseFunction, SequentialWorldsFunction,
+};
 use super::signature::Signature;
 use super::table::AnonymizedTable;
 use crate::methods::Method;
@@ -28,6 +31,22 @@ pub(super) trait MethodFunction: Debug + Send + Sync + 'static {
 
     /// The method with the parameters that the arguments give it, and the roles it cannot do without.
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)>;
+
+    /// What it is offered as.
+    fn offered(&self) -> Offered {
+        Offered::Both
+    }
+}
+
+/// What a method is offered as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Offered {
+    /// A relation function, and the method of a publication.
+    Both,
+    /// A relation function only.
+    Function,
+    /// The method of a publication only, which remembers what the next release must know.
+    Publication,
 }
 
 /// All of them.
@@ -38,6 +57,10 @@ pub(super) fn methods() -> Vec<Arc<dyn MethodFunction>> {
         Arc::new(MondrianFunction),
         Arc::new(AnatomyFunction),
         Arc::new(MucoFunction),
+        Arc::new(SequentialWorldsFunction),
+        Arc::new(SequentialReleaseFunction),
+        Arc::new(NonSequentialFunction),
+        Arc::new(SequentialFunction),
     ]
 }
 

@@ -21,6 +21,7 @@ mod publication;
 mod query_accuracy;
 mod resolve;
 mod roles;
+mod sequential;
 mod signature;
 mod stamp;
 mod syntax;
@@ -48,6 +49,7 @@ use resolve::{TABLE_BY_NAME, TableByName};
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
     let releases = method::methods()
         .into_iter()
+        .filter(|method| method.offered() != method::Offered::Publication)
         .map(|method| -> Arc<dyn RelationFunction> { Arc::new(method::ReleaseFunction(method)) });
     let mut functions: Vec<Arc<dyn RelationFunction>> = releases.collect();
     functions.push(Arc::new(information_loss::InformationLossFunction));

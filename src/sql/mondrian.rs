@@ -60,7 +60,7 @@ impl MethodFunction for MondrianFunction {
             let example = arguments.style().write("l", "5");
             return plan_err!("{name}: diversity says what l means, but there is no l; give it, for example {example}");
         }
-        let needs = Needs { id: false, sensitive: l.is_some() || t.is_some() };
+        let needs = Needs { id: false, sensitive: l.is_some() || t.is_some(), other: false };
         let method =
             Mondrian { k: k.unwrap_or(1) as usize, l: l.map(|l| l as usize), diversity, t, cuts: cuts(arguments) };
         Ok((Method::Mondrian(method), needs))

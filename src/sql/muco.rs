@@ -41,6 +41,6 @@ impl MethodFunction for MucoFunction {
         let l = arguments.integer("l", 2)?.map(|l| l as usize);
         let method = Muco::try_new(delta, l, cuts(arguments));
         let method = method.map_err(|error| plan_datafusion_err!("{}: {error}", SIGNATURE.name))?;
-        Ok((Method::Muco(method), Needs { id: false, sensitive: true }))
+        Ok((Method::Muco(method), Needs { id: false, sensitive: true, other: false }))
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Needs {
     pub id: bool,
     /// A sensitive attribute.
     pub sensitive: bool,
+    /// Columns that travel with it, if there are any; other methods publish none.
+    pub other: bool,
 }
 
 /// The roles of a call on a table with these columns.
@@ -44,6 +46,10 @@ pub(super) fn roles(
             needs.sensitive,
         )?,
         within: finder.single(Role::Within, "the column to anonymize within", "column", "month", false)?,
+        other: match needs.other {
+            true => finder.find(Role::Other, "column", "(symptom, ward)", false)?,
+            false => Vec::new(),
+        },
     };
     check(arguments, &roles, view)?;
     Ok(roles)
@@ -72,7 +78,7 @@ impl Finder<'_> {
             Role::Id => &self.options.id,
             Role::Quasi => &self.options.quasi,
             Role::Sensitive => &self.options.sensitive,
-            Role::Within => &None,
+            Role::Within | Role::Other => &None,
         };
         let mut columns = setting.as_deref().map(split_names).unwrap_or_default();
         if !needed {

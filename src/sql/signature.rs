@@ -75,6 +75,8 @@ impl Parameter {
         Self::optional("previous", Kind::Relation, "(SELECT patient_id, signature FROM releases)");
     /// How a table is cut into groups.
     pub const CUTS: Self = Self::optional("cuts", Kind::Word(&["tight", "median"]), "'median'");
+    /// Columns that travel with the sensitive value.
+    pub const OTHER: Self = Self::optional("other", Kind::Columns, "(symptom, ward)");
     /// Where randomness comes from.
     pub const SEED: Self = Self::optional("seed", Kind::Seed, "'a long random text'");
     /// Whether the rows are for the publisher.

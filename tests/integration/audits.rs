@@ -79,6 +79,7 @@ async fn every_method_passes_on_adult() {
         ("mondrian", "'k' '5', 'l' '3', 'diversity' 'entropy', 't' '0.6'", &["first"]),
         ("anatomy", "'l' '5'", &["first"]),
         ("muco", "'delta' '0.25', 'l' '5'", &["first", "second"]),
+        ("sequential", "'l' '3'", &["first", "people"]),
     ] {
         publish(&context, here.path(), method, options, releases).await;
         let found = failing(&context, &format!("{method}_published")).await;

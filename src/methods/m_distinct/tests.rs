@@ -33,6 +33,7 @@ pub(super) fn encode(rows: &[Row], known: &Known, pairs: &Pairs, key: u64) -> Re
         quasi: fields.collect(),
         sensitive: Some(Arc::new(Field::new("disease", DataType::Utf8, true))),
         within: None,
+        other: Vec::new(),
     };
     let mut columns: Vec<ArrayRef> = vec![Arc::new(rows.iter().map(|row| row.0).collect::<Int64Array>())];
     for j in 0..quasi {

@@ -28,6 +28,7 @@ fn layout(quasi: usize) -> Layout {
         quasi,
         sensitive: Some(Arc::new(Field::new("disease", DataType::Utf8, true))),
         within: None,
+        other: Vec::new(),
     }
 }
 

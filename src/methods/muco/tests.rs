@@ -350,7 +350,7 @@ fn unchanged_rows_are_repeated() {
         id: Some("id".to_owned()),
         quasi: vec!["q0".to_owned(), "q1".to_owned()],
         sensitive: Some("s".to_owned()),
-        within: None,
+        ..Roles::default()
     };
     // Of 0 to 19 the newest entry counts; of 20 to 29 there is one for other values; the rest were never published.
     let entries = |from: i64, to: i64, release: i64, original: i32, published: i32| {

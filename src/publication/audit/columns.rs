@@ -2,6 +2,7 @@
 
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 
+use super::promises::Promises;
 use crate::microdata::Role;
 use crate::publication::charter::Charter;
 use crate::publication::record::Announcement;
@@ -20,20 +21,20 @@ pub(super) fn described(
     schema: &SchemaRef,
     said: &Announcement,
     charter: Option<&Charter>,
-    hidden: bool,
+    promises: &Promises,
 ) -> Vec<Check> {
     let number = Some(said.number);
-    let [quasi, sensitive, within] = [Role::Quasi, Role::Sensitive, Role::Within].map(|role| columns_of(schema, role));
+    let published = [Role::Quasi, Role::Sensitive, Role::Within, Role::Other].map(|role| columns_of(schema, role));
     let roles = charter.map(|charter| &charter.terms.roles);
     let agreed = |name: &String| {
         roles.is_none_or(|roles| roles.columns().filter(|column| Some(*column) != roles.id.as_ref()).any(|c| c == name))
     };
-    let expected: Vec<&String> = quasi.iter().chain(&sensitive).chain(&within).filter(|name| agreed(name)).collect();
-    let own = if hidden { &[] } else { reserved_names(View::Public) };
+    let expected: Vec<&String> = published.iter().flatten().filter(|name| agreed(name)).collect();
+    let own = if promises.hidden { &[] } else { reserved_names(View::Public) };
     let foreign = |field: &&FieldRef| !own.contains(&field.name().as_str()) && !expected.contains(&field.name());
     let foreign = schema.fields().iter().filter(foreign).count();
     let missing = own.iter().filter(|name| schema.field_with_name(name).is_err()).count()
-        + roles.map_or(0, |roles| {
+        + roles.filter(|_| !promises.some_columns).map_or(0, |roles| {
             let public = roles.columns().filter(|column| Some(*column) != roles.id.as_ref());
             public.filter(|column| !expected.contains(column)).count()
         });

@@ -11,13 +11,14 @@ use url::Url;
 use super::promises::Remembered;
 use super::{FUNCTION, rows};
 use crate::error::Error;
+use crate::microdata::PARTNERS;
 use crate::publication::charter::Charter;
 use crate::publication::delta;
 use crate::publication::fingerprint::Fingerprint;
 use crate::publication::memory::{IDENTIFIER, RELEASE, original_column, published_column};
 use crate::publication::place::{Access, Place};
 use crate::release::SIGNATURE;
-use crate::risk::{Check, Histories, ReleasedTable, Repeats};
+use crate::risk::{Check, Histories, Partnerships, ReleasedTable, Repeats};
 
 fn named(error: Error) -> DataFusionError {
     error.in_function(FUNCTION)
@@ -71,6 +72,11 @@ impl Ledger {
             }
             return Ok(Past::Signatures(histories));
         }
+        if let Some(partners) = column(PARTNERS) {
+            let mut partnerships = Partnerships::try_new(ids.data_type()).map_err(named)?;
+            partnerships.append_entries(ids, partners, releases).map_err(named)?;
+            return Ok(Past::Worlds(partnerships));
+        }
         let all = |name: fn(usize) -> String| -> Vec<ArrayRef> {
             (0..).map_while(|j| column(&name(j)).map(ArrayRef::clone)).collect()
         };
@@ -90,6 +96,7 @@ pub(super) enum Past {
     Nothing,
     Signatures(Histories),
     Rows(Repeats),
+    Worlds(Partnerships),
 }
 
 impl Past {
@@ -99,6 +106,7 @@ impl Past {
             Self::Nothing => 0,
             Self::Signatures(histories) => histories.size(),
             Self::Rows(repeats) => repeats.size(),
+            Self::Worlds(partnerships) => partnerships.size(),
         }
     }
 
@@ -113,6 +121,10 @@ impl Past {
         match self {
             Self::Nothing => Ok(()),
             Self::Signatures(histories) => histories.append_release(number, table),
+            Self::Worlds(partnerships) => {
+                partnerships.append_release(number, table.rows() as u64);
+                Ok(())
+            }
             Self::Rows(repeats) => {
                 let columns = quasi.iter().filter_map(|name| rows.column_by_name(name)).map(ArrayRef::clone);
                 repeats.append_release(number, &columns.collect::<Vec<_>>())
@@ -125,6 +137,7 @@ impl Past {
         match (self, promised) {
             (Self::Signatures(histories), Remembered::Signatures(m, lineage)) => histories.checks(m, lineage),
             (Self::Rows(repeats), Remembered::Rows) => Ok(repeats.checks()),
+            (Self::Worlds(partnerships), Remembered::Worlds(l, removals)) => Ok(partnerships.checks(l, removals)),
             (Self::Nothing, Remembered::Nothing) => Ok(Vec::new()),
             _ => {
                 let figures = "it remembers something else, or nothing";

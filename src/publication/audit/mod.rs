@@ -93,7 +93,7 @@ impl Audit {
                 continue;
             };
             let charter = ledger.as_ref().map(|ledger| &ledger.charter);
-            checks.extend(described(&schema, &row.announcement, charter, promises.hidden));
+            checks.extend(described(&schema, &row.announcement, charter, &promises));
             if ledger.is_some() {
                 checks.push(noted(&row));
             }
@@ -156,6 +156,7 @@ fn look(
     };
     let table = ReleasedTable::try_new(rows, &columns).map_err(named)?;
     let mut checks = table.checks(number, &promises.groups);
+    checks.extend(promises.whole.and_then(|l| table.no_value_beyond(number, l)));
     let groups = if promises.hidden { 0 } else { table.groups() as u64 };
     let found = Figures { rows: table.rows() as u64, groups, counterfeits: table.counterfeits() };
     let Figures { rows: all, groups, counterfeits } = &found;

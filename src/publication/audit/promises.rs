@@ -10,8 +10,12 @@ pub(super) struct Promises {
     pub(super) groups: Vec<Promise>,
     /// Of what the ledger remembers.
     pub(super) memory: Remembered,
+    /// Of all rows together: the inverse of the greatest share that a sensitive value has.
+    pub(super) whole: Option<usize>,
     /// Whether releases have no columns of groups.
     pub(super) hidden: bool,
+    /// Whether releases may lack columns that were agreed.
+    pub(super) some_columns: bool,
 }
 
 /// What a ledger remembers from release to release.
@@ -22,6 +26,8 @@ pub(super) enum Remembered {
     Signatures(usize, Lineage),
     /// Published rows.
     Rows,
+    /// Partners in so many worlds, of people who may be missing in a release or not.
+    Worlds(usize, bool),
 }
 
 impl Promises {
@@ -30,7 +36,13 @@ impl Promises {
         let number = |name: &str| parameters.get(name).and_then(Value::as_u64).map(|n| n as usize);
         let word = |name: &str| parameters.get(name).and_then(Value::as_str);
         let is_set = |name: &str| parameters.get(name).and_then(Value::as_bool).unwrap_or(false);
-        let alone = |groups: Vec<Promise>| Self { groups, memory: Remembered::Nothing, hidden: false };
+        let alone = |groups: Vec<Promise>| Self {
+            groups,
+            memory: Remembered::Nothing,
+            whole: None,
+            hidden: false,
+            some_columns: false,
+        };
         Some(match method {
             "m_invariant" | "m_distinct" => {
                 let m = number("m")?;
@@ -53,6 +65,18 @@ impl Promises {
             "anatomy" => alone(vec![Promise::Frequency { l: number("l")? }]),
             // Delta is a promise of tables that nobody keeps.
             "muco" => Self { memory: Remembered::Rows, hidden: true, ..alone(Vec::new()) },
+            // That a release is consistent with all worlds cannot be told without the people's quasi-identifiers, which nobody keeps.
+            "sequential" => {
+                let (l, removals) = (number("l")?, is_set("allow_removals"));
+                Self {
+                    memory: Remembered::Worlds(l, removals),
+                    // Each batch of people is diverse by itself; when people have left, the rest need not be.
+                    whole: (!removals).then_some(l),
+                    hidden: true,
+                    some_columns: true,
+                    ..alone(Vec::new())
+                }
+            }
             _ => return None,
         })
     }

@@ -12,7 +12,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
 use crate::sql::arguments::{Arguments, Scope};
-use crate::sql::method::{MethodFunction, methods};
+use crate::sql::method::{MethodFunction, Offered, methods};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::resolve;
 use crate::sql::signature::{Parameter, Signature, Style, suggestion};
@@ -85,7 +85,8 @@ impl Options {
         session: &dyn Session,
         primary_key: Option<String>,
     ) -> Result<(Arc<dyn MethodFunction>, Arguments)> {
-        let known = methods();
+        let mut known = methods();
+        known.retain(|method| method.offered() != Offered::Function);
         let names: Vec<&str> = known.iter().map(|method| method.signature().name).collect();
         let Some(name) = &self.method else {
             return plan_err!("publication: option method is missing; it is one of {}", names.join(", "));

@@ -1,0 +1,305 @@
+//! Sequential releases against one release that is projected, as in the paper (Shmueli and Tassa 2015, Section 6):
+//! `cargo bench --bench sequential`.
+//!
+//! Prints the loss (LM) of ten releases over the paper's subsets of columns, made one by one with `sequential_release` and projected from
+//! `non_sequential`, and the time of each; loss and time over `l`, `p` and the number of rows; ten releases of people who become more; the
+//! time of two solvers of assignments. On 100,000 people of the American Community Survey and on ADULT, where they are there, with
+//! hierarchies; and on synthetic census microdata without.
+//!
+//! With `--check`, the census only, and an error when worlds and ten releases take more than ten seconds or a release loses more than its
+//! projection.
+
+use std::time::Instant;
+
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::Float64Type;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use lapjv::lapjv;
+use mimalloc::MiMalloc;
+use ndarray::Array2;
+use pathfinding::kuhn_munkres::kuhn_munkres_min;
+use pathfinding::matrix::Matrix;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// As in the shell.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// Columns of the paper's ten releases, by their number; the sensitive one is in all of them.
+const SUBSETS: [&[usize]; 10] =
+    [&[2, 6, 7], &[4, 5, 6, 7], &[3, 5], &[1], &[1, 2, 6, 7], &[1, 2, 3, 4], &[2, 3, 5], &[2, 5, 6], &[4], &[2, 3]];
+
+/// A table, and what is released of it.
+struct Experiment {
+    name: &'static str,
+    table: &'static str,
+    id: &'static str,
+    quasi: &'static [&'static str],
+    sensitive: &'static str,
+    hierarchies: Option<&'static str>,
+    releases: Vec<Vec<&'static str>>,
+}
+
+fn main() {
+    let check = std::env::args().any(|argument| argument == "--check");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let context = SessionContext::new_with_config(SessionConfig::new()).enable_url_table();
+        datafusion_anonymize::register_all(&context);
+        run(&context, "CREATE TABLE census AS SELECT * FROM census(100000)").await;
+        let census = census();
+        let (seconds, lost) = census.ten_releases(&context, 5, 100).await;
+        if check {
+            assert!(seconds < 10.0, "worlds and ten releases took {seconds:.1} s");
+            assert!(lost.iter().all(|[sequential, projected]| sequential < projected), "{lost:?}");
+            return;
+        }
+        let directory = std::env::var("ANONYMIZE_MICRODATA")
+            .unwrap_or_else(|_| format!("{}/../shared/data", env!("CARGO_MANIFEST_DIR")));
+        for experiment in real(&context, &directory).await {
+            experiment.ten_releases(&context, 5, 100).await;
+            experiment.sweeps(&context).await;
+        }
+        census.growing(&context).await;
+        solvers();
+    });
+}
+
+fn census() -> Experiment {
+    let quasi = &["age", "gender", "education", "birthplace"];
+    // The paper's subsets as far as the columns are there.
+    let place = [0, 1, 2, usize::MAX, usize::MAX, 3, 3];
+    let subset = |numbers: &&[usize]| {
+        let mut places: Vec<usize> = numbers.iter().map(|number| place[number - 1]).filter(|&j| j < 4).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.into_iter().map(|j| quasi[j]).collect()
+    };
+    let mut releases: Vec<Vec<&str>> =
+        SUBSETS.iter().map(subset).filter(|names: &Vec<&str>| !names.is_empty()).collect();
+    for more in [vec!["education", "birthplace"], vec!["age", "education", "birthplace"]] {
+        if releases.len() < 10 {
+            releases.push(more);
+        }
+    }
+    Experiment {
+        name: "Synthetic census, 100,000 rows",
+        table: "census",
+        id: "person_id",
+        quasi,
+        sensitive: "occupation",
+        hierarchies: None,
+        releases,
+    }
+}
+
+async fn real(context: &SessionContext, directory: &str) -> Vec<Experiment> {
+    let mut found = Vec::new();
+    let there = |name: &str| {
+        let there = std::path::Path::new(&format!("{directory}/{name}.parquet")).exists();
+        if !there {
+            println!("{name}.parquet is not in {directory}");
+        }
+        there
+    };
+    if there("acs_income") {
+        let sql = format!(
+            "CREATE TABLE acs AS SELECT * FROM '{directory}/acs_income.parquet'
+             ORDER BY person_id * 7919 % 1000003 LIMIT 100000"
+        );
+        run(context, &sql).await;
+        // That of education has a level that does not nest.
+        let sql = format!(
+            "CREATE TABLE acs_hierarchies AS SELECT * FROM '{directory}/acs_hierarchies.csv' WHERE attribute <> 'education'"
+        );
+        run(context, &sql).await;
+        let quasi: &[&str] = &["age", "sex", "education", "marital_status", "race", "class_of_worker", "birthplace"];
+        found.push(Experiment {
+            name: "ACS, 100,000 rows",
+            table: "acs",
+            id: "person_id",
+            quasi,
+            sensitive: "occupation_group",
+            hierarchies: Some("acs_hierarchies"),
+            releases: SUBSETS.iter().map(|numbers| numbers.iter().map(|number| quasi[number - 1]).collect()).collect(),
+        });
+    }
+    if there("adult") {
+        let sql = format!(
+            "CREATE TABLE adult AS SELECT * FROM '{directory}/adult.parquet' WHERE split = 'train' AND is_complete"
+        );
+        run(context, &sql).await;
+        let sql = format!("CREATE TABLE adult_hierarchies AS SELECT * FROM '{directory}/adult_hierarchies.csv'");
+        run(context, &sql).await;
+        found.push(Experiment {
+            name: "ADULT",
+            table: "adult",
+            id: "record_id",
+            quasi: &["age", "sex", "education", "marital_status", "race", "workclass", "native_country"],
+            sensitive: "occupation",
+            hierarchies: Some("adult_hierarchies"),
+            // Those of the paper, which releases the second of them twice.
+            releases: vec![
+                vec!["age", "sex", "education", "marital_status", "race"],
+                vec!["education", "marital_status", "workclass", "native_country"],
+                vec!["age", "sex", "marital_status", "race"],
+                vec!["age", "race", "native_country"],
+                vec!["education", "marital_status", "workclass", "native_country"],
+                vec!["marital_status", "race", "native_country"],
+                vec!["age", "sex", "marital_status", "race", "native_country"],
+                vec!["age", "native_country"],
+                vec!["marital_status"],
+                vec!["education", "race", "workclass"],
+            ],
+        });
+    }
+    found
+}
+
+impl Experiment {
+    /// Arguments of a call on these columns.
+    fn arguments(&self, columns: &[&str], seed: usize) -> String {
+        let hierarchies =
+            self.hierarchies.as_ref().map_or_else(String::new, |table| format!(", hierarchies => {table}"));
+        let (id, quasi, sensitive) = (self.id, columns.join(", "), self.sensitive);
+        format!("id => {id}, quasi => ({quasi}), sensitive => {sensitive}, seed => {seed}{hierarchies}")
+    }
+
+    /// Makes worlds; seconds.
+    async fn worlds(&self, context: &SessionContext, table: &str, l: usize, more: &str) -> f64 {
+        let arguments = self.arguments(self.quasi, 1);
+        let sql = format!("CREATE TABLE worlds AS SELECT * FROM sequential_worlds({table}, {l}, {arguments}{more})");
+        run(context, "DROP TABLE IF EXISTS worlds").await;
+        timed(context, &sql).await
+    }
+
+    /// Makes a release; seconds and loss.
+    async fn release(&self, context: &SessionContext, columns: &[&str], more: &str) -> (f64, f64) {
+        let arguments = self.arguments(columns, 2);
+        let table = self.table;
+        let sql =
+            format!("CREATE TABLE release AS SELECT * FROM sequential_release({table}, worlds, {arguments}{more})");
+        let seconds = timed(context, &sql).await;
+        let loss = self.loss(context, "release", columns).await;
+        run(context, "DROP TABLE release").await;
+        (seconds, loss)
+    }
+
+    async fn loss(&self, context: &SessionContext, release: &str, columns: &[&str]) -> f64 {
+        let hierarchies =
+            self.hierarchies.as_ref().map_or_else(String::new, |table| format!(", hierarchies => {table}"));
+        let (table, quasi) = (self.table, columns.join(", "));
+        let sql = format!(
+            "SELECT lm FROM information_loss({table}, {release}, quasi => ({quasi}){hierarchies}) WHERE attribute = '*'"
+        );
+        let batches = run(context, &sql).await;
+        batches.iter().find(|batch| batch.num_rows() > 0).unwrap().column(0).as_primitive::<Float64Type>().value(0)
+    }
+
+    /// The table of ten releases: seconds for worlds and all of them, and the losses of each, sequential and projected.
+    async fn ten_releases(&self, context: &SessionContext, l: usize, p: usize) -> (f64, Vec<[f64; 2]>) {
+        let mut all = self.worlds(context, self.table, l, "").await;
+        let arguments = self.arguments(self.quasi, 1);
+        let sql = format!("CREATE TABLE projected AS SELECT * FROM non_sequential({}, {l}, {arguments})", self.table);
+        let projected_seconds = timed(context, &sql).await;
+        println!(
+            "\n{}, l = {l}, p = {p}: worlds {all:.2} s; one release to be projected {projected_seconds:.2} s\n",
+            self.name
+        );
+        println!("| release | columns | loss, sequential | loss, projected | seconds |\n|---:|:---|---:|---:|---:|");
+        let mut losses = Vec::new();
+        for (number, columns) in self.releases.iter().enumerate() {
+            let (seconds, loss) = self.release(context, columns, &format!(", p => {p}")).await;
+            let projected = self.loss(context, "projected", columns).await;
+            println!("| {} | {} | {loss:.4} | {projected:.4} | {seconds:.2} |", number + 1, columns.join(", "));
+            all += seconds;
+            losses.push([loss, projected]);
+        }
+        println!("\nWorlds and {} releases: {all:.2} s", self.releases.len());
+        run(context, "DROP TABLE projected").await;
+        (all, losses)
+    }
+
+    /// Loss and time over l and p, of all releases together.
+    async fn sweeps(&self, context: &SessionContext) {
+        println!("\n| {} | worlds, seconds | ten releases, seconds | mean loss |\n|:---|---:|---:|---:|", self.name);
+        let order = ["greedy", "random"];
+        let cases = [3, 4, 6, 7].map(|l| (l, 100, 0)).into_iter().chain([25, 50, 200, 400].map(|p| (5, p, 0)));
+        for (l, p, which) in cases.chain([(5, 100, 0), (5, 100, 1)]) {
+            let order = order[which];
+            let worlds = self.worlds(context, self.table, l, &format!(", order => '{order}'")).await;
+            let (mut seconds, mut loss) = (0.0, 0.0);
+            for columns in &self.releases {
+                let one = self.release(context, columns, &format!(", p => {p}")).await;
+                seconds += one.0;
+                loss += one.1 / self.releases.len() as f64;
+            }
+            println!("| l = {l}, p = {p}, order {order} | {worlds:.2} | {seconds:.2} | {loss:.4} |");
+        }
+    }
+
+    /// The same release of people who become more: 100,000, and then 50,000, 30,000 and 20,000 new ones.
+    async fn growing(&self, context: &SessionContext) {
+        println!(
+            "\n| people | worlds for new ones, seconds | a release of all, seconds | loss |\n|---:|---:|---:|---:|"
+        );
+        run(context, "CREATE TABLE many AS SELECT * FROM census(200000)").await;
+        let mut before = 0;
+        for now in [100_000, 150_000, 180_000, 200_000] {
+            run(context, "DROP TABLE IF EXISTS census").await;
+            run(context, &format!("CREATE TABLE census AS SELECT * FROM many WHERE person_id <= {now}")).await;
+            let mut worlds = String::new();
+            if before > 0 {
+                run(context, "DROP TABLE IF EXISTS known").await;
+                run(context, "CREATE TABLE known AS SELECT * FROM worlds").await;
+                worlds = ", worlds => known".to_owned();
+            }
+            let seconds = self.worlds(context, self.table, 5, &worlds).await;
+            if before > 0 {
+                run(context, "INSERT INTO worlds SELECT * FROM known").await;
+            }
+            let (release, loss) = self.release(context, &["age", "gender", "education"], "").await;
+            println!("| {now} | {seconds:.2} | {release:.2} | {loss:.4} |");
+            before = now;
+        }
+    }
+}
+
+/// Two exact solvers on losses like those of a release: of boxes with two attributes, half of them single values.
+fn solvers() {
+    println!("\n| rows | pathfinding, ms | lapjv, ms |\n|---:|---:|---:|");
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for n in [100, 300, 1000] {
+        let boxes: Vec<[[i64; 2]; 2]> = (0..n)
+            .map(|_| {
+                let (a, b) = (rng.random_range(0..16), rng.random_range(0..16));
+                [[a, a], [a.min(b), a.max(b)]]
+            })
+            .collect();
+        let points: Vec<[i64; 2]> = (0..n).map(|_| [rng.random_range(0..16), rng.random_range(0..16)]).collect();
+        let added = |[lo, hi]: [i64; 2], at: i64| (lo - at).max(at - hi).max(0);
+        let cost = |(i, j): (usize, usize)| (0..2).map(|k: usize| added(boxes[i][k], points[j][k])).sum::<i64>() << 20;
+        let whole = Matrix::from_fn(n, n, cost);
+        let float = Array2::from_shape_fn((n, n), |at| cost(at) as f64);
+        let start = Instant::now();
+        let (least, _) = kuhn_munkres_min(&whole);
+        let first = start.elapsed();
+        let start = Instant::now();
+        let (columns, _) = lapjv(&float).unwrap();
+        let second = start.elapsed();
+        assert_eq!(least, columns.iter().enumerate().map(|(i, &j)| cost((i, j))).sum::<i64>());
+        println!("| {n} | {:.2} | {:.2} |", first.as_secs_f64() * 1e3, second.as_secs_f64() * 1e3);
+    }
+}
+
+async fn timed(context: &SessionContext, sql: &str) -> f64 {
+    let start = Instant::now();
+    run(context, sql).await;
+    start.elapsed().as_secs_f64()
+}
+
+async fn run(context: &SessionContext, sql: &str) -> Vec<RecordBatch> {
+    let frame = context.sql(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    frame.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+}

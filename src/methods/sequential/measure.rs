@@ -1,0 +1,121 @@
+//! What a generalized value loses.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::microdata::{Attribute, Hierarchy, Microdata};
+
+/// The loss to minimize.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Loss {
+    /// The loss metric: `(|v| - 1) / (|A| - 1)` for a value `v` of an attribute with the domain `A`.
+    #[default]
+    Lm,
+    /// The entropy measure: the entropy in bits of the original value given `v`, by the frequencies in the table.
+    Em,
+}
+
+/// Domains up to this size have all losses in a table.
+const TABLED: usize = 256;
+
+/// Losses of the intervals of every quasi-identifier.
+pub(super) struct Measure {
+    scales: Vec<Scale>,
+}
+
+struct Scale {
+    values: usize,
+    hierarchy: Option<Arc<Hierarchy>>,
+    /// Rows with codes below each code, and the sum of `n log2 n` over those codes; empty for the loss metric.
+    below: Vec<(f64, f64)>,
+    /// Loss of the smallest published value that holds the codes `lo` to `hi`, at `lo * values + hi`; empty for large domains.
+    table: Vec<f32>,
+}
+
+impl Measure {
+    pub(super) fn new(loss: Loss, microdata: &Microdata) -> Self {
+        let scale = |(j, attribute): (usize, &Attribute)| {
+            let counts = || {
+                let mut counts = vec![0_u32; attribute.domain.len()];
+                let codes = microdata.quasi_codes.iter().skip(j).step_by(microdata.quasi.len());
+                codes.for_each(|&code| counts[code as usize] += 1);
+                counts
+            };
+            Scale::new(attribute, if loss == Loss::Em { counts() } else { Vec::new() })
+        };
+        Self { scales: microdata.quasi.iter().enumerate().map(scale).collect() }
+    }
+
+    /// Loss of the smallest published value of quasi-identifier `j` that holds the codes from `lo` to `hi`.
+    #[inline]
+    pub(super) fn of(&self, j: usize, [lo, hi]: [u32; 2]) -> f32 {
+        let scale = &self.scales[j];
+        match scale.table.is_empty() {
+            true => scale.loss(lo, hi) as f32,
+            false => scale.table[lo as usize * scale.values + hi as usize],
+        }
+    }
+
+    /// Sum of the losses of a box.
+    #[inline]
+    pub(super) fn sum(&self, intervals: &[[u32; 2]]) -> f32 {
+        intervals.iter().enumerate().map(|(j, &interval)| self.of(j, interval)).sum()
+    }
+
+    /// Sum of the losses of the smallest box around a box and a point.
+    #[inline]
+    pub(super) fn with(&self, intervals: &[[u32; 2]], codes: &[u32]) -> f32 {
+        let mut sum = 0.0;
+        for (j, (&[lo, hi], &code)) in intervals.iter().zip(codes).enumerate() {
+            sum += self.of(j, [lo.min(code), hi.max(code)]);
+        }
+        sum
+    }
+
+    /// How wide an interval is, 0 to 1, whatever the loss.
+    pub(super) fn width(&self, j: usize, lo: f32, hi: f32) -> f32 {
+        (hi - lo) / (self.scales[j].values.max(2) - 1) as f32
+    }
+}
+
+impl Scale {
+    fn new(attribute: &Attribute, counts: Vec<u32>) -> Self {
+        let values = attribute.domain.len();
+        let mut below = Vec::new();
+        if !counts.is_empty() {
+            below.push((0.0, 0.0));
+            let mut sums = (0.0, 0.0);
+            for count in counts.into_iter().map(f64::from) {
+                sums.0 += count;
+                sums.1 += if count > 0.0 { count * count.log2() } else { 0.0 };
+                below.push(sums);
+            }
+        }
+        let mut scale = Self { values, hierarchy: attribute.hierarchy.clone(), below, table: Vec::new() };
+        if values <= TABLED {
+            let mut table = vec![0.0; values * values];
+            for lo in 0..values {
+                for hi in lo..values {
+                    table[lo * values + hi] = scale.loss(lo as u32, hi as u32) as f32;
+                }
+            }
+            scale.table = table;
+        }
+        scale
+    }
+
+    fn loss(&self, lo: u32, hi: u32) -> f64 {
+        let [lo, hi] = self.hierarchy.as_ref().map_or([lo, hi], |hierarchy| hierarchy.closure(lo, hi));
+        if lo == hi {
+            return 0.0;
+        }
+        if self.below.is_empty() {
+            return f64::from(hi - lo) / (self.values.max(2) - 1) as f64;
+        }
+        let ((rows, sum), (rows_below, sum_below)) = (self.below[hi as usize + 1], self.below[lo as usize]);
+        let rows = rows - rows_below;
+        if rows > 0.0 { (rows.log2() - (sum - sum_below) / rows).max(0.0) } else { 0.0 }
+    }
+}

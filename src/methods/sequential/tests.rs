@@ -1,0 +1,643 @@
+//! Golden cases of the paper; random tables, releases and batches of people against what is promised.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch, StringViewArray, StructArray,
+};
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::datatypes::{Field, Int32Type, Int64Type, Schema};
+use pathfinding::kuhn_munkres::kuhn_munkres_min;
+use pathfinding::matrix::Matrix;
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+use super::*;
+use crate::methods::Method;
+use crate::microdata::{Layout, MicrodataBuilder, Roles};
+use crate::release::{Description, Published, Shape, View, schema};
+use crate::risk::{ReleasedRows, World};
+
+/// People with identifiers from `first` on.
+#[derive(Debug, Clone, Default)]
+struct People {
+    first: i64,
+    /// Column after column.
+    quasi: Vec<Vec<Option<i32>>>,
+    sensitive: Vec<i32>,
+    other: Vec<Vec<i32>>,
+}
+
+/// Columns of a release: which quasi-identifiers, whether the sensitive one, and which others.
+#[derive(Debug, Clone)]
+struct Columns {
+    quasi: Vec<usize>,
+    sensitive: bool,
+    other: Vec<usize>,
+}
+
+impl People {
+    fn len(&self) -> usize {
+        self.sensitive.len()
+    }
+
+    fn all(&self) -> Columns {
+        Columns { quasi: (0..self.quasi.len()).collect(), sensitive: true, other: (0..self.other.len()).collect() }
+    }
+
+    fn ids(&self) -> Vec<i64> {
+        (self.first..).take(self.len()).collect()
+    }
+
+    fn batch(&self, columns: &Columns) -> (RecordBatch, Roles) {
+        let mut arrays: Vec<(String, ArrayRef)> = vec![("id".to_owned(), Arc::new(Int64Array::from(self.ids())))];
+        for &j in &columns.quasi {
+            arrays.push((format!("q{j}"), Arc::new(Int32Array::from(self.quasi[j].clone()))));
+        }
+        if columns.sensitive {
+            arrays.push(("s".to_owned(), Arc::new(Int32Array::from(self.sensitive.clone()))));
+        }
+        for &j in &columns.other {
+            arrays.push((format!("o{j}"), Arc::new(Int32Array::from(self.other[j].clone()))));
+        }
+        let fields: Vec<Field> =
+            arrays.iter().map(|(name, array)| Field::new(name, array.data_type().clone(), true)).collect();
+        let arrays = arrays.into_iter().map(|(_, array)| array).collect();
+        let roles = Roles {
+            id: Some("id".to_owned()),
+            quasi: columns.quasi.iter().map(|j| format!("q{j}")).collect(),
+            sensitive: columns.sensitive.then(|| "s".to_owned()),
+            within: None,
+            other: columns.other.iter().map(|j| format!("o{j}")).collect(),
+        };
+        (RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap(), roles)
+    }
+
+    /// Those and these.
+    fn and(&self, more: &Self) -> Self {
+        assert_eq!(self.first + self.len() as i64, more.first);
+        let joined = |a: &Vec<Option<i32>>, b: &Vec<Option<i32>>| a.iter().chain(b).copied().collect();
+        Self {
+            first: self.first,
+            quasi: self.quasi.iter().zip(&more.quasi).map(|(a, b)| joined(a, b)).collect(),
+            sensitive: self.sensitive.iter().chain(&more.sensitive).copied().collect(),
+            other: self.other.iter().zip(&more.other).map(|(a, b)| a.iter().chain(b).copied().collect()).collect(),
+        }
+    }
+
+    /// The first of them.
+    fn truncated(&self, rows: usize) -> Self {
+        Self {
+            first: self.first,
+            quasi: self.quasi.iter().map(|column| column[..rows].to_vec()).collect(),
+            sensitive: self.sensitive[..rows].to_vec(),
+            other: self.other.iter().map(|column| column[..rows].to_vec()).collect(),
+        }
+    }
+}
+
+/// A release as the publisher sees it; with hierarchies in which every value has but the root above it if `flat`.
+fn run(
+    method: &Method,
+    people: &People,
+    columns: &Columns,
+    worlds: Option<&RecordBatch>,
+    flat: bool,
+    seed: u64,
+) -> Result<RecordBatch> {
+    let (batch, roles) = people.batch(columns);
+    let layout = Layout::try_new(&batch.schema(), &roles)?;
+    let mut builder = MicrodataBuilder::try_new(layout.clone())?;
+    builder.append(&batch)?;
+    if let Some(worlds) = worlds {
+        builder.append_previous(worlds)?;
+    }
+    if flat {
+        let of = |&j: &usize| {
+            let values: BTreeSet<i32> = people.quasi[j].iter().flatten().copied().collect();
+            values.into_iter().map(move |value| [format!("q{j}"), value.to_string(), "*".to_owned()])
+        };
+        let rows: Vec<[String; 3]> = columns.quasi.iter().flat_map(of).collect();
+        let column = |c: usize| Arc::new(rows.iter().map(|row| Some(&row[c])).collect::<StringViewArray>()) as ArrayRef;
+        let names = ["attribute", "leaf", "level1"].into_iter().enumerate();
+        builder.append_hierarchies(&RecordBatch::try_from_iter(names.map(|(c, name)| (name, column(c)))).unwrap())?;
+    }
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let (microdata, ledger) = builder.finish(rng.random())?;
+    let release = method.anonymize(microdata, &ledger, &Monitor::default(), &mut rng)?;
+    let description =
+        Description { method: "test".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
+    let shape = Shape { view: View::Private, form: method.form(), signatures: false, nodes: flat };
+    let published = Published::new(release, Arc::new(schema(&layout, shape, &description)), &mut rng);
+    published.batch(0, published.len())
+}
+
+fn worlds_of(l: usize, order: Order) -> Method {
+    Method::SequentialWorlds(Worlds { l, loss: Loss::Lm, order, cuts: Cuts::Tight })
+}
+
+fn release_of(p: usize, loss: Loss) -> Method {
+    Method::SequentialRelease(SequentialRelease { p, loss, allow_removals: false })
+}
+
+/// Person to partners.
+fn partners(worlds: &RecordBatch) -> BTreeMap<i64, Vec<i64>> {
+    let ids = worlds.column(0).as_primitive::<Int64Type>();
+    let lists = worlds.column_by_name("partners").unwrap().as_list::<i32>();
+    let list = |i: usize| lists.value(i).as_primitive::<Int64Type>().values().to_vec();
+    (0..worlds.num_rows()).map(|i| (ids.value(i), list(i))).collect()
+}
+
+/// NULL lies below all values.
+fn ends(of: &StructArray, name: &str) -> Vec<i64> {
+    let end = of.column_by_name(name).unwrap().as_primitive::<Int32Type>();
+    end.iter().map(|value| value.map_or(i64::MIN, i64::from)).collect()
+}
+
+/// What travels, as a number.
+fn number(sensitive: Option<i32>, other: &[i32]) -> u64 {
+    let value = |sum: u64, value: i32| sum * 1000 + value as u64 + 1;
+    other.iter().fold(sensitive.map_or(0, |value| value as u64 + 1), |sum, &next| value(sum, next))
+}
+
+fn released(release: &RecordBatch, columns: &Columns) -> ReleasedRows {
+    let column = |name: String| release.column_by_name(&name).unwrap().clone();
+    let quasi: Vec<(Vec<i64>, Vec<i64>)> = columns
+        .quasi
+        .iter()
+        .map(|j| {
+            let intervals = column(format!("q{j}"));
+            (ends(intervals.as_struct(), "lo"), ends(intervals.as_struct(), "hi"))
+        })
+        .collect();
+    let rows = 0..release.num_rows();
+    let int = |name: String, i: usize| column(name).as_primitive::<Int32Type>().value(i);
+    let value = |i: usize| {
+        let other: Vec<i32> = columns.other.iter().map(|j| int(format!("o{j}"), i)).collect();
+        number(columns.sensitive.then(|| int("s".to_owned(), i)), &other)
+    };
+    ReleasedRows {
+        boxes: rows.clone().flat_map(|i| quasi.iter().map(move |(lo, hi)| [lo[i], hi[i]])).collect(),
+        values: rows.map(value).collect(),
+    }
+}
+
+/// A world: everybody carries what `carried` has.
+fn world(people: &People, columns: &Columns, carried: impl Fn(i64) -> i64) -> World {
+    let mut world = World::default();
+    for (i, id) in people.ids().into_iter().enumerate() {
+        world.quasi.extend(columns.quasi.iter().map(|&j| people.quasi[j][i].map_or(i64::MIN, i64::from)));
+        let donor = (carried(id) - people.first) as usize;
+        let other: Vec<i32> = columns.other.iter().map(|&j| people.other[j][donor]).collect();
+        world.values.push(number(columns.sensitive.then(|| people.sensitive[donor]), &other));
+    }
+    world
+}
+
+/// Released values that are no single values.
+fn generalized(release: &ReleasedRows) -> usize {
+    release.boxes.iter().filter(|[lo, hi]| lo != hi).count()
+}
+
+fn people(rows: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = People> {
+    let value = prop_oneof![1 => Just(None), 9 => (0..8).prop_map(Some)];
+    // Skewed: half of the rows have few values.
+    let sensitive = prop_oneof![0..12, 0..3];
+    let row = (prop::collection::vec(value, 3), sensitive, prop::collection::vec(0..3, 2));
+    prop::collection::vec(row, rows).prop_map(|rows| People {
+        first: 0,
+        quasi: (0..3).map(|j| rows.iter().map(|row| row.0[j]).collect()).collect(),
+        sensitive: rows.iter().map(|row| row.1).collect(),
+        other: (0..2).map(|j| rows.iter().map(|row| row.2[j]).collect()).collect(),
+    })
+}
+
+fn columns() -> impl Strategy<Value = Columns> {
+    let some = prop::sample::subsequence(vec![0, 1, 2], 1..=3);
+    (some, any::<bool>(), prop::sample::subsequence(vec![0, 1], 0..=2)).prop_map(|(quasi, sensitive, other)| Columns {
+        quasi,
+        sensitive,
+        other,
+    })
+}
+
+fn diversity(people: &People) -> usize {
+    let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
+    people.sensitive.iter().for_each(|&value| *counts.entry(value).or_default() += 1);
+    people.len() / counts.values().max().copied().unwrap_or(1)
+}
+
+/// Of each class, as many rows can stay as they are as all worlds have people with the same quasi-identifiers in it.
+fn least_generalized(worlds: &[World], quasi: usize) -> usize {
+    let counts = |world: &World| {
+        let mut counts: BTreeMap<(u64, Vec<i64>), usize> = BTreeMap::new();
+        for (i, &value) in world.values.iter().enumerate() {
+            *counts.entry((value, world.quasi[i * quasi..][..quasi].to_vec())).or_default() += 1;
+        }
+        counts
+    };
+    let all: Vec<_> = worlds.iter().map(counts).collect();
+    let kept: usize = all[0]
+        .keys()
+        .map(|key| all.iter().map(|counts| counts.get(key).copied().unwrap_or(0)).min().unwrap_or(0))
+        .sum();
+    worlds[0].values.len() - kept
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Two batches of people and releases of any columns: everybody has l values, and every world is consistent with every release.
+    #[test]
+    fn every_world_is_consistent_with_every_release(
+        first in people(2..60), more in people(2..30), chosen in prop::collection::vec(columns(), 1..4),
+        l in 2_usize..7, p in 1_usize..40, em in any::<bool>(), random in any::<bool>(), seed in any::<u64>(),
+    ) {
+        let more = People { first: first.len() as i64, ..more };
+        let order = if random { Order::Random } else { Order::Greedy };
+        let loss = if em { Loss::Em } else { Loss::Lm };
+        let method = worlds_of(l, order);
+        let made = run(&method, &first, &first.all(), None, false, seed);
+        if diversity(&first) < l {
+            let text = made.unwrap_err().to_string();
+            prop_assert!(text.contains("eligible"), "{}", text);
+            return Ok(());
+        }
+        let mut worlds = made.unwrap();
+        let mut everybody = first.clone();
+        let both = first.and(&more);
+        match run(&method, &both, &both.all(), Some(&worlds), false, seed) {
+            Ok(batch) => {
+                prop_assert_eq!(batch.num_rows(), more.len());
+                worlds = concat_batches(&worlds.schema(), [&worlds, &batch]).unwrap();
+                everybody = both;
+            }
+            Err(error) => {
+                prop_assert!(diversity(&more) < l && error.to_string().contains("eligible"), "{}", error);
+                let refused = run(&release_of(p, loss), &both, &both.all(), Some(&worlds), false, seed).unwrap_err();
+                prop_assert!(refused.to_string().contains("without worlds"), "{}", refused);
+            }
+        }
+        let partners = partners(&worlds);
+        prop_assert_eq!(partners.len(), everybody.len());
+        for (&id, of_person) in &partners {
+            let values: BTreeSet<i32> = of_person.iter().chain([&id]).map(|&id| everybody.sensitive[id as usize]).collect();
+            prop_assert_eq!(values.len(), l);
+            // Batches keep to themselves.
+            prop_assert!(of_person.iter().all(|&other| (other < more.first) == (id < more.first)));
+        }
+        for columns in &chosen {
+            let release = run(&release_of(p, loss), &everybody, columns, Some(&worlds), false, seed).unwrap();
+            let rows = released(&release, columns);
+            let possible: Vec<World> = (0..l)
+                .map(|i| world(&everybody, columns, |id| if i == 0 { id } else { partners[&id][i - 1] }))
+                .collect();
+            for world in &possible {
+                prop_assert!(world.is_consistent(&rows, columns.quasi.len()));
+            }
+            prop_assert!(rows.boxes.chunks(columns.quasi.len()).filter(|row| row.iter().any(|[lo, hi]| lo != hi)).count()
+                >= least_generalized(&possible, columns.quasi.len()));
+            if !columns.sensitive && columns.other.is_empty() {
+                prop_assert_eq!(generalized(&rows), 0);
+            }
+            // The publisher's view: rows of the people themselves.
+            let ids = release.column(0).as_primitive::<Int64Type>();
+            for (i, &id) in ids.values().iter().enumerate() {
+                let value = world(&everybody, columns, |id| id).values[id as usize];
+                prop_assert_eq!(rows.values[i], value);
+            }
+        }
+    }
+
+    /// Rows, groups of a release: of its own input and seed, whatever came before, on any number of threads, in any order of arrival.
+    #[test]
+    fn a_release_depends_on_nothing_else(people in people(20..60), columns in columns(), seed in any::<u64>()) {
+        prop_assume!(diversity(&people) >= 3);
+        let worlds = run(&worlds_of(3, Order::Greedy), &people, &people.all(), None, false, seed).unwrap();
+        let one = || run(&release_of(7, Loss::Lm), &people, &columns, Some(&worlds), false, seed).unwrap();
+        let before = one();
+        run(&release_of(7, Loss::Lm), &people, &people.all(), Some(&worlds), false, seed ^ 1).unwrap();
+        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        prop_assert_eq!(&before, &alone.install(one));
+        let turned = datafusion::arrow::compute::take_record_batch(
+            &worlds, &Int64Array::from_iter_values((0..worlds.num_rows() as i64).rev())).unwrap();
+        prop_assert_eq!(&before, &run(&release_of(7, Loss::Lm), &people, &columns, Some(&turned), false, seed).unwrap());
+    }
+
+    /// Whoever leaves is missed; if that is allowed, the others are released, consistently with worlds without them.
+    #[test]
+    fn people_who_leave(people in people(20..60), columns in columns(), left in 1_usize..10, seed in any::<u64>()) {
+        prop_assume!(diversity(&people) >= 3);
+        let worlds = run(&worlds_of(3, Order::Greedy), &people, &people.all(), None, false, seed).unwrap();
+        let stayed = people.truncated(people.len() - left);
+        let refused = run(&release_of(7, Loss::Lm), &stayed, &columns, Some(&worlds), false, seed).unwrap_err();
+        prop_assert!(refused.to_string().contains(&format!("{left} people who have worlds are missing")), "{}", refused);
+        let allowing = Method::SequentialRelease(SequentialRelease { p: 7, loss: Loss::Lm, allow_removals: true });
+        let release = run(&allowing, &stayed, &columns, Some(&worlds), false, seed).unwrap();
+        let rows = released(&release, &columns);
+        let partners = partners(&worlds);
+        for i in 0..2 {
+            let carried = |mut id: i64| {
+                loop {
+                    id = partners[&id][i];
+                    if id < stayed.len() as i64 {
+                        return id;
+                    }
+                }
+            };
+            prop_assert!(world(&stayed, &columns, carried).is_consistent(&rows, columns.quasi.len()));
+        }
+    }
+
+    /// The assignment solver against another one.
+    #[test]
+    fn assignments_are_least(n in 1_usize..30, costs in prop::collection::vec(0_u32..50, 900), scale in 1_u32..1_000_000) {
+        let costs: Vec<i64> = costs[..n * n].iter().map(|&cost| i64::from(cost) * i64::from(scale)).collect();
+        let own = matching::least(n, costs.iter().map(|&cost| cost as f64).collect()).unwrap();
+        let sum: i64 = own.iter().enumerate().map(|(i, &j)| costs[i * n + j as usize]).sum();
+        prop_assert_eq!(own.iter().collect::<BTreeSet<_>>().len(), n);
+        prop_assert_eq!(sum, kuhn_munkres_min(&Matrix::from_vec(n, n, costs).unwrap()).0);
+    }
+
+    /// Every row of the baseline covers l people of different values, among them its own.
+    #[test]
+    fn the_baseline_is_diverse(people in people(2..60), l in 2_usize..6, seed in any::<u64>()) {
+        let method =
+            Method::NonSequential(NonSequential { l, loss: Loss::Em, order: Order::Greedy, cuts: Cuts::Tight });
+        let made = run(&method, &people, &people.all(), None, false, seed);
+        if diversity(&people) < l {
+            prop_assert!(made.unwrap_err().to_string().contains("eligible"));
+            return Ok(());
+        }
+        let columns = people.all();
+        let release = made.unwrap();
+        let rows = released(&release, &columns);
+        prop_assert!(world(&people, &columns, |id| id).is_consistent(&rows, 3));
+        let sensitive = release.column_by_name("s").unwrap().as_primitive::<Int32Type>();
+        for i in 0..people.len() {
+            let covers = |row: usize| {
+                let code = |j: usize| people.quasi[j][i].map_or(i64::MIN, i64::from);
+                rows.boxes[row * 3..][..3].iter().enumerate().all(|(j, [lo, hi])| (lo..=hi).contains(&&code(j)))
+            };
+            let values: BTreeSet<i32> =
+                (0..people.len()).filter(|&row| covers(row)).map(|row| sensitive.value(row)).collect();
+            prop_assert!(values.len() >= l);
+        }
+    }
+}
+
+/// Example 4.2 with its one bucket in the paper's order: a row for everybody, who all carry the next one's value.
+fn example() -> (People, RecordBatch) {
+    let some = |codes: [i32; 5]| codes.map(Some).to_vec();
+    let people = People {
+        first: 0,
+        quasi: vec![some([0, 0, 1, 1, 2]), some([0, 1, 1, 0, 2])],
+        sensitive: vec![1, 2, 3, 2, 3],
+        other: Vec::new(),
+    };
+    let made = run(&worlds_of(2, Order::Greedy), &people, &people.all(), None, false, 1).unwrap();
+    let ids = made.column(0).as_primitive::<Int64Type>();
+    let lists = ids.values().iter().map(|id| Some(vec![Some((id + 1) % 5)]));
+    let mut columns = made.columns().to_vec();
+    let item = Field::new_list_field(datafusion::arrow::datatypes::DataType::Int64, true);
+    let lists = datafusion::arrow::array::ListArray::from_iter_primitive::<Int64Type, _, _>(lists);
+    let (_, offsets, values, nulls) = lists.into_parts();
+    columns[1] = Arc::new(datafusion::arrow::array::ListArray::new(Arc::new(item), offsets, values, nulls));
+    (people, RecordBatch::try_new(made.schema(), columns).unwrap())
+}
+
+#[test]
+fn example_4_2() {
+    let (people, worlds) = example();
+    for seed in 0..20 {
+        let rows = |j: usize| {
+            let columns = Columns { quasi: vec![j], sensitive: true, other: Vec::new() };
+            let release = run(&release_of(100, Loss::Lm), &people, &columns, Some(&worlds), true, seed).unwrap();
+            let rows = released(&release, &columns);
+            let mut rows: Vec<_> = rows.boxes.iter().copied().zip(rows.values.iter().map(|value| value - 1)).collect();
+            rows.sort_unstable();
+            rows
+        };
+        // (rt, 1), (r, 2), (s, 3), (s, 2), (rt, 3), where rt is all values; and (xz, 1), (y, 2), (y, 3), (x, 2), (xz, 3).
+        assert_eq!(rows(0), [([0, 0], 2), ([0, 2], 1), ([0, 2], 3), ([1, 1], 2), ([1, 1], 3)]);
+        assert_eq!(rows(1), [([0, 0], 2), ([0, 2], 1), ([0, 2], 3), ([1, 1], 2), ([1, 1], 3)]);
+    }
+}
+
+/// The same rows the other way: every row covers the one before it.
+#[test]
+fn example_4_2_at_once() {
+    let (people, _) = example();
+    let (batch, roles) = people.batch(&people.all());
+    let mut builder = MicrodataBuilder::try_new(Layout::try_new(&batch.schema(), &roles).unwrap()).unwrap();
+    builder.append(&batch).unwrap();
+    let (microdata, _) = builder.finish([1, 2]).unwrap();
+    let arrival = &microdata.people.as_ref().unwrap().arrival;
+    let row = |place: u32| arrival.iter().position(|&arrived| arrived == place).unwrap() as u32;
+    let cycles = ordering::Cycles { starts: vec![0, 5], rows: (0..5).map(row).collect() };
+    let boxes = baseline::cover(&microdata, &cycles, 2);
+    assert_eq!(boxes.iter().filter(|[lo, hi]| lo != hi).count(), 7);
+}
+
+/// Who could have which sensitive value, for a reader who has all these releases and knows all quasi-identifiers.
+fn possible(people: &People, releases: &[(Columns, ReleasedRows)]) -> Vec<BTreeSet<i32>> {
+    let mut possible = vec![BTreeSet::new(); people.len()];
+    let mut dealt: Vec<i64> = Vec::new();
+    deal(people, releases, &mut dealt, &mut possible);
+    possible
+}
+
+fn deal(people: &People, releases: &[(Columns, ReleasedRows)], dealt: &mut Vec<i64>, possible: &mut [BTreeSet<i32>]) {
+    if dealt.len() == people.len() {
+        let fits = |(columns, rows): &(Columns, ReleasedRows)| {
+            world(people, columns, |id| dealt[id as usize]).is_consistent(rows, columns.quasi.len())
+        };
+        if releases.iter().all(fits) {
+            dealt.iter().zip(possible).for_each(|(&id, values)| {
+                values.insert(people.sensitive[id as usize]);
+            });
+        }
+        return;
+    }
+    for id in people.ids() {
+        if !dealt.contains(&id) {
+            dealt.push(id);
+            deal(people, releases, dealt, possible);
+            dealt.pop();
+        }
+    }
+}
+
+/// Releases as they are disclose people together, though each of them is diverse; releases that know of worlds do not.
+fn together(people: &People, columns: &[Columns; 2], disclosed: usize) {
+    let plain = |columns: &Columns| {
+        let world = world(people, columns, |id| id);
+        (
+            columns.clone(),
+            ReleasedRows { boxes: world.quasi.iter().map(|&code| [code, code]).collect(), values: world.values },
+        )
+    };
+    let plain: Vec<_> = columns.iter().map(plain).collect();
+    assert_eq!(possible(people, &plain).iter().filter(|values| values.len() == 1).count(), disclosed);
+    for seed in 0..20 {
+        let worlds = run(&worlds_of(2, Order::Greedy), people, &people.all(), None, false, seed).unwrap();
+        let release = |columns: &Columns| {
+            let release = run(&release_of(100, Loss::Lm), people, columns, Some(&worlds), false, seed).unwrap();
+            (columns.clone(), released(&release, columns))
+        };
+        let releases: Vec<_> = columns.iter().map(release).collect();
+        assert!(possible(people, &releases).iter().all(|values| values.len() >= 2));
+    }
+}
+
+#[test]
+fn example_1_1() {
+    let people = People {
+        first: 0,
+        quasi: vec![[20, 20, 30, 30].map(Some).to_vec(), [0, 1, 0, 1].map(Some).to_vec()],
+        sensitive: vec![0, 1, 2, 3],
+        other: Vec::new(),
+    };
+    let of = |j: usize| Columns { quasi: vec![j], sensitive: true, other: Vec::new() };
+    // Alice is 20 and female: measles.
+    together(&people, &[of(0), of(1)], 4);
+}
+
+#[test]
+fn example_3_2() {
+    let people = People {
+        first: 0,
+        quasi: vec![[0, 1, 0].map(Some).to_vec(), [0, 0, 1].map(Some).to_vec()],
+        sensitive: vec![1, 2, 2],
+        other: Vec::new(),
+    };
+    // Two of three have one value: 1-diverse, and so no worlds for l = 2; releases as they are disclose everybody.
+    let of = |j: usize| Columns { quasi: vec![j], sensitive: true, other: Vec::new() };
+    let plain = |columns: Columns| {
+        let world = world(&people, &columns, |id| id);
+        let boxes = world.quasi.iter().map(|&code| [code, code]).collect();
+        (columns, ReleasedRows { boxes, values: world.values })
+    };
+    let releases = [plain(of(1)), plain(of(0))];
+    assert_eq!(possible(&people, &releases)[0].len(), 1);
+    let refused = run(&worlds_of(2, Order::Greedy), &people, &people.all(), None, false, 1).unwrap_err();
+    assert!(refused.to_string().contains("not 2-eligible"), "{refused}");
+}
+
+#[test]
+fn changed_values_are_refused() {
+    let (people, worlds) = example();
+    let release =
+        |people: &People, columns: &Columns| run(&release_of(100, Loss::Lm), people, columns, Some(&worlds), false, 1);
+    let mut changed = people.clone();
+    changed.sensitive[0] = 9;
+    let text = release(&changed, &people.all()).unwrap_err().to_string();
+    assert!(text.starts_with("1 people have other values") && !text.contains('9'), "{text}");
+    // Without the column nothing contradicts anything; and quasi-identifiers may change.
+    let without = Columns { sensitive: false, ..people.all() };
+    release(&changed, &without).unwrap();
+    let mut moved = people.clone();
+    moved.quasi[0][2] = Some(0);
+    release(&moved, &people.all()).unwrap();
+}
+
+#[test]
+fn broken_memories_are_refused() {
+    let (people, worlds) = example();
+    let refusal = |worlds: &RecordBatch| {
+        run(&release_of(100, Loss::Lm), &people, &people.all(), Some(worlds), false, 1).unwrap_err().to_string()
+    };
+    assert!(refusal(&worlds.slice(1, 4)).contains("not complete"), "{}", refusal(&worlds.slice(1, 4)));
+    let twice = concat_batches(&worlds.schema(), [&worlds, &worlds.slice(0, 1)]).unwrap();
+    assert!(refusal(&twice).contains("two entries"), "{}", refusal(&twice));
+    let other = run(&worlds_of(3, Order::Greedy), &people, &people.all(), Some(&worlds), false, 1).unwrap_err();
+    assert!(other.to_string().contains("l must be 2"), "{other}");
+}
+
+/// Rows that are all alike, but for the sensitive value; and one row.
+#[test]
+fn rows_that_are_alike() {
+    let rows = 3000;
+    let people = People {
+        first: 0,
+        quasi: vec![vec![Some(7); rows], vec![None; rows]],
+        sensitive: (0..rows as i32).map(|row| row % 10).collect(),
+        other: vec![vec![1; rows]],
+    };
+    let worlds = run(&worlds_of(10, Order::Greedy), &people, &people.all(), None, false, 1).unwrap();
+    let release = run(&release_of(100, Loss::Em), &people, &people.all(), Some(&worlds), false, 1).unwrap();
+    assert_eq!(generalized(&released(&release, &people.all())), 0);
+    let one = people.truncated(1);
+    assert!(run(&worlds_of(2, Order::Greedy), &one, &one.all(), None, false, 1).is_err());
+}
+
+/// Chance of a reader who knows this code, all quasi-identifiers and both worlds of every person to say which is the true one, on average
+/// over all tables of four people with different values, and over draws of worlds for l = 2.
+fn advantage(order: Order) -> f64 {
+    const DRAWS: u64 = 1500;
+    let mut seen: BTreeMap<[Vec<i32>; 2], [usize; 2]> = BTreeMap::new();
+    let mut table: Vec<i32> = vec![0, 1, 2, 3];
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    for draw in 0..24 * DRAWS {
+        rand::seq::SliceRandom::shuffle(table.as_mut_slice(), &mut rng);
+        let people = People {
+            first: 0,
+            quasi: vec![vec![Some(1), Some(2), Some(4), Some(8)]],
+            sensitive: table.clone(),
+            other: Vec::new(),
+        };
+        let worlds = run(&worlds_of(2, order), &people, &people.all(), None, false, draw).unwrap();
+        let partners = partners(&worlds);
+        let fake: Vec<i32> = (0..4).map(|id| table[partners[&id][0] as usize]).collect();
+        let mut both = [table.clone(), fake];
+        both.sort_unstable();
+        let which = usize::from(both[1] == table);
+        seen.entry(both).or_default()[which] += 1;
+    }
+    let right: usize = seen.values().map(|counts| counts[0].max(counts[1])).sum();
+    right as f64 / (24 * DRAWS) as f64
+}
+
+/// With a fixed start and direction it would be certain. Guesses on few draws each are right a little more often than they should be.
+#[test]
+fn worlds_are_nearly_equally_likely() {
+    let (greedy, random) = (advantage(Order::Greedy), advantage(Order::Random));
+    assert!(random < 0.53, "{random}");
+    assert!(greedy < 0.60, "{greedy}");
+}
+
+/// A reader who knows all quasi-identifiers takes everybody for the narrowest row that covers them. In all worlds somebody's row is as narrow,
+/// so that the guess is right in one of `l` worlds, at best.
+#[test]
+fn the_narrowest_row_is_not_ones_own() {
+    let mut rng = ChaCha20Rng::seed_from_u64(11);
+    let (mut right, mut all) = (0, 0);
+    for seed in 0..24 {
+        let column =
+            |rng: &mut ChaCha20Rng, values: i32| (0..600).map(|_| rng.random_range(0..values)).collect::<Vec<_>>();
+        let quasi = [40, 12, 5].map(|values| column(&mut rng, values).into_iter().map(Some).collect());
+        let people = People { first: 0, quasi: quasi.to_vec(), sensitive: column(&mut rng, 12), other: Vec::new() };
+        let worlds = run(&worlds_of(4, Order::Greedy), &people, &people.all(), None, false, seed).unwrap();
+        let columns = people.all();
+        let release = run(&release_of(60, Loss::Lm), &people, &columns, Some(&worlds), false, seed).unwrap();
+        let rows = released(&release, &columns);
+        let sensitive = release.column_by_name("s").unwrap().as_primitive::<Int32Type>();
+        for i in 0..people.len() {
+            let covers = |&row: &usize| {
+                let boxes = rows.boxes[row * 3..][..3].iter();
+                boxes
+                    .zip(&people.quasi)
+                    .all(|([lo, hi], column)| (*lo..=*hi).contains(&i64::from(column[i].unwrap_or(-1))))
+            };
+            let width = |&row: &usize| rows.boxes[row * 3..][..3].iter().map(|[lo, hi]| hi - lo).sum::<i64>();
+            let guess = (0..people.len()).filter(covers).min_by_key(width).unwrap();
+            right += usize::from(sensitive.value(guess) == people.sensitive[i]);
+            all += 1;
+        }
+    }
+    let rate = right as f64 / all as f64;
+    // Five standard deviations.
+    assert!(rate < 0.25 + 5.0 * (0.25 * 0.75 / all as f64).sqrt(), "{rate}");
+}

@@ -1,0 +1,211 @@
+//! `sequential_worlds(input, l, ..)`, `sequential_release(input, worlds, ..)`, `non_sequential(input, l, ..)`, and the method of
+//! publications that does the first two.
+
+use datafusion::common::{Result, plan_err};
+
+use super::arguments::Arguments;
+use super::input::WORLDS;
+use super::method::{MethodFunction, Offered};
+use super::mondrian::cuts;
+use super::roles::Needs;
+use super::signature::{Kind, Parameter, Signature};
+use crate::methods::Method;
+use crate::methods::sequential::{Loss, MOST_PART, NonSequential, Order, PART, Sequential, SequentialRelease, Worlds};
+
+const L: Parameter = Parameter::required("l", Kind::Integer, "5");
+const P: Parameter = Parameter::optional("p", Kind::Integer, "100");
+const LOSS: Parameter = Parameter::optional("loss", Kind::Word(&["lm", "em"]), "'em'");
+const ORDER: Parameter = Parameter::optional("order", Kind::Word(&["greedy", "random"]), "'random'");
+const ALLOW_REMOVALS: Parameter = Parameter::optional("allow_removals", Kind::Boolean, "true");
+/// More worlds than this would cost more memory than the table, many times.
+const MOST_L: usize = 1000;
+
+/// Worlds, for the publisher.
+#[derive(Debug)]
+pub(super) struct SequentialWorldsFunction;
+
+static WORLDS_SIGNATURE: Signature = Signature {
+    name: "sequential_worlds",
+    parameters: &[
+        Parameter::INPUT,
+        L,
+        Parameter::ID,
+        Parameter::QUASI,
+        Parameter::SENSITIVE,
+        Parameter::OTHER,
+        Parameter::optional(WORLDS, Kind::Relation, "worlds"),
+        LOSS,
+        ORDER,
+        Parameter::CUTS,
+        Parameter::HIERARCHIES,
+        Parameter::SEED,
+    ],
+};
+
+impl MethodFunction for SequentialWorldsFunction {
+    fn signature(&self) -> &'static Signature<'static> {
+        &WORLDS_SIGNATURE
+    }
+
+    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
+        let (l, loss, order) = (l(arguments)?, loss(arguments), order(arguments));
+        let method = Method::SequentialWorlds(Worlds { l, loss, order, cuts: cuts(arguments) });
+        Ok((method, Needs { id: true, sensitive: true, other: true }))
+    }
+
+    fn offered(&self) -> Offered {
+        Offered::Function
+    }
+}
+
+/// A release of people whose worlds are known.
+#[derive(Debug)]
+pub(super) struct SequentialReleaseFunction;
+
+static RELEASE_SIGNATURE: Signature = Signature {
+    name: "sequential_release",
+    parameters: &[
+        Parameter::INPUT,
+        Parameter::required(WORLDS, Kind::Relation, "worlds"),
+        Parameter::ID,
+        Parameter::QUASI,
+        Parameter::SENSITIVE,
+        Parameter::OTHER,
+        P,
+        LOSS,
+        ALLOW_REMOVALS,
+        Parameter::HIERARCHIES,
+        Parameter::SEED,
+        Parameter::PRIVATE,
+    ],
+};
+
+impl MethodFunction for SequentialReleaseFunction {
+    fn signature(&self) -> &'static Signature<'static> {
+        &RELEASE_SIGNATURE
+    }
+
+    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
+        let (p, loss, allow_removals) = (p(arguments)?, loss(arguments), arguments.boolean("allow_removals"));
+        let method = Method::SequentialRelease(SequentialRelease { p, loss, allow_removals });
+        Ok((method, Needs { id: true, sensitive: false, other: true }))
+    }
+
+    fn offered(&self) -> Offered {
+        Offered::Function
+    }
+}
+
+/// The baseline.
+#[derive(Debug)]
+pub(super) struct NonSequentialFunction;
+
+static NON_SEQUENTIAL_SIGNATURE: Signature = Signature {
+    name: "non_sequential",
+    parameters: &[
+        Parameter::INPUT,
+        L,
+        Parameter::QUASI,
+        Parameter::SENSITIVE,
+        Parameter::OTHER,
+        LOSS,
+        ORDER,
+        Parameter::CUTS,
+        Parameter::HIERARCHIES,
+        Parameter::ID,
+        Parameter::SEED,
+        Parameter::PRIVATE,
+    ],
+};
+
+impl MethodFunction for NonSequentialFunction {
+    fn signature(&self) -> &'static Signature<'static> {
+        &NON_SEQUENTIAL_SIGNATURE
+    }
+
+    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
+        let (l, loss, order) = (l(arguments)?, loss(arguments), order(arguments));
+        let method = Method::NonSequential(NonSequential { l, loss, order, cuts: cuts(arguments) });
+        Ok((method, Needs { id: false, sensitive: true, other: true }))
+    }
+
+    fn offered(&self) -> Offered {
+        Offered::Function
+    }
+}
+
+/// Worlds for new people and a release of everybody, with the worlds in the ledger.
+#[derive(Debug)]
+pub(super) struct SequentialFunction;
+
+static SEQUENTIAL_SIGNATURE: Signature = Signature {
+    name: "sequential",
+    parameters: &[
+        Parameter::INPUT,
+        L,
+        Parameter::ID,
+        Parameter::QUASI,
+        Parameter::SENSITIVE,
+        Parameter::OTHER,
+        P,
+        LOSS,
+        ORDER,
+        Parameter::CUTS,
+        ALLOW_REMOVALS,
+        Parameter::HIERARCHIES,
+    ],
+};
+
+impl MethodFunction for SequentialFunction {
+    fn signature(&self) -> &'static Signature<'static> {
+        &SEQUENTIAL_SIGNATURE
+    }
+
+    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
+        let method = Method::Sequential(Sequential {
+            l: l(arguments)?,
+            p: p(arguments)?,
+            loss: loss(arguments),
+            order: order(arguments),
+            cuts: cuts(arguments),
+            allow_removals: arguments.boolean("allow_removals"),
+        });
+        Ok((method, Needs { id: true, sensitive: true, other: true }))
+    }
+
+    fn offered(&self) -> Offered {
+        Offered::Publication
+    }
+}
+
+fn l(arguments: &Arguments) -> Result<usize> {
+    at_most(arguments, "l", 2, MOST_L, 2)
+}
+
+fn p(arguments: &Arguments) -> Result<usize> {
+    at_most(arguments, "p", 1, MOST_PART, PART)
+}
+
+fn at_most(arguments: &Arguments, name: &str, least: i64, most: usize, otherwise: usize) -> Result<usize> {
+    match arguments.integer(name, least)?.map(|number| number as usize) {
+        Some(number) if number > most => {
+            plan_err!("{}: {name} must be at most {most}, got {number}", arguments.function())
+        }
+        Some(number) => Ok(number),
+        None => Ok(otherwise),
+    }
+}
+
+fn loss(arguments: &Arguments) -> Loss {
+    match arguments.word("loss") {
+        Some("em") => Loss::Em,
+        _ => Loss::Lm,
+    }
+}
+
+fn order(arguments: &Arguments) -> Order {
+    match arguments.word("order") {
+        Some("random") => Order::Random,
+        _ => Order::Greedy,
+    }
+}
