@@ -11,6 +11,8 @@ mod making;
 mod progress;
 #[cfg(feature = "publication")]
 mod publish;
+mod reposition;
+mod repositioning;
 mod run;
 mod seed;
 mod work;
@@ -24,4 +26,6 @@ pub use loss::InformationLossExec;
 pub use progress::{Progress, Step};
 #[cfg(feature = "publication")]
 pub use publish::PublishExec;
+pub use reposition::{Late, RepositionExec, RepositionJob};
+pub(crate) use reposition::{ORIGINAL_TIME, REPOSITION, STATUS, repositioned_schema};
 pub use seed::Seed;

@@ -20,6 +20,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use super::anonymize::{Inputs, show};
 use super::making::Making;
+use super::progress::Reporting;
 use super::work::{Read, Streams, Work};
 use super::{Progress, Seed, Step};
 use crate::microdata::Layout;
@@ -305,15 +306,6 @@ impl Publishing {
             );
         }
         Ok(())
-    }
-}
-
-/// However a query ends, whoever watches hears of it.
-struct Reporting(Progress);
-
-impl Drop for Reporting {
-    fn drop(&mut self) {
-        self.0.tell(Step::Done);
     }
 }
 

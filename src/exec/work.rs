@@ -220,12 +220,13 @@ impl Drop for CancelOnDrop {
 /// Errors of expressions below name the values that they failed on. Of what comes from below, only what is known to have none is
 /// passed on: our own refusals, and what stores, files and the memory pool say.
 pub(super) fn without_values(error: DataFusionError) -> DataFusionError {
-    const OURS: [&str; 12] = [
+    const OURS: [&str; 13] = [
         "m_invariant: ",
         "m_distinct: ",
         "mondrian: ",
         "anatomy: ",
         "muco: ",
+        "reposition: ",
         "information_loss: ",
         "query_accuracy: ",
         "estimated: ",

@@ -10,6 +10,7 @@
 //! | [`mondrian`] | one release, generalized: k-anonymity, l-diversity, t-closeness |
 //! | [`anatomy`] | one release, exact quasi-identifiers: l-diversity |
 //! | [`muco`] | one release of rows that still look like rows: delta-probability |
+//! | [`reposition`] | not a release, but what makes small skewed snapshots ready for one of these |
 
 mod assignment;
 mod balance;
@@ -28,6 +29,7 @@ pub mod m_distinct;
 pub mod m_invariance;
 pub mod mondrian;
 pub mod muco;
+pub mod reposition;
 
 pub use monitor::Monitor;
 use rand::Rng;

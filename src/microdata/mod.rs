@@ -19,6 +19,7 @@ mod loss;
 mod order;
 mod parts;
 mod roles;
+mod tags;
 mod types;
 mod updates;
 
@@ -38,6 +39,7 @@ pub use layout::Layout;
 pub use ledger::{Ledger, LedgerBuilder};
 pub use loss::{Loss, LossBuilder};
 pub use roles::{Role, Roles};
+pub(crate) use tags::RowTags;
 pub(crate) use types::{compact_views, held, held_type};
 pub use types::{is_continuous, published_type};
 pub use updates::{Updates, UpdatesBuilder};

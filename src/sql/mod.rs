@@ -18,6 +18,7 @@ mod options;
 #[cfg(feature = "publication")]
 mod publication;
 mod query_accuracy;
+mod reposition;
 mod resolve;
 mod roles;
 mod signature;
@@ -54,6 +55,7 @@ fn functions() -> Vec<Arc<dyn RelationFunction>> {
     functions.push(Arc::new(query_accuracy::QueryAccuracyFunction));
     functions.push(Arc::new(census::CensusFunction));
     functions.push(Arc::new(disclosure::DisclosureFunction));
+    functions.push(Arc::new(reposition::RepositionFunction));
     #[cfg(feature = "publication")]
     functions.extend(publication::functions());
     functions
