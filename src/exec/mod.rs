@@ -5,6 +5,7 @@ mod anonymize;
 mod audits;
 mod computation;
 mod disclosure;
+mod held;
 mod loss;
 #[cfg(feature = "publication")]
 mod making;
@@ -15,6 +16,8 @@ mod reposition;
 mod repositioning;
 mod run;
 mod seed;
+#[cfg(feature = "publication")]
+mod window;
 mod work;
 
 pub(crate) use accuracy::QueryAccuracy;
@@ -26,6 +29,6 @@ pub use loss::InformationLossExec;
 pub use progress::{Progress, Step};
 #[cfg(feature = "publication")]
 pub use publish::PublishExec;
-pub use reposition::{Late, RepositionExec, RepositionJob};
 pub(crate) use reposition::{ORIGINAL_TIME, REPOSITION, STATUS, repositioned_schema};
+pub use reposition::{RepositionExec, RepositionJob};
 pub use seed::Seed;

@@ -21,7 +21,7 @@ use datafusion::physical_plan::{
 use serde::{Deserialize, Serialize};
 
 use super::{Seed, repositioning};
-use crate::methods::reposition::{Clock, Reposition};
+use crate::methods::reposition::{Clock, Late, Reposition};
 use crate::release::View;
 
 /// Name of the function.
@@ -32,17 +32,6 @@ pub(crate) const ORIGINAL_TIME: &str = "original_time";
 pub(crate) const STATUS: &str = "status";
 /// What can become of a row.
 pub(crate) const STATUSES: [&str; 3] = ["published", "suppressed", "pending"];
-
-/// What to do with rows of snapshots that were closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Late {
-    /// Publish nothing more.
-    #[default]
-    Refuse,
-    /// Leave them out, and count them.
-    Suppress,
-}
 
 /// What the operator does: plain data, so that a distributed engine can ship it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,27 +2,25 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
-use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, interleave_record_batch};
-use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef};
+use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{Float64Type, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
-use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
 use futures::StreamExt;
 use rand::Rng;
-use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::reposition::{Late, REPOSITION, RepositionJob, STATUSES};
+use super::held::{Held, begins_of, numbers_of};
 use super::progress::Reporting;
+use super::reposition::{REPOSITION, RepositionJob, STATUSES};
 use super::work::without_values;
 use super::{Progress, Step};
 use crate::error::{Error, thousands};
-use crate::methods::reposition::{Departed, Placed, Record, Stream};
+use crate::methods::reposition::{Departed, Late, Placed, Record, Stream};
 use crate::microdata::RowTags;
 use crate::release::View;
 
@@ -115,14 +113,6 @@ struct Worker {
     output: Output,
     metrics: Metrics,
     reservation: MemoryReservation,
-}
-
-/// Batches with rows that have not left.
-#[derive(Default)]
-struct Held {
-    batches: FxHashMap<u32, (RecordBatch, usize)>,
-    next: u32,
-    bytes: usize,
 }
 
 /// Rows on their way out.
@@ -241,7 +231,7 @@ impl Worker {
             return Ok(());
         }
         self.metrics.input_rows.add(rows);
-        let times = self.times(batch.column(self.time))?;
+        let times = numbers_of(&self.job.time, batch.column(self.time))?;
         let mut values = Vec::with_capacity(rows);
         for tie in self.tags.values(batch.column(self.sensitive), &mut values)? {
             self.stream.add_value(None, tie);
@@ -283,21 +273,6 @@ impl Worker {
         Ok(())
     }
 
-    /// The times as numbers of the column's own unit.
-    fn times(&self, column: &ArrayRef) -> crate::error::Result<Int64Array> {
-        if column.null_count() > 0 {
-            return Err(Error::refused(format!(
-                "column {0} has NULL, which is in no snapshot; leave such rows out: WHERE {0} IS NOT NULL",
-                self.job.time
-            )));
-        }
-        let numbers = match column.data_type() {
-            DataType::Date32 => cast(&cast(column, &DataType::Int32)?, &DataType::Int64)?,
-            _ => cast(column, &DataType::Int64)?,
-        };
-        Ok(numbers.as_primitive::<Int64Type>().clone())
-    }
-
     /// Hands the snapshot that was read to the window.
     fn close(&mut self) -> crate::error::Result<()> {
         let Some(snapshot) = self.open else { return Ok(()) };
@@ -321,9 +296,11 @@ impl Worker {
             let mut pending = self.stream.pending()?;
             self.metrics.pending.add(pending.len());
             pending.sort_by_key(|pending| (pending.placed.home, pending.placed.record.priority));
-            rows.extend(
-                pending.iter().map(|pending| Outgoing { row: pending.placed.record.row, published: None, status: PENDING }),
-            );
+            rows.extend(pending.iter().map(|pending| Outgoing {
+                row: pending.placed.record.row,
+                published: None,
+                status: PENDING,
+            }));
         }
         let totals = self.stream.totals();
         self.metrics.published.add(totals.published);
@@ -335,7 +312,7 @@ impl Worker {
 
     fn account(&self) -> crate::error::Result<()> {
         let open = self.records.capacity() * size_of::<Record>();
-        let bytes = self.held.bytes + open + self.stream.size() + self.tags.size();
+        let bytes = self.held.size() + open + self.stream.size() + self.tags.size();
         self.reservation.try_resize(bytes)?;
         self.metrics.peak_memory.set_max(bytes);
         Ok(())
@@ -345,30 +322,6 @@ impl Worker {
 fn leave(rows: &mut Vec<Outgoing>, departed: &Departed) {
     rows.extend(Outgoing::all(&departed.published, Some(departed.time), PUBLISHED));
     rows.extend(Outgoing::all(&departed.suppressed, None, SUPPRESSED));
-}
-
-impl Held {
-    /// Keeps a batch, and returns the number of its first row.
-    fn keep(&mut self, batch: RecordBatch) -> u64 {
-        let number = self.next;
-        self.next = self.next.wrapping_add(1);
-        self.bytes += get_record_batch_memory_size(&batch);
-        let rows = batch.num_rows();
-        self.batches.insert(number, (batch, rows));
-        u64::from(number) << 32
-    }
-
-    /// Lets go of a row, and of its batch if that was the last one.
-    fn release(&mut self, row: u64) {
-        let number = (row >> 32) as u32;
-        if let Some((batch, rows)) = self.batches.get_mut(&number) {
-            *rows -= 1;
-            if *rows == 0 {
-                self.bytes -= get_record_batch_memory_size(batch);
-                self.batches.remove(&number);
-            }
-        }
-    }
 }
 
 impl Output {
@@ -381,8 +334,7 @@ impl Output {
     ) -> crate::error::Result<Vec<RecordBatch>> {
         let rows = std::mem::take(&mut self.rows);
         let public = job.view == View::Public;
-        let shown: Vec<Outgoing> =
-            rows.iter().copied().filter(|row| !public || row.status == PUBLISHED).collect();
+        let shown: Vec<Outgoing> = rows.iter().copied().filter(|row| !public || row.status == PUBLISHED).collect();
         let batches = shown.chunks(self.batch_size).map(|rows| gather(rows, held, job, schema));
         let batches = batches.collect::<crate::error::Result<Vec<_>>>()?;
         rows.into_iter().for_each(|row| held.release(row.row));
@@ -391,33 +343,16 @@ impl Output {
 }
 
 /// A batch of rows, with their published times.
-fn gather(rows: &[Outgoing], held: &Held, job: &RepositionJob, schema: &SchemaRef) -> crate::error::Result<RecordBatch> {
-    let mut places: FxHashMap<u32, usize> = FxHashMap::default();
-    let mut batches: Vec<&RecordBatch> = Vec::new();
-    let mut indices = Vec::with_capacity(rows.len());
-    for row in rows {
-        let number = (row.row >> 32) as u32;
-        let place = match places.get(&number) {
-            Some(&place) => place,
-            None => {
-                let Some((batch, _)) = held.batches.get(&number) else {
-                    return Err(Error::internal("a row that is to be published is gone"));
-                };
-                batches.push(batch);
-                places.insert(number, batches.len() - 1);
-                batches.len() - 1
-            }
-        };
-        indices.push((place, row.row as u32 as usize));
-    }
-    let gathered = interleave_record_batch(&batches, &indices)?;
+fn gather(
+    rows: &[Outgoing],
+    held: &Held,
+    job: &RepositionJob,
+    schema: &SchemaRef,
+) -> crate::error::Result<RecordBatch> {
+    let gathered = held.take(rows.iter().map(|row| row.row))?;
     let time = gathered.schema().index_of(&job.time)?;
-    let begins: Vec<Option<i64>> = rows
-        .iter()
-        .map(|row| row.published.map(|snapshot| job.clock.begin(snapshot).ok_or_else(out_of_range)).transpose())
-        .collect::<crate::error::Result<_>>()?;
     let mut columns = gathered.columns().to_vec();
-    let published = times_of(begins, columns[time].data_type())?;
+    let published = begins_of(rows.iter().map(|row| row.published), job.clock, columns[time].data_type())?;
     let original = std::mem::replace(&mut columns[time], published);
     if job.view == View::Private {
         columns.push(original);
@@ -425,22 +360,4 @@ fn gather(rows: &[Outgoing], held: &Held, job: &RepositionJob, schema: &SchemaRe
         columns.push(Arc::new(StringArray::from_iter_values(status)));
     }
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
-}
-
-/// Numbers as times of a type.
-fn times_of(times: Vec<Option<i64>>, data_type: &DataType) -> crate::error::Result<ArrayRef> {
-    let numbers: ArrayRef = Arc::new(Int64Array::from(times));
-    let safe = CastOptions { safe: true, ..CastOptions::default() };
-    let cast = match data_type {
-        DataType::Date32 => cast(&cast_with_options(&numbers, &DataType::Int32, &safe)?, data_type)?,
-        _ => cast_with_options(&numbers, data_type, &safe)?,
-    };
-    match cast.null_count() == numbers.null_count() {
-        true => Ok(cast),
-        false => Err(out_of_range()),
-    }
-}
-
-fn out_of_range() -> Error {
-    Error::refused("the first snapshot begins before the earliest time of the column's type; cast it to a wider one")
 }

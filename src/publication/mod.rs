@@ -44,6 +44,6 @@ pub(crate) use names::random_name;
 pub(crate) use place::{check_apart, locate, private_beside};
 pub(crate) use protocol::{Attempt, numbered};
 pub(crate) use reader::{Reader, ReleaseRow, introduce, provider};
-pub(crate) use record::{Figures, Record};
-pub use terms::{Publication, Terms};
+pub(crate) use record::{Figures, HeldBack, Record};
+pub use terms::{Publication, Repositioned, Terms};
 pub(crate) use types::{check_schema, stored_type, type_names};

@@ -336,10 +336,12 @@ fn scalar(parameter: &Parameter, constant: &ScalarValue) -> Option<Value> {
                 _ => None,
             }
         }
-        Kind::Number | Kind::NumberOrRelation if constant.data_type().is_numeric() => match constant.cast_to(&DataType::Float64) {
-            Ok(ScalarValue::Float64(Some(value))) if value.is_finite() => Some(Value::Number(value)),
-            _ => None,
-        },
+        Kind::Number | Kind::NumberOrRelation if constant.data_type().is_numeric() => {
+            match constant.cast_to(&DataType::Float64) {
+                Ok(ScalarValue::Float64(Some(value))) if value.is_finite() => Some(Value::Number(value)),
+                _ => None,
+            }
+        }
         Kind::Length if constant.data_type().is_integer() => match constant.cast_to(&DataType::Int64) {
             Ok(ScalarValue::Int64(Some(value))) => Some(Value::Length(Length::Number(value))),
             _ => None,

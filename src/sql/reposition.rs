@@ -18,8 +18,8 @@ use super::input::{Input, InputColumn, common_type, plan_if_given};
 use super::options::AnonymizeOptions;
 use super::roles;
 use super::signature::{Kind, Parameter, Signature};
-use crate::exec::{Late, ORIGINAL_TIME, REPOSITION, RepositionExec, RepositionJob, STATUS, Seed, repositioned_schema};
-use crate::methods::reposition::{Clock, Cost, MoveCost, Reposition};
+use crate::exec::{ORIGINAL_TIME, REPOSITION, RepositionExec, RepositionJob, STATUS, Seed, repositioned_schema};
+use crate::methods::reposition::{Clock, Cost, Late, MoveCost, Reposition};
 use crate::microdata::{RowTags, published_type};
 use crate::release::View;
 
@@ -27,22 +27,55 @@ use crate::release::View;
 #[derive(Debug)]
 pub(super) struct RepositionFunction;
 
+const L: Parameter = Parameter::required("l", Kind::Integer, "4");
+const TIME: Parameter = Parameter::required("time", Kind::Column, "day");
+const WINDOW: Parameter = Parameter::required("window", Kind::Integer, "7");
+const EVERY: Parameter = Parameter::optional("every", Kind::Length, "INTERVAL '1 day'");
+const MOVE_COST: Parameter = Parameter::optional("move_cost", Kind::Word(&["linear", "quadratic"]), "'quadratic'");
+const MOVE_FACTOR: Parameter = Parameter::optional("move_factor", Kind::Number, "1.0");
+const LATE: Parameter = Parameter::optional("late", Kind::Word(&["refuse", "suppress"]), "'suppress'");
+const FINISH: Parameter = Parameter::optional("finish", Kind::Boolean, "true");
+
 static SIGNATURE: Signature = Signature {
     name: REPOSITION,
     parameters: &[
         Parameter::INPUT,
-        Parameter::required("l", Kind::Integer, "4"),
-        Parameter::required("time", Kind::Column, "day"),
-        Parameter::required("window", Kind::Integer, "7"),
+        L,
+        TIME,
+        WINDOW,
         Parameter::SENSITIVE,
-        Parameter::optional("every", Kind::Length, "INTERVAL '1 day'"),
-        Parameter::optional("move_cost", Kind::Word(&["linear", "quadratic"]), "'quadratic'"),
-        Parameter::optional("move_factor", Kind::Number, "1.0"),
+        EVERY,
+        MOVE_COST,
+        MOVE_FACTOR,
         Parameter::optional("suppress_cost", Kind::NumberOrRelation, "10"),
-        Parameter::optional("late", Kind::Word(&["refuse", "suppress"]), "'suppress'"),
-        Parameter::optional("finish", Kind::Boolean, "true"),
+        LATE,
+        FINISH,
         Parameter::SEED,
         Parameter::PRIVATE,
+    ],
+};
+
+/// Option of a publication: the method that makes groups.
+pub(super) const INNER: &str = "inner";
+
+/// What a publication takes. It knows the window, and draws its own randomness.
+pub(super) static PUBLISHED: Signature = Signature {
+    name: REPOSITION,
+    parameters: &[
+        L,
+        TIME,
+        WINDOW,
+        EVERY,
+        MOVE_COST,
+        MOVE_FACTOR,
+        Parameter::optional("suppress_cost", Kind::Number, "10"),
+        LATE,
+        FINISH,
+        Parameter::required(
+            INNER,
+            Kind::Word(&["anatomy", "mondrian", "m_invariant", "m_distinct", "muco"]),
+            "'anatomy'",
+        ),
     ],
 };
 
@@ -61,7 +94,7 @@ impl RelationFunction for RepositionFunction {
         let time = arguments.columns("time").unwrap_or_default().concat();
         check_columns(&input, &time, &sensitive, view)?;
 
-        let clock = clock(&arguments, &input.column(&time)?)?;
+        let clock = clock(&arguments, &time, input.column(&time)?.field.data_type())?;
         let costs = match costs {
             Some(plan) => {
                 let mut column = input.column(&sensitive)?;
@@ -73,7 +106,7 @@ impl RelationFunction for RepositionFunction {
         let names: Vec<String> = input.plan.schema().fields().iter().map(|field| field.name().clone()).collect();
         let columns = names.iter().map(|name| input.column(name)).collect::<Result<Vec<_>>>()?;
         let plan = input.project(columns)?;
-        let late = if arguments.word("late") == Some("suppress") { Late::Suppress } else { Late::Refuse };
+        let late = late(&arguments);
         let schema = repositioned_schema(plan.schema().as_arrow(), &time, view);
         let given = arguments.seed("seed");
         let fixed = given.is_some();
@@ -84,7 +117,13 @@ impl RelationFunction for RepositionFunction {
     }
 }
 
-fn parameters(arguments: &Arguments) -> Result<Reposition> {
+/// What becomes of late rows.
+pub(super) fn late(arguments: &Arguments) -> Late {
+    if arguments.word("late") == Some("suppress") { Late::Suppress } else { Late::Refuse }
+}
+
+/// The method's parameters.
+pub(super) fn parameters(arguments: &Arguments) -> Result<Reposition> {
     let function = SIGNATURE.name;
     let l = arguments.integer("l", 2)?.unwrap_or_default() as usize;
     let window = arguments.integer("window", 1)?.unwrap_or_default() as usize;
@@ -134,11 +173,11 @@ fn check_columns(input: &Input, time: &str, sensitive: &str, view: View) -> Resu
 }
 
 /// How the times of a column are cut.
-fn clock(arguments: &Arguments, time: &InputColumn) -> Result<Clock> {
-    let (function, name) = (SIGNATURE.name, &time.column.name);
+pub(super) fn clock(arguments: &Arguments, name: &str, data_type: &DataType) -> Result<Clock> {
+    let function = SIGNATURE.name;
     let every = arguments.length("every");
     let write = |example: &str| arguments.style().write("every", example);
-    let day = match time.field.data_type() {
+    let day = match data_type {
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => None,
         DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => None,
         DataType::Date32 => Some(1),

@@ -42,10 +42,8 @@ impl Clock {
 /// Months since January 1970 of a day since then, in the Gregorian calendar. The calendar repeats after 400 years, and its years are
 /// easiest counted from March (`H. Hinnant, chrono-compatible low-level date algorithms`).
 fn month_of(day: i64) -> i64 {
-    let (era, of_era) = (
-        (i128::from(day) + 719_468).div_euclid(146_097),
-        (i128::from(day) + 719_468).rem_euclid(146_097),
-    );
+    let (era, of_era) =
+        ((i128::from(day) + 719_468).div_euclid(146_097), (i128::from(day) + 719_468).rem_euclid(146_097));
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     // 0 is March.

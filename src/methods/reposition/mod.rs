@@ -48,10 +48,21 @@ pub use clock::Clock;
 pub use cost::{Cost, MoveCost};
 
 pub(crate) use cost::Costs;
-pub(crate) use stream::{Departed, Pending, Placed, Record, Stream, Totals};
+pub(crate) use stream::{Departed, Pending, Placed, Record, Stream};
 
 /// Most snapshots in a window.
 const LONGEST: usize = 10_000;
+
+/// What to do with rows of snapshots that were closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Late {
+    /// Publish nothing more.
+    #[default]
+    Refuse,
+    /// Leave them out, and count them.
+    Suppress,
+}
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -194,17 +194,14 @@ impl Stream {
                 for (home, count) in homes.iter() {
                     let records = self.draw(home, value, count)?;
                     let place = Some(time);
-                    pending.extend(
-                        records.into_iter().map(|record| Pending { placed: Placed { record, home }, place }),
-                    );
+                    pending
+                        .extend(records.into_iter().map(|record| Pending { placed: Placed { record, home }, place }));
                 }
             }
             for (value, count) in suppressed {
                 let records = self.draw(time, value, count)?;
                 pending.extend(
-                    records
-                        .into_iter()
-                        .map(|record| Pending { placed: Placed { record, home: time }, place: None }),
+                    records.into_iter().map(|record| Pending { placed: Placed { record, home: time }, place: None }),
                 );
             }
         }
