@@ -16,6 +16,7 @@ mod integration {
     mod pycanon;
     mod python;
     mod releases;
+    mod reposition;
     mod shell;
     mod slt;
     mod support;

@@ -24,8 +24,9 @@ use tokio::sync::mpsc::{Receiver, channel};
 use super::anonymize::{Inputs, show};
 use super::making::Making;
 use super::progress::Reporting;
+use super::reposition::REPOSITION;
 use super::window::{self, Stepped};
-use super::work::{Read, Streams, Work, without_values};
+use super::work::{Read, Streams, Work, aside, without_values};
 use super::{Progress, Seed, Step};
 use crate::microdata::Layout;
 use crate::publication::{
@@ -260,7 +261,7 @@ impl Publishing {
             fingerprint = Fingerprint::new(desk.fingerprint_key());
             let before = held.cloned();
             let held = desk.held_back().await?;
-            let through = self.through_window(&work, repositioned.clone(), held, before, arriving, &reservation);
+            let through = self.through_window(repositioned.clone(), held, before, arriving, &reservation);
             let through = through.await?;
             streams.microdata = through.published;
             windowed = Some((through.record, through.file, found));
@@ -355,7 +356,6 @@ impl Publishing {
     /// Takes rows into the window, and out of it what is published.
     async fn through_window(
         &self,
-        work: &Work,
         repositioned: Repositioned,
         held: Vec<RecordBatch>,
         before: Option<HeldBack>,
@@ -369,7 +369,7 @@ impl Publishing {
         let (layout, late, finish) = (self.layout.clone(), self.publication.late, self.publication.finish);
         let (batch_size, number) = (self.batch_size, self.decided + 1);
         let seed = Seed::from_entropy()?;
-        let stepped = work.aside(move |monitor| {
+        let stepped = aside(REPOSITION, move |monitor| {
             let step = window::Step { repositioned: &repositioned, layout: &layout, late, finish, batch_size };
             let Stepped { published, held, mut record } = step.run(&held, before.as_ref(), arriving, &seed, monitor)?;
             let mut file = None;

@@ -134,21 +134,6 @@ impl Work {
             .unwrap_or_else(|_| Err(Error::Cancelled.in_function(name)))
     }
 
-    /// Runs something else before, in the same way.
-    #[cfg(feature = "publication")]
-    pub(super) async fn aside<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Monitor) -> crate::error::Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let name = self.method.name();
-        let monitor = Arc::new(Monitor::default());
-        let _guard = CancelOnDrop(Arc::clone(&monitor));
-        SpawnedTask::spawn_blocking(move || work(&monitor).map_err(|error| error.in_function(name)))
-            .join_unwind()
-            .await
-            .unwrap_or_else(|_| Err(Error::Cancelled.in_function(name)))
-    }
-
     /// Makes the release. Computes, so call it [`off_thread`](Self::off_thread).
     pub(super) fn make(&self, builder: MicrodataBuilder, seed: &Seed, monitor: &Monitor) -> crate::error::Result<Made> {
         let mut rng = seed.rng();
@@ -221,6 +206,20 @@ impl Drop for Work {
     fn drop(&mut self) {
         self.done();
     }
+}
+
+/// Runs what comes before a method, on a thread that may block. Dropping the future stops it at the next look at the monitor.
+#[cfg(feature = "publication")]
+pub(super) async fn aside<T: Send + 'static>(
+    function: &'static str,
+    work: impl FnOnce(&Monitor) -> crate::error::Result<T> + Send + 'static,
+) -> Result<T> {
+    let monitor = Arc::new(Monitor::default());
+    let _guard = CancelOnDrop(Arc::clone(&monitor));
+    SpawnedTask::spawn_blocking(move || work(&monitor).map_err(|error| error.in_function(function)))
+        .join_unwind()
+        .await
+        .unwrap_or_else(|_| Err(Error::Cancelled.in_function(function)))
 }
 
 /// Stops what nobody waits for any more.

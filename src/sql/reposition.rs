@@ -86,8 +86,8 @@ impl RelationFunction for RepositionFunction {
 
     fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
         let function = SIGNATURE.name;
-        let costs = arguments.relation_if_given("suppress_cost");
         let params = parameters(&arguments)?;
+        let costs = arguments.relation_if_given("suppress_cost");
         let view = if arguments.boolean("private") { View::Private } else { View::Public };
         let input = Input { function, argument: "the input", plan: arguments.relation("input")? };
         let sensitive = roles::sensitive(&arguments, options, input.plan.schema())?;
