@@ -212,7 +212,7 @@ async fn a_publication_publishes_what_leaves_the_window() {
     }
     assert!(sizes.values().all(|(size, of_value)| of_value.values().all(|count| count * 3 <= *size)));
     assert!(published.len() * 10 > visits.len() * 8, "{} of {}", published.len(), visits.len());
-    let failed = "SELECT count(*) FROM audit(clinic) WHERE NOT ok";
+    let failed = "SELECT count(*) FROM audit(clinic) WHERE NOT passed";
     assert_eq!(number(&context, failed).await, 0, "{}", table(&context, "SELECT * FROM audit(clinic)").await);
 }
 
