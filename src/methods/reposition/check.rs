@@ -38,7 +38,7 @@ impl Check {
         // For each value how many there are, and the earliest and latest original time.
         let mut values: FxHashMap<Value, (usize, i64, i64)> = FxHashMap::default();
         for &Placed { record, home } in published {
-            if home > *time || time - home >= self.width {
+            if home > *time || time.saturating_sub(home) >= self.width {
                 return failed("distance");
             }
             let (count, first, last) = values.entry(record.value).or_insert((0, home, home));

@@ -221,7 +221,10 @@ impl Stream {
         let mut homes: BTreeMap<i64, Vec<Record>> = BTreeMap::new();
         for &Pending { placed: Placed { record, home }, place } in pending {
             let time = place.unwrap_or(home);
-            let fits = home <= time && time - home < self.width && time <= newest && time > newest - self.width;
+            let fits = home <= time
+                && time.saturating_sub(home) < self.width
+                && time <= newest
+                && time > newest.saturating_sub(self.width);
             if !fits || record.value as usize >= self.values() {
                 return Err(Error::refused("what is held back is not of this stream"));
             }
