@@ -42,7 +42,7 @@ async fn incidents_are_eligible_day_by_day() {
     let suppressed = async |window| {
         number(&context, &format!("SELECT count(*) FROM {} WHERE status = 'suppressed'", call(window))).await
     };
-    // Five times as many without moves.
+    // Several times as many without moves.
     let (plain, week) = (suppressed(1).await, suppressed(7).await);
     assert!(week * 3 < plain, "{week} and {plain}");
     run(&context, &format!("CREATE TABLE repositioned AS SELECT * FROM {}", call(7))).await.unwrap();
