@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::Int64Type;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use rand::{Rng, SeedableRng};
@@ -123,6 +126,61 @@ async fn a_seed_decides_whatever_order_rows_arrive_in() {
     for (short, long) in short.iter().zip(&long) {
         assert_eq!(short[..], long[..short.len()]);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_can_be_watched_limited_stopped_and_called_anyhow() {
+    let context = session();
+    run(&context, "CREATE TABLE people AS SELECT * FROM census(3000)").await.unwrap();
+    let call = "reposition(people, 3, age, 4, occupation, finish => true, private => true)";
+    let plan = table(&context, &format!("EXPLAIN ANALYZE SELECT * FROM {call}")).await;
+    let metrics = [
+        "input_rows=3.00 K",
+        "published_rows=",
+        "moved_rows=",
+        "distance=",
+        "suppressed_rows=",
+        "pending_rows=0",
+        "late_rows=0",
+    ];
+    for metric in metrics.into_iter().chain(["peak_mem_used=", "output_rows=3.00 K"]) {
+        assert!(plan.contains(metric), "{metric} is missing in {plan}");
+    }
+    // A filter of the query is above.
+    let published = number(&context, &format!("SELECT count(*) FROM {call} WHERE status = 'published'")).await;
+    let filtered = format!("SELECT count(*) FROM {call} WHERE random() < 2 AND status = 'published' AND age < 1000");
+    assert_eq!(number(&context, &filtered).await, published);
+
+    // All rows of one time are one snapshot.
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(2 << 20, 1.0).build_arc().unwrap();
+    let small = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
+    datafusion_anonymize::register_all(&small);
+    let one = "SELECT count(*) FROM reposition((SELECT 0 AS t, * FROM census(200000)), 2, t, 2, occupation)";
+    let message = error(&small, one).await;
+    assert!(message.contains("Resources exhausted") && message.contains("RepositionExec"), "{message}");
+
+    let frame = context.sql("SELECT count(*) FROM reposition(census(5000000), 3, age, 4, occupation)").await.unwrap();
+    let task = SpawnedTask::spawn(frame.collect());
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    drop(task);
+    let pool = Arc::clone(&context.runtime_env().memory_pool);
+    for tries in 0.. {
+        if pool.reserved() == 0 {
+            break;
+        }
+        assert!(tries < 200, "{} bytes are still reserved", pool.reserved());
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+
+    // Engines without relation planners.
+    let functions = context.state().table_functions().clone();
+    let state = SessionStateBuilder::new().with_default_features().with_table_functions(functions).build();
+    let plain = SessionContext::new_with_state(state);
+    run(&plain, "CREATE TABLE people AS SELECT * FROM census(1000)").await.unwrap();
+    let rows =
+        number(&plain, "SELECT count(*) FROM reposition('people', 3, 'age', 4, 'occupation', 2, 'quadratic', 1.5, 7)")
+            .await;
+    assert!(rows > 500, "{rows}");
 }
 
 fn declare(location: &Path, more: &str) -> String {
