@@ -8,7 +8,7 @@ use datafusion::common::Result;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
 use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
 use futures::StreamExt;
 use rand::Rng;
@@ -184,27 +184,16 @@ impl Worker {
         while let Some(message) = messages.blocking_recv() {
             let elapsed = self.metrics.baseline.elapsed_compute().clone();
             let timer = elapsed.timer();
-            let ready = match message {
-                Message::Costs(batch) => {
-                    self.costs(&batch)?;
-                    continue;
-                }
-                Message::Batch(batch) => {
-                    self.batch(batch)?;
-                    self.output.ready(&mut self.held, &self.job, &self.schema)?
-                }
-                Message::End => {
-                    self.end()?;
-                    self.output.ready(&mut self.held, &self.job, &self.schema)?
-                }
-            };
-            drop(timer);
-            for batch in ready {
-                if self.output.sender.blocking_send(Ok(batch)).is_err() {
-                    return Ok(()); // Nobody wants the rest: a LIMIT above, say.
-                }
+            match message {
+                Message::Costs(batch) => self.costs(&batch)?,
+                Message::Batch(batch) => self.batch(batch)?,
+                Message::End => self.end()?,
             }
+            drop(timer);
             self.account()?;
+            if !self.output.send(&mut self.held, &self.job, &self.schema, &elapsed)? {
+                return Ok(()); // Nobody wants the rest: a LIMIT above, say.
+            }
         }
         Ok(())
     }
@@ -311,7 +300,7 @@ impl Worker {
     }
 
     fn account(&self) -> crate::error::Result<()> {
-        let open = self.records.capacity() * size_of::<Record>();
+        let open = self.records.capacity() * size_of::<Record>() + self.output.rows.capacity() * size_of::<Outgoing>();
         let bytes = self.held.size() + open + self.stream.size() + self.tags.size();
         self.reservation.try_resize(bytes)?;
         self.metrics.peak_memory.set_max(bytes);
@@ -325,20 +314,27 @@ fn leave(rows: &mut Vec<Outgoing>, departed: &Departed) {
 }
 
 impl Output {
-    /// The batches of all rows that have left.
-    fn ready(
+    /// Sends all rows that have left, batch by batch; `false` if nobody wants them.
+    fn send(
         &mut self,
         held: &mut Held,
         job: &RepositionJob,
         schema: &SchemaRef,
-    ) -> crate::error::Result<Vec<RecordBatch>> {
+        elapsed: &Time,
+    ) -> crate::error::Result<bool> {
         let rows = std::mem::take(&mut self.rows);
         let public = job.view == View::Public;
         let shown: Vec<Outgoing> = rows.iter().copied().filter(|row| !public || row.status == PUBLISHED).collect();
-        let batches = shown.chunks(self.batch_size).map(|rows| gather(rows, held, job, schema));
-        let batches = batches.collect::<crate::error::Result<Vec<_>>>()?;
+        for rows in shown.chunks(self.batch_size) {
+            let timer = elapsed.timer();
+            let batch = gather(rows, held, job, schema)?;
+            drop(timer);
+            if self.sender.blocking_send(Ok(batch)).is_err() {
+                return Ok(false);
+            }
+        }
         rows.into_iter().for_each(|row| held.release(row.row));
-        Ok(batches)
+        Ok(true)
     }
 }
 
