@@ -63,6 +63,7 @@
 //!   [`methods::m_distinct`].
 //! - Li et al.: *MuCo: Publishing Microdata with Privacy Preservation through Mutual Cover.* 2023. [`methods::muco`],
 //!   [`risk::Perturbed`].
+//! - K. Wang, Y. Xu, R. Wong, A. Fu: *Anonymizing Temporal Data.* ICDM 2010. All of [`methods::reposition`].
 
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 

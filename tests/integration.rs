@@ -16,6 +16,7 @@ mod integration {
     mod pycanon;
     mod python;
     mod releases;
+    mod reposition;
     mod sequential;
     mod shell;
     mod slt;

@@ -5,6 +5,7 @@ mod anonymize;
 mod audits;
 mod computation;
 mod disclosure;
+mod held;
 mod loss;
 #[cfg(feature = "publication")]
 mod making;
@@ -12,8 +13,12 @@ mod perturbed;
 mod progress;
 #[cfg(feature = "publication")]
 mod publish;
+mod reposition;
+mod repositioning;
 mod run;
 mod seed;
+#[cfg(feature = "publication")]
+mod window;
 mod work;
 
 pub(crate) use accuracy::QueryAccuracy;
@@ -28,4 +33,6 @@ pub(crate) use perturbed::PerturbedQuestion;
 pub use progress::{Progress, Step};
 #[cfg(feature = "publication")]
 pub use publish::PublishExec;
+pub(crate) use reposition::{ORIGINAL_TIME, REPOSITION, STATUS, repositioned_schema};
+pub use reposition::{RepositionExec, RepositionJob};
 pub use seed::Seed;

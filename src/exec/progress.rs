@@ -58,3 +58,12 @@ impl fmt::Debug for Progress {
         f.write_str("Progress(..)")
     }
 }
+
+/// However a query ends, whoever watches hears of it.
+pub(super) struct Reporting(pub Progress);
+
+impl Drop for Reporting {
+    fn drop(&mut self) {
+        self.0.tell(Step::Done);
+    }
+}

@@ -7,23 +7,32 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, exec_err, internal_err, plan_err};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, EvaluationType};
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
     InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
+use futures::StreamExt;
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::anonymize::{Inputs, show};
 use super::making::Making;
-use super::work::{Read, Streams, Work};
+use super::progress::Reporting;
+use super::reposition::REPOSITION;
+use super::window::{self, Stepped};
+use super::work::{Read, Streams, Work, aside, without_values};
 use super::{Progress, Seed, Step};
 use crate::microdata::Layout;
-use crate::publication::{Attempt, Desk, Fingerprint, MadeFile, Memory, Publication, Record, random_name};
+use crate::publication::{
+    Attempt, Desk, Fingerprint, HeldBack, MadeFile, Memory, Publication, Record, Repositioned, make, numbered,
+    random_name,
+};
 use crate::release::{Description, Shape, View, schema};
 
 /// Publishes its input as the next release of a publication.
@@ -81,8 +90,11 @@ impl PublishExec {
 
 impl DisplayAs for PublishExec {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let own =
+        let mut own =
             vec![("publication", self.publication.public.to_string()), ("release", (self.decided + 1).to_string())];
+        if let Some(Repositioned { params, .. }) = &self.publication.terms.repositioned {
+            own.push(("reposition", format!("[l={}, window={}]", params.l, params.window)));
+        }
         show("PublishExec", own, &self.publication.terms.method, &self.layout, t, f)
     }
 }
@@ -136,6 +148,7 @@ impl ExecutionPlan for PublishExec {
             decided: self.decided,
             layout: self.layout.clone(),
             batch_size: context.session_config().batch_size(),
+            metrics: self.metrics.clone(),
         };
         let schema = self.schema();
         let row = SchemaRef::clone(&schema);
@@ -158,6 +171,16 @@ struct Publishing {
     decided: u64,
     layout: Layout,
     batch_size: usize,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+/// Rows that have gone through the window.
+struct Windowed {
+    /// Those that are published now.
+    published: SendableRecordBatchStream,
+    record: HeldBack,
+    /// Those that are held back.
+    file: Option<MadeFile>,
 }
 
 impl Publishing {
@@ -167,11 +190,11 @@ impl Publishing {
         let mut desk = self.open(context).await?;
         desk.verify_ledger().await?;
         let Some(completed) = desk.announce().await? else {
-            return self.publish(desk, work, streams, &progress.0, false).await;
+            return self.publish(desk, work, streams, &progress.0, false, context).await;
         };
         let next = async {
             let desk = self.open(context).await?;
-            self.publish(desk, work, streams, &progress.0, true).await
+            self.publish(desk, work, streams, &progress.0, true, context).await
         };
         next.await.map_err(|error| {
             error.context(format!(
@@ -198,19 +221,64 @@ impl Publishing {
         &self,
         mut desk: Desk,
         work: Work,
-        streams: Streams,
+        mut streams: Streams,
         progress: &Progress,
         completed: bool,
+        context: &Arc<TaskContext>,
     ) -> Result<u64> {
         let mut fingerprint = Fingerprint::new(desk.fingerprint_key());
         let mut updates = streams.updates.is_some().then(|| Fingerprint::new(desk.fingerprint_key()));
+        let mut rows = 0;
+        let mut windowed = None;
+        // Charged until what is held back is in the ledger.
+        let reservation = MemoryConsumer::new("PublishExec: window").register(context.memory_pool());
+        if let Some(repositioned) = &self.publication.terms.repositioned {
+            let mut arriving = Vec::new();
+            while let Some(batch) = streams.microdata.next().await {
+                let batch = batch.map_err(without_values)?;
+                fingerprint.add(&batch)?;
+                rows += batch.num_rows() as u64;
+                reservation.try_grow(get_record_batch_memory_size(&batch))?;
+                arriving.push(batch);
+            }
+            let found = fingerprint.finish();
+            let newest = desk.newest();
+            let same = newest.is_some_and(|newest| newest.fingerprint == found && newest.snapshot_rows == rows);
+            let held = newest.and_then(|newest| newest.held_back.as_ref());
+            if same && (!self.publication.finish || held.is_none_or(|held| held.finished)) {
+                return Ok(if completed { rows } else { 0 });
+            }
+            if same {
+                // Its rows are in the window, which is to be published.
+                arriving.clear();
+            }
+            if rows == 0 && !(self.publication.finish && held.is_some_and(|held| held.rows > 0)) {
+                return exec_err!(
+                    "publication: there are no rows; nothing was published. To publish what is held back, declare the publication with \
+                     'finish' 'true'"
+                );
+            }
+            fingerprint = Fingerprint::new(desk.fingerprint_key());
+            let before = held.cloned();
+            let held = desk.held_back().await?;
+            let through = self.through_window(repositioned.clone(), held, before, arriving, &reservation);
+            let through = through.await?;
+            streams.microdata = through.published;
+            windowed = Some((through.record, through.file, found));
+        }
         let seen = |read: Read<'_>| match (read, &mut updates) {
             (Read::Microdata(batch), _) => fingerprint.add(batch),
             (Read::Updates(batch), Some(updates)) => updates.add(batch),
             (Read::Updates(_), None) => Ok(()),
         };
         let microdata = work.collect(streams, seen).await?;
-        let (rows, fingerprint) = (microdata.rows() as u64, fingerprint.finish());
+        let (held_back, held, fingerprint) = match windowed {
+            Some((record, file, found)) => (Some(record), file, found),
+            None => {
+                rows = microdata.rows() as u64;
+                (None, None, fingerprint.finish())
+            }
+        };
         let updates = updates.map(|updates| updates.finish());
         if desk.newest().is_some_and(|newest| newest.updates != updates) {
             return exec_err!(
@@ -219,13 +287,15 @@ impl Publishing {
                  begin another publication"
             );
         }
-        if rows == 0 {
+        if rows == 0 && held_back.is_none() {
             return exec_err!(
                 "publication: the snapshot has no rows; nothing was published, because a release of nobody is hardly meant and \
                  could not be taken back"
             );
         }
-        if desk.newest().is_some_and(|newest| newest.fingerprint == fingerprint && newest.snapshot_rows == rows) {
+        if held_back.is_none()
+            && desk.newest().is_some_and(|newest| newest.fingerprint == fingerprint && newest.snapshot_rows == rows)
+        {
             // The job that was killed runs again, or somebody is in doubt.
             return Ok(if completed { rows } else { 0 });
         }
@@ -271,8 +341,9 @@ impl Publishing {
             figures: outcome.figures,
             withheld: outcome.withheld,
             information_loss: outcome.information_loss,
+            held_back,
         };
-        if !desk.decide(record, &outcome.entries, &schema).await? {
+        if !desk.decide(record, &outcome.entries, held.as_ref(), &schema).await? {
             return exec_err!(
                 "publication: another INSERT decided release {number} of this publication while this one was at work; this one \
                  has published nothing: run it again"
@@ -282,11 +353,48 @@ impl Publishing {
         Ok(rows)
     }
 
+    /// Takes rows into the window, and out of it what is published.
+    async fn through_window(
+        &self,
+        repositioned: Repositioned,
+        held: Vec<RecordBatch>,
+        before: Option<HeldBack>,
+        arriving: Vec<RecordBatch>,
+        reservation: &MemoryReservation,
+    ) -> Result<Windowed> {
+        let bytes: usize = held.iter().map(get_record_batch_memory_size).sum();
+        // Tags, records and counts of each row, and the rows that leave.
+        let rows: usize = held.iter().chain(&arriving).map(RecordBatch::num_rows).sum();
+        reservation.try_grow(2 * bytes + reservation.size() + 128 * rows)?;
+        let (layout, late, finish) = (self.layout.clone(), self.publication.late, self.publication.finish);
+        let (batch_size, number) = (self.batch_size, self.decided + 1);
+        let seed = Seed::from_entropy()?;
+        let stepped = aside(REPOSITION, move |monitor| {
+            let step = window::Step { repositioned: &repositioned, layout: &layout, late, finish, batch_size };
+            let Stepped { published, held, mut record } = step.run(&held, before.as_ref(), arriving, &seed, monitor)?;
+            let mut file = None;
+            if held.num_rows() > 0 {
+                let made = make(numbered(number)? + ".parquet", &window::held_schema(&layout), [Ok(held)])?;
+                record.file = Some(made.file.clone());
+                file = Some(made);
+            }
+            Ok((published, record, file))
+        });
+        let (published, record, file) = stepped.await?;
+        let count = |name: &'static str, count: u64| {
+            MetricBuilder::new(&self.metrics).counter(name, 0).add(count as usize);
+        };
+        count("held_back_rows", record.rows);
+        let schema = Arc::new(Schema::new(self.layout.fields().cloned().collect::<Vec<_>>()));
+        let published = futures::stream::iter(published.into_iter().map(Ok));
+        Ok(Windowed { published: Box::pin(RecordBatchStreamAdapter::new(schema, published)), record, file })
+    }
+
     fn public_schema(&self, number: u64, release_id: &str) -> Result<SchemaRef> {
         let method = &self.publication.terms.method;
         let description = Description {
             method: method.name().to_owned(),
-            parameters: method.parameters_text().map_err(|error| error.in_function(method.name()))?,
+            parameters: self.publication.terms.parameters_text().map_err(|error| error.in_function(method.name()))?,
             release_id: release_id.to_owned(),
             number: Some(number),
         };
@@ -305,15 +413,6 @@ impl Publishing {
             );
         }
         Ok(())
-    }
-}
-
-/// However a query ends, whoever watches hears of it.
-struct Reporting(Progress);
-
-impl Drop for Reporting {
-    fn drop(&mut self) {
-        self.0.tell(Step::Done);
     }
 }
 

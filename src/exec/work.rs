@@ -208,6 +208,20 @@ impl Drop for Work {
     }
 }
 
+/// Runs what comes before a method, on a thread that may block. Dropping the future stops it at the next look at the monitor.
+#[cfg(feature = "publication")]
+pub(super) async fn aside<T: Send + 'static>(
+    function: &'static str,
+    work: impl FnOnce(&Monitor) -> crate::error::Result<T> + Send + 'static,
+) -> Result<T> {
+    let monitor = Arc::new(Monitor::default());
+    let _guard = CancelOnDrop(Arc::clone(&monitor));
+    SpawnedTask::spawn_blocking(move || work(&monitor).map_err(|error| error.in_function(function)))
+        .join_unwind()
+        .await
+        .unwrap_or_else(|_| Err(Error::Cancelled.in_function(function)))
+}
+
 /// Stops what nobody waits for any more.
 pub(super) struct CancelOnDrop(pub Arc<Monitor>);
 
@@ -220,7 +234,7 @@ impl Drop for CancelOnDrop {
 /// Errors of expressions below name the values that they failed on. Of what comes from below, only what is known to have none is
 /// passed on: our own refusals, and what stores, files and the memory pool say.
 pub(super) fn without_values(error: DataFusionError) -> DataFusionError {
-    const OURS: [&str; 16] = [
+    const OURS: [&str; 17] = [
         "m_invariant: ",
         "m_distinct: ",
         "mondrian: ",
@@ -230,6 +244,7 @@ pub(super) fn without_values(error: DataFusionError) -> DataFusionError {
         "sequential_release: ",
         "sequential: ",
         "non_sequential: ",
+        "reposition: ",
         "information_loss: ",
         "query_accuracy: ",
         "estimated: ",

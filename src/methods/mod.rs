@@ -10,6 +10,7 @@
 //! | [`mondrian`] | one release, generalized: k-anonymity, l-diversity, t-closeness |
 //! | [`anatomy`] | one release, exact quasi-identifiers: l-diversity |
 //! | [`muco`] | one release of rows that still look like rows: delta-probability |
+//! | [`reposition`] | not a release, but what makes small skewed snapshots ready for one of these |
 //! | [`sequential`] | releases of the same people with other columns, and of more people |
 
 mod assignment;
@@ -29,6 +30,7 @@ pub mod m_distinct;
 pub mod m_invariance;
 pub mod mondrian;
 pub mod muco;
+pub mod reposition;
 pub mod sequential;
 
 pub use monitor::Monitor;

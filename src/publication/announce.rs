@@ -158,7 +158,7 @@ impl Desk {
             number: record.number,
             release_id: record.release_id.clone(),
             method: method.name().to_owned(),
-            parameters: method.parameters_text().map_err(|error| error.in_function(method.name()))?,
+            parameters: self.charter.terms.parameters_text().map_err(|error| error.in_function(method.name()))?,
             figures: record.figures.clone(),
         };
         delta::commit(table, actions, SaveMode::Overwrite, &announcement).await

@@ -8,9 +8,11 @@ use std::collections::HashSet;
 use std::iter::repeat;
 use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::path::Path;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use deltalake_core::DeltaTable;
 use futures::{StreamExt, TryStreamExt};
 
@@ -137,6 +139,7 @@ impl Desk {
     /// When one is missing or damaged, or the store fails.
     pub(crate) async fn verify_ledger(&self) -> Result<()> {
         let files = self.records.iter().flat_map(|record| record.entries.iter().cloned().zip(repeat(record.number)));
+        let files = files.chain(self.held_file().cloned().zip(self.newest().map(|newest| newest.number)));
         let files: Vec<(ReleaseFile, u64)> = files.collect();
         let store = self.private.store();
         let checks = files.into_iter().map(|(file, number)| {
@@ -157,6 +160,30 @@ impl Desk {
             ),
             None => Ok(()),
         }
+    }
+
+    /// Where the rows are that are held back, if there are any.
+    pub(super) fn held_file(&self) -> Option<&ReleaseFile> {
+        self.newest()?.held_back.as_ref()?.file.as_ref()
+    }
+
+    /// The rows that are held back.
+    ///
+    /// # Errors
+    /// When their file is missing or damaged, or the store fails.
+    pub(crate) async fn held_back(&self) -> Result<Vec<RecordBatch>> {
+        let Some(file) = self.held_file() else { return Ok(Vec::new()) };
+        let path = Path::from(file.name.as_str());
+        let Some(contents) = intact(self.private.store().as_ref(), &path, file).await? else {
+            return exec_err!(
+                "publication: the rows that are held back are not in the ledger at {} as they were written; restore it from a \
+                 backup of the time after the last release",
+                self.publication.private
+            );
+        };
+        let failed = |error| DataFusionError::ParquetError(Box::new(error));
+        let reader = ParquetRecordBatchReaderBuilder::try_new(contents).map_err(failed)?.build().map_err(failed)?;
+        reader.map(|batch| batch.map_err(DataFusionError::from)).collect()
     }
 
     /// Files at the public place that the ledger does not know of.

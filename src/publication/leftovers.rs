@@ -22,8 +22,9 @@ impl Desk {
     /// entries that are not in the ledger, claims, and files that never got a name.
     pub(super) async fn sweep(&self, number: u64) {
         let done = |name: &str| number_of(name).is_some_and(|of| of <= number);
-        let known: HashSet<&str> =
-            self.records.iter().flat_map(|record| &record.entries).map(|file| file.name.as_str()).collect();
+        let entries = self.records.iter().flat_map(|record| &record.entries);
+        // Of what was held back only the newest counts; the rows before are published, suppressed, or in it.
+        let known: HashSet<&str> = entries.chain(self.held_file()).map(|file| file.name.as_str()).collect();
         let private = self.private.store();
         let mut attempts = HashSet::new();
         for object in below(private.as_ref(), STAGED).await {

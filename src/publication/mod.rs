@@ -16,6 +16,9 @@
 //! | `files`, `fingerprint`, `names` | Parquet without statistics; snapshots recognized; random names |
 //! | `reader` | releases as readers see them |
 //! | `audit` | whether all of it keeps its promises |
+//!
+//! Rows of a stream that is repositioned are held back in a file beside the ledger's own ones. The record of the newest release names
+//! it; the files of earlier ones are removed, for their rows are published, suppressed, or in the new one.
 
 mod announce;
 mod audit;
@@ -44,6 +47,6 @@ pub(crate) use names::random_name;
 pub(crate) use place::{check_apart, locate, private_beside};
 pub(crate) use protocol::{Attempt, numbered};
 pub(crate) use reader::{Reader, ReleaseRow, introduce, provider};
-pub(crate) use record::{Figures, Record};
-pub use terms::{Publication, Terms};
+pub(crate) use record::{Figures, HeldBack, Record};
+pub use terms::{Publication, Repositioned, Terms};
 pub(crate) use types::{check_schema, stored_type, type_names};

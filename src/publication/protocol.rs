@@ -72,20 +72,26 @@ impl Desk {
         self.private.remove_empty(&Path::from_iter([STAGED, &attempt.name])).await;
     }
 
-    /// Decides a release: commits it and what is to be remembered (`entries`, rows of `memory`) to the ledger. `false` if
-    /// another attempt has decided in the meantime.
+    /// Decides a release: commits it and what is to be remembered (`entries`, rows of `memory`) to the ledger. `held` is the file of what
+    /// is held back; it lies beside, and only the record refers to it. `false` if another attempt has decided in the meantime.
     ///
     /// # Errors
     /// When the private store fails. Then nothing was decided, unless the store failed after it had done its work; the next
     /// attempt will find out.
-    pub(crate) async fn decide(&mut self, record: Record, entries: &[MadeFile], memory: &Schema) -> Result<bool> {
+    pub(crate) async fn decide(
+        &mut self,
+        record: Record,
+        entries: &[MadeFile],
+        held: Option<&MadeFile>,
+        memory: &Schema,
+    ) -> Result<bool> {
         let attempt = Attempt { name: record.attempt.clone(), files: record.files.clone() };
-        match self.prepare(entries, memory).await {
+        match self.prepare(entries, held, memory).await {
             Ok(true) => {}
             // Nothing refers to what was staged.
             undecided => {
                 self.discard(&attempt).await;
-                self.forget(entries).await;
+                self.forget(entries, held).await;
                 return undecided;
             }
         }
@@ -106,7 +112,7 @@ impl Desk {
                 Some((decided, _)) if decided.attempt == record.attempt => {}
                 Some(_) => {
                     self.discard(&attempt).await;
-                    self.forget(entries).await;
+                    self.forget(entries, held).await;
                     return Ok(false);
                 }
                 // The commit may still arrive, so what was staged stays.
@@ -118,11 +124,11 @@ impl Desk {
     }
 
     /// All that comes before the commit; `false` if somebody else has begun the publication.
-    async fn prepare(&mut self, entries: &[MadeFile], memory: &Schema) -> Result<bool> {
+    async fn prepare(&mut self, entries: &[MadeFile], held: Option<&MadeFile>, memory: &Schema) -> Result<bool> {
         if self.ledger.is_none() && !self.begin(memory).await? {
             return Ok(false);
         }
-        for made in entries {
+        for made in entries.iter().chain(held) {
             let put =
                 self.private.store().put(&Path::from(made.file.name.as_str()), made.contents.clone().into()).await;
             put.map_err(|error| DataFusionError::from(error).context(NOT_WRITTEN))?;
@@ -131,8 +137,8 @@ impl Desk {
     }
 
     /// Removes entries that were not committed, as far as that is possible.
-    async fn forget(&self, entries: &[MadeFile]) {
-        for made in entries {
+    async fn forget(&self, entries: &[MadeFile], held: Option<&MadeFile>) {
+        for made in entries.iter().chain(held) {
             let _ = self.private.store().delete(&Path::from(made.file.name.as_str())).await;
         }
     }

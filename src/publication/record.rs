@@ -29,6 +29,29 @@ pub(crate) struct Record {
     /// Mean share of the domain that the published intervals cover (normalized certainty penalty), 0 to 1. Of texts it tells how
     /// many there are between those that are published.
     pub(crate) information_loss: f64,
+    /// What is held back after it, of a stream that is repositioned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) held_back: Option<HeldBack>,
+}
+
+/// The window of a stream, and the counts of all rows so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HeldBack {
+    /// Number of the newest snapshot that is closed.
+    pub(crate) newest: Option<i64>,
+    /// Rows that are held back.
+    pub(crate) rows: u64,
+    /// Whether all of the window was published.
+    pub(crate) finished: bool,
+    pub(crate) published: u64,
+    /// Those of them that were published late, and by how many snapshots in all.
+    pub(crate) moved: u64,
+    pub(crate) distance: u64,
+    /// Rows that are never published, those that came too late among them.
+    pub(crate) suppressed: u64,
+    pub(crate) late: u64,
+    /// Where the rows are, beside the ledger's own files.
+    pub(crate) file: Option<ReleaseFile>,
 }
 
 /// A file of a release, named alike where it is staged and where it is public; or of the ledger.

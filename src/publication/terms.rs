@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::error::Result;
 use crate::methods::Method;
+use crate::methods::reposition::{Clock, Late, Reposition};
 use crate::microdata::Roles;
 
 /// What the first release fixes for all later ones.
@@ -20,9 +22,42 @@ pub struct Terms {
     /// Whether there is an update relation; which one, its fingerprint in the records says.
     #[serde(default)]
     pub updates: bool,
+    /// How rows are repositioned before the method sees them, if they are. Then the method works within the published time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repositioned: Option<Repositioned>,
+}
+
+/// A stream that is made eligible before it is published.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Repositioned {
+    /// Parameters of the method.
+    pub params: Reposition,
+    /// How times are cut into snapshots.
+    pub clock: Clock,
 }
 
 impl Terms {
+    /// The parameters of the method as a JSON object; of a repositioned stream also how many snapshots are held back, for a reader
+    /// must know how late rows can be.
+    ///
+    /// # Errors
+    /// When the parameters cannot be serialized, which is a bug.
+    pub fn parameters(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
+        let mut parameters = self.method.parameters()?;
+        if let Some(Repositioned { params, .. }) = &self.repositioned {
+            parameters.insert("window".to_owned(), params.window.into());
+        }
+        Ok(parameters)
+    }
+
+    /// The same as a text.
+    ///
+    /// # Errors
+    /// When the parameters cannot be serialized, which is a bug.
+    pub fn parameters_text(&self) -> Result<String> {
+        Ok(serde_json::Value::Object(self.parameters()?).to_string())
+    }
+
     /// How these differ from the ones that the publication was begun with, in words; empty if they do not.
     pub fn differences(&self, begun: &Self) -> Vec<String> {
         let mut found = Vec::new();
@@ -52,6 +87,8 @@ impl Terms {
         compare("other", self.roles.other.join(", "), begun.roles.other.join(", "));
         compare("hierarchies", given(self.hierarchies), given(begun.hierarchies));
         compare("updates", given(self.updates), given(begun.updates));
+        let stream = |terms: &Self| terms.repositioned.as_ref().map_or_else(|| "not repositioned".to_owned(), describe);
+        compare("the stream", stream(self), stream(begun));
         if self.roles == begun.roles {
             for (column, (here, there)) in self.roles.columns().zip(self.types.iter().zip(&begun.types)) {
                 compare(&format!("the type of column {column}"), here.clone(), there.clone());
@@ -59,6 +96,22 @@ impl Terms {
         }
         found
     }
+}
+
+fn describe(Repositioned { params, clock }: &Repositioned) -> String {
+    let suppress = params.suppress_cost.map_or_else(|| "not set".to_owned(), |cost| cost.get().to_string());
+    let every = match clock {
+        Clock::Units(units) => format!("{units} units of time"),
+        Clock::Months { months, .. } => format!("{months} months"),
+    };
+    format!(
+        "repositioned (l {}, window {}, every {every}, move_cost {:?}, move_factor {}, suppress_cost {suppress})",
+        params.l,
+        params.window,
+        params.move_cost,
+        params.move_factor.get()
+    )
+    .to_lowercase()
 }
 
 fn given(is: bool) -> String {
@@ -76,6 +129,12 @@ pub struct Publication {
     pub terms: Terms,
     /// Whether a method that does not know of earlier releases may make a second one.
     pub independent: bool,
+    /// What becomes of rows whose snapshot an earlier INSERT has closed.
+    #[serde(default)]
+    pub late: Late,
+    /// Whether an INSERT publishes all that is held back.
+    #[serde(default)]
+    pub finish: bool,
 }
 
 #[cfg(test)]
@@ -92,6 +151,7 @@ mod tests {
             types: vec![kind.to_owned(), "Utf8".to_owned()],
             hierarchies: false,
             updates: false,
+            repositioned: None,
         };
         let begun = terms(Method::MInvariance(MInvariance::new(10)), "age", "Int32");
         assert!(begun.differences(&begun).is_empty());

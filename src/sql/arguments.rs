@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue, internal_datafusion_err, plan_datafusion_err, plan_err};
 use datafusion::execution::session_state::SessionState;
@@ -59,9 +59,19 @@ enum Value {
     Integer(i64),
     Number(f64),
     Boolean(bool),
+    Length(Length),
     Seed(Seed),
     Columns(Vec<String>),
     Word(String),
+}
+
+/// How long something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Length {
+    /// In the units of whatever it is.
+    Number(i64),
+    /// As time.
+    Interval(IntervalMonthDayNano),
 }
 
 /// The arguments of one call, by parameter.
@@ -200,6 +210,14 @@ impl Arguments {
         }
     }
 
+    /// A length.
+    pub(super) fn length(&self, name: &str) -> Option<Length> {
+        match self.values.get(name) {
+            Some(Value::Length(length)) => Some(*length),
+            _ => None,
+        }
+    }
+
     /// A seed.
     pub fn seed(&self, name: &str) -> Option<Seed> {
         match self.values.get(name) {
@@ -288,7 +306,13 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
             let seed = scope.constant(raw).ok().and_then(|constant| scalar(parameter, &constant));
             seed.ok_or_else(|| wrong("something else"))
         }
-        Kind::Integer | Kind::Number | Kind::Boolean | Kind::Word(_) => {
+        Kind::NumberOrRelation => match scope.constant(raw) {
+            Ok(constant) if constant.data_type().is_numeric() => {
+                scalar(parameter, &constant).ok_or_else(|| wrong(&describe(&constant)))
+            }
+            _ => Ok(Value::Relation(Box::new(relation(function, name, raw, scope)?))),
+        },
+        Kind::Integer | Kind::Number | Kind::Length | Kind::Boolean | Kind::Word(_) => {
             let constant = scope
                 .constant(raw)
                 .map_err(|error| wrong("something that is not a constant").context(error.strip_backtrace()))?;
@@ -312,8 +336,18 @@ fn scalar(parameter: &Parameter, constant: &ScalarValue) -> Option<Value> {
                 _ => None,
             }
         }
-        Kind::Number if constant.data_type().is_numeric() => match constant.cast_to(&DataType::Float64) {
-            Ok(ScalarValue::Float64(Some(value))) if value.is_finite() => Some(Value::Number(value)),
+        Kind::Number | Kind::NumberOrRelation if constant.data_type().is_numeric() => {
+            match constant.cast_to(&DataType::Float64) {
+                Ok(ScalarValue::Float64(Some(value))) if value.is_finite() => Some(Value::Number(value)),
+                _ => None,
+            }
+        }
+        Kind::Length if constant.data_type().is_integer() => match constant.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(Some(value))) => Some(Value::Length(Length::Number(value))),
+            _ => None,
+        },
+        Kind::Length => match constant.cast_to(&DataType::Interval(IntervalUnit::MonthDayNano)) {
+            Ok(ScalarValue::IntervalMonthDayNano(Some(value))) => Some(Value::Length(Length::Interval(value))),
             _ => None,
         },
         Kind::Seed => match constant.try_as_str().flatten() {

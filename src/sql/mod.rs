@@ -19,6 +19,7 @@ mod perturbed;
 #[cfg(feature = "publication")]
 mod publication;
 mod query_accuracy;
+mod reposition;
 mod resolve;
 mod roles;
 mod sequential;
@@ -57,6 +58,7 @@ fn functions() -> Vec<Arc<dyn RelationFunction>> {
     functions.push(Arc::new(query_accuracy::QueryAccuracyFunction));
     functions.push(Arc::new(census::CensusFunction));
     functions.push(Arc::new(disclosure::DisclosureFunction));
+    functions.push(Arc::new(reposition::RepositionFunction));
     #[cfg(feature = "publication")]
     functions.extend(publication::functions());
     functions

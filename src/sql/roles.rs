@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::common::{DFSchema, Result, internal_datafusion_err, plan_err};
 
 use super::arguments::Arguments;
 use super::options::AnonymizeOptions;
@@ -53,6 +53,13 @@ pub(super) fn roles(
     };
     check(arguments, &roles, view)?;
     Ok(roles)
+}
+
+/// The sensitive attribute of a call that has no other roles.
+pub(super) fn sensitive(arguments: &Arguments, options: &AnonymizeOptions, schema: &DFSchema) -> Result<String> {
+    let finder = Finder { arguments, options, schema };
+    let found = finder.single(Role::Sensitive, "the sensitive attribute", "sensitive column", "disease", true)?;
+    found.ok_or_else(|| internal_datafusion_err!("no sensitive attribute"))
 }
 
 struct Finder<'a> {

@@ -13,6 +13,10 @@ pub enum Kind {
     Integer,
     /// A number.
     Number,
+    /// A number, or a relation.
+    NumberOrRelation,
+    /// A whole number, or an interval of time.
+    Length,
     /// A whole number or a text.
     Seed,
     /// `true` or `false`.
@@ -89,6 +93,8 @@ impl Parameter {
             Kind::Relations => "a table name, a query in parentheses, or several of them in parentheses".to_owned(),
             Kind::Integer => "a whole number".to_owned(),
             Kind::Number => "a number".to_owned(),
+            Kind::NumberOrRelation => "a number, a table name or a query in parentheses".to_owned(),
+            Kind::Length => "an interval or a whole number".to_owned(),
             Kind::Seed => "a whole number from 0 or a text".to_owned(),
             Kind::Boolean => "true or false".to_owned(),
             Kind::Column => "a column name".to_owned(),
@@ -132,6 +138,7 @@ impl Style {
     pub fn expected(self, parameter: &Parameter) -> String {
         match (self, parameter.kind) {
             (Self::Options, Kind::Columns) => "column names with commas between them".to_owned(),
+            (Self::Options, Kind::NumberOrRelation) => "a number or a table name".to_owned(),
             _ => parameter.expected(),
         }
     }

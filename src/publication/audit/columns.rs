@@ -58,7 +58,8 @@ pub(super) fn described(
     ];
     if let Some(charter) = charter {
         let method = &charter.terms.method;
-        let same = method.name() == said.method && method.parameters_text().is_ok_and(|text| text == said.parameters);
+        let parameters = charter.terms.parameters_text();
+        let same = method.name() == said.method && parameters.is_ok_and(|text| text == said.parameters);
         let figures = if same { "the same method and parameters" } else { "another method or other parameters" };
         checks.push(Check::new(number, "made as was agreed", same, figures));
     }

@@ -13,12 +13,14 @@ use super::table::{PublicationTable, Publisher};
 use crate::methods::Method;
 use crate::microdata::{Layout, Roles};
 use crate::publication::{
-    Desk, Memory, Publication, Reader, Terms, check_apart, check_schema, locate, private_beside, stored_type,
-    type_names,
+    Desk, Memory, Publication, Reader, Repositioned, Terms, check_apart, check_schema, locate, private_beside,
+    stored_type, type_names,
 };
 use crate::release::{Description, Shape, View, schema};
+use crate::sql::arguments::Arguments;
 use crate::sql::input::{Input, InputColumn, UPDATES};
 use crate::sql::options::AnonymizeOptions;
+use crate::sql::reposition::{clock, late, parameters};
 use crate::sql::roles::roles;
 use crate::sql::signature::suggestion;
 
@@ -37,7 +39,7 @@ impl TableProviderFactory for PublicationFactory {
             return plan_err!("publication: there must be one LOCATION");
         };
         let public = locate(location)?;
-        let options = Options::try_new(&command.options)?;
+        let mut options = Options::try_new(&command.options)?;
         let runtime = Arc::clone(session.runtime_env());
         if options.is_for_reading() && command.schema.fields().is_empty() {
             if Reader::open(&public, &runtime).await?.is_none() {
@@ -62,6 +64,7 @@ impl TableProviderFactory for PublicationFactory {
         };
         check_apart(&public, &private)?;
         let independent = options.independent;
+        let stream = options.reposition(session)?;
         let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
         let (method, mut needs) = function.method(&arguments)?;
         // People are remembered by their identifiers.
@@ -88,11 +91,17 @@ impl TableProviderFactory for PublicationFactory {
             }
             _ => None,
         };
+        let repositioned = match &stream {
+            Some(arguments) => Some(repositioned(arguments, &layout)?),
+            None => None,
+        };
         check_storable(&method, hierarchies.is_some(), &layout)?;
         let (with_hierarchies, with_updates) = (hierarchies.is_some(), updates.is_some());
         let types = type_names(&layout)?;
-        let terms = Terms { types, method, roles, hierarchies: with_hierarchies, updates: with_updates };
-        let publication = Publication { public, private, terms, independent };
+        let terms = Terms { types, method, roles, hierarchies: with_hierarchies, updates: with_updates, repositioned };
+        let finish = stream.as_ref().is_some_and(|arguments| arguments.boolean("finish"));
+        let late = stream.as_ref().map(late).unwrap_or_default();
+        let publication = Publication { public, private, terms, independent, late, finish };
         // Fails where an INSERT would, but earlier.
         Desk::open(publication.clone(), &runtime).await?;
         let publisher = Publisher { publication, schema: table, hierarchies, updates };
@@ -160,6 +169,16 @@ fn layout(table: &SchemaRef, roles: &Roles, function: &str) -> Result<Layout> {
     };
     let columns = Schema::new(roles.columns().map(field).collect::<Result<Vec<_>>>()?);
     Layout::try_new(&columns, roles).map_err(|error| error.in_function(function))
+}
+
+/// How the stream is repositioned. The time is the column that the method works within.
+fn repositioned(arguments: &Arguments, layout: &Layout) -> Result<Repositioned> {
+    let function = arguments.function();
+    let Some(time) = &layout.within else { return plan_err!("{function}: option time is missing") };
+    if layout.sensitive.is_none() {
+        return plan_err!("{function}: option sensitive is missing");
+    }
+    Ok(Repositioned { params: parameters(arguments)?, clock: clock(arguments, time.name(), time.data_type())? })
 }
 
 /// The update relation, with values of the declared type of the sensitive column.

@@ -11,9 +11,11 @@ use datafusion::datasource::provider_as_source;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
+use crate::exec::REPOSITION;
 use crate::sql::arguments::{Arguments, Scope};
 use crate::sql::method::{MethodFunction, Offered, methods};
 use crate::sql::options::AnonymizeOptions;
+use crate::sql::reposition::{INNER, PUBLISHED};
 use crate::sql::resolve;
 use crate::sql::signature::{Parameter, Signature, Style, suggestion};
 use crate::sql::syntax::split_names;
@@ -79,6 +81,36 @@ impl Options {
         self.values.is_empty() && self.method.is_none() && self.private.is_none() && !self.independent
     }
 
+    /// Of a stream that is repositioned: the arguments for that. What is left is for the method that makes groups, within the published
+    /// time.
+    pub(super) fn reposition(&mut self, session: &dyn Session) -> Result<Option<Arguments>> {
+        if self.method.as_deref() != Some(REPOSITION) {
+            return Ok(None);
+        }
+        if self.values.iter().any(|(name, _)| name == Parameter::WITHIN.name) {
+            return plan_err!(
+                "publication: option within is not for {REPOSITION}, whose inner method works within the published time anyway"
+            );
+        }
+        let takes = |name: &str| PUBLISHED.parameters.iter().any(|parameter| parameter.name == name);
+        let (own, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.values).into_iter().partition(|(name, _)| takes(name));
+        self.values = rest;
+        let values = own.iter().map(|(name, value)| (Some(name.clone()), value.clone())).collect();
+        let arguments = Arguments::bind(&PUBLISHED, values, &mut OptionScope { session })?;
+        let inner = arguments.word(INNER).unwrap_or_default().to_owned();
+        let has_l = |method: &Arc<dyn MethodFunction>| {
+            let signature = method.signature();
+            signature.name == inner && signature.parameters.iter().any(|parameter| parameter.name == "l")
+        };
+        let l = own.iter().filter(|(name, _)| name == "l" && methods().iter().any(has_l));
+        self.values.extend(l.cloned());
+        let time = arguments.columns("time").unwrap_or_default().concat();
+        self.values.push((Parameter::WITHIN.name.to_owned(), time));
+        self.method = Some(inner);
+        Ok(Some(arguments))
+    }
+
     /// The method and its arguments. The column of a primary key is the identifier.
     pub(super) fn bind(
         mut self,
@@ -87,7 +119,8 @@ impl Options {
     ) -> Result<(Arc<dyn MethodFunction>, Arguments)> {
         let mut known = methods();
         known.retain(|method| method.offered() != Offered::Function);
-        let names: Vec<&str> = known.iter().map(|method| method.signature().name).collect();
+        let names = known.iter().map(|method| method.signature().name).chain([REPOSITION]);
+        let names: Vec<&str> = names.collect();
         let Some(name) = &self.method else {
             return plan_err!("publication: option method is missing; it is one of {}", names.join(", "));
         };

@@ -1,0 +1,227 @@
+//! The operator that repositions a stream, in a physical plan.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{
+    EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr,
+};
+use datafusion::physical_plan::execution_plan::EmissionType;
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Seed, repositioning};
+use crate::methods::reposition::{Clock, Late, Reposition};
+use crate::release::View;
+
+/// Name of the function.
+pub(crate) const REPOSITION: &str = "reposition";
+/// Column of the private view: the time that the input has.
+pub(crate) const ORIGINAL_TIME: &str = "original_time";
+/// Column of the private view: what became of a row, one of [`STATUSES`].
+pub(crate) const STATUS: &str = "status";
+/// What can become of a row.
+pub(crate) const STATUSES: [&str; 3] = ["published", "suppressed", "pending"];
+
+/// What the operator does: plain data, so that a distributed engine can ship it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositionJob {
+    /// The method's parameters.
+    pub params: Reposition,
+    /// Column of the time.
+    pub time: String,
+    /// How times are cut into snapshots.
+    pub clock: Clock,
+    /// Column of the sensitive value.
+    pub sensitive: String,
+    /// Rows of snapshots that were closed.
+    pub late: Late,
+    /// Whether the last window is published at the end of the input.
+    pub finish: bool,
+    /// Who the rows are for.
+    pub view: View,
+    /// The randomness of this execution.
+    pub seed: Seed,
+}
+
+/// Repositions its input: every snapshot that comes out is l-eligible.
+///
+/// ```text
+/// RepositionExec: l=4, window=7, .., time=day, sensitive=disease, finish=true, view=public
+///   <microdata, in the order of time>
+///   <costs: sensitive value, cost of suppressing a record of it> (optional)
+/// ```
+///
+/// One pass, with memory for the window: rows come out while others are read, snapshot by snapshot, those of a snapshot in random order.
+/// Requires its input to be in order of time, so the plan sorts it if it is not. The rows drawn for a seed depend neither on
+/// the order of rows of one time nor on batches.
+#[derive(Debug, Clone)]
+pub struct RepositionExec {
+    input: Arc<dyn ExecutionPlan>,
+    costs: Option<Arc<dyn ExecutionPlan>>,
+    job: RepositionJob,
+    metrics: ExecutionPlanMetricsSet,
+    properties: Arc<PlanProperties>,
+}
+
+/// Columns of the result: those of the input, with the published time in place of the original one; in the private view also the
+/// original time, and what became of the row.
+pub(crate) fn repositioned_schema(input: &Schema, time: &str, view: View) -> SchemaRef {
+    let private = view == View::Private;
+    let mut fields: Vec<FieldRef> = Vec::new();
+    for field in input.fields() {
+        match field.name() == time {
+            true => fields.push(Arc::new(field.as_ref().clone().with_nullable(private))),
+            false => fields.push(Arc::clone(field)),
+        }
+    }
+    if let Ok(field) = input.field_with_name(time)
+        && private
+    {
+        fields.push(Arc::new(Field::new(ORIGINAL_TIME, field.data_type().clone(), false)));
+        fields.push(Arc::new(Field::new(STATUS, DataType::Utf8, false)));
+    }
+    Arc::new(Schema::new(fields))
+}
+
+impl RepositionExec {
+    /// An operator over an input and the costs of suppression.
+    ///
+    /// # Errors
+    /// When the input has no column of time.
+    pub fn try_new(
+        input: Arc<dyn ExecutionPlan>,
+        costs: Option<Arc<dyn ExecutionPlan>>,
+        job: RepositionJob,
+    ) -> Result<Self> {
+        let schema = repositioned_schema(&input.schema(), &job.time, job.view);
+        // Suppressed rows have no published time.
+        let equivalence = match job.view {
+            View::Public => {
+                EquivalenceProperties::new_with_orderings(Arc::clone(&schema), [[by_time(&schema, &job.time)?]])
+            }
+            View::Private => EquivalenceProperties::new(schema),
+        };
+        let properties = PlanProperties::new(
+            equivalence,
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            input.boundedness(),
+        );
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(Self { input, costs, job, metrics, properties: Arc::new(properties) })
+    }
+
+    /// What the operator does.
+    pub fn job(&self) -> &RepositionJob {
+        &self.job
+    }
+}
+
+fn by_time(schema: &Schema, time: &str) -> Result<PhysicalSortExpr> {
+    let column = Column::new_with_schema(time, schema)?;
+    // As ORDER BY without further words.
+    Ok(PhysicalSortExpr::new(Arc::new(column), SortOptions { descending: false, nulls_first: false }))
+}
+
+impl DisplayAs for RepositionExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RepositionJob { params, time, clock, sensitive, late, finish, view, .. } = &self.job;
+        let mut facts = vec![("l", params.l.to_string()), ("window", params.window.to_string())];
+        facts.push(("time", time.clone()));
+        match clock {
+            Clock::Units(units) => facts.push(("units", units.to_string())),
+            Clock::Months { months, .. } => facts.push(("months", months.to_string())),
+        }
+        facts.push(("sensitive", sensitive.clone()));
+        facts.push(("move_cost", format!("{:?}", params.move_cost).to_lowercase()));
+        facts.push(("move_factor", params.move_factor.get().to_string()));
+        facts.extend(params.suppress_cost.map(|cost| ("suppress_cost", cost.get().to_string())));
+        facts.push(("late", format!("{late:?}").to_lowercase()));
+        facts.push(("finish", finish.to_string()));
+        facts.push(("view", format!("{view:?}").to_lowercase()));
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                let facts: Vec<_> = facts.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                write!(f, "RepositionExec: {}", facts.join(", "))
+            }
+            DisplayFormatType::TreeRender => facts.iter().try_for_each(|(name, value)| writeln!(f, "{name}={value}")),
+        }
+    }
+}
+
+impl ExecutionPlan for RepositionExec {
+    fn name(&self) -> &'static str {
+        "RepositionExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        std::iter::once(&self.input).chain(&self.costs).collect()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![Distribution::SinglePartition; self.children().len()])
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        let order = by_time(&self.input.schema(), &self.job.time).ok().and_then(|by| LexOrdering::new([by]));
+        std::iter::once(order.map(OrderingRequirements::from)).chain(self.costs.iter().map(|_| None)).collect()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.len() != self.children().len() {
+            return internal_err!("RepositionExec cannot gain or lose an input");
+        }
+        let mut children = children.into_iter();
+        let Some(input) = children.next() else { return internal_err!("RepositionExec without an input") };
+        Ok(Arc::new(Self::try_new(input, children.next(), self.job.clone())?))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return internal_err!("RepositionExec has one partition, not {partition}");
+        }
+        for plan in self.children() {
+            let count = plan.output_partitioning().partition_count();
+            if count != 1 {
+                return internal_err!("an input with {count} partitions instead of one");
+            }
+        }
+        let input = self.input.execute(0, Arc::clone(&context))?;
+        let costs = self.costs.as_ref().map(|plan| plan.execute(0, Arc::clone(&context))).transpose()?;
+        repositioning::run(input, costs, self.job.clone(), self.schema(), &self.metrics, &context)
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}

@@ -1,0 +1,359 @@
+//! One execution of the operator that repositions: batches come in, snapshots go out, on a thread of its own.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{Float64Type, SchemaRef};
+use datafusion::common::Result;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
+use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
+use futures::StreamExt;
+use rand::Rng;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::held::{Held, begins_of, numbers_of};
+use super::progress::Reporting;
+use super::reposition::{REPOSITION, RepositionJob, STATUSES};
+use super::work::without_values;
+use super::{Progress, Step};
+use crate::error::{Error, thousands};
+use crate::methods::reposition::{Departed, Late, Placed, Record, Stream};
+use crate::microdata::RowTags;
+use crate::release::View;
+
+/// What the thread that computes is told. Silence without an end means that nobody waits any more.
+enum Message {
+    Costs(RecordBatch),
+    Batch(RecordBatch),
+    End,
+}
+
+/// Starts an execution; its rows arrive on the stream. Dropping the stream cancels it.
+pub(super) fn run(
+    mut input: SendableRecordBatchStream,
+    costs: Option<SendableRecordBatchStream>,
+    job: RepositionJob,
+    schema: SchemaRef,
+    metrics: &ExecutionPlanMetricsSet,
+    context: &Arc<TaskContext>,
+) -> Result<SendableRecordBatchStream> {
+    let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&schema), 2);
+    let baseline = BaselineMetrics::new(metrics, 0);
+    let progress = Reporting(Progress::of(context));
+    let worker = Worker::try_new(job, &input.schema(), Arc::clone(&schema), builder.tx(), metrics, context)?;
+    builder.spawn(async move {
+        let (sender, receiver) = channel(2);
+        let work = SpawnedTask::spawn_blocking(move || worker.run(receiver));
+        let read = async {
+            if let Some(mut costs) = costs {
+                while let Some(batch) = costs.next().await {
+                    let _ = sender.send(Message::Costs(batch.map_err(without_values)?)).await;
+                }
+            }
+            let mut rows = 0;
+            while let Some(batch) = input.next().await {
+                let batch = batch.map_err(without_values)?;
+                rows += batch.num_rows();
+                progress.0.tell(Step::Read { rows });
+                // Whoever does not listen has failed, or has nobody to talk to.
+                if sender.send(Message::Batch(batch)).await.is_err() {
+                    break;
+                }
+            }
+            let _ = sender.send(Message::End).await;
+            drop(sender);
+            Ok::<_, datafusion::error::DataFusionError>(())
+        };
+        let read = read.await;
+        let worked = work
+            .join_unwind()
+            .await
+            .unwrap_or_else(|_| Err(Error::Cancelled))
+            .map_err(|error| error.in_function(REPOSITION));
+        read.and(worked)
+    });
+    let rows = builder.build().inspect(move |batch| {
+        if let Ok(batch) = batch {
+            baseline.record_output(batch.num_rows());
+        }
+    });
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+}
+
+/// What EXPLAIN ANALYZE shows.
+struct Metrics {
+    baseline: BaselineMetrics,
+    input_rows: Count,
+    published: Count,
+    moved: Count,
+    distance: Count,
+    suppressed: Count,
+    pending: Count,
+    late: Count,
+    peak_memory: Gauge,
+}
+
+/// Everything that computes.
+struct Worker {
+    job: RepositionJob,
+    schema: SchemaRef,
+    /// Where the time is in the input.
+    time: usize,
+    sensitive: usize,
+    stream: Stream,
+    /// Numbers of values, and secret random numbers of values and rows.
+    tags: RowTags,
+    /// The snapshot that is being read.
+    open: Option<i64>,
+    records: Vec<Record>,
+    held: Held,
+    output: Output,
+    metrics: Metrics,
+    reservation: MemoryReservation,
+}
+
+/// Rows on their way out.
+struct Output {
+    sender: Sender<Result<RecordBatch>>,
+    batch_size: usize,
+    rows: Vec<Outgoing>,
+}
+
+#[derive(Clone, Copy)]
+struct Outgoing {
+    row: u64,
+    /// Number of the snapshot that it is published in.
+    published: Option<i64>,
+    /// Place in [`STATUSES`].
+    status: u8,
+}
+
+impl Outgoing {
+    fn all(placed: &[Placed], published: Option<i64>, status: u8) -> impl Iterator<Item = Self> + '_ {
+        placed.iter().map(move |placed| Self { row: placed.record.row, published, status })
+    }
+}
+
+const PUBLISHED: u8 = 0;
+const SUPPRESSED: u8 = 1;
+const PENDING: u8 = 2;
+
+impl Worker {
+    fn try_new(
+        job: RepositionJob,
+        input: &SchemaRef,
+        schema: SchemaRef,
+        sender: Sender<Result<RecordBatch>>,
+        metrics: &ExecutionPlanMetricsSet,
+        context: &TaskContext,
+    ) -> Result<Self> {
+        let named = |error: Error| error.in_function(REPOSITION);
+        let (time, sensitive) = (input.index_of(&job.time)?, input.index_of(&job.sensitive)?);
+        let counter = |name: &'static str| MetricBuilder::new(metrics).counter(name, 0);
+        let key = job.seed.rng().random();
+        Ok(Self {
+            stream: Stream::try_new(&job.params).map_err(named)?,
+            tags: RowTags::try_new(input, sensitive, key).map_err(named)?,
+            time,
+            sensitive,
+            schema,
+            open: None,
+            records: Vec::new(),
+            held: Held::default(),
+            output: Output { sender, batch_size: context.session_config().batch_size(), rows: Vec::new() },
+            metrics: Metrics {
+                baseline: BaselineMetrics::new(metrics, 0),
+                input_rows: counter("input_rows"),
+                published: counter("published_rows"),
+                moved: counter("moved_rows"),
+                distance: counter("distance"),
+                suppressed: counter("suppressed_rows"),
+                pending: counter("pending_rows"),
+                late: counter("late_rows"),
+                peak_memory: MetricBuilder::new(metrics).gauge("peak_mem_used", 0),
+            },
+            reservation: MemoryConsumer::new("RepositionExec").register(context.memory_pool()),
+            job,
+        })
+    }
+
+    fn run(mut self, mut messages: Receiver<Message>) -> crate::error::Result<()> {
+        while let Some(message) = messages.blocking_recv() {
+            let elapsed = self.metrics.baseline.elapsed_compute().clone();
+            let timer = elapsed.timer();
+            match message {
+                Message::Costs(batch) => self.costs(&batch)?,
+                Message::Batch(batch) => self.batch(batch)?,
+                Message::End => self.end()?,
+            }
+            drop(timer);
+            self.account()?;
+            if !self.output.send(&mut self.held, &self.job, &self.schema, &elapsed)? {
+                return Ok(()); // Nobody wants the rest: a LIMIT above, say.
+            }
+        }
+        Ok(())
+    }
+
+    /// Costs of suppression of some values.
+    fn costs(&mut self, batch: &RecordBatch) -> crate::error::Result<()> {
+        let costs = batch.column(1).as_primitive::<Float64Type>();
+        let mut values = Vec::new();
+        let ties = self.tags.values(batch.column(0), &mut values)?;
+        let wrong = |what: &str| Err(Error::refused(format!("suppress_cost {what}")));
+        if costs.iter().any(|cost| cost.is_none_or(|cost| cost < 0.0 || !cost.is_finite())) {
+            return wrong("has a cost that is not a number from 0");
+        }
+        if ties.len() < values.len() {
+            return wrong("has a value twice; give each value one cost");
+        }
+        costs.values().iter().zip(ties).for_each(|(&cost, tie)| self.stream.add_value(Some(cost), tie));
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: RecordBatch) -> crate::error::Result<()> {
+        let rows = batch.num_rows();
+        if rows == 0 {
+            return Ok(());
+        }
+        self.metrics.input_rows.add(rows);
+        let times = numbers_of(&self.job.time, batch.column(self.time))?;
+        let mut values = Vec::with_capacity(rows);
+        for tie in self.tags.values(batch.column(self.sensitive), &mut values)? {
+            self.stream.add_value(None, tie);
+        }
+        let priorities = self.tags.rows(batch.columns())?;
+        let first = self.held.keep(batch);
+        let mut late = Vec::new();
+        for (at, ((&time, &value), &priority)) in times.values().iter().zip(&values).zip(&priorities).enumerate() {
+            let snapshot = self.job.clock.snapshot(time);
+            let row = first | at as u64;
+            match self.open {
+                Some(open) if snapshot < open => {
+                    late.push(Outgoing { row, published: None, status: SUPPRESSED });
+                    continue;
+                }
+                Some(open) if snapshot == open => {}
+                open => {
+                    if open.is_some() {
+                        self.close()?;
+                    }
+                    self.open = Some(snapshot);
+                }
+            }
+            self.records.push(Record { value: value as u32, priority, row });
+        }
+        if !late.is_empty() {
+            if self.job.late == Late::Refuse {
+                return Err(Error::refused(format!(
+                    "{} rows are of snapshots that were closed before: the input is declared to be in the order of {}, but it is \
+                     not; declare it rightly, or leave such rows out with late => 'suppress'",
+                    thousands(late.len()),
+                    self.job.time
+                )));
+            }
+            self.metrics.late.add(late.len());
+            self.metrics.suppressed.add(late.len());
+            self.output.rows.extend(late);
+        }
+        Ok(())
+    }
+
+    /// Hands the snapshot that was read to the window.
+    fn close(&mut self) -> crate::error::Result<()> {
+        let Some(snapshot) = self.open else { return Ok(()) };
+        let records = std::mem::take(&mut self.records);
+        let rows = &mut self.output.rows;
+        self.stream.arrive(snapshot, records, &mut |departed| {
+            leave(rows, &departed);
+            Ok(())
+        })
+    }
+
+    fn end(&mut self) -> crate::error::Result<()> {
+        self.close()?;
+        let rows = &mut self.output.rows;
+        if self.job.finish {
+            self.stream.finish(&mut |departed| {
+                leave(rows, &departed);
+                Ok(())
+            })?;
+        } else {
+            let mut pending = self.stream.pending()?;
+            self.metrics.pending.add(pending.len());
+            pending.sort_by_key(|pending| (pending.placed.home, pending.placed.record.priority));
+            rows.extend(pending.iter().map(|pending| Outgoing {
+                row: pending.placed.record.row,
+                published: None,
+                status: PENDING,
+            }));
+        }
+        let totals = self.stream.totals();
+        self.metrics.published.add(totals.published);
+        self.metrics.moved.add(totals.moved);
+        self.metrics.distance.add(totals.distance);
+        self.metrics.suppressed.add(totals.suppressed);
+        Ok(())
+    }
+
+    fn account(&self) -> crate::error::Result<()> {
+        let open = self.records.capacity() * size_of::<Record>() + self.output.rows.capacity() * size_of::<Outgoing>();
+        let bytes = self.held.size() + open + self.stream.size() + self.tags.size();
+        self.reservation.try_resize(bytes)?;
+        self.metrics.peak_memory.set_max(bytes);
+        Ok(())
+    }
+}
+
+fn leave(rows: &mut Vec<Outgoing>, departed: &Departed) {
+    rows.extend(Outgoing::all(&departed.published, Some(departed.time), PUBLISHED));
+    rows.extend(Outgoing::all(&departed.suppressed, None, SUPPRESSED));
+}
+
+impl Output {
+    /// Sends all rows that have left, batch by batch; `false` if nobody wants them.
+    fn send(
+        &mut self,
+        held: &mut Held,
+        job: &RepositionJob,
+        schema: &SchemaRef,
+        elapsed: &Time,
+    ) -> crate::error::Result<bool> {
+        let rows = std::mem::take(&mut self.rows);
+        let public = job.view == View::Public;
+        let shown: Vec<Outgoing> = rows.iter().copied().filter(|row| !public || row.status == PUBLISHED).collect();
+        for rows in shown.chunks(self.batch_size) {
+            let timer = elapsed.timer();
+            let batch = gather(rows, held, job, schema)?;
+            drop(timer);
+            if self.sender.blocking_send(Ok(batch)).is_err() {
+                return Ok(false);
+            }
+        }
+        rows.into_iter().for_each(|row| held.release(row.row));
+        Ok(true)
+    }
+}
+
+/// A batch of rows, with their published times.
+fn gather(
+    rows: &[Outgoing],
+    held: &Held,
+    job: &RepositionJob,
+    schema: &SchemaRef,
+) -> crate::error::Result<RecordBatch> {
+    let gathered = held.take(rows.iter().map(|row| row.row))?;
+    let time = gathered.schema().index_of(&job.time)?;
+    let mut columns = gathered.columns().to_vec();
+    let published = begins_of(rows.iter().map(|row| row.published), job.clock, columns[time].data_type())?;
+    let original = std::mem::replace(&mut columns[time], published);
+    if job.view == View::Private {
+        columns.push(original);
+        let status = rows.iter().map(|row| STATUSES[usize::from(row.status)]);
+        columns.push(Arc::new(StringArray::from_iter_values(status)));
+    }
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}

@@ -1,0 +1,227 @@
+//! The window of a publication: rows go in with every INSERT, and those whose snapshot leaves the window come out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, SchemaRef};
+use datafusion::arrow::row::{RowConverter, SortField};
+use rand::Rng;
+use rustc_hash::FxHashSet;
+
+use super::Seed;
+use super::held::{Held, begins_of, numbers_of};
+use crate::error::{Error, Result, thousands};
+use crate::methods::Monitor;
+use crate::methods::reposition::{Departed, Late, Pending, Placed, Record, Stream};
+use crate::microdata::{Layout, RowTags};
+use crate::publication::{HeldBack, Repositioned};
+
+/// Column of what is held back: the snapshot that a row is to be published in as things are, NULL if in none.
+const PLACE: &str = "place";
+
+/// One step of a window.
+pub(super) struct Step<'a> {
+    pub repositioned: &'a Repositioned,
+    /// The columns of the rows.
+    pub layout: &'a Layout,
+    pub late: Late,
+    /// Whether all of the window is published.
+    pub finish: bool,
+    pub batch_size: usize,
+}
+
+/// What a step leaves.
+pub(super) struct Stepped {
+    /// Rows that are published, with their published time.
+    pub published: Vec<RecordBatch>,
+    /// Rows that are held back, and where they are.
+    pub held: RecordBatch,
+    /// What is to be written down about it.
+    pub record: HeldBack,
+}
+
+/// Columns of the rows of a publication.
+fn schema(layout: &Layout) -> SchemaRef {
+    Arc::new(Schema::new(layout.fields().cloned().collect::<Vec<_>>()))
+}
+
+/// Columns of what is held back: those of the rows, and their places.
+pub(super) fn held_schema(layout: &Layout) -> SchemaRef {
+    let place: FieldRef = Arc::new(Field::new(PLACE, DataType::Int64, true));
+    Arc::new(Schema::new(layout.fields().cloned().chain([place]).collect::<Vec<_>>()))
+}
+
+impl Step<'_> {
+    /// Takes in rows. `held` is what the step before has held back, and `before` what it wrote down.
+    ///
+    /// # Errors
+    /// Rows of snapshots that were closed, NULLs, identifiers twice; internal ones when a snapshot fails its check.
+    pub(super) fn run(
+        &self,
+        held: &[RecordBatch],
+        before: Option<&HeldBack>,
+        arriving: Vec<RecordBatch>,
+        seed: &Seed,
+        monitor: &Monitor,
+    ) -> Result<Stepped> {
+        let schema = schema(self.layout);
+        let (Some(sensitive), Some(within)) = (&self.layout.sensitive, &self.layout.within) else {
+            return Err(Error::internal("a stream without time or sensitive attribute"));
+        };
+        let (sensitive, time) = (schema.index_of(sensitive.name())?, schema.index_of(within.name())?);
+        let clock = self.repositioned.clock;
+        let mut tags = RowTags::try_new(&schema, sensitive, seed.rng().random())?;
+        let mut stream = Stream::try_new(&self.repositioned.params)?;
+        let mut people = People::new(self.layout)?;
+        let mut batches = Held::default();
+        let mut restored = Vec::new();
+        let mut snapshots: BTreeMap<i64, Vec<Record>> = BTreeMap::new();
+        let mut late = 0;
+        let newest = before.and_then(|before| before.newest);
+
+        let columns: Vec<usize> = (0..schema.fields().len()).collect();
+        let mut all: Vec<(RecordBatch, Option<&ArrayRef>)> = Vec::new();
+        for batch in held {
+            all.push((batch.project(&columns)?, Some(batch.column(columns.len()))));
+        }
+        all.extend(arriving.into_iter().map(|batch| (batch, None)));
+        for (batch, places) in all {
+            monitor.check()?;
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            let times = numbers_of(within.name(), batch.column(time))?;
+            if batch.column(sensitive).null_count() > 0 {
+                return Err(Error::refused(format!(
+                    "column {} has NULL; leave such rows out, or give them a value of their own",
+                    schema.field(sensitive).name()
+                )));
+            }
+            let mut values = Vec::new();
+            for tie in tags.values(batch.column(sensitive), &mut values)? {
+                stream.add_value(None, tie);
+            }
+            let priorities = tags.rows(batch.columns())?;
+            let places = places.map(|places| places.as_primitive::<Int64Type>());
+            let mut kept = Vec::with_capacity(batch.num_rows());
+            let first = batches.keep(batch.clone());
+            for at in 0..batch.num_rows() {
+                let home = clock.snapshot(times.value(at));
+                let record = Record { value: values[at] as u32, priority: priorities[at], row: first | at as u64 };
+                match places {
+                    Some(places) => {
+                        let place = (!places.is_null(at)).then(|| places.value(at));
+                        restored.push(Pending { placed: Placed { record, home }, place });
+                    }
+                    None if newest.is_some_and(|newest| home <= newest) => {
+                        late += 1;
+                        continue;
+                    }
+                    None => snapshots.entry(home).or_default().push(record),
+                }
+                kept.push(at);
+            }
+            people.add(&batch, &kept)?;
+        }
+        if late > 0 && self.late == Late::Refuse {
+            return Err(Error::refused(format!(
+                "{} rows are of snapshots that an earlier INSERT has closed, so they come too late; nothing was published. Leave them out, \
+                 or have them suppressed: 'late' 'suppress'",
+                thousands(late)
+            )));
+        }
+        if let Some(newest) = newest {
+            stream.restore(&restored, newest)?;
+        }
+        let mut out: Vec<(u64, i64)> = Vec::new();
+        let mut leave = |departed: Departed| {
+            out.extend(departed.published.iter().map(|placed| (placed.record.row, departed.time)));
+            Ok(())
+        };
+        for (snapshot, records) in snapshots {
+            monitor.check()?;
+            stream.arrive(snapshot, records, &mut leave)?;
+        }
+        let pending = match self.finish {
+            true => {
+                stream.finish(&mut leave)?;
+                Vec::new()
+            }
+            false => stream.pending()?,
+        };
+        let published = out.chunks(self.batch_size).map(|rows| {
+            let batch = batches.take(rows.iter().map(|&(row, _)| row))?;
+            let mut columns = batch.columns().to_vec();
+            columns[time] = begins_of(rows.iter().map(|&(_, at)| Some(at)), clock, columns[time].data_type())?;
+            Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
+        });
+        let published = published.collect::<Result<Vec<_>>>()?;
+        let totals = stream.totals();
+        let sum = |count: fn(&HeldBack) -> u64, now: usize| before.map_or(0, count) + now as u64;
+        let record = HeldBack {
+            newest: stream.newest().or(newest),
+            rows: pending.len() as u64,
+            finished: self.finish,
+            published: sum(|before| before.published, totals.published),
+            moved: sum(|before| before.moved, totals.moved),
+            distance: sum(|before| before.distance, totals.distance),
+            suppressed: sum(|before| before.suppressed, totals.suppressed + late),
+            late: sum(|before| before.late, late),
+            file: None,
+        };
+        Ok(Stepped { published, held: self.held(&batches, &pending)?, record })
+    }
+
+    /// The rows that are held back, in the order of a keyed hash.
+    fn held(&self, batches: &Held, pending: &[Pending]) -> Result<RecordBatch> {
+        let schema = held_schema(self.layout);
+        if pending.is_empty() {
+            return Ok(RecordBatch::new_empty(schema));
+        }
+        let mut order: Vec<&Pending> = pending.iter().collect();
+        order.sort_unstable_by_key(|pending| (pending.placed.record.priority, pending.placed.record.row));
+        let batch = batches.take(order.iter().map(|pending| pending.placed.record.row))?;
+        let mut columns = batch.columns().to_vec();
+        columns.push(Arc::new(order.iter().map(|pending| pending.place).collect::<Int64Array>()));
+        Ok(RecordBatch::try_new(schema, columns)?)
+    }
+}
+
+/// Identifiers of all rows in the window, if there are identifiers: rows of a person could meet in one snapshot, which no method
+/// publishes.
+struct People {
+    column: Option<(usize, String, RowConverter)>,
+    seen: FxHashSet<Box<[u8]>>,
+}
+
+impl People {
+    fn new(layout: &Layout) -> Result<Self> {
+        let column = match &layout.identifier {
+            Some(field) => {
+                let converter = RowConverter::new(vec![SortField::new(field.data_type().clone())])?;
+                Some((0, field.name().clone(), converter))
+            }
+            None => None,
+        };
+        Ok(Self { column, seen: FxHashSet::default() })
+    }
+
+    fn add(&mut self, batch: &RecordBatch, rows: &[usize]) -> Result<()> {
+        let Some((column, name, converter)) = &self.column else { return Ok(()) };
+        let identifiers = batch.column(*column);
+        if identifiers.null_count() > 0 {
+            return Err(Error::refused(format!("column {name} has NULL, but every row must say who it is about")));
+        }
+        let converted = converter.convert_columns(&[Arc::clone(identifiers)])?;
+        for &row in rows {
+            if !self.seen.insert(converted.row(row).as_ref().into()) {
+                return Err(Error::refused(format!(
+                    "column {name} has a value twice among the new rows and those that are held back; a person can be there once in a \
+                     window, because both rows could be published at one time. Nothing was published"
+                )));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! What it costs to publish a record late, or never.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// How the cost of publishing late grows with the distance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MoveCost {
+    /// `c * d` for a distance of `d` snapshots: ten records a day late are as bad as one ten days late.
+    #[default]
+    Linear,
+    /// `c * d^2`: rather many records a little late than a few very late.
+    Quadratic,
+}
+
+impl MoveCost {
+    /// The cost of a distance, in units of the factor.
+    pub fn of(self, distance: usize) -> f64 {
+        let d = distance as f64;
+        match self {
+            Self::Linear => d,
+            Self::Quadratic => d * d,
+        }
+    }
+}
+
+/// Costs of all distances in a window: zero for none, increasing, and convex (conditions C1 to C3 of the paper).
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Costs(Vec<f64>);
+
+impl Costs {
+    /// The costs of the distances `0, 1, ..`, one for each snapshot of the window.
+    ///
+    /// # Errors
+    /// When they do not begin with zero, do not grow, or grow more slowly with the distance.
+    pub(crate) fn try_new(costs: Vec<f64>) -> Result<Self> {
+        let steps: Vec<f64> = costs.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let grow = steps.iter().all(|&step| step > 0.0 && step.is_finite());
+        // Rounding of large costs is no concavity.
+        let convex = steps.windows(2).all(|pair| pair[1] >= pair[0] - 1e-9 * pair[0].abs());
+        match costs.first() == Some(&0.0) && grow && convex {
+            true => Ok(Self(costs)),
+            false => Err(Error::refused(
+                "costs of moving must begin with 0 and grow with the distance, by no less with each further snapshot",
+            )),
+        }
+    }
+
+    /// The cost of a distance inside of the window.
+    pub(super) fn of(&self, distance: i64) -> f64 {
+        self.0.get(distance as usize).copied().unwrap_or(f64::INFINITY)
+    }
+}
+
+/// An amount above 0 that can be compared and hashed, bit by bit, as parameters are.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Cost(f64);
+
+impl Cost {
+    /// The value of a parameter of this name.
+    ///
+    /// # Errors
+    /// When it is not above 0, or not finite.
+    pub fn try_new(name: &str, value: f64) -> Result<Self> {
+        match value > 0.0 && value.is_finite() {
+            true => Ok(Self(value)),
+            false => Err(Error::refused(format!("{name} must be above 0, for example 2.5, got {value}"))),
+        }
+    }
+
+    /// The number.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl TryFrom<f64> for Cost {
+    type Error = Error;
+
+    fn try_from(value: f64) -> Result<Self> {
+        Self::try_new("a cost", value)
+    }
+}
+
+impl From<Cost> for f64 {
+    fn from(cost: Cost) -> Self {
+        cost.0
+    }
+}
+
+impl PartialEq for Cost {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+
+impl Eq for Cost {}
+
+impl std::hash::Hash for Cost {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}

@@ -1,0 +1,344 @@
+//! The stream: records come in snapshot by snapshot, and leave when theirs leaves the window.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use rustc_hash::FxHashMap;
+
+use super::Reposition;
+use super::check::Check;
+use super::line::Homes;
+use super::window::{Left, Value, Window, mix};
+use crate::error::{Error, Result};
+
+/// A record of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Its sensitive value.
+    pub(crate) value: Value,
+    /// A secret random number, by which records are drawn.
+    pub(crate) priority: u64,
+    /// What it is to the caller.
+    pub(crate) row: u64,
+}
+
+/// A record that was given a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) record: Record,
+    /// Its original time.
+    pub(crate) home: i64,
+}
+
+/// A snapshot that has left the window: both sets are final.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Departed {
+    pub(crate) time: i64,
+    /// Published at this time, in random order.
+    pub(crate) published: Vec<Placed>,
+    /// Of this time, and never published.
+    pub(crate) suppressed: Vec<Placed>,
+}
+
+/// A record that is held back, and when it is to be published as things are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pending {
+    pub(crate) placed: Placed,
+    pub(crate) place: Option<i64>,
+}
+
+/// What became of all records so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Totals {
+    /// Records that arrived.
+    pub(crate) arrived: usize,
+    pub(crate) published: usize,
+    /// Those of them that are published late.
+    pub(crate) moved: usize,
+    /// By so many snapshots in all.
+    pub(crate) distance: usize,
+    pub(crate) suppressed: usize,
+}
+
+/// A stream while it is repositioned.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    window: Window,
+    /// Snapshots that are held back.
+    width: i64,
+    /// Cost of suppression of values that have none of their own.
+    suppress_cost: f64,
+    /// Records by their original time.
+    homes: BTreeMap<i64, Home>,
+    /// Time of the newest snapshot.
+    newest: Option<i64>,
+    held: usize,
+    check: Check,
+    totals: Totals,
+}
+
+/// The records of a snapshot that are held back.
+#[derive(Debug)]
+struct Home {
+    /// By value, in random order; those of a value are drawn from the back.
+    records: Vec<Record>,
+    /// Where those of a value begin and end.
+    values: FxHashMap<Value, (usize, usize)>,
+    left: usize,
+}
+
+impl Stream {
+    pub(crate) fn try_new(params: &Reposition) -> Result<Self> {
+        Ok(Self {
+            window: Window::new(params.l, params.costs()?),
+            width: params.window as i64,
+            suppress_cost: params.suppress_cost(),
+            homes: BTreeMap::new(),
+            newest: None,
+            held: 0,
+            check: Check::new(params.l, params.window as i64),
+            totals: Totals::default(),
+        })
+    }
+
+    /// Makes the next value known, with what suppressing a record of it costs and a secret random number.
+    pub(crate) fn add_value(&mut self, suppress_cost: Option<f64>, tie: u64) {
+        self.window.add_value(suppress_cost.unwrap_or(self.suppress_cost), tie);
+    }
+
+    /// How many values are known.
+    pub(crate) fn values(&self) -> usize {
+        self.window.values()
+    }
+
+    /// Time of the newest snapshot.
+    pub(crate) fn newest(&self) -> Option<i64> {
+        self.newest
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Bytes held.
+    pub(crate) fn size(&self) -> usize {
+        let homes = self.homes.values().map(|home| {
+            home.records.capacity() * size_of::<Record>() + home.values.capacity() * size_of::<(Value, usize, usize)>()
+        });
+        self.window.size() + homes.sum::<usize>()
+    }
+
+    /// Takes in the snapshot of a time, which is later than all before. What leaves the window is handed to `leave`.
+    ///
+    /// # Errors
+    /// Those of `leave`; an internal one when a snapshot fails the check.
+    pub(crate) fn arrive(
+        &mut self,
+        time: i64,
+        records: Vec<Record>,
+        leave: &mut impl FnMut(Departed) -> Result<()>,
+    ) -> Result<()> {
+        if let Some(newest) = self.newest {
+            if time <= newest {
+                return Err(Error::internal("a snapshot that is not later than the ones before"));
+            }
+            // Snapshots in between are empty, but suppressed records may be published in them.
+            let mut empty = newest;
+            while self.window.is_waiting() && empty + 1 < time {
+                empty += 1;
+                self.leave_before(empty, leave)?;
+                self.window.arrive(empty, &[]);
+            }
+        }
+        self.leave_before(time, leave)?;
+        self.newest = Some(time);
+        if records.is_empty() && !self.window.is_waiting() {
+            return Ok(());
+        }
+        self.totals.arrived += records.len();
+        self.held += records.len();
+        let home = Home::new(records);
+        let mut counts: Vec<(Value, u32)> =
+            home.values.iter().map(|(&value, &(start, end))| (value, (end - start) as u32)).collect();
+        // For reproducible runs.
+        counts.sort_unstable();
+        self.window.arrive(time, &counts);
+        if home.left > 0 {
+            self.homes.insert(time, home);
+        }
+        Ok(())
+    }
+
+    /// Ends the stream: what is held back is published where it is, which is eligible.
+    ///
+    /// # Errors
+    /// As for [`arrive`](Self::arrive).
+    pub(crate) fn finish(&mut self, leave: &mut impl FnMut(Departed) -> Result<()>) -> Result<()> {
+        while let Some(left) = self.window.leave() {
+            self.depart(left, leave)?;
+        }
+        match self.held == 0 && self.homes.is_empty() {
+            true => Ok(()),
+            false => Err(Error::internal("records were lost; nothing more was published")),
+        }
+    }
+
+    /// Takes out all that is held back, by original time.
+    ///
+    /// # Errors
+    /// When a record is missing, which is a bug.
+    pub(crate) fn pending(&mut self) -> Result<Vec<Pending>> {
+        let mut pending = Vec::with_capacity(self.held);
+        while let Some(Left { time, published, suppressed }) = self.window.leave() {
+            for (value, homes) in published {
+                for (home, count) in homes.iter() {
+                    let records = self.draw(home, value, count)?;
+                    let place = Some(time);
+                    pending
+                        .extend(records.into_iter().map(|record| Pending { placed: Placed { record, home }, place }));
+                }
+            }
+            for (value, count) in suppressed {
+                let records = self.draw(time, value, count)?;
+                pending.extend(
+                    records.into_iter().map(|record| Pending { placed: Placed { record, home: time }, place: None }),
+                );
+            }
+        }
+        match self.held == 0 && self.homes.is_empty() {
+            true => Ok(pending),
+            false => Err(Error::internal("records were lost; nothing more was published")),
+        }
+    }
+
+    /// Continues an earlier stream from what it held back, and the time of its newest snapshot. All values are known.
+    ///
+    /// # Errors
+    /// When a record is out of the window, which means that it was not held back by a stream of these parameters.
+    pub(crate) fn restore(&mut self, pending: &[Pending], newest: i64) -> Result<()> {
+        type Sets = (BTreeMap<Value, Homes>, BTreeMap<Value, u32>);
+        let mut snapshots: BTreeMap<i64, Sets> = BTreeMap::new();
+        let mut homes: BTreeMap<i64, Vec<Record>> = BTreeMap::new();
+        for &Pending { placed: Placed { record, home }, place } in pending {
+            let time = place.unwrap_or(home);
+            let fits = home <= time
+                && time.saturating_sub(home) < self.width
+                && time <= newest
+                && time > newest.saturating_sub(self.width);
+            if !fits || record.value as usize >= self.values() {
+                return Err(Error::refused("what is held back is not of this stream"));
+            }
+            let (published, suppressed) = snapshots.entry(time).or_default();
+            match place {
+                Some(_) => published.entry(record.value).or_default().add(home, 1),
+                None => *suppressed.entry(record.value).or_default() += 1,
+            }
+            homes.entry(home).or_default().push(record);
+        }
+        for (time, (published, suppressed)) in snapshots {
+            let suppressed: Vec<(Value, u32)> = suppressed.into_iter().collect();
+            self.window.restore(time, published.into_iter().collect(), &suppressed);
+        }
+        self.homes = homes.into_iter().map(|(time, records)| (time, Home::new(records))).collect();
+        self.held = pending.len();
+        self.totals.arrived = pending.len();
+        self.newest = Some(newest);
+        Ok(())
+    }
+
+    /// Lets go of the snapshots that are out of the window when one of this time arrives.
+    fn leave_before(&mut self, time: i64, leave: &mut impl FnMut(Departed) -> Result<()>) -> Result<()> {
+        while self.window.first().is_some_and(|first| first <= time.saturating_sub(self.width)) {
+            if let Some(left) = self.window.leave() {
+                self.depart(left, leave)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Draws the records of a snapshot that leaves.
+    fn depart(&mut self, left: Left, leave: &mut impl FnMut(Departed) -> Result<()>) -> Result<()> {
+        let time = left.time;
+        let mut departed = Departed { time, published: Vec::new(), suppressed: Vec::new() };
+        for (value, homes) in left.published {
+            for (home, count) in homes.iter() {
+                let records = self.draw(home, value, count)?;
+                departed.published.extend(records.into_iter().map(|record| Placed { record, home }));
+            }
+        }
+        for (value, count) in left.suppressed {
+            let records = self.draw(time, value, count)?;
+            departed.suppressed.extend(records.into_iter().map(|record| Placed { record, home: time }));
+        }
+        if departed.published.is_empty() && departed.suppressed.is_empty() {
+            return Ok(());
+        }
+        // Another order than the one that they were drawn in.
+        let salt = mix(time as u64);
+        for placed in [&mut departed.published, &mut departed.suppressed] {
+            placed.sort_by_cached_key(|placed| (mix(placed.record.priority ^ salt), placed.record.priority));
+        }
+        self.check.check(&departed)?;
+        let late = departed.published.iter().filter(|placed| placed.home != time);
+        self.totals.moved += late.clone().count();
+        self.totals.distance += late.map(|placed| (time - placed.home) as usize).sum::<usize>();
+        self.totals.published += departed.published.len();
+        self.totals.suppressed += departed.suppressed.len();
+        if self.totals.published + self.totals.suppressed + self.held != self.totals.arrived {
+            return Err(Error::internal("records were lost or doubled; nothing more was published"));
+        }
+        leave(departed)
+    }
+
+    /// Draws some records of a value and an original time.
+    fn draw(&mut self, home: i64, value: Value, count: u32) -> Result<Vec<Record>> {
+        let missing = || Error::internal("a record that is to be published is missing; nothing more was published");
+        let Entry::Occupied(mut entry) = self.homes.entry(home) else { return Err(missing()) };
+        let records = entry.get_mut().draw(value, count as usize).ok_or_else(missing)?;
+        if entry.get().left == 0 {
+            entry.remove();
+        }
+        self.held -= records.len();
+        Ok(records)
+    }
+}
+
+impl Home {
+    fn new(mut records: Vec<Record>) -> Self {
+        records.sort_unstable_by_key(|record| (record.value, record.priority));
+        // Rows that are alike in everything have one priority; they are told apart by counting them.
+        let mut twins = false;
+        let mut first = 0;
+        for at in 1..records.len() {
+            let same = records[at].value == records[first].value && records[at].priority == records[first].priority;
+            if !same {
+                first = at;
+                continue;
+            }
+            twins = true;
+            records[at].priority = mix(records[at].priority ^ mix((at - first) as u64));
+            // The first keeps its own, with which the others are compared.
+            let own = records[first].priority;
+            debug_assert_ne!(records[at].priority, own);
+        }
+        if twins {
+            records.sort_unstable_by_key(|record| (record.value, record.priority));
+        }
+        let mut values = FxHashMap::default();
+        let mut start = 0;
+        for chunk in records.chunk_by(|a, b| a.value == b.value) {
+            values.insert(chunk[0].value, (start, start + chunk.len()));
+            start += chunk.len();
+        }
+        Self { left: records.len(), records, values }
+    }
+
+    fn draw(&mut self, value: Value, count: usize) -> Option<Vec<Record>> {
+        let (start, end) = self.values.get_mut(&value)?;
+        let from = end.checked_sub(count).filter(|from| from >= start)?;
+        let drawn = self.records[from..*end].to_vec();
+        *end = from;
+        self.left -= count;
+        Some(drawn)
+    }
+}

@@ -1,0 +1,103 @@
+//! Secret random numbers of values and rows: whatever is decided by them is decided by lot, the same for a seed whatever order rows
+//! arrive in.
+
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, UInt32Array};
+use datafusion::arrow::compute::{cast, take};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::arrow::row::{RowConverter, SortField};
+use siphasher::sip::SipHasher13;
+
+use super::ColumnEncoder;
+use crate::error::{Error, Result};
+
+/// Tags of the rows of a table, by a keyed hash of all their columns, and of the values of one of these.
+pub(crate) struct RowTags {
+    encoder: ColumnEncoder,
+    /// Type that the values are compared in.
+    data_type: DataType,
+    values: RowConverter,
+    rows: RowConverter,
+    known: usize,
+    key: [u64; 2],
+    groups: Vec<usize>,
+}
+
+impl RowTags {
+    /// For tables of this schema. Values are compared in the type of the column.
+    ///
+    /// # Errors
+    /// When the rows cannot be hashed, or the values not be grouped by.
+    pub(crate) fn try_new(schema: &Schema, column: usize, key: [u64; 2]) -> Result<Self> {
+        let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
+        let field = schema.field(column);
+        let data_type = super::published_type(field.data_type()).unwrap_or_else(|| field.data_type().clone());
+        let encoded = Arc::new(Field::new(field.name(), data_type.clone(), true));
+        Ok(Self {
+            encoder: ColumnEncoder::try_new(encoded)?,
+            values: RowConverter::new(vec![SortField::new(data_type.clone())])?,
+            data_type,
+            rows: RowConverter::new(fields)?,
+            known: 0,
+            key,
+            groups: Vec::new(),
+        })
+    }
+
+    /// Whether rows with such columns can be hashed.
+    pub(crate) fn supports(data_type: &DataType) -> bool {
+        RowConverter::supports_fields(&[SortField::new(data_type.clone())])
+    }
+
+    /// Numbers of values, given to each as it is first seen; and the tags of those that are new, in the order of their numbers.
+    ///
+    /// # Errors
+    /// When DataFusion's grouping fails, or there are more values than can be numbered.
+    pub(crate) fn values(&mut self, column: &ArrayRef, numbers: &mut Vec<usize>) -> Result<Vec<u64>> {
+        let column = cast(column, &self.data_type)?;
+        self.encoder.intern(&column, &mut self.groups)?;
+        numbers.extend_from_slice(&self.groups);
+        // The first row of each new value.
+        let count = self.groups.iter().max().map_or(0, |most| most + 1).max(self.known);
+        let mut new = vec![u32::MAX; count - self.known];
+        for (row, &group) in self.groups.iter().enumerate() {
+            if let Some(first) = group.checked_sub(self.known).and_then(|at| new.get_mut(at)) {
+                *first = (row as u32).min(*first);
+            }
+        }
+        self.known = count;
+        if self.known >= u32::MAX as usize {
+            return Err(Error::refused("more sensitive values than can be numbered are not supported"));
+        }
+        if new.is_empty() {
+            return Ok(Vec::new());
+        }
+        let new = super::held(&take(&column, &UInt32Array::from(new), None)?)?;
+        let new = cast(&new, &self.data_type)?;
+        let rows = self.values.convert_columns(&[new])?;
+        Ok(rows.iter().map(|row| self.tag(b'v', row.as_ref())).collect())
+    }
+
+    /// Tags of rows. Rows that are alike have one tag.
+    ///
+    /// # Errors
+    /// When Arrow fails to convert them.
+    pub(crate) fn rows(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
+        let rows = self.rows.convert_columns(columns)?;
+        Ok(rows.iter().map(|row| self.tag(b'r', row.as_ref())).collect())
+    }
+
+    /// Bytes held.
+    pub(crate) fn size(&self) -> usize {
+        self.encoder.size() + self.rows.size() + self.values.size()
+    }
+
+    fn tag(&self, what: u8, bytes: &[u8]) -> u64 {
+        let mut hasher = SipHasher13::new_with_keys(self.key[0], self.key[1]);
+        hasher.write_u8(what);
+        hasher.write(bytes);
+        hasher.finish()
+    }
+}

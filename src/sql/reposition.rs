@@ -1,0 +1,321 @@
+//! `reposition(input, l, time, window, ..)`: eligible snapshots from a skewed stream.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, SchemaRef, TimeUnit};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Result, plan_datafusion_err, plan_err};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, cast, try_cast};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::ProjectionExec;
+
+use super::arguments::{Arguments, Length};
+use super::function::RelationFunction;
+use super::input::{Input, InputColumn, common_type, plan_if_given};
+use super::options::AnonymizeOptions;
+use super::roles;
+use super::signature::{Kind, Parameter, Signature};
+use crate::exec::{ORIGINAL_TIME, REPOSITION, RepositionExec, RepositionJob, STATUS, Seed, repositioned_schema};
+use crate::methods::reposition::{Clock, Cost, Late, MoveCost, Reposition};
+use crate::microdata::{RowTags, published_type};
+use crate::release::View;
+
+/// Makes snapshots eligible.
+#[derive(Debug)]
+pub(super) struct RepositionFunction;
+
+const L: Parameter = Parameter::required("l", Kind::Integer, "4");
+const TIME: Parameter = Parameter::required("time", Kind::Column, "day");
+const WINDOW: Parameter = Parameter::required("window", Kind::Integer, "7");
+const EVERY: Parameter = Parameter::optional("every", Kind::Length, "INTERVAL '1 day'");
+const MOVE_COST: Parameter = Parameter::optional("move_cost", Kind::Word(&["linear", "quadratic"]), "'quadratic'");
+const MOVE_FACTOR: Parameter = Parameter::optional("move_factor", Kind::Number, "1.0");
+const LATE: Parameter = Parameter::optional("late", Kind::Word(&["refuse", "suppress"]), "'suppress'");
+const FINISH: Parameter = Parameter::optional("finish", Kind::Boolean, "true");
+
+static SIGNATURE: Signature = Signature {
+    name: REPOSITION,
+    parameters: &[
+        Parameter::INPUT,
+        L,
+        TIME,
+        WINDOW,
+        Parameter::SENSITIVE,
+        EVERY,
+        MOVE_COST,
+        MOVE_FACTOR,
+        Parameter::optional("suppress_cost", Kind::NumberOrRelation, "10"),
+        LATE,
+        FINISH,
+        Parameter::SEED,
+        Parameter::PRIVATE,
+    ],
+};
+
+/// Option of a publication: the method that makes groups.
+pub(super) const INNER: &str = "inner";
+
+/// What a publication takes. It knows the window, and draws its own randomness.
+pub(super) static PUBLISHED: Signature = Signature {
+    name: REPOSITION,
+    parameters: &[
+        L,
+        TIME,
+        WINDOW,
+        EVERY,
+        MOVE_COST,
+        MOVE_FACTOR,
+        Parameter::optional("suppress_cost", Kind::Number, "10"),
+        LATE,
+        FINISH,
+        Parameter::required(
+            INNER,
+            Kind::Word(&["anatomy", "mondrian", "m_invariant", "m_distinct", "muco"]),
+            "'anatomy'",
+        ),
+    ],
+};
+
+impl RelationFunction for RepositionFunction {
+    fn signature(&self) -> &'static Signature<'static> {
+        &SIGNATURE
+    }
+
+    fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+        let function = SIGNATURE.name;
+        let params = parameters(&arguments)?;
+        let costs = arguments.relation_if_given("suppress_cost");
+        let view = if arguments.boolean("private") { View::Private } else { View::Public };
+        let input = Input { function, argument: "the input", plan: arguments.relation("input")? };
+        let sensitive = roles::sensitive(&arguments, options, input.plan.schema())?;
+        let time = arguments.columns("time").unwrap_or_default().concat();
+        check_columns(&input, &time, &sensitive, view)?;
+
+        let clock = clock(&arguments, &time, input.column(&time)?.field.data_type())?;
+        let costs = match costs {
+            Some(plan) => {
+                let mut column = input.column(&sensitive)?;
+                column.publish(function)?;
+                Some(suppress_costs(Input { function, argument: "suppress_cost", plan }, column)?)
+            }
+            None => None,
+        };
+        let names: Vec<String> = input.plan.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let columns = names.iter().map(|name| input.column(name)).collect::<Result<Vec<_>>>()?;
+        let plan = input.project(columns)?;
+        let late = late(&arguments);
+        let schema = repositioned_schema(plan.schema().as_arrow(), &time, view);
+        let given = arguments.seed("seed");
+        let fixed = given.is_some();
+        let secret = given.map_or_else(Seed::from_entropy, Ok)?;
+        let finish = arguments.boolean("finish");
+        let job = RepositionJob { params, time, clock, sensitive, late, finish, view, seed: secret };
+        Ok(Arc::new(RepositionedTable { input: plan, costs, job, fixed, schema }))
+    }
+}
+
+/// What becomes of late rows.
+pub(super) fn late(arguments: &Arguments) -> Late {
+    if arguments.word("late") == Some("suppress") { Late::Suppress } else { Late::Refuse }
+}
+
+/// The method's parameters.
+pub(super) fn parameters(arguments: &Arguments) -> Result<Reposition> {
+    let function = SIGNATURE.name;
+    let l = arguments.integer("l", 2)?.unwrap_or_default() as usize;
+    let window = arguments.integer("window", 1)?.unwrap_or_default() as usize;
+    let named = |error: crate::error::Error| plan_datafusion_err!("{function}: {error}");
+    let mut params = Reposition::try_new(l, window).map_err(named)?;
+    if arguments.word("move_cost") == Some("quadratic") {
+        params.move_cost = MoveCost::Quadratic;
+    }
+    let cost = |name: &str| arguments.number(name).map(|number| Cost::try_new(name, number)).transpose();
+    if let Some(factor) = cost("move_factor").map_err(named)? {
+        params.move_factor = factor;
+    }
+    params.suppress_cost = cost("suppress_cost").map_err(named)?;
+    Ok(params)
+}
+
+fn check_columns(input: &Input, time: &str, sensitive: &str, view: View) -> Result<()> {
+    let function = SIGNATURE.name;
+    let column = input.column(sensitive)?;
+    if time == sensitive {
+        return plan_err!("{function}: column {time} has two roles; time and sensitive need columns of their own");
+    }
+    if published_type(column.field.data_type()).is_none() {
+        return plan_err!(
+            "{function}: column {sensitive} has type {}, whose values cannot be compared; cast it in a query in parentheses",
+            column.field.data_type()
+        );
+    }
+    for field in input.plan.schema().fields() {
+        input.column(field.name())?;
+        if view == View::Private && [ORIGINAL_TIME, STATUS].contains(&field.name().as_str()) {
+            return plan_err!(
+                "{function}: the private view has a column {} of its own; rename yours in a query in parentheses",
+                field.name()
+            );
+        }
+        if !RowTags::supports(field.data_type()) {
+            return plan_err!(
+                "{function}: column {} has type {}, which is not supported here; leave it out, or select its parts, in a query in \
+                 parentheses",
+                field.name(),
+                field.data_type()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// How the times of a column are cut.
+pub(super) fn clock(arguments: &Arguments, name: &str, data_type: &DataType) -> Result<Clock> {
+    let function = SIGNATURE.name;
+    let every = arguments.length("every");
+    let write = |example: &str| arguments.style().write("every", example);
+    let day = match data_type {
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => None,
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => None,
+        DataType::Date32 => Some(1),
+        DataType::Timestamp(unit, _) => Some(86_400 * per_second(*unit)),
+        other => {
+            return plan_err!(
+                "{function}: column {name} has type {other}, but the time must be a date, a timestamp or a whole number; cast it in \
+                 a query in parentheses"
+            );
+        }
+    };
+    match (every, day) {
+        (None, None | Some(1)) => Ok(Clock::Units(1)),
+        (None, Some(_)) => plan_err!(
+            "{function}: column {name} is a timestamp; say how long a snapshot is, for example {}",
+            write("INTERVAL '1 day'")
+        ),
+        (Some(Length::Number(number)), None) if number > 0 => Ok(Clock::Units(number)),
+        (Some(Length::Interval(interval)), Some(day)) => cut(interval, day).ok_or_else(|| {
+            plan_datafusion_err!(
+                "{function}: argument every must be an interval of whole {}, or of whole months, for example {}",
+                if day == 1 { "days" } else { "units of the timestamp" },
+                write("INTERVAL '1 day'")
+            )
+        }),
+        (Some(_), None) => plan_err!(
+            "{function}: column {name} is a number, so argument every must be a whole number of at least 1, for example {}",
+            write("7")
+        ),
+        (Some(_), Some(_)) => plan_err!(
+            "{function}: column {name} is a time, so argument every must be an interval, for example {}",
+            write("INTERVAL '1 day'")
+        ),
+    }
+}
+
+/// Snapshots of this length, of times with so many units a day.
+fn cut(interval: IntervalMonthDayNano, day: i64) -> Option<Clock> {
+    let IntervalMonthDayNano { months, days, nanoseconds } = interval;
+    if months > 0 && days == 0 && nanoseconds == 0 {
+        return Some(Clock::Months { months: i64::from(months), day });
+    }
+    const NANOSECONDS: i128 = 86_400_000_000_000;
+    let units = (i128::from(days) * NANOSECONDS + i128::from(nanoseconds)) * i128::from(day);
+    let whole = months == 0 && units > 0 && units % NANOSECONDS == 0;
+    whole.then(|| i64::try_from(units / NANOSECONDS).ok()).flatten().map(Clock::Units)
+}
+
+fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+/// Values of the sensitive column and what suppressing them costs. Values that are not of the column's type are none of its values.
+fn suppress_costs(relation: Input, mut sensitive: InputColumn) -> Result<LogicalPlan> {
+    let function = relation.function;
+    let (Ok(value), Ok(cost)) = (relation.column("value"), relation.column("cost")) else {
+        let names: Vec<&str> = relation.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
+        return plan_err!(
+            "{function}: suppress_cost must be a number, or have the columns value and cost: what suppressing a row of each value of {} \
+             costs; it has {}",
+            sensitive.column.name,
+            names.join(", ")
+        );
+    };
+    if !cost.field.data_type().is_numeric() {
+        return plan_err!(
+            "{function}: column cost of suppress_cost must be a number; it is {}",
+            cost.field.data_type()
+        );
+    }
+    let data_type = sensitive.field.data_type().clone();
+    common_type(function, &mut sensitive, &value, relation.argument)?;
+    let given = Expr::Column(value.column);
+    let typed = try_cast(given.clone(), data_type);
+    LogicalPlanBuilder::from(relation.plan)
+        .filter(given.is_null().or(typed.clone().is_not_null()))?
+        .project([typed.alias("value"), cast(Expr::Column(cost.column), DataType::Float64).alias("cost")])?
+        .build()
+}
+
+/// Repositioned anew by every query.
+#[derive(Debug)]
+struct RepositionedTable {
+    input: LogicalPlan,
+    costs: Option<LogicalPlan>,
+    /// With the secret in place of an execution's seed.
+    job: RepositionJob,
+    /// An explicit seed makes every execution the same.
+    fixed: bool,
+    schema: SchemaRef,
+}
+
+impl RepositionedTable {
+    /// All uses of the table in one query see one draw; another query draws anew.
+    fn seed(&self, session: &dyn Session) -> Result<Seed> {
+        if self.fixed {
+            return Ok(self.job.seed.clone());
+        }
+        let start = session.execution_props().query_execution_start_time;
+        match start.and_then(|start| start.timestamp_nanos_opt()) {
+            Some(occasion) => Ok(self.job.seed.on_occasion(occasion as u64)),
+            None => Seed::from_entropy(),
+        }
+    }
+}
+
+#[async_trait]
+impl TableProvider for RepositionedTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let input = session.create_physical_plan(&self.input).await?;
+        let costs = plan_if_given(session, self.costs.as_ref()).await?;
+        let job = RepositionJob { seed: self.seed(session)?, ..self.job.clone() };
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(RepositionExec::try_new(input, costs, job)?);
+        let Some(columns) = projection else { return Ok(plan) };
+        let schema = plan.schema();
+        let columns = columns.iter().map(|&column| {
+            let name = schema.field(column).name().clone();
+            (Arc::new(expressions::Column::new(&name, column)) as Arc<dyn PhysicalExpr>, name)
+        });
+        Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
+    }
+}

@@ -1,0 +1,319 @@
+//! Streams: real incidents, a small memory, and publications that hold rows back.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray};
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use tempfile::tempdir;
+
+use super::publications::{count, files, parquet_files};
+use super::support::{error, microdata, number, run, session, table};
+
+/// Columns of whole numbers; NULL is -1.
+async fn numbers(context: &SessionContext, sql: &str) -> Vec<Vec<i64>> {
+    let batches = run(context, sql).await.unwrap();
+    let Some(first) = batches.first() else { return Vec::new() };
+    let batch = concat_batches(&first.schema(), &batches).unwrap();
+    let column = |at: usize| {
+        let column = batch.column(at).as_primitive::<Int64Type>().clone();
+        (0..column.len()).map(|row| if column.is_null(row) { -1 } else { column.value(row) }).collect()
+    };
+    (0..batch.num_columns()).map(column).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn incidents_are_eligible_day_by_day() {
+    let Some(file) = microdata("chicago_crime.parquet") else { return };
+    let context = session();
+    let select = format!("SELECT incident_id, occurred_at, primary_type, arrest FROM '{file}' WHERE district = 7");
+    run(&context, &format!("CREATE TABLE incidents AS {select}")).await.unwrap();
+    let call = |window: usize| {
+        format!(
+            "reposition(incidents, 4, time => occurred_at, every => INTERVAL '1 day', window => {window}, sensitive => primary_type, \
+             finish => true, private => true, seed => 1)"
+        )
+    };
+    let suppressed = async |window| {
+        number(&context, &format!("SELECT count(*) FROM {} WHERE status = 'suppressed'", call(window))).await
+    };
+    // Several times as many without moves.
+    let (plain, week) = (suppressed(1).await, suppressed(7).await);
+    assert!(week * 3 < plain, "{week} and {plain}");
+    run(&context, &format!("CREATE TABLE repositioned AS SELECT * FROM {}", call(7))).await.unwrap();
+    let eligible = "SELECT count(*) FROM (SELECT occurred_at, max(n) * 4 > sum(n) AS skewed FROM
+        (SELECT occurred_at, primary_type, count(*) AS n FROM repositioned WHERE occurred_at IS NOT NULL
+         GROUP BY occurred_at, primary_type) GROUP BY occurred_at) WHERE skewed";
+    assert_eq!(number(&context, eligible).await, 0);
+    let wrong = "SELECT count(*) FROM repositioned WHERE occurred_at < date_trunc('day', original_time)
+        OR occurred_at > date_trunc('day', original_time) + INTERVAL '6 days' OR (occurred_at IS NULL) <> (status = 'suppressed')";
+    assert_eq!(number(&context, wrong).await, 0);
+    let same = "SELECT count(*) FROM repositioned r JOIN incidents i ON r.incident_id = i.incident_id
+        AND r.primary_type = i.primary_type AND r.arrest = i.arrest AND r.original_time = i.occurred_at";
+    let all = number(&context, "SELECT count(*) FROM incidents").await;
+    assert_eq!(number(&context, same).await, all);
+    assert_eq!(number(&context, "SELECT count(*) FROM repositioned").await, all);
+    // And every day can be anonymized by itself.
+    let anatomy = "SELECT count(*) FROM anatomy((SELECT * FROM repositioned WHERE status = 'published'), 4,
+        quasi => (arrest), sensitive => primary_type, within => occurred_at)";
+    assert_eq!(number(&context, anatomy).await, all - week);
+}
+
+/// A million rows in the order of time pass through little memory; in no order the plan sorts them, which may spill.
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_is_for_the_window() {
+    let here = tempdir().unwrap();
+    let file = here.path().join("stream.parquet").display().to_string();
+    let select =
+        "SELECT value AS id, value / 500 AS tick, (value * 7919) % 1009 % 7 AS v FROM generate_series(0, 999999)";
+    run(&session(), &format!("COPY ({select}) TO '{file}' STORED AS PARQUET")).await.unwrap();
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(12 << 20, 1.0).build_arc().unwrap();
+    let context = SessionContext::new_with_config_rt(SessionConfig::new().with_target_partitions(2), runtime);
+    datafusion_anonymize::register_all(&context);
+    run(
+        &context,
+        &format!(
+            "CREATE EXTERNAL TABLE stream (id BIGINT, tick BIGINT, v BIGINT) STORED AS PARQUET WITH ORDER (tick) LOCATION '{file}'"
+        ),
+    )
+    .await
+    .unwrap();
+    let call = "reposition(stream, 4, time => tick, window => 5, sensitive => v, finish => true, private => true)";
+    let found = numbers(&context, &format!("SELECT count(*), count(DISTINCT tick) FROM {call}")).await;
+    assert_eq!((found[0][0], found[1][0]), (1_000_000, 2_000));
+    let plan = table(&context, &format!("EXPLAIN FORMAT INDENT SELECT * FROM {call}")).await;
+    assert!(plan.contains("RepositionExec") && !plan.contains("SortExec"), "{plan}");
+    // The whole table is more than that.
+    let refused = error(&context, "SELECT count(*) FROM anatomy(stream, 4, quasi => id, sensitive => v)").await;
+    assert!(refused.contains("Resources exhausted"), "{refused}");
+}
+
+/// Rows of one time in any order and any batches: one result for a seed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seed_decides_whatever_order_rows_arrive_in() {
+    let rows = "SELECT value AS id, value % 40 AS tick, (value * value) % 7 % 5 AS v FROM generate_series(1, 3000)";
+    let mut results = Vec::new();
+    for (order, size, partitions) in [("id", 8192, 1), ("id DESC", 100, 4), ("v, id % 13", 17, 3)] {
+        let config = SessionConfig::new().with_batch_size(size).with_target_partitions(partitions);
+        let context = SessionContext::new_with_config(config);
+        datafusion_anonymize::register_all(&context);
+        run(&context, &format!("CREATE TABLE t AS SELECT * FROM ({rows}) ORDER BY {order}")).await.unwrap();
+        let call = "reposition(t, 4, time => tick, window => 4, sensitive => v, seed => 'same', private => true)";
+        results.push(table(&context, &format!("SELECT * FROM {call} ORDER BY original_time, id")).await);
+    }
+    assert_eq!(results[0], results[1]);
+    assert_eq!(results[0], results[2]);
+    // And what was published of a shorter stream stays.
+    let context = session();
+    run(&context, &format!("CREATE TABLE t AS {rows}")).await.unwrap();
+    let published = |condition: &str| {
+        format!(
+            "SELECT * FROM reposition((SELECT * FROM t {condition}), 4, time => tick, window => 4, sensitive => v, seed => 1)
+             ORDER BY tick, id"
+        )
+    };
+    let short = numbers(&context, &published("WHERE tick < 30")).await;
+    let long = numbers(&context, &published("")).await;
+    assert!(short[0].len() > 1000 && long[0].len() > short[0].len());
+    for (short, long) in short.iter().zip(&long) {
+        assert_eq!(short[..], long[..short.len()]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_can_be_watched_limited_stopped_and_called_anyhow() {
+    let context = session();
+    run(&context, "CREATE TABLE people AS SELECT * FROM census(3000)").await.unwrap();
+    let call = "reposition(people, 3, age, 4, occupation, finish => true, private => true)";
+    let plan = table(&context, &format!("EXPLAIN ANALYZE SELECT * FROM {call}")).await;
+    let metrics = [
+        "input_rows=3.00 K",
+        "published_rows=",
+        "moved_rows=",
+        "distance=",
+        "suppressed_rows=",
+        "pending_rows=0",
+        "late_rows=0",
+    ];
+    for metric in metrics.into_iter().chain(["peak_mem_used=", "output_rows=3.00 K"]) {
+        assert!(plan.contains(metric), "{metric} is missing in {plan}");
+    }
+    // A filter of the query is above.
+    let published = number(&context, &format!("SELECT count(*) FROM {call} WHERE status = 'published'")).await;
+    let filtered = format!("SELECT count(*) FROM {call} WHERE random() < 2 AND status = 'published' AND age < 1000");
+    assert_eq!(number(&context, &filtered).await, published);
+
+    // All rows of one time are one snapshot.
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(2 << 20, 1.0).build_arc().unwrap();
+    let small = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
+    datafusion_anonymize::register_all(&small);
+    let one = "SELECT count(*) FROM reposition((SELECT 0 AS t, * FROM census(200000)), 2, t, 2, occupation)";
+    let message = error(&small, one).await;
+    assert!(message.contains("Resources exhausted") && message.contains("RepositionExec"), "{message}");
+
+    let frame = context.sql("SELECT count(*) FROM reposition(census(5000000), 3, age, 4, occupation)").await.unwrap();
+    let task = SpawnedTask::spawn(frame.collect());
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    drop(task);
+    let pool = Arc::clone(&context.runtime_env().memory_pool);
+    for tries in 0.. {
+        if pool.reserved() == 0 {
+            break;
+        }
+        assert!(tries < 200, "{} bytes are still reserved", pool.reserved());
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+
+    // Engines without relation planners.
+    let functions = context.state().table_functions().clone();
+    let state = SessionStateBuilder::new().with_default_features().with_table_functions(functions).build();
+    let plain = SessionContext::new_with_state(state);
+    run(&plain, "CREATE TABLE people AS SELECT * FROM census(1000)").await.unwrap();
+    let rows =
+        number(&plain, "SELECT count(*) FROM reposition('people', 3, 'age', 4, 'occupation', 2, 'quadratic', 1.5, 7)")
+            .await;
+    assert!(rows > 500, "{rows}");
+}
+
+fn declare(location: &Path, more: &str) -> String {
+    format!(
+        "CREATE EXTERNAL TABLE clinic (visit BIGINT, day BIGINT, age BIGINT, v BIGINT) STORED AS PUBLICATION LOCATION '{}'
+         OPTIONS ('method' 'reposition', 'inner' 'anatomy', 'l' '3', 'time' 'day', 'window' '4', 'quasi' 'visit, age',
+                  'sensitive' 'v', 'allow_independent_releases' 'true'{more})",
+        location.display()
+    )
+}
+
+async fn declared(context: &SessionContext, location: &Path, more: &str) {
+    run(context, "DROP TABLE IF EXISTS clinic").await.unwrap();
+    run(context, &declare(location, more)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publication_publishes_what_leaves_the_window() {
+    let here = tempdir().unwrap();
+    let (public, private) = (here.path().join("clinic"), here.path().join("clinic.private"));
+    let context = session();
+    let mut rng = ChaCha20Rng::seed_from_u64(5);
+    let mut visits: Vec<[i64; 4]> = Vec::new();
+    for day in (0..24).filter(|day| ![5, 6, 13].contains(day)) {
+        for _ in 0..rng.random_range(0..14) {
+            let v = if rng.random_bool(0.15) { 0 } else { rng.random_range(0..6) };
+            visits.push([visits.len() as i64, day, rng.random_range(20..90), v]);
+        }
+    }
+    let values: Vec<String> =
+        visits.iter().map(|[visit, day, age, v]| format!("({visit}, {day}, {age}, {v})")).collect();
+    let sql =
+        format!("CREATE TABLE visits (visit BIGINT, day BIGINT, age BIGINT, v BIGINT) AS VALUES {}", values.join(", "));
+    run(&context, &sql).await.unwrap();
+    let mut inserts = 0;
+    let mut next = 0;
+    while next < 24 {
+        // Every job declares the publication again; some bring several days.
+        declared(&context, &public, "").await;
+        let days = next..(next + 1 + inserts % 3).min(24);
+        next = days.end;
+        let rows = visits.iter().filter(|visit| days.contains(&visit[1])).count();
+        let insert =
+            format!("INSERT INTO clinic SELECT * FROM visits WHERE day >= {} AND day < {}", days.start, days.end);
+        if rows == 0 {
+            assert!(error(&context, &insert).await.contains("there are no rows"));
+            continue;
+        }
+        assert_eq!(count(&context, &insert).await, rows as u64);
+        assert_eq!(count(&context, &insert).await, 0, "the same again");
+        inserts += 1;
+        // The ledger's entries have no rows, so what is held back is the only file of the ledger.
+        let held = parquet_files(&private).len();
+        assert!(held <= 1, "{held} files of what is held back");
+    }
+    let late = error(&context, "INSERT INTO clinic SELECT visit + 1000, day, age, v FROM visits WHERE day = 3").await;
+    assert!(late.contains("are of snapshots that an earlier INSERT has closed"), "{late}");
+    declared(&context, &public, ", 'finish' 'true'").await;
+    assert_eq!(count(&context, "INSERT INTO clinic SELECT * FROM visits WHERE false").await, 0);
+    inserts += 1;
+    assert_eq!(count(&context, "INSERT INTO clinic SELECT * FROM visits WHERE false").await, 0, "the same again");
+    assert!(parquet_files(&private).is_empty());
+    declared(&context, &public, ", 'late' 'suppress'").await;
+    assert_eq!(
+        count(&context, "INSERT INTO clinic SELECT visit + 1000, day, age, v FROM visits WHERE day = 3").await as usize,
+        { visits.iter().filter(|visit| visit[1] == 3).count() }
+    );
+    inserts += 1;
+
+    assert_eq!(number(&context, "SELECT count(*) FROM releases(clinic)").await, inserts);
+    let mut published: BTreeMap<i64, i64> = BTreeMap::new();
+    let mut sizes: BTreeMap<i64, (i64, BTreeMap<i64, i64>)> = BTreeMap::new();
+    let mut before = -1;
+    for release in 1..=inserts {
+        let rows = numbers(&context, &format!("SELECT visit, day FROM release(clinic, {release})")).await;
+        let Some(visits_there) = rows.first() else { continue };
+        for (&visit, &day) in visits_there.iter().zip(&rows[1]) {
+            assert!(day > before, "days are published in order");
+            assert!(published.insert(visit, day).is_none(), "published twice");
+            let [_, home, _, v] = visits[visit as usize];
+            assert!((home..home + 4).contains(&day));
+            let (size, of_value) = sizes.entry(day).or_default();
+            *size += 1;
+            *of_value.entry(v).or_default() += 1;
+        }
+        before = rows[1].iter().copied().max().unwrap_or(before);
+    }
+    assert!(sizes.values().all(|(size, of_value)| of_value.values().all(|count| count * 3 <= *size)));
+    assert!(published.len() * 10 > visits.len() * 7, "{} of {}", published.len(), visits.len());
+    let failed = "SELECT count(*) FROM audit(clinic) WHERE NOT passed";
+    assert_eq!(number(&context, failed).await, 0, "{}", table(&context, "SELECT * FROM audit(clinic)").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_held_back_must_be_there() {
+    let here = tempdir().unwrap();
+    let (public, private) = (here.path().join("clinic"), here.path().join("clinic.private"));
+    let context = session();
+    declared(&context, &public, "").await;
+    let day = |day: i64| {
+        format!("INSERT INTO clinic SELECT value + {day} * 10, {day}, 30 + value, value % 4 FROM generate_series(0, 7)")
+    };
+    assert_eq!(count(&context, &day(1)).await, 8);
+    // No day is public yet; that somebody has begun is.
+    assert_eq!(number(&context, "SELECT count(*) FROM release(clinic)").await, 0);
+    let held = parquet_files(&private).into_iter().next().unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&held).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let contents = std::fs::read(&held).unwrap();
+    std::fs::write(&held, b"something else").unwrap();
+    let before = files(here.path());
+    assert!(error(&context, &day(2)).await.contains("is damaged"));
+    std::fs::remove_file(&held).unwrap();
+    assert!(error(&context, &day(2)).await.contains("is damaged"));
+    std::fs::write(&held, contents).unwrap();
+    assert_eq!(before.len(), files(here.path()).len(), "a refused INSERT changes nothing");
+    assert_eq!(count(&context, &day(2)).await, 8);
+    assert_ne!(parquet_files(&private).into_iter().next().unwrap(), held, "the older file is gone");
+    // Nothing of what is held back lies in the public place, and nothing of it is in the log.
+    for (path, contents) in files(&private) {
+        let text = String::from_utf8_lossy(&contents);
+        assert!(
+            path.extension().is_some_and(|kind| kind == "parquet") || !text.contains("place"),
+            "{}",
+            path.display()
+        );
+    }
+    // Parameters of the stream are fixed as those of the method are.
+    run(&context, "DROP TABLE clinic").await.unwrap();
+    let other = declare(&public, "").replace("'window' '4'", "'window' '5'");
+    let refused = error(&context, &other).await;
+    assert!(refused.contains("window 4") && refused.contains("window 5"), "{refused}");
+}
