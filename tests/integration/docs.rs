@@ -1,5 +1,5 @@
 //! Every SQL example in README and docs runs, in the order in which it stands there; where a table follows, it is the
-//! example's output.
+//! example's output. So do the walk-throughs in `sql`, whose output is in the file beside each.
 
 use std::path::Path;
 
@@ -32,6 +32,46 @@ async fn examples_are_true() {
         }
     }
     assert!(examples >= 5, "only {examples} examples");
+}
+
+/// `ANONYMIZE_BLESS=1` writes the outputs instead of comparing them.
+#[tokio::test]
+async fn walk_throughs_are_true() {
+    std::env::set_current_dir(path("")).unwrap();
+    let lake = tempfile::tempdir().unwrap();
+    let lake = format!("'{}/", lake.path().display());
+    let names = walk_throughs();
+    assert!(names.len() >= 6, "only {} walk-throughs", names.len());
+    for name in names {
+        let context = session();
+        let text = std::fs::read_to_string(&name).unwrap().replace("'lake/", &lake);
+        let (last, mut all) = statements(&text);
+        all.push(last);
+        let mut tables = Vec::new();
+        for statement in all {
+            if statement.starts_with("SELECT") {
+                tables.push(table(&context, &statement).await);
+            } else {
+                run(&context, &statement).await.unwrap_or_else(|error| panic!("{name}: {statement}\n{error}"));
+            }
+        }
+        let output = format!("{}\n", tables.join("\n\n"));
+        let file = Path::new(&name).with_extension("out");
+        if std::env::var_os("ANONYMIZE_BLESS").is_some() {
+            std::fs::write(&file, &output).unwrap();
+        }
+        assert_eq!(output, std::fs::read_to_string(&file).unwrap(), "{name}");
+    }
+}
+
+/// The shell's tests run the others.
+fn walk_throughs() -> Vec<String> {
+    let files = std::fs::read_dir("sql").unwrap().map(|entry| entry.unwrap().path().display().to_string());
+    let mut names: Vec<String> = files
+        .filter(|name| name.ends_with(".sql") && !name.ends_with("make_data.sql") && !name.ends_with("quickstart.sql"))
+        .collect();
+    names.sort();
+    names
 }
 
 fn documents() -> Vec<String> {
