@@ -164,6 +164,23 @@ async fn a_file_that_was_exchanged_is_found() {
     }
 }
 
+/// A release whose file is gone is a finding, and the others are looked at.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_missing_is_found() {
+    from_the_root();
+    let context = session();
+    let here = tempdir().unwrap();
+    hospital(&context, here.path()).await;
+    count(&context, Q1).await;
+    let [file] = files(&here.path().join("hospital")).try_into().unwrap();
+    count(&context, Q2).await;
+    std::fs::remove_file(&file).unwrap();
+    let of = "SELECT release, count(*) FILTER (WHERE NOT passed) > 1 AS findings FROM audit(hospital) WHERE release IS NOT NULL GROUP BY 1 ORDER BY 1";
+    let found = table(&context, of).await;
+    assert!(found.contains("| 1       | true") && found.contains("| 2       | false"), "{found}");
+    assert!(failing(&context, "hospital").await.contains("files are there"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_shell_fails_if_it_is_to() {
     from_the_root();

@@ -22,6 +22,8 @@ pub(super) struct Files {
     all: usize,
     /// Files that are not those that were decided; `None` if nobody knows which were.
     foreign: Option<usize>,
+    /// Files that are not there.
+    missing: usize,
     /// Files with statistics of values, or with metadata beside the schema.
     talkative: usize,
     /// Schema that the files carry.
@@ -50,7 +52,15 @@ impl Files {
             }
             let contents = match contents {
                 Some(contents) => contents,
-                None => reader.store().get(&path).await?.bytes().await?,
+                None => match reader.store().get(&path).await {
+                    Ok(found) => found.bytes().await?,
+                    // Taken away: that is a finding, too.
+                    Err(datafusion::object_store::Error::NotFound { .. }) => {
+                        found.missing += 1;
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                },
             };
             let Ok(file) = ParquetRecordBatchReaderBuilder::try_new(contents) else { continue };
             let metadata = file.metadata();
@@ -68,6 +78,7 @@ impl Files {
     pub(super) fn checks(&self, number: u64) -> Vec<Check> {
         let number = Some(number);
         let mut checks = vec![
+            Check::none(number, "files are there", self.missing, self.all, "are not"),
             Check::none(
                 number,
                 "files tell nothing but their rows",

@@ -81,11 +81,11 @@ impl Audit {
             let number = row.announcement.number;
             let table = reader.release(Some(number)).await?;
             let files = Files::read(&reader, &table, row.record.as_ref()).await?;
+            checks.extend(files.checks(number));
             let Some(schema) = files.schema.clone() else {
                 checks.push(Check::new(Some(number), "files can be read", false, "none can"));
                 continue;
             };
-            checks.extend(files.checks(number));
             let parameters = serde_json::from_str(&row.announcement.parameters).unwrap_or_default();
             let Some(promises) = Promises::of(&row.announcement.method, &parameters) else {
                 let figures = "nobody here knows what it promises";
