@@ -48,7 +48,9 @@ pub use clock::Clock;
 pub use cost::{Cost, MoveCost};
 
 pub(crate) use cost::Costs;
-pub(crate) use stream::{Departed, Pending, Placed, Record, Stream};
+#[cfg(any(test, feature = "publication"))]
+pub(crate) use stream::Pending;
+pub(crate) use stream::{Departed, Placed, Record, Stream};
 
 /// Most snapshots in a window.
 const LONGEST: usize = 10_000;
