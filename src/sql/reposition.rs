@@ -56,9 +56,11 @@ static SIGNATURE: Signature = Signature {
 };
 
 /// Option of a publication: the method that makes groups.
+#[cfg(feature = "publication")]
 pub(super) const INNER: &str = "inner";
 
 /// What a publication takes. It knows the window, and draws its own randomness.
+#[cfg(feature = "publication")]
 pub(super) static PUBLISHED: Signature = Signature {
     name: REPOSITION,
     parameters: &[

@@ -23,8 +23,8 @@
 //! (which records it is, by lot); `check`; `clock` (times to snapshots).
 //!
 //! Ours differs in that a level is lifted by at least one record, without which the result is not always optimal; in the first window,
-//! which grows snapshot by snapshot by the same algorithm instead of an integer program; and in that records are counts until they leave
-//! the window.
+//! which grows snapshot by snapshot by the same algorithm instead of an integer program (the test `the_first_window_is_near_the_optimum`
+//! prints what that costs); and in that records are counts until they leave the window.
 //!
 //! # Cost
 //! For each snapshot one step for each of its records and, per relayed record, at most one for each snapshot of the window (Theorem 2).
@@ -48,7 +48,9 @@ pub use clock::Clock;
 pub use cost::{Cost, MoveCost};
 
 pub(crate) use cost::Costs;
-pub(crate) use stream::{Departed, Pending, Placed, Record, Stream};
+#[cfg(any(test, feature = "publication"))]
+pub(crate) use stream::Pending;
+pub(crate) use stream::{Departed, Placed, Record, Stream};
 
 /// Most snapshots in a window.
 const LONGEST: usize = 10_000;

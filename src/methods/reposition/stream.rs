@@ -107,11 +107,13 @@ impl Stream {
     }
 
     /// How many values are known.
+    #[cfg(any(test, feature = "publication"))]
     pub(crate) fn values(&self) -> usize {
         self.window.values()
     }
 
     /// Time of the newest snapshot.
+    #[cfg(any(test, feature = "publication"))]
     pub(crate) fn newest(&self) -> Option<i64> {
         self.newest
     }
@@ -215,6 +217,7 @@ impl Stream {
     ///
     /// # Errors
     /// When a record is out of the window, which means that it was not held back by a stream of these parameters.
+    #[cfg(any(test, feature = "publication"))]
     pub(crate) fn restore(&mut self, pending: &[Pending], newest: i64) -> Result<()> {
         type Sets = (BTreeMap<Value, Homes>, BTreeMap<Value, u32>);
         let mut snapshots: BTreeMap<i64, Sets> = BTreeMap::new();

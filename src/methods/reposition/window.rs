@@ -78,6 +78,7 @@ impl Window {
         self.is_waiting.push(false);
     }
 
+    #[cfg(any(test, feature = "publication"))]
     pub(super) fn values(&self) -> usize {
         self.values.len()
     }
@@ -132,6 +133,7 @@ impl Window {
 
     /// Puts back a snapshot as an earlier window had it: the original times of records to be published, and the numbers of those
     /// that are suppressed. Snapshots come in order.
+    #[cfg(any(test, feature = "publication"))]
     pub(super) fn restore(&mut self, time: i64, published: Vec<(Value, Homes)>, suppressed: &[(Value, u32)]) {
         let mut values: Vec<Value> = Vec::new();
         for (value, homes) in published {
