@@ -118,7 +118,7 @@ fn run(
     published.batch(0, published.len())
 }
 
-fn encoded(people: &People, flat: bool) -> crate::microdata::Microdata {
+fn encoded(people: &People, flat: bool) -> Microdata {
     builder(people, &people.all(), None, flat).unwrap().1.finish([1, 2]).unwrap().0
 }
 
@@ -353,7 +353,7 @@ proptest! {
         let release = run(&allowing, &stayed, &columns, Some(&worlds), false, seed).unwrap();
         let rows = released(&release, &columns);
         let partners = partners(&worlds);
-        for i in 0..2 {
+        for i in [0, 1] {
             let carried = |mut id: i64| {
                 loop {
                     id = partners[&id][i];
