@@ -249,13 +249,13 @@ impl Experiment {
         for now in [100_000, 150_000, 180_000, 200_000] {
             run(context, "DROP TABLE IF EXISTS census").await;
             run(context, &format!("CREATE TABLE census AS SELECT * FROM many WHERE person_id <= {now}")).await;
-            let mut worlds = String::new();
+            let mut worlds = "";
             if before > 0 {
                 run(context, "DROP TABLE IF EXISTS known").await;
                 run(context, "CREATE TABLE known AS SELECT * FROM worlds").await;
-                worlds = ", worlds => known".to_owned();
+                worlds = ", worlds => known";
             }
-            let seconds = self.worlds(context, self.table, 5, &worlds).await;
+            let seconds = self.worlds(context, self.table, 5, worlds).await;
             if before > 0 {
                 run(context, "INSERT INTO worlds SELECT * FROM known").await;
             }

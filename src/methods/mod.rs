@@ -102,10 +102,7 @@ impl Method {
 
     /// Whether later releases need to know the sensitive values of everybody's group.
     pub fn has_signatures(&self) -> bool {
-        match self {
-            Self::MInvariance(_) | Self::MDistinct(_) => true,
-            _ => false,
-        }
+        matches!(self, Self::MInvariance(_) | Self::MDistinct(_))
     }
 
     /// Whether these values change from release to release, so that the most recent ones count.

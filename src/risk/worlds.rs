@@ -45,7 +45,7 @@ impl World {
                 release.boxes[row * quasi..][..quasi].iter().zip(codes).all(|([lo, hi], code)| lo <= code && code <= hi)
             };
             let edges = |&person: &usize| (0..rows.len()).filter(|&place| covers(person, rows[place])).collect();
-            Matching::new(people.iter().map(edges).collect()).is_perfect()
+            Matching::new(people.iter().map(edges).collect()).becomes_perfect()
         })
     }
 }
@@ -64,7 +64,7 @@ impl Matching {
         Self { edges, row_of: vec![NOBODY; n], person_of: vec![NOBODY; n], level: vec![NOBODY; n] }
     }
 
-    fn is_perfect(mut self) -> bool {
+    fn becomes_perfect(mut self) -> bool {
         while self.row_of.contains(&NOBODY) {
             self.find_levels();
             let mut next = vec![0; self.edges.len()];
@@ -143,7 +143,7 @@ mod tests {
             let edges: Vec<Vec<usize>> = (0..n).map(|i| (0..n).filter(|j| bits[i * 8 + j % 8]).collect()).collect();
             let weight = |(i, j): (usize, usize)| i32::from(edges[i].contains(&j));
             let most = kuhn_munkres(&Matrix::from_fn(n, n, weight)).0;
-            prop_assert_eq!(Matching::new(edges).is_perfect(), most == n as i32);
+            prop_assert_eq!(Matching::new(edges).becomes_perfect(), most == n as i32);
         }
     }
 

@@ -15,6 +15,9 @@ use crate::microdata::Microdata;
 /// Losses as whole numbers: sums over 1,000 rows and 64 attributes of 32 bits each stay far below 2^53, up to which doubles are exact.
 const UNIT: f64 = (1_u64 << 26) as f64;
 
+/// In place of somebody: nobody.
+const NONE: u32 = u32::MAX;
+
 /// Released rows, and who has each of them in each world.
 pub(super) struct Matched {
     /// Published values, row after row.
@@ -77,14 +80,13 @@ impl Matching<'_> {
             classes: donors.iter().map(|&donor| of_row[donor as usize]).collect(),
             people: vec![Vec::new(); self.width + 1],
         };
+        if microdata.sensitive.is_none() && microdata.other.is_empty() {
+            // Everybody can have their own row in every world.
+            matched.people.fill(everybody);
+            return Ok(matched);
+        }
         matched.people[first] = everybody;
-        // Then everybody can have their own row in every world.
-        let same_for_all = microdata.sensitive.is_none() && microdata.other.is_empty();
         for &world in others {
-            if same_for_all {
-                matched.people[world] = matched.people[first].clone();
-                continue;
-            }
             let mut people = self.matched(&matched, &of_row, world, rng)?;
             // Every row has the values of somebody. Who carries them in this world lies near that person, by all columns.
             let mut linked = self.linked(&donors, world);
@@ -228,21 +230,59 @@ impl Matching<'_> {
     }
 
     /// For each row of a part its person: the assignment with the least loss.
-    fn assign(&self, boxes: &[[u32; 2]], rows: &[u32], people: &[u32]) -> Result<Vec<u32>> {
+    pub(super) fn assign(&self, boxes: &[[u32; 2]], rows: &[u32], people: &[u32]) -> Result<Vec<u32>> {
         self.monitor.check()?;
-        let (n, d) = (rows.len(), self.microdata.quasi.len());
-        if n == 1 {
-            return Ok(people.to_vec());
-        }
-        let mut costs = Vec::with_capacity(n * n);
-        for &row in rows {
-            let around = &boxes[row as usize * d..][..d];
+        let d = self.microdata.quasi.len();
+        let mut chosen = self.exact(boxes, rows, people);
+        let mut taken = vec![false; people.len()];
+        chosen.iter().filter(|&&place| place != NONE).for_each(|&place| taken[place as usize] = true);
+        let open: Vec<usize> = (0..rows.len()).filter(|&place| chosen[place] == NONE).collect();
+        let free: Vec<u32> = (0..people.len() as u32).filter(|&place| !taken[place as usize]).collect();
+        let mut costs = Vec::with_capacity(open.len() * free.len());
+        for &place in &open {
+            let around = &boxes[rows[place] as usize * d..][..d];
             // What the row loses already is the same whoever it gets.
             let before = self.measure.sum(around);
-            let added = |person: u32| (self.measure.with(around, self.microdata.quasi_of(person)) - before).max(0.0);
-            costs.extend(people.iter().map(|&person| (f64::from(added(person)) * UNIT).round()));
+            let added = |&place: &u32| {
+                let codes = self.microdata.quasi_of(people[place as usize]);
+                (f64::from((self.measure.with(around, codes) - before).max(0.0)) * UNIT).round()
+            };
+            costs.extend(free.iter().map(added));
         }
-        Ok(least(n, costs)?.into_iter().map(|place| people[place as usize]).collect())
+        for (&row, place) in open.iter().zip(least(open.len(), costs)?) {
+            chosen[row] = free[place as usize];
+        }
+        Ok(chosen.into_iter().map(|place| people[place as usize]).collect())
+    }
+
+    /// Places of the people whom rows already are, for rows that are single values; `NONE` for others.
+    ///
+    /// By the loss metric, no assignment is better than the best of those that begin so. Let a row `x` have somebody else, `y`, and a row
+    /// `b` somebody who is `x`. If they exchange, `x` loses nothing, and `b` with `y` loses at most what `b` with `x` and `x` with `y` lost, since
+    /// lengths of intervals that meet in `x` add up, and of nodes above `x` one holds the other. Entropies need not.
+    fn exact(&self, boxes: &[[u32; 2]], rows: &[u32], people: &[u32]) -> Vec<u32> {
+        let mut chosen = vec![NONE; rows.len()];
+        if !self.measure.adds_up() {
+            return chosen;
+        }
+        let d = self.microdata.quasi.len();
+        let around = |place: u32| &boxes[rows[place as usize] as usize * d..][..d];
+        let codes = |place: u32| self.microdata.quasi_of(people[place as usize]);
+        let mut points: Vec<u32> = (0..rows.len() as u32).collect();
+        points.retain(|&place| around(place).iter().all(|[lo, hi]| lo == hi));
+        // Both keep the order in which they came, which is random, among those that are alike.
+        points.sort_by(|&a, &b| around(a).cmp(around(b)));
+        let mut free: Vec<u32> = (0..people.len() as u32).collect();
+        free.sort_by(|&a, &b| codes(a).cmp(codes(b)));
+        let mut free = free.into_iter().peekable();
+        for row in points {
+            let at = around(row).iter().map(|[lo, _]| lo);
+            while free.next_if(|&place| codes(place).iter().lt(at.clone())).is_some() {}
+            if let Some(place) = free.next_if(|&place| codes(place).iter().eq(at.clone())) {
+                chosen[row as usize] = place;
+            }
+        }
+        chosen
     }
 }
 
@@ -260,6 +300,9 @@ fn cover(microdata: &Microdata, boxes: &mut [[u32; 2]], people: &[u32]) {
 
 /// For each row of a square matrix of whole numbers its column in an assignment with the least sum.
 pub(super) fn least(n: usize, costs: Vec<f64>) -> Result<Vec<u32>> {
+    if n < 2 {
+        return Ok(vec![0; n]);
+    }
     let costs = Array2::from_shape_vec((n, n), costs).map_err(|_| Error::internal("costs that are no square"))?;
     let (columns, _) = lapjv(&costs).map_err(|_| Error::internal("an assignment that was not found"))?;
     Ok(columns.into_iter().map(|column| column as u32).collect())

@@ -58,6 +58,11 @@ impl Measure {
         }
     }
 
+    /// Whether what a value loses is at most the sum of what two losses that meet in it are: the loss metric.
+    pub(super) fn adds_up(&self) -> bool {
+        self.scales.iter().all(|scale| scale.below.is_empty())
+    }
+
     /// Sum of the losses of a box.
     #[inline]
     pub(super) fn sum(&self, intervals: &[[u32; 2]]) -> f32 {

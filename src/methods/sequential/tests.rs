@@ -107,6 +107,28 @@ fn run(
     flat: bool,
     seed: u64,
 ) -> Result<RecordBatch> {
+    let (layout, builder) = builder(people, columns, worlds, flat)?;
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let (microdata, ledger) = builder.finish(rng.random())?;
+    let release = method.anonymize(microdata, &ledger, &Monitor::default(), &mut rng)?;
+    let description =
+        Description { method: "test".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
+    let shape = Shape { view: View::Private, form: method.form(), signatures: false, nodes: flat };
+    let published = Published::new(release, Arc::new(schema(&layout, shape, &description)), &mut rng);
+    published.batch(0, published.len())
+}
+
+fn encoded(people: &People, flat: bool) -> Microdata {
+    builder(people, &people.all(), None, flat).unwrap().1.finish([1, 2]).unwrap().0
+}
+
+/// With hierarchies in which every value has but the root above it if `flat`.
+fn builder(
+    people: &People,
+    columns: &Columns,
+    worlds: Option<&RecordBatch>,
+    flat: bool,
+) -> Result<(Layout, MicrodataBuilder)> {
     let (batch, roles) = people.batch(columns);
     let layout = Layout::try_new(&batch.schema(), &roles)?;
     let mut builder = MicrodataBuilder::try_new(layout.clone())?;
@@ -124,14 +146,7 @@ fn run(
         let names = ["attribute", "leaf", "level1"].into_iter().enumerate();
         builder.append_hierarchies(&RecordBatch::try_from_iter(names.map(|(c, name)| (name, column(c)))).unwrap())?;
     }
-    let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    let (microdata, ledger) = builder.finish(rng.random())?;
-    let release = method.anonymize(microdata, &ledger, &Monitor::default(), &mut rng)?;
-    let description =
-        Description { method: "test".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
-    let shape = Shape { view: View::Private, form: method.form(), signatures: false, nodes: flat };
-    let published = Published::new(release, Arc::new(schema(&layout, shape, &description)), &mut rng);
-    published.batch(0, published.len())
+    Ok((layout, builder))
 }
 
 fn worlds_of(l: usize, order: Order) -> Method {
@@ -338,7 +353,7 @@ proptest! {
         let release = run(&allowing, &stayed, &columns, Some(&worlds), false, seed).unwrap();
         let rows = released(&release, &columns);
         let partners = partners(&worlds);
-        for i in 0..2 {
+        for i in [0, 1] {
             let carried = |mut id: i64| {
                 loop {
                     id = partners[&id][i];
@@ -640,4 +655,51 @@ fn the_narrowest_row_is_not_ones_own() {
     let rate = right as f64 / all as f64;
     // Five standard deviations.
     assert!(rate < 0.25 + 5.0 * (0.25 * 0.75 / all as f64).sqrt(), "{rate}");
+}
+
+/// Taking people for rows that they already are, first, costs nothing by the loss metric: against an assignment of all at once.
+#[test]
+fn exact_matches_first_are_as_good() {
+    let mut rng = ChaCha20Rng::seed_from_u64(8);
+    for flat in [false, true] {
+        for _ in 0..40 {
+            let rows = 40;
+            let column = |rng: &mut ChaCha20Rng| (0..rows).map(|_| Some(rng.random_range(0..6))).collect::<Vec<_>>();
+            let people = People {
+                first: 0,
+                quasi: vec![column(&mut rng), column(&mut rng)],
+                sensitive: vec![1; rows],
+                other: Vec::new(),
+            };
+            let microdata = encoded(&people, flat);
+            let measure = Measure::new(Loss::Lm, &microdata);
+            let monitor = Monitor::default();
+            let matching = Matching {
+                microdata: &microdata,
+                partners: &[],
+                width: 0,
+                measure: &measure,
+                p: 100,
+                monitor: &monitor,
+            };
+            // Half of the rows are boxes.
+            let mut boxes: Vec<[u32; 2]> = Vec::new();
+            for row in 0..rows as u32 {
+                let (a, b) = (microdata.quasi_of(row), microdata.quasi_of(rng.random_range(0..rows as u32)));
+                let b = if row % 2 == 0 { a } else { b };
+                boxes.extend((0..2).map(|j| microdata.quasi[j].closure([a[j].min(b[j]), a[j].max(b[j])])));
+            }
+            let all: Vec<u32> = (0..rows as u32).collect();
+            let mut others = all.clone();
+            rand::seq::SliceRandom::shuffle(others.as_mut_slice(), &mut rng);
+            let chosen = matching.assign(&boxes, &all[..20], &others[..20]).unwrap();
+            let loss = |row: u32, person: u32| {
+                f64::from(measure.with(&boxes[row as usize * 2..][..2], microdata.quasi_of(person)))
+            };
+            let own: f64 = all[..20].iter().zip(&chosen).map(|(&row, &person)| loss(row, person)).sum();
+            let weight = |(i, j): (usize, usize)| (loss(all[i], others[j]) * 1e6).round() as i64;
+            let least = kuhn_munkres_min(&Matrix::from_fn(20, 20, weight)).0 as f64 / 1e6;
+            assert!((own - least).abs() < 1e-3, "{own} {least}");
+        }
+    }
 }
