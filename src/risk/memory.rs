@@ -144,7 +144,7 @@ impl Histories {
         let (ledger, releases, repeated) = match lineage {
             Lineage::Invariant => (
                 "ledger: one signature for everybody",
-                "m-invariance: groups are of the ledger's people",
+                "m-invariant: groups are of the ledger's people",
                 entries.steps().count(),
             ),
             Lineage::Distinct { .. } => (
@@ -323,7 +323,7 @@ mod tests {
         let foreign: [&[Group]; 2] = [&[([1, 3], 0)], &[([1, 4], 1)]];
         assert_eq!(
             failing(&invariant, &foreign, &[], Lineage::Invariant),
-            ["m-invariance: groups are of the ledger's people"]
+            ["m-invariant: groups are of the ledger's people"]
         );
     }
 }
