@@ -7,7 +7,6 @@ use rustc_hash::FxHashMap;
 
 use super::Reposition;
 use super::check::Check;
-use super::line::Homes;
 use super::window::{Left, Value, Window, mix};
 use crate::error::{Error, Result};
 
@@ -219,6 +218,7 @@ impl Stream {
     /// When a record is out of the window, which means that it was not held back by a stream of these parameters.
     #[cfg(any(test, feature = "publication"))]
     pub(crate) fn restore(&mut self, pending: &[Pending], newest: i64) -> Result<()> {
+        use super::line::Homes;
         type Sets = (BTreeMap<Value, Homes>, BTreeMap<Value, u32>);
         let mut snapshots: BTreeMap<i64, Sets> = BTreeMap::new();
         let mut homes: BTreeMap<i64, Vec<Record>> = BTreeMap::new();
