@@ -102,7 +102,7 @@ impl Mondrian {
     /// Anonymizes a table.
     ///
     /// # Errors
-    /// [`Error::Refused`] when the table as a whole does not keep the principle.
+    /// [`Error::Refused`](crate::error::Error::Refused) when the table as a whole does not keep the principle.
     pub fn anonymize(&self, microdata: Microdata, monitor: &Monitor) -> Result<Release> {
         let principle = principle::Principle::try_new(self, &microdata)?;
         let groups = monitor.phase("cuts", || {
