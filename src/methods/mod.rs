@@ -179,6 +179,9 @@ impl Method {
         rng: &mut impl Rng,
     ) -> Result<Release> {
         match microdata.within {
+            Some(_) if matches!(self.form(), Form::Rows | Form::Worlds) => {
+                Err(Error::internal("worlds of parts of a table"))
+            }
             Some(_) => within::anonymize(self, microdata, ledger, monitor, rng),
             None => self.anonymize_whole(microdata, ledger, monitor, rng),
         }

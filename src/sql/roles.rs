@@ -45,7 +45,11 @@ pub(super) fn roles(
             "disease",
             needs.sensitive,
         )?,
-        within: finder.single(Role::Within, "the column to anonymize within", "column", "month", false)?,
+        within: match needs.other {
+            // Worlds are of the whole table.
+            true => None,
+            false => finder.single(Role::Within, "the column to anonymize within", "column", "month", false)?,
+        },
         other: match needs.other {
             true => finder.find(Role::Other, "column", "(symptom, ward)", false)?,
             false => Vec::new(),

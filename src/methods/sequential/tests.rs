@@ -1,4 +1,7 @@
-//! Golden cases of the paper; random tables, releases and batches of people against what is promised.
+//! Random tables, releases and batches of people against what is promised.
+
+mod attack;
+mod examples;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -424,124 +427,6 @@ fn example() -> (People, RecordBatch) {
 }
 
 #[test]
-fn example_4_2() {
-    let (people, worlds) = example();
-    for seed in 0..20 {
-        let rows = |j: usize| {
-            let columns = Columns { quasi: vec![j], sensitive: true, other: Vec::new() };
-            let release = run(&release_of(100, Loss::Lm), &people, &columns, Some(&worlds), true, seed).unwrap();
-            let rows = released(&release, &columns);
-            let mut rows: Vec<_> = rows.boxes.iter().copied().zip(rows.values.iter().map(|value| value - 1)).collect();
-            rows.sort_unstable();
-            rows
-        };
-        // (rt, 1), (r, 2), (s, 3), (s, 2), (rt, 3), where rt is all values; and (xz, 1), (y, 2), (y, 3), (x, 2), (xz, 3).
-        assert_eq!(rows(0), [([0, 0], 2), ([0, 2], 1), ([0, 2], 3), ([1, 1], 2), ([1, 1], 3)]);
-        assert_eq!(rows(1), [([0, 0], 2), ([0, 2], 1), ([0, 2], 3), ([1, 1], 2), ([1, 1], 3)]);
-    }
-}
-
-/// The same rows the other way: every row covers the one before it.
-#[test]
-fn example_4_2_at_once() {
-    let (people, _) = example();
-    let (batch, roles) = people.batch(&people.all());
-    let mut builder = MicrodataBuilder::try_new(Layout::try_new(&batch.schema(), &roles).unwrap()).unwrap();
-    builder.append(&batch).unwrap();
-    let (microdata, _) = builder.finish([1, 2]).unwrap();
-    let arrival = &microdata.people.as_ref().unwrap().arrival;
-    let row = |place: u32| arrival.iter().position(|&arrived| arrived == place).unwrap() as u32;
-    let cycles = ordering::Cycles { starts: vec![0, 5], rows: (0..5).map(row).collect() };
-    let boxes = baseline::cover(&microdata, &cycles, 2);
-    assert_eq!(boxes.iter().filter(|[lo, hi]| lo != hi).count(), 7);
-}
-
-/// Who could have which sensitive value, for a reader who has all these releases and knows all quasi-identifiers.
-fn possible(people: &People, releases: &[(Columns, ReleasedRows)]) -> Vec<BTreeSet<i32>> {
-    let mut possible = vec![BTreeSet::new(); people.len()];
-    let mut dealt: Vec<i64> = Vec::new();
-    deal(people, releases, &mut dealt, &mut possible);
-    possible
-}
-
-fn deal(people: &People, releases: &[(Columns, ReleasedRows)], dealt: &mut Vec<i64>, possible: &mut [BTreeSet<i32>]) {
-    if dealt.len() == people.len() {
-        let fits = |(columns, rows): &(Columns, ReleasedRows)| {
-            world(people, columns, |id| dealt[id as usize]).is_consistent(rows, columns.quasi.len())
-        };
-        if releases.iter().all(fits) {
-            dealt.iter().zip(possible).for_each(|(&id, values)| {
-                values.insert(people.sensitive[id as usize]);
-            });
-        }
-        return;
-    }
-    for id in people.ids() {
-        if !dealt.contains(&id) {
-            dealt.push(id);
-            deal(people, releases, dealt, possible);
-            dealt.pop();
-        }
-    }
-}
-
-/// Releases as they are disclose people together, though each of them is diverse; releases that know of worlds do not.
-fn together(people: &People, columns: &[Columns; 2], disclosed: usize) {
-    let plain = |columns: &Columns| {
-        let world = world(people, columns, |id| id);
-        (
-            columns.clone(),
-            ReleasedRows { boxes: world.quasi.iter().map(|&code| [code, code]).collect(), values: world.values },
-        )
-    };
-    let plain: Vec<_> = columns.iter().map(plain).collect();
-    assert_eq!(possible(people, &plain).iter().filter(|values| values.len() == 1).count(), disclosed);
-    for seed in 0..20 {
-        let worlds = run(&worlds_of(2, Order::Greedy), people, &people.all(), None, false, seed).unwrap();
-        let release = |columns: &Columns| {
-            let release = run(&release_of(100, Loss::Lm), people, columns, Some(&worlds), false, seed).unwrap();
-            (columns.clone(), released(&release, columns))
-        };
-        let releases: Vec<_> = columns.iter().map(release).collect();
-        assert!(possible(people, &releases).iter().all(|values| values.len() >= 2));
-    }
-}
-
-#[test]
-fn example_1_1() {
-    let people = People {
-        first: 0,
-        quasi: vec![[20, 20, 30, 30].map(Some).to_vec(), [0, 1, 0, 1].map(Some).to_vec()],
-        sensitive: vec![0, 1, 2, 3],
-        other: Vec::new(),
-    };
-    let of = |j: usize| Columns { quasi: vec![j], sensitive: true, other: Vec::new() };
-    // Alice is 20 and female: measles.
-    together(&people, &[of(0), of(1)], 4);
-}
-
-#[test]
-fn example_3_2() {
-    let people = People {
-        first: 0,
-        quasi: vec![[0, 1, 0].map(Some).to_vec(), [0, 0, 1].map(Some).to_vec()],
-        sensitive: vec![1, 2, 2],
-        other: Vec::new(),
-    };
-    // Two of three have one value: 1-diverse, and so no worlds for l = 2; releases as they are disclose everybody.
-    let of = |j: usize| Columns { quasi: vec![j], sensitive: true, other: Vec::new() };
-    let plain = |columns: Columns| {
-        let world = world(&people, &columns, |id| id);
-        let boxes = world.quasi.iter().map(|&code| [code, code]).collect();
-        (columns, ReleasedRows { boxes, values: world.values })
-    };
-    let releases = [plain(of(1)), plain(of(0))];
-    assert_eq!(possible(&people, &releases)[0].len(), 1);
-    let refused = run(&worlds_of(2, Order::Greedy), &people, &people.all(), None, false, 1).unwrap_err();
-    assert!(refused.to_string().contains("not 2-eligible"), "{refused}");
-}
-
-#[test]
 fn changed_values_are_refused() {
     let (people, worlds) = example();
     let release =
@@ -586,75 +471,6 @@ fn rows_that_are_alike() {
     assert_eq!(generalized(&released(&release, &people.all())), 0);
     let one = people.truncated(1);
     assert!(run(&worlds_of(2, Order::Greedy), &one, &one.all(), None, false, 1).is_err());
-}
-
-/// Chance of a reader who knows this code, all quasi-identifiers and both worlds of every person to say which is the true one, on average
-/// over all tables of four people with different values, and over draws of worlds for l = 2.
-fn advantage(order: Order) -> f64 {
-    const DRAWS: u64 = 1500;
-    let mut seen: BTreeMap<[Vec<i32>; 2], [usize; 2]> = BTreeMap::new();
-    let mut table: Vec<i32> = vec![0, 1, 2, 3];
-    let mut rng = ChaCha20Rng::seed_from_u64(3);
-    for draw in 0..24 * DRAWS {
-        rand::seq::SliceRandom::shuffle(table.as_mut_slice(), &mut rng);
-        let people = People {
-            first: 0,
-            quasi: vec![vec![Some(1), Some(2), Some(4), Some(8)]],
-            sensitive: table.clone(),
-            other: Vec::new(),
-        };
-        let worlds = run(&worlds_of(2, order), &people, &people.all(), None, false, draw).unwrap();
-        let partners = partners(&worlds);
-        let fake: Vec<i32> = (0..4).map(|id| table[partners[&id][0] as usize]).collect();
-        let mut both = [table.clone(), fake];
-        both.sort_unstable();
-        let which = usize::from(both[1] == table);
-        seen.entry(both).or_default()[which] += 1;
-    }
-    let right: usize = seen.values().map(|counts| counts[0].max(counts[1])).sum();
-    right as f64 / (24 * DRAWS) as f64
-}
-
-/// With a fixed start and direction it would be certain. Guesses on few draws each are right a little more often than they should be.
-#[test]
-fn worlds_are_nearly_equally_likely() {
-    let (greedy, random) = (advantage(Order::Greedy), advantage(Order::Random));
-    assert!(random < 0.53, "{random}");
-    assert!(greedy < 0.60, "{greedy}");
-}
-
-/// A reader who knows all quasi-identifiers takes everybody for the narrowest row that covers them. In all worlds somebody's row is as narrow,
-/// so that the guess is right in one of `l` worlds, at best.
-#[test]
-fn the_narrowest_row_is_not_ones_own() {
-    let mut rng = ChaCha20Rng::seed_from_u64(11);
-    let (mut right, mut all) = (0, 0);
-    for seed in 0..24 {
-        let column =
-            |rng: &mut ChaCha20Rng, values: i32| (0..600).map(|_| rng.random_range(0..values)).collect::<Vec<_>>();
-        let quasi = [40, 12, 5].map(|values| column(&mut rng, values).into_iter().map(Some).collect());
-        let people = People { first: 0, quasi: quasi.to_vec(), sensitive: column(&mut rng, 12), other: Vec::new() };
-        let worlds = run(&worlds_of(4, Order::Greedy), &people, &people.all(), None, false, seed).unwrap();
-        let columns = people.all();
-        let release = run(&release_of(60, Loss::Lm), &people, &columns, Some(&worlds), false, seed).unwrap();
-        let rows = released(&release, &columns);
-        let sensitive = release.column_by_name("s").unwrap().as_primitive::<Int32Type>();
-        for i in 0..people.len() {
-            let covers = |&row: &usize| {
-                let boxes = rows.boxes[row * 3..][..3].iter();
-                boxes
-                    .zip(&people.quasi)
-                    .all(|([lo, hi], column)| (*lo..=*hi).contains(&i64::from(column[i].unwrap_or(-1))))
-            };
-            let width = |&row: &usize| rows.boxes[row * 3..][..3].iter().map(|[lo, hi]| hi - lo).sum::<i64>();
-            let guess = (0..people.len()).filter(covers).min_by_key(width).unwrap();
-            right += usize::from(sensitive.value(guess) == people.sensitive[i]);
-            all += 1;
-        }
-    }
-    let rate = right as f64 / all as f64;
-    // Five standard deviations.
-    assert!(rate < 0.25 + 5.0 * (0.25 * 0.75 / all as f64).sqrt(), "{rate}");
 }
 
 /// Taking people for rows that they already are, first, costs nothing by the loss metric: against an assignment of all at once.
