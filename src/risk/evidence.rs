@@ -6,6 +6,7 @@ use datafusion::arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type};
 use rustc_hash::FxHashMap;
 
 use super::cover::Boxes;
+use super::known::{ALL, Known, People};
 use super::{Update, Updates};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{ColumnEncoder, Encoded, Hierarchies, Order, given_order};
@@ -59,19 +60,6 @@ struct Rows {
     /// Persons and their groups.
     hosts: Vec<(u32, u32)>,
 }
-
-/// What is known of people, in provisional codes.
-#[derive(Default)]
-struct Known {
-    person: Vec<u32>,
-    /// Number of the release, or [`ALL`].
-    release: Vec<u64>,
-    quasi: Vec<u32>,
-    sensitive: Vec<u32>,
-}
-
-/// In place of the number of a release: all of them.
-pub(super) const ALL: u64 = u64::MAX;
 
 impl EvidenceBuilder {
     /// A builder for these columns. All batches must have them with these types.
@@ -402,44 +390,6 @@ impl Rows {
     }
 }
 
-impl Known {
-    /// By person, and by release.
-    fn in_order(self, d: usize, releases: u64) -> Result<People> {
-        let beyond = self.release.iter().filter(|&&release| release != ALL && release > releases).count();
-        if beyond > 0 {
-            return Err(Error::refused(format!(
-                "{} rows are about releases that are not there; there are {releases}",
-                thousands(beyond)
-            )));
-        }
-        let mut order: Vec<u32> = (0..self.person.len() as u32).collect();
-        let key = |row: u32| (self.person[row as usize], self.release[row as usize]);
-        order.sort_unstable_by_key(|&row| key(row));
-        let twice = order.windows(2).filter(|pair| key(pair[0]) == key(pair[1])).count();
-        if twice > 0 {
-            return Err(Error::refused(format!(
-                "{} rows repeat an identifier; what is known of a person is one row (one for each release, if there is a column \
-                 release)",
-                thousands(twice)
-            )));
-        }
-        let mut starts: Vec<u32> = Vec::new();
-        for (place, &row) in (0..).zip(&order) {
-            if place == 0 || self.person[row as usize] != self.person[order[place as usize - 1] as usize] {
-                starts.push(place);
-            }
-        }
-        starts.push(order.len() as u32);
-        Ok(People {
-            starts,
-            person: order.iter().map(|&row| self.person[row as usize]).collect(),
-            release: order.iter().map(|&row| self.release[row as usize]).collect(),
-            quasi: order.iter().flat_map(|&row| &self.quasi[row as usize * d..][..d]).copied().collect(),
-            sensitive: order.iter().map(|&row| self.sensitive[row as usize]).collect(),
-        })
-    }
-}
-
 /// Releases and what is known of people, in codes.
 #[derive(Debug)]
 pub struct Evidence {
@@ -460,17 +410,6 @@ pub(super) struct Released {
     pub boxes: Boxes,
     /// Of a private view, the group of each person, or [`NONE`].
     pub hosts: Option<Vec<u32>>,
-}
-
-/// What is known of people, sorted by person and release.
-#[derive(Debug)]
-pub(super) struct People {
-    /// First row of each person, and one more: the number of rows.
-    pub starts: Vec<u32>,
-    pub person: Vec<u32>,
-    pub release: Vec<u64>,
-    pub quasi: Vec<u32>,
-    pub sensitive: Vec<u32>,
 }
 
 impl Evidence {
@@ -501,17 +440,6 @@ impl Evidence {
     pub fn shows_groups(&self) -> bool {
         self.releases.iter().all(|release| release.hosts.is_some())
     }
-}
-
-/// Order of people in space, so that chunks of them lie close together.
-pub(super) fn by_place(known: &People, d: usize) -> Vec<u32> {
-    let mut people: Vec<u32> = (0..known.starts.len() as u32 - 1).collect();
-    let place = |person: u32| {
-        let row = known.starts[person as usize] as usize;
-        &known.quasi[row * d..][..d]
-    };
-    people.sort_unstable_by(|&a, &b| (place(a), a).cmp(&(place(b), b)));
-    people
 }
 
 /// Rows of equal points, numbered in order of appearance.

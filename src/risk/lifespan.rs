@@ -3,7 +3,8 @@
 use rayon::prelude::*;
 
 use super::cover::{Candidates, Join};
-use super::evidence::{ALL, Evidence, NONE, Released, by_place, distinct};
+use super::evidence::{Evidence, NONE, Released, distinct};
+use super::known::{ALL, by_place};
 use super::{UpdateGraph, Version};
 use crate::error::{Error, Result};
 

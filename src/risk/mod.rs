@@ -2,7 +2,7 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `evidence` | releases and what is known of people, as codes; intervals as boxes |
+//! | `evidence`, `known` | releases and what is known of people, as codes; intervals as boxes |
 //! | `cover` | which boxes cover which people |
 //! | `lifespan` | a person's candidates in all releases put together |
 //! | `updates`, `update_graph` | which values can follow which, and what that leaves possible |
@@ -19,6 +19,7 @@ mod cover;
 mod entries;
 mod evidence;
 mod intersection;
+mod known;
 mod legal;
 mod lifespan;
 mod memory;

@@ -130,7 +130,10 @@ impl Style {
     pub fn write(self, name: &str, example: &str) -> String {
         match self {
             Self::Call => format!("{name} => {example}"),
-            Self::Options => format!("'{name}' '{}'", example.trim_matches(['(', ')', '\''])),
+            Self::Options => {
+                let value = example.trim_start_matches("INTERVAL ").trim_matches(['(', ')', '\'']);
+                format!("'{name}' '{value}'")
+            }
         }
     }
 

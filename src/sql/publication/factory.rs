@@ -92,7 +92,7 @@ impl TableProviderFactory for PublicationFactory {
             _ => None,
         };
         let repositioned = match &stream {
-            Some(arguments) => Some(repositioned(arguments, &layout)?),
+            Some(arguments) => Some(repositioned(arguments, &layout, &method)?),
             None => None,
         };
         check_storable(&method, hierarchies.is_some(), &layout)?;
@@ -172,13 +172,26 @@ fn layout(table: &SchemaRef, roles: &Roles, function: &str) -> Result<Layout> {
 }
 
 /// How the stream is repositioned. The time is the column that the method works within.
-fn repositioned(arguments: &Arguments, layout: &Layout) -> Result<Repositioned> {
+fn repositioned(arguments: &Arguments, layout: &Layout, method: &Method) -> Result<Repositioned> {
     let function = arguments.function();
     let Some(time) = &layout.within else { return plan_err!("{function}: option time is missing") };
     if layout.sensitive.is_none() {
         return plan_err!("{function}: option sensitive is missing");
     }
-    Ok(Repositioned { params: parameters(arguments)?, clock: clock(arguments, time.name(), time.data_type())? })
+    let params = parameters(arguments)?;
+    let asked = method.parameters().map_err(|error| error.in_function(method.name()))?;
+    for name in ["m", "l", "k"] {
+        let number = asked.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
+        if number > params.l as u64 {
+            return plan_err!(
+                "{function}: {name} = {number} of {} is more than l = {}; snapshots are made for groups of l, so one of them could be \
+                 refused, and none could be published after it: raise l to {number}",
+                method.name(),
+                params.l
+            );
+        }
+    }
+    Ok(Repositioned { params, clock: clock(arguments, time.name(), time.data_type())? })
 }
 
 /// The update relation, with values of the declared type of the sensitive column.

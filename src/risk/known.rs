@@ -1,0 +1,76 @@
+//! What is known of people, in codes.
+
+use crate::error::{Error, Result, thousands};
+
+/// What is known of people, in provisional codes.
+#[derive(Default)]
+pub(super) struct Known {
+    pub person: Vec<u32>,
+    /// Number of the release, or [`ALL`].
+    pub release: Vec<u64>,
+    pub quasi: Vec<u32>,
+    pub sensitive: Vec<u32>,
+}
+
+/// In place of the number of a release: all of them.
+pub(super) const ALL: u64 = u64::MAX;
+
+impl Known {
+    /// By person, and by release.
+    pub(super) fn in_order(self, d: usize, releases: u64) -> Result<People> {
+        let beyond = self.release.iter().filter(|&&release| release != ALL && release > releases).count();
+        if beyond > 0 {
+            return Err(Error::refused(format!(
+                "{} rows are about releases that are not there; there are {releases}",
+                thousands(beyond)
+            )));
+        }
+        let mut order: Vec<u32> = (0..self.person.len() as u32).collect();
+        let key = |row: u32| (self.person[row as usize], self.release[row as usize]);
+        order.sort_unstable_by_key(|&row| key(row));
+        let twice = order.windows(2).filter(|pair| key(pair[0]) == key(pair[1])).count();
+        if twice > 0 {
+            return Err(Error::refused(format!(
+                "{} rows repeat an identifier; what is known of a person is one row (one for each release, if there is a column \
+                 release)",
+                thousands(twice)
+            )));
+        }
+        let mut starts: Vec<u32> = Vec::new();
+        for (place, &row) in (0..).zip(&order) {
+            if place == 0 || self.person[row as usize] != self.person[order[place as usize - 1] as usize] {
+                starts.push(place);
+            }
+        }
+        starts.push(order.len() as u32);
+        Ok(People {
+            starts,
+            person: order.iter().map(|&row| self.person[row as usize]).collect(),
+            release: order.iter().map(|&row| self.release[row as usize]).collect(),
+            quasi: order.iter().flat_map(|&row| &self.quasi[row as usize * d..][..d]).copied().collect(),
+            sensitive: order.iter().map(|&row| self.sensitive[row as usize]).collect(),
+        })
+    }
+}
+
+/// What is known of people, sorted by person and release.
+#[derive(Debug)]
+pub(super) struct People {
+    /// First row of each person, and one more: the number of rows.
+    pub starts: Vec<u32>,
+    pub person: Vec<u32>,
+    pub release: Vec<u64>,
+    pub quasi: Vec<u32>,
+    pub sensitive: Vec<u32>,
+}
+
+/// Order of people in space, so that chunks of them lie close together.
+pub(super) fn by_place(known: &People, d: usize) -> Vec<u32> {
+    let mut people: Vec<u32> = (0..known.starts.len() as u32 - 1).collect();
+    let place = |person: u32| {
+        let row = known.starts[person as usize] as usize;
+        &known.quasi[row * d..][..d]
+    };
+    people.sort_unstable_by(|&a, &b| (place(a), a).cmp(&(place(b), b)));
+    people
+}
