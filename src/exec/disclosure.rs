@@ -160,7 +160,9 @@ impl Question {
         let wanted = if lists { Wanted::Values } else { Wanted::Sizes };
         let pieces: Vec<usize> = (0..disclosure.pieces()).collect();
         self.memory.try_resize(rayon::current_num_threads().min(pieces.len()) * disclosure.piece_bytes())?;
-        for round in pieces.chunks(rayon::current_num_threads()) {
+        // What is kept of a piece is small without lists, so that threads need not wait for each other so often.
+        let round = rayon::current_num_threads() * if lists { 1 } else { 4 };
+        for round in pieces.chunks(round) {
             monitor.check()?;
             let batches = round.par_iter().map(|&piece| self.batch(&disclosure, &disclosure.piece(piece, wanted)));
             for batch in batches.collect::<crate::error::Result<Vec<_>>>()? {

@@ -21,7 +21,7 @@ pub enum Strength {
 const PIECE: [usize; 2] = [16_384, 32];
 
 /// Bytes of candidates that a piece should not exceed.
-const PIECE_BYTES: usize = 128 << 20;
+const PIECE_BYTES: usize = 256 << 20;
 
 /// What a reader of releases infers about everybody.
 #[derive(Debug)]
