@@ -58,6 +58,8 @@ pub(crate) struct DisclosureQuestion {
     pub known: KnownColumns,
     /// Columns of each release.
     pub releases: Vec<ReleaseColumns>,
+    /// Places of the quasi-identifiers that each release lacks.
+    pub absent: Vec<Vec<usize>>,
     /// Whether there is an update relation.
     pub updates: bool,
     /// Wanted columns of the result, by their places among all.
@@ -120,8 +122,8 @@ impl Computation for DisclosureQuestion {
         for (place, mut stream) in inputs.into_iter().enumerate() {
             // What is known, releases, updates, hierarchies.
             let release = place.checked_sub(1).and_then(|number| releases.get(number));
-            if let Some(columns) = release {
-                builder.begin_release(*columns);
+            if let (Some(columns), Some(absent)) = (release, self.absent.get(place.saturating_sub(1))) {
+                builder.begin_release_without(*columns, absent);
             }
             while let Some(batch) = stream.next().await {
                 let batch = batch.map_err(without_values)?;

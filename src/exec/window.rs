@@ -73,7 +73,7 @@ impl Step<'_> {
         let clock = self.repositioned.clock;
         let mut tags = RowTags::try_new(&schema, sensitive, seed.rng().random())?;
         let mut stream = Stream::try_new(&self.repositioned.params)?;
-        let mut people = People::new(self.layout)?;
+        let people = People::new(self.layout);
         let mut batches = Held::default();
         let mut restored = Vec::new();
         let mut snapshots: BTreeMap<i64, Vec<Record>> = BTreeMap::new();
@@ -104,7 +104,7 @@ impl Step<'_> {
             }
             let priorities = tags.rows(batch.columns())?;
             let places = places.map(|places| places.as_primitive::<Int64Type>());
-            let mut kept = Vec::with_capacity(batch.num_rows());
+            people.refuse_nulls(&batch)?;
             let first = batches.keep(batch.clone());
             for at in 0..batch.num_rows() {
                 let home = clock.snapshot(times.value(at));
@@ -116,13 +116,10 @@ impl Step<'_> {
                     }
                     None if newest.is_some_and(|newest| home <= newest) => {
                         late += 1;
-                        continue;
                     }
                     None => snapshots.entry(home).or_default().push(record),
                 }
-                kept.push(at);
             }
-            people.add(&batch, &kept)?;
         }
         if late > 0 && self.late == Late::Refuse {
             return Err(Error::refused(format!(
@@ -157,6 +154,9 @@ impl Step<'_> {
             Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
         });
         let published = published.collect::<Result<Vec<_>>>()?;
+        people.refuse_twice(&published)?;
+        let held = self.held(&batches, &pending)?;
+        people.refuse_twice(std::slice::from_ref(&held))?;
         let totals = stream.totals();
         let sum = |count: fn(&HeldBack) -> u64, now: usize| before.map_or(0, count) + now as u64;
         let record = HeldBack {
@@ -170,7 +170,7 @@ impl Step<'_> {
             late: sum(|before| before.late, late),
             file: None,
         };
-        Ok(Stepped { published, held: self.held(&batches, &pending)?, record })
+        Ok(Stepped { published, held, record })
     }
 
     /// The rows that are held back, in the order of a keyed hash.
@@ -188,37 +188,38 @@ impl Step<'_> {
     }
 }
 
-/// Identifiers of all rows in the window, if there are identifiers: rows of a person could meet in one snapshot, which no method
-/// publishes.
+/// The column of identifiers, if there is one: the first. Rows of a person that are published at one time, or may be later, could meet in
+/// one release, which no method publishes.
 struct People {
-    column: Option<(usize, String, RowConverter)>,
-    seen: FxHashSet<Box<[u8]>>,
+    field: Option<FieldRef>,
 }
 
 impl People {
-    fn new(layout: &Layout) -> Result<Self> {
-        let column = match &layout.identifier {
-            Some(field) => {
-                let converter = RowConverter::new(vec![SortField::new(field.data_type().clone())])?;
-                Some((0, field.name().clone(), converter))
-            }
-            None => None,
-        };
-        Ok(Self { column, seen: FxHashSet::default() })
+    fn new(layout: &Layout) -> Self {
+        Self { field: layout.identifier.clone() }
     }
 
-    fn add(&mut self, batch: &RecordBatch, rows: &[usize]) -> Result<()> {
-        let Some((column, name, converter)) = &self.column else { return Ok(()) };
-        let identifiers = batch.column(*column);
-        if identifiers.null_count() > 0 {
-            return Err(Error::refused(format!("column {name} has NULL, but every row must say who it is about")));
+    fn refuse_nulls(&self, batch: &RecordBatch) -> Result<()> {
+        match &self.field {
+            Some(field) if batch.column(0).null_count() > 0 => {
+                Err(Error::refused(format!("column {} has NULL, but every row must say who it is about", field.name())))
+            }
+            _ => Ok(()),
         }
-        let converted = converter.convert_columns(&[Arc::clone(identifiers)])?;
-        for &row in rows {
-            if !self.seen.insert(converted.row(row).as_ref().into()) {
+    }
+
+    fn refuse_twice(&self, batches: &[RecordBatch]) -> Result<()> {
+        let Some(field) = &self.field else { return Ok(()) };
+        let converter = RowConverter::new(vec![SortField::new(field.data_type().clone())])?;
+        let mut seen: FxHashSet<Box<[u8]>> = FxHashSet::default();
+        for batch in batches {
+            let identifiers = converter.convert_columns(&[Arc::clone(batch.column(0))])?;
+            if !identifiers.iter().all(|row| seen.insert(row.as_ref().into())) {
                 return Err(Error::refused(format!(
-                    "column {name} has a value twice among the new rows and those that are held back; a person can be there once in a \
-                     window, because both rows could be published at one time. Nothing was published"
+                    "column {} has a value twice among the rows that would be published at one time, or be held back together; they could \
+                     meet in one release, where a person is one row. Nothing was published: insert the snapshots one by one, or leave \
+                     one of the rows out",
+                    field.name()
                 )));
             }
         }

@@ -198,8 +198,8 @@ impl MicrodataBuilder {
             .collect::<Result<_>>()?;
         quasi.retain(is_there);
         if let (Some(worlds), Some(identifiers)) = (worlds, &identifiers) {
-            let travelling: Vec<&Encoded> = sensitive.iter().chain(&other).collect();
-            ledger.partners = Partners::of_rows(worlds, key, identifiers, &travelling)?;
+            let names: Vec<&str> = quasi.iter().map(|column| column.attribute.field.name().as_str()).collect();
+            ledger.partners = Partners::of_rows(worlds, key, identifiers, (sensitive.as_ref(), &other, &names))?;
         }
         if let (Some(drawn), Some(identifiers)) = (drawn, &identifiers) {
             ledger.drawn = drawn.finish(&quasi, key, identifiers)?;

@@ -4,10 +4,11 @@
 //! that is drawn for everybody, by which a changed value is noticed and equal values do not look equal. A seal is no secret to who has
 //! the memory and can guess the value.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hasher;
+use std::ops::Range;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Builder, ListArray, ListBuilder, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -25,6 +26,10 @@ pub const SEALS: &str = "seals";
 const NONE: u32 = u32::MAX;
 /// Names are no secret.
 const NAMES: HashKey = [0x7365_616c_6564_2063, 0x6f6c_756d_6e73_2e2e];
+/// Names of sensitive columns, so that it shows if one is taken for another kind of column later.
+const SENSITIVE_NAMES: HashKey = [0x7365_6e73_6974_6976, 0x6520_636f_6c75_6d6e];
+/// In place of the hash of a name: the seal of everybody's partners.
+const PARTNERS_NAME: i64 = 0x7061_7274_6e65_7273;
 
 /// Whose values the rows of microdata carry in the worlds that were made for them.
 #[derive(Debug, Clone, Default)]
@@ -60,16 +65,21 @@ impl Partners {
         self.sealed.get(row as usize).copied().unwrap_or(false)
     }
 
-    /// What is remembered of these rows. `travelling` are their columns that travel, identifiers hashed under `key`.
+    /// What is remembered of these rows. `sensitive` and `other` are their columns that travel, `quasi` the names of those that do not;
+    /// identifiers are hashed under `key`.
     ///
     /// # Errors
-    /// When the memory is incomplete or contradicts itself.
+    /// When the memory is incomplete, was changed, or contradicts itself; when a column travelled when the worlds were made and is not to
+    /// travel now, or was another kind of column.
     pub(super) fn of_rows(
         memory: WorldsBuilder,
         key: HashKey,
         microdata: &Identifiers,
-        travelling: &[&Encoded],
+        (sensitive, other, quasi): (Option<&Encoded>, &[Encoded], &[&str]),
     ) -> Result<Self> {
+        memory.refuse_forged()?;
+        let known_names = memory.names();
+        refuse_other_roles(&known_names, sensitive, quasi)?;
         let WorldsBuilder { identifiers, partners, lengths, seals, .. } = memory;
         let known = identifiers.finish(key)?;
         if known.nulls() > 0 {
@@ -105,7 +115,13 @@ impl Partners {
         }
         let missing = row_of.iter().filter(|row| **row == NONE).count();
 
-        let columns = travelling.iter().map(|column| Seals::of(&column.attribute)).collect::<Result<Vec<_>>>()?;
+        let kinds = sensitive.map(|column| (column, true)).into_iter();
+        // A column that was sensitive may be published without being the sensitive one of a release.
+        let was_sensitive = |column: &Encoded| known_names.contains(&name_of(column.attribute.field.name(), true));
+        let kinds = kinds.chain(other.iter().map(|column| (column, was_sensitive(column))));
+        let (travelling, kinds): (Vec<&Encoded>, Vec<bool>) = kinds.unzip();
+        let columns = travelling.iter().zip(kinds).map(|(column, sensitive)| Seals::of(&column.attribute, sensitive));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
         let place_of: HashMap<i64, usize> = columns.iter().enumerate().map(|(j, seals)| (seals.name, j)).collect();
         let mut noted = vec![false; found.len() * columns.len()];
         let mut changed = vec![false; found.len()];
@@ -180,6 +196,9 @@ fn carried(
     }
 }
 
+const FORGED: &str = "is not what sequential_worlds returned: the partners of some people are others than those that were drawn; pass \
+     everything that it returned, for all batches of people, unchanged";
+
 fn refused(what: &str) -> Error {
     Error::refused(format!("`worlds` {what}"))
 }
@@ -193,6 +212,8 @@ pub struct WorldsBuilder {
     seals: Vec<i64>,
     /// Partners and seals of each entry.
     lengths: Vec<(usize, usize)>,
+    /// Entries whose partners are not those that were sealed.
+    forged: usize,
 }
 
 impl WorldsBuilder {
@@ -203,6 +224,7 @@ impl WorldsBuilder {
             partners: IdentifierBuilder::new(identifier.clone()),
             seals: Vec::new(),
             lengths: Vec::new(),
+            forged: 0,
         }
     }
 
@@ -221,9 +243,43 @@ impl WorldsBuilder {
         }
         self.identifiers.append(ids)?;
         self.partners.append(&partners)?;
-        self.seals.extend(cast(&seals, &DataType::Int64)?.as_primitive::<Int64Type>().values());
+        let seals = cast(&seals, &DataType::Int64)?;
+        let mut rest: &[i64] = seals.as_primitive::<Int64Type>().values();
+        let options = FormatOptions::new();
+        let texts = ArrayFormatter::try_new(partners.as_ref(), &options)?;
+        let mut start = 0;
+        for (&length, &sealed) in of_partners.iter().zip(&of_seals) {
+            let (own, others) = rest.split_at(sealed);
+            rest = others;
+            if length > 0 {
+                let [salt, pairs @ ..] = own else { return Err(refused(FORGED)) };
+                let seal = seal_of(*salt, &texts, start..start + length)?;
+                self.forged += usize::from(!pairs.chunks_exact(2).any(|pair| pair == [PARTNERS_NAME, seal]));
+            }
+            start += length;
+        }
+        self.seals.extend(seals.as_primitive::<Int64Type>().values());
         self.lengths.extend(of_partners.into_iter().zip(of_seals));
         Ok(())
+    }
+
+    fn refuse_forged(&self) -> Result<()> {
+        match self.forged {
+            0 => Ok(()),
+            _ => Err(refused(FORGED)),
+        }
+    }
+
+    /// Hashes of the names of all columns that were sealed.
+    fn names(&self) -> HashSet<i64> {
+        let mut names = HashSet::new();
+        let mut rest = self.seals.as_slice();
+        for &(_, sealed) in &self.lengths {
+            let (own, others) = rest.split_at(sealed);
+            rest = others;
+            names.extend(own.iter().skip(1).step_by(2));
+        }
+        names
     }
 
     /// Bytes held, and bytes that the end needs: of each entry and partner a number, a place and a row.
@@ -260,21 +316,19 @@ struct Seals {
 }
 
 impl Seals {
-    fn of(attribute: &Attribute) -> Result<Self> {
-        let name = attribute.field.name().as_bytes();
+    fn of(attribute: &Attribute, sensitive: bool) -> Result<Self> {
         let values = attribute.domain.values();
         let options = FormatOptions::new();
         let texts = ArrayFormatter::try_new(values.as_ref(), &options)?;
         let hash = |code: usize| -> Result<u64> {
             let mut hasher = SipHasher13::new_with_keys(NAMES[0], NAMES[1]);
-            hasher.write(name);
+            hasher.write(attribute.field.name().as_bytes());
             hasher.write_u8(u8::from(values.is_null(code)));
             hasher.write(texts.value(code).try_to_string()?.as_bytes());
             Ok(hasher.finish())
         };
-        let mut hasher = SipHasher13::new_with_keys(NAMES[0], NAMES[1]);
-        hasher.write(name);
-        Ok(Self { name: hasher.finish() as i64, values: (0..values.len()).map(hash).collect::<Result<_>>()? })
+        let name = name_of(attribute.field.name(), sensitive);
+        Ok(Self { name, values: (0..values.len()).map(hash).collect::<Result<_>>()? })
     }
 
     fn seal(&self, salt: i64, code: u32) -> i64 {
@@ -284,24 +338,73 @@ impl Seals {
     }
 }
 
-/// Salt and seals of some rows, for the memory: of each attribute with the code that each row has.
+/// Hash of a column's name.
+fn name_of(name: &str, sensitive: bool) -> i64 {
+    let key = if sensitive { SENSITIVE_NAMES } else { NAMES };
+    let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
+    hasher.write(name.as_bytes());
+    hasher.finish() as i64
+}
+
+/// Columns that do not travel, although they did when the worlds were made, would tell which world is the true one; and in a column that
+/// was not the sensitive one, people can have the same value in several worlds.
+fn refuse_other_roles(known: &HashSet<i64>, sensitive: Option<&Encoded>, quasi: &[&str]) -> Result<()> {
+    let travelled = |name: &&&str| known.contains(&name_of(name, true)) || known.contains(&name_of(name, false));
+    if let Some(name) = quasi.iter().find(travelled) {
+        return Err(Error::refused(format!(
+            "column {name} was sensitive, or one of the others, when the worlds were made; as a quasi-identifier it would tell which world is \
+             the true one: leave it out of quasi, and give it as sensitive or in other"
+        )));
+    }
+    let name = sensitive.map(|column| column.attribute.field.name());
+    match name.filter(|name| known.contains(&name_of(name, false))) {
+        Some(name) => Err(Error::refused(format!(
+            "column {name} was one of the others when the worlds were made, so that people can have the same value in several worlds: give it \
+             in other, or make worlds, for another series of releases of other people, in which it is sensitive"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// What makes it show if somebody's partners are not those that were drawn.
+fn seal_of(salt: i64, partners: &ArrayFormatter<'_>, range: Range<usize>) -> Result<i64> {
+    let mut hasher = SipHasher13::new_with_keys(salt as u64, PARTNERS_NAME as u64);
+    for place in range {
+        let text = partners.value(place).try_to_string()?;
+        hasher.write_u64(text.len() as u64);
+        hasher.write(text.as_bytes());
+    }
+    Ok(hasher.finish() as i64)
+}
+
+/// Salt and seals of some rows, for the memory: of each attribute (the sensitive one first, if `sensitive`) with the code that each row
+/// has, and of the partners of those that have some.
 ///
 /// # Errors
 /// When Arrow cannot show values of a type as text.
 pub fn seals(
     columns: &[(&Attribute, &dyn Fn(u32) -> u32)],
+    sensitive: bool,
     rows: &[u32],
     salt_of: impl Fn(u32) -> i64,
-) -> Result<Vec<i64>> {
-    let sealing = columns.iter().map(|(attribute, _)| Seals::of(attribute)).collect::<Result<Vec<_>>>()?;
-    let mut sealed = Vec::with_capacity(rows.len() * (1 + 2 * columns.len()));
-    for &row in rows {
+    partners: &ListArray,
+) -> Result<ListArray> {
+    let sealing = columns.iter().enumerate().map(|(j, (attribute, _))| Seals::of(attribute, sensitive && j == 0));
+    let sealing = sealing.collect::<Result<Vec<_>>>()?;
+    let options = FormatOptions::new();
+    let texts = ArrayFormatter::try_new(partners.values().as_ref(), &options)?;
+    let mut lists = ListBuilder::new(Int64Builder::new());
+    for (place, &row) in rows.iter().enumerate() {
         let salt = salt_of(row);
-        sealed.push(salt);
+        lists.values().append_value(salt);
         for (seals, (_, code_of)) in sealing.iter().zip(columns) {
-            sealed.push(seals.name);
-            sealed.push(seals.seal(salt, code_of(row)));
+            lists.values().append_slice(&[seals.name, seals.seal(salt, code_of(row))]);
         }
+        let range = partners.value_offsets()[place] as usize..partners.value_offsets()[place + 1] as usize;
+        if !range.is_empty() {
+            lists.values().append_slice(&[PARTNERS_NAME, seal_of(salt, &texts, range)?]);
+        }
+        lists.append(true);
     }
-    Ok(sealed)
+    Ok(lists.finish())
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions, StringArray,
-    StructArray, UInt32Array, new_null_array,
+    Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions,
+    StringArray, StructArray, UInt32Array, new_null_array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{cast, take};
@@ -12,9 +12,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef}
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use super::schema::{
-    COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NULLS, SIGNATURE, seals_type, signature_type,
-};
+use super::schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NULLS, SIGNATURE, signature_type};
 use super::{COUNTERFEIT, Release};
 use crate::error::{Error, Result};
 use crate::microdata::{Attribute, PARTNERS, SEALS, compact_views, seals};
@@ -294,10 +292,10 @@ impl Published {
         if groups.worlds.salts.len() != microdata.rows {
             return Err(Error::internal("values to be sealed without a salt"));
         }
-        let sealed = seals(&columns, &rows, |row| groups.worlds.salts[row as usize])?;
-        let DataType::List(item) = seals_type() else { return Err(Error::internal("seals that are no list")) };
-        let offsets = OffsetBuffer::from_lengths(rows.iter().map(|_| 1 + 2 * columns.len()));
-        Ok(Arc::new(ListArray::try_new(item, offsets, Arc::new(Int64Array::from(sealed)), None)?))
+        let partners = self.partners(members)?;
+        let salt_of = |row: u32| groups.worlds.salts[row as usize];
+        let sealed = seals(&columns, microdata.sensitive.is_some(), &rows, salt_of, partners.as_list::<i32>())?;
+        Ok(Arc::new(sealed))
     }
 
     /// The members who are people and whose row is `wanted`, in the random order.

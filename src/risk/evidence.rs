@@ -13,6 +13,8 @@ use crate::microdata::{ColumnEncoder, Encoded, Hierarchies, Order, given_order};
 
 /// In place of a code: none.
 pub(super) const NONE: u32 = u32::MAX;
+/// In place of the codes of an interval's ends: all values.
+const ANY: [u32; 2] = [NONE; 2];
 
 /// Which columns the batches of a release have: the least and the greatest value of each quasi-identifier, the sensitive
 /// value (or, as Anatomy publishes, the list of `{value, count}` of the row's group), and then these.
@@ -50,6 +52,8 @@ pub struct EvidenceBuilder {
 struct Rows {
     columns: ReleaseColumns,
     groups: Option<ColumnEncoder>,
+    /// Whether each quasi-identifier is not in the release.
+    absent: Vec<bool>,
     /// Ends of each row and attribute.
     ends: Vec<[u32; 2]>,
     group: Vec<u32>,
@@ -128,8 +132,14 @@ impl EvidenceBuilder {
 
     /// Begins another release, whose rows follow. Releases are numbered from 1 in this order.
     pub fn begin_release(&mut self, columns: ReleaseColumns) {
+        self.begin_release_without(columns, &[]);
+    }
+
+    /// The same for a release that lacks some quasi-identifiers, by their places: its rows can be of people with any value of them.
+    pub fn begin_release_without(&mut self, columns: ReleaseColumns, absent: &[usize]) {
         self.releases.push(Rows {
             columns,
+            absent: (0..self.quasi.len()).map(|j| absent.contains(&j)).collect(),
             groups: None,
             ends: Vec::new(),
             group: Vec::new(),
@@ -150,15 +160,18 @@ impl EvidenceBuilder {
         if first + batch.num_rows() >= NONE as usize {
             return Err(Error::refused("a release has more rows than can be numbered"));
         }
-        rows.ends.resize((first + batch.num_rows()) * d, [0; 2]);
-        for (j, encoder) in self.quasi.iter_mut().enumerate() {
-            for which in 0..2 {
-                encoder.intern(batch.column(2 * j + which), &mut self.codes)?;
+        rows.ends.resize((first + batch.num_rows()) * d, ANY);
+        let there = self.quasi.iter_mut().enumerate().filter(|(j, _)| !rows.absent[*j]);
+        let pairs = batch.columns().chunks_exact(2);
+        let width = 2 * rows.absent.iter().filter(|absent| !**absent).count();
+        for ((j, encoder), ends) in there.zip(pairs) {
+            for (which, column) in ends.iter().enumerate() {
+                encoder.intern(column, &mut self.codes)?;
                 let places = rows.ends[first * d..].iter_mut().skip(j).step_by(d);
                 places.zip(&self.codes).for_each(|(place, &code)| place[which] = code as u32);
             }
         }
-        let mut columns = batch.columns()[2 * d..].iter();
+        let mut columns = batch.columns()[width..].iter();
         let missing = || Error::internal("a release with other columns than announced");
         let values = columns.next().ok_or_else(missing)?;
         match rows.columns.group {
@@ -334,7 +347,7 @@ impl Rows {
         let d = ranks.len();
         self.ends.chunks_exact_mut(d.max(1)).for_each(|ends| {
             for (end, ranks) in ends.iter_mut().zip(ranks) {
-                *end = end.map(|code| ranks[code as usize]);
+                *end = if *end == ANY { [0, u32::MAX] } else { end.map(|code| ranks[code as usize]) };
             }
         });
         let rows = self.group.len();

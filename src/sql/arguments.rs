@@ -321,6 +321,16 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
     }
 }
 
+/// An interval as a text, without the word and quotes that it has in SQL.
+fn interval_text(constant: &ScalarValue) -> ScalarValue {
+    let Some(text) = constant.try_as_str().flatten() else { return constant.clone() };
+    let word = text.trim().get(..8).filter(|word| word.eq_ignore_ascii_case("interval"));
+    match word {
+        Some(word) => ScalarValue::from(text.trim()[word.len()..].trim().trim_matches('\'')),
+        None => constant.clone(),
+    }
+}
+
 fn relation<S: Scope>(function: &str, name: &str, raw: &S::Raw, scope: &mut S) -> Result<LogicalPlan> {
     let noun = scope.style().noun();
     let plan = scope.relation(raw).map_err(|error| error.context(format!("{function}: {noun} {name}")))?;
@@ -346,7 +356,8 @@ fn scalar(parameter: &Parameter, constant: &ScalarValue) -> Option<Value> {
             Ok(ScalarValue::Int64(Some(value))) => Some(Value::Length(Length::Number(value))),
             _ => None,
         },
-        Kind::Length => match constant.cast_to(&DataType::Interval(IntervalUnit::MonthDayNano)) {
+        // Options are texts; who writes the interval as in a call means the same.
+        Kind::Length => match interval_text(constant).cast_to(&DataType::Interval(IntervalUnit::MonthDayNano)) {
             Ok(ScalarValue::IntervalMonthDayNano(Some(value))) => Some(Value::Length(Length::Interval(value))),
             _ => None,
         },

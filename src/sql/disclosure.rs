@@ -217,10 +217,18 @@ struct Columns {
 
 /// Columns of a release.
 struct ReleaseInputs {
-    quasi: Vec<InputColumn>,
+    /// `None` if the release lacks it.
+    quasi: Vec<Option<InputColumn>>,
     sensitive: InputColumn,
     group: Option<InputColumn>,
     id: Option<InputColumn>,
+}
+
+impl ReleaseInputs {
+    /// Places of the quasi-identifiers that are not there.
+    fn absent(&self) -> Vec<usize> {
+        self.quasi.iter().enumerate().filter(|(_, column)| column.is_none()).map(|(j, _)| j).collect()
+    }
 }
 
 impl Columns {
@@ -240,15 +248,22 @@ impl Columns {
             ORIGINAL => Some(publish(known.column(&roles.sensitive)?)?),
             _ => None,
         };
+        // Releases may lack columns, but one that none has is a mistake.
+        if let (Some(release), Some(name)) =
+            (releases.first(), roles.quasi.iter().find(|name| !releases.iter().any(|release| has(release, name))))
+        {
+            release.column(name)?;
+        }
         let mut found = Vec::new();
         for release in releases {
             let inputs = ReleaseInputs {
-                quasi: roles.quasi.iter().map(|name| release.column(name)).collect::<Result<_>>()?,
+                quasi: roles.quasi.iter().map(|name| if_there(release, name)).collect::<Result<_>>()?,
                 sensitive: release.column(&roles.sensitive)?,
                 group: if_there(release, GROUP_ID)?,
                 id: if_there(release, &roles.id)?,
             };
-            for (column, interval) in quasi.iter_mut().zip(&inputs.quasi) {
+            let there = quasi.iter_mut().zip(&inputs.quasi);
+            for (column, interval) in there.filter_map(|(column, interval)| Some((column, interval.as_ref()?))) {
                 let field = end_of(&interval.field, LO).unwrap_or_else(|| FieldRef::clone(&interval.field));
                 common_type(function, column, &InputColumn { column: interval.column.clone(), field }, RELEASES)?;
             }
@@ -313,6 +328,7 @@ impl Columns {
             sensitive: Arc::clone(&self.sensitive),
             known: KnownColumns { sensitive: self.true_value.is_some(), release: self.number.is_some() },
             releases: self.releases.iter().map(release).collect(),
+            absent: self.releases.iter().map(ReleaseInputs::absent).collect(),
             updates,
             wanted: None,
         }
@@ -331,7 +347,8 @@ impl Columns {
         let mut plans = vec![LogicalPlanBuilder::from(known.plan).project(expressions)?.build()?];
         for (release, columns) in releases.into_iter().zip(columns) {
             let mut expressions = Vec::new();
-            for (column, interval) in quasi.iter().zip(&columns.quasi) {
+            let there = quasi.iter().zip(&columns.quasi);
+            for (column, interval) in there.filter_map(|(column, interval)| Some((column, interval.as_ref()?))) {
                 let expr = Expr::Column(interval.column.clone());
                 for which in [LO, HI] {
                     let end =

@@ -73,11 +73,7 @@ pub(super) static PUBLISHED: Signature = Signature {
         Parameter::optional("suppress_cost", Kind::Number, "10"),
         LATE,
         FINISH,
-        Parameter::required(
-            INNER,
-            Kind::Word(&["anatomy", "mondrian", "m_invariant", "m_distinct", "muco"]),
-            "'anatomy'",
-        ),
+        Parameter::required(INNER, Kind::Word(&["anatomy", "mondrian", "m_invariant"]), "'anatomy'"),
     ],
 };
 

@@ -191,6 +191,14 @@ fn repositioned(arguments: &Arguments, layout: &Layout, method: &Method) -> Resu
             );
         }
     }
+    if asked.get("on_ineligible").and_then(serde_json::Value::as_str) == Some("refuse") {
+        return plan_err!(
+            "{function}: snapshots are made eligible as a whole, not the new people in them, so {} could refuse one, and none could be \
+             published after it: say what becomes of those who are not, {} or 'counterfeit'",
+            method.name(),
+            arguments.style().write("on_ineligible", "'withhold'")
+        );
+    }
     Ok(Repositioned { params, clock: clock(arguments, time.name(), time.data_type())? })
 }
 
