@@ -44,6 +44,8 @@ pub(crate) use tags::RowTags;
 pub(crate) use types::{compact_views, held, held_type};
 pub use types::{is_continuous, published_type};
 pub use updates::{Updates, UpdatesBuilder};
+#[cfg(test)]
+pub(crate) use worlds::resealed;
 pub use worlds::{PARTNERS, Partners, SEALS, WorldsBuilder, seals};
 
 use crate::error::{Error, Result};

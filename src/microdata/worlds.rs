@@ -408,3 +408,30 @@ pub fn seals(
     }
     Ok(lists.finish())
 }
+
+/// Worlds with other partners, sealed as if they had been drawn: for the examples of papers.
+#[cfg(test)]
+pub(crate) fn resealed(worlds: &RecordBatch, partners: &ListArray) -> RecordBatch {
+    let sealed = worlds.column(2).as_list::<i32>();
+    let options = FormatOptions::new();
+    let texts = ArrayFormatter::try_new(partners.values().as_ref(), &options).unwrap();
+    let mut lists = ListBuilder::new(Int64Builder::new());
+    for row in 0..worlds.num_rows() {
+        let own = sealed.value(row);
+        let own = own.as_primitive::<Int64Type>().values();
+        lists.values().append_value(own[0]);
+        own[1..]
+            .chunks_exact(2)
+            .filter(|pair| pair[0] != PARTNERS_NAME)
+            .for_each(|pair| lists.values().append_slice(pair));
+        let range = partners.value_offsets()[row] as usize..partners.value_offsets()[row + 1] as usize;
+        lists.values().append_slice(&[PARTNERS_NAME, seal_of(own[0], &texts, range).unwrap()]);
+        lists.append(true);
+    }
+    let columns: Vec<ArrayRef> = vec![
+        ArrayRef::clone(worlds.column(0)),
+        std::sync::Arc::new(partners.clone()),
+        std::sync::Arc::new(lists.finish()),
+    ];
+    RecordBatch::try_new(worlds.schema(), columns).unwrap()
+}

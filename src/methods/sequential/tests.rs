@@ -19,7 +19,7 @@ use rand_chacha::ChaCha20Rng;
 
 use super::*;
 use crate::methods::Method;
-use crate::microdata::{Layout, MicrodataBuilder, Roles};
+use crate::microdata::{Layout, MicrodataBuilder, Roles, resealed};
 use crate::release::{Description, Published, Shape, View, schema};
 use crate::risk::{ReleasedRows, World};
 
@@ -418,12 +418,11 @@ fn example() -> (People, RecordBatch) {
     let made = run(&worlds_of(2, Order::Greedy), &people, &people.all(), None, false, 1).unwrap();
     let ids = made.column(0).as_primitive::<Int64Type>();
     let lists = ids.values().iter().map(|id| Some(vec![Some((id + 1) % 5)]));
-    let mut columns = made.columns().to_vec();
     let item = Field::new_list_field(datafusion::arrow::datatypes::DataType::Int64, true);
     let lists = datafusion::arrow::array::ListArray::from_iter_primitive::<Int64Type, _, _>(lists);
     let (_, offsets, values, nulls) = lists.into_parts();
-    columns[1] = Arc::new(datafusion::arrow::array::ListArray::new(Arc::new(item), offsets, values, nulls));
-    (people, RecordBatch::try_new(made.schema(), columns).unwrap())
+    let partners = datafusion::arrow::array::ListArray::new(Arc::new(item), offsets, values, nulls);
+    (people, resealed(&made, &partners))
 }
 
 #[test]
@@ -443,6 +442,15 @@ fn changed_values_are_refused() {
     release(&moved, &people.all()).unwrap();
 }
 
+/// Everybody has the partners of somebody else: still one to one, but not what was drawn.
+fn partners_rotated(worlds: &RecordBatch) -> RecordBatch {
+    let rotated =
+        concat_batches(&worlds.schema(), [&worlds.slice(1, worlds.num_rows() - 1), &worlds.slice(0, 1)]).unwrap();
+    let mut columns = worlds.columns().to_vec();
+    columns[1] = Arc::clone(rotated.column(1));
+    RecordBatch::try_new(worlds.schema(), columns).unwrap()
+}
+
 #[test]
 fn broken_memories_are_refused() {
     let (people, worlds) = example();
@@ -452,6 +460,8 @@ fn broken_memories_are_refused() {
     assert!(refusal(&worlds.slice(1, 4)).contains("not complete"), "{}", refusal(&worlds.slice(1, 4)));
     let twice = concat_batches(&worlds.schema(), [&worlds, &worlds.slice(0, 1)]).unwrap();
     assert!(refusal(&twice).contains("two entries"), "{}", refusal(&twice));
+    let forged = partners_rotated(&worlds);
+    assert!(refusal(&forged).contains("is not what sequential_worlds returned"), "{}", refusal(&forged));
     let other = run(&worlds_of(3, Order::Greedy), &people, &people.all(), Some(&worlds), false, 1).unwrap_err();
     assert!(other.to_string().contains("l must be 2"), "{other}");
 }
