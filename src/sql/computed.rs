@@ -46,12 +46,17 @@ impl TableProvider for ComputedTable {
             return Ok(Arc::new(ComputationExec::try_new(less, inputs)?));
         }
         let plan: Arc<dyn ExecutionPlan> = Arc::new(ComputationExec::try_new(Arc::clone(&self.computation), inputs)?);
-        let Some(columns) = projection else { return Ok(plan) };
-        let schema = plan.schema();
-        let columns = columns.iter().map(|&column| {
-            let name = schema.field(column).name().clone();
-            (Arc::new(Column::new(&name, column)) as Arc<dyn PhysicalExpr>, name)
-        });
-        Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
+        project(plan, projection)
     }
+}
+
+/// The wanted columns of a plan.
+pub(super) fn project(plan: Arc<dyn ExecutionPlan>, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
+    let Some(columns) = projection else { return Ok(plan) };
+    let schema = plan.schema();
+    let columns = columns.iter().map(|&column| {
+        let name = schema.field(column).name().clone();
+        (Arc::new(Column::new(&name, column)) as Arc<dyn PhysicalExpr>, name)
+    });
+    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
 }

@@ -7,12 +7,10 @@ use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, SchemaRef, Ti
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, plan_datafusion_err, plan_err};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, cast, try_cast};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::arguments::{Arguments, Length};
+use super::computed::project;
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type, plan_if_given};
 use super::options::AnonymizeOptions;
@@ -307,13 +305,6 @@ impl TableProvider for RepositionedTable {
         let input = session.create_physical_plan(&self.input).await?;
         let costs = plan_if_given(session, self.costs.as_ref()).await?;
         let job = RepositionJob { seed: self.seed(session)?, ..self.job.clone() };
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(RepositionExec::try_new(input, costs, job)?);
-        let Some(columns) = projection else { return Ok(plan) };
-        let schema = plan.schema();
-        let columns = columns.iter().map(|&column| {
-            let name = schema.field(column).name().clone();
-            (Arc::new(expressions::Column::new(&name, column)) as Arc<dyn PhysicalExpr>, name)
-        });
-        Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
+        project(Arc::new(RepositionExec::try_new(input, costs, job)?), projection)
     }
 }

@@ -56,38 +56,9 @@ impl Ledger {
         Ok(Some(Check::new(None, "update relation: that of the first release", same, figures)))
     }
 
-    /// What it remembers of people.
-    pub(super) async fn past(&self, session: &SessionContext, updates: Option<&[RecordBatch]>) -> Result<Past> {
-        let entries = rows(&self.table, session).await?;
-        let column = |name: &str| entries.column_by_name(name);
-        let (Some(ids), Some(releases)) = (column(IDENTIFIER), column(RELEASE)) else { return Ok(Past::Nothing) };
-        if let Some(signatures) = column(SIGNATURE) {
-            let DataType::List(item) = signatures.data_type() else {
-                return exec_err!("{FUNCTION}: the signatures of the ledger are not lists");
-            };
-            let mut histories = Histories::try_new(ids.data_type(), item.data_type()).map_err(named)?;
-            histories.append_entries(ids, signatures, releases).map_err(named)?;
-            for batch in updates.unwrap_or_default() {
-                histories.append_updates(batch.column(0), batch.column(1)).map_err(named)?;
-            }
-            return Ok(Past::Signatures(histories));
-        }
-        if let Some(partners) = column(PARTNERS) {
-            let mut partnerships = Partnerships::try_new(ids.data_type()).map_err(named)?;
-            partnerships.append_entries(ids, partners, releases).map_err(named)?;
-            return Ok(Past::Worlds(partnerships));
-        }
-        let all = |name: fn(usize) -> String| -> Vec<ArrayRef> {
-            (0..).map_while(|j| column(&name(j)).map(ArrayRef::clone)).collect()
-        };
-        let (originals, published) = (all(original_column), all(published_column));
-        if published.is_empty() {
-            return Ok(Past::Nothing);
-        }
-        let types: Vec<DataType> = published.iter().map(|column| column.data_type().clone()).collect();
-        let mut repeats = Repeats::try_new(ids.data_type(), &types).map_err(named)?;
-        repeats.append_entries(ids, &originals, &published, releases).map_err(named)?;
-        Ok(Past::Rows(repeats))
+    /// All of its entries.
+    pub(super) async fn entries(&self, session: &SessionContext) -> Result<RecordBatch> {
+        rows(&self.table, session).await
     }
 }
 
@@ -100,6 +71,38 @@ pub(super) enum Past {
 }
 
 impl Past {
+    /// What a ledger's entries remember of people. Computes.
+    pub(super) fn of(entries: &RecordBatch, updates: &[RecordBatch]) -> Result<Self> {
+        let column = |name: &str| entries.column_by_name(name);
+        let (Some(ids), Some(releases)) = (column(IDENTIFIER), column(RELEASE)) else { return Ok(Self::Nothing) };
+        if let Some(signatures) = column(SIGNATURE) {
+            let DataType::List(item) = signatures.data_type() else {
+                return exec_err!("{FUNCTION}: the signatures of the ledger are not lists");
+            };
+            let mut histories = Histories::try_new(ids.data_type(), item.data_type()).map_err(named)?;
+            histories.append_entries(ids, signatures, releases).map_err(named)?;
+            for batch in updates {
+                histories.append_updates(batch.column(0), batch.column(1)).map_err(named)?;
+            }
+            return Ok(Self::Signatures(histories));
+        }
+        if let Some(partners) = column(PARTNERS) {
+            let mut partnerships = Partnerships::try_new(ids.data_type()).map_err(named)?;
+            partnerships.append_entries(ids, partners, releases).map_err(named)?;
+            return Ok(Self::Worlds(partnerships));
+        }
+        let all = |name: fn(usize) -> String| -> Vec<ArrayRef> {
+            (0..).map_while(|j| column(&name(j)).map(ArrayRef::clone)).collect()
+        };
+        let (originals, published) = (all(original_column), all(published_column));
+        if published.is_empty() {
+            return Ok(Self::Nothing);
+        }
+        let types: Vec<DataType> = published.iter().map(|column| column.data_type().clone()).collect();
+        let mut repeats = Repeats::try_new(ids.data_type(), &types).map_err(named)?;
+        repeats.append_entries(ids, &originals, &published, releases).map_err(named)?;
+        Ok(Self::Rows(repeats))
+    }
     /// Bytes held, roughly.
     pub(super) fn size(&self) -> usize {
         match self {

@@ -59,7 +59,11 @@ impl Audit {
         if let Some(private) = &self.private {
             let opened = async {
                 let ledger = Ledger::open(private, &runtime).await?;
-                let past = ledger.past(&session, updates.as_deref()).await?;
+                let entries = ledger.entries(&session).await?;
+                // The entries, and their codes.
+                memory.try_resize(2 * entries.get_array_memory_size())?;
+                let changes = updates.clone().unwrap_or_default();
+                let past = aside(move || Past::of(&entries, &changes)).await?;
                 Ok::<_, DataFusionError>((ledger, past))
             };
             match opened.await {
@@ -104,18 +108,22 @@ impl Audit {
             // The rows, and their codes.
             memory.try_resize(3 * rows.get_array_memory_size() + past.as_ref().map_or(0, Past::size))?;
             remembered = promises.memory;
-            let look = move || look(&row.announcement, &promises, &schema, &rows, past);
-            let done = SpawnedTask::spawn_blocking(look).join_unwind().await;
-            let (found, kept) = done.map_err(|error| DataFusionError::External(Box::new(error)))??;
+            let (found, kept) = aside(move || look(&row.announcement, &promises, &schema, &rows, past)).await?;
             checks.extend(found);
             past = kept;
         }
         if let Some(past) = past {
-            checks.extend(past.checks(remembered).map_err(|error| error.in_function(FUNCTION))?);
+            checks.extend(aside(move || past.checks(remembered).map_err(|error| error.in_function(FUNCTION))).await?);
         }
         checks.sort_by_key(|check| check.release.unwrap_or(u64::MAX));
         Ok(checks)
     }
+}
+
+/// Computes on a thread that may block.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let done = SpawnedTask::spawn_blocking(work).join_unwind().await;
+    done.map_err(|error| DataFusionError::External(Box::new(error)))?
 }
 
 /// Whether the ledger and the public table say the same of a release.
