@@ -1,7 +1,8 @@
-//! The `anonymize` shell: datafusion-cli's library with our functions registered.
+//! The `anonymize` shell: datafusion-cli's library with our functions registered; and the experiments of the papers.
 
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 
+mod experiments;
 mod shell;
 
 use std::process::ExitCode;
@@ -14,7 +15,12 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match shell::run(shell::Args::parse()).await {
+    let mut args = shell::Args::parse();
+    let end = match args.task.take() {
+        Some(shell::Task::Experiment(args)) => experiments::run(args).await,
+        None => shell::run(args).await,
+    };
+    match end {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("Error: {}", error.strip_backtrace());

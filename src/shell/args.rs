@@ -1,14 +1,19 @@
 //! Command line arguments.
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use datafusion_cli::pool_type::PoolType;
 use datafusion_cli::print_format::PrintFormat;
 use datafusion_cli::print_options::MaxRows;
 
+use crate::experiments;
+
 /// Anonymized publication of Parquet data, in SQL.
 #[derive(Debug, Parser)]
-#[command(name = "anonymize", version, about)]
+#[command(name = "anonymize", version, about, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) task: Option<Task>,
+
     /// Execute these SQL statements, then exit
     #[arg(short = 'c', long, num_args = 1.., value_name = "SQL")]
     pub(crate) command: Vec<String>,
@@ -56,6 +61,12 @@ pub(crate) struct Args {
     /// Rows of a batch
     #[arg(short = 'b', long, value_name = "ROWS")]
     pub(crate) batch_size: Option<usize>,
+}
+
+/// Something else than SQL.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    Experiment(experiments::Args),
 }
 
 impl Args {

@@ -15,7 +15,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
 use datafusion_anonymize::exec::FailedAudits;
 
-pub(crate) use args::Args;
+pub(crate) use args::{Args, Task};
 
 /// Runs the shell: files and commands if there are any, else an interactive session.
 ///

@@ -1,0 +1,95 @@
+//! What an experiment is.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
+use super::input::Input;
+use super::lab::Lab;
+use super::results::{Point, Results};
+
+/// An experiment of a paper.
+#[derive(Debug)]
+pub(super) struct Experiment {
+    /// As on the command line.
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    /// Paper, section and figures.
+    pub(super) source: &'static str,
+    /// What is done, in a paragraph.
+    pub(super) about: &'static str,
+    /// Columns of the synthetic census that are quasi-identifiers by default.
+    pub(super) quasi: &'static [&'static str],
+    /// Columns of the synthetic census that are the sensitive attribute, one after the other.
+    pub(super) sensitive: &'static [&'static str],
+    /// Rows of the synthetic census: in quick mode, and those of the paper.
+    pub(super) rows: [usize; 2],
+    pub(super) figures: &'static [Figure],
+    pub(super) runs: fn(&Input) -> Vec<Run>,
+    pub(super) findings: fn(&Results) -> Vec<Finding>,
+}
+
+/// A chart: lines of points, one for each series.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Figure {
+    /// As points name it; part of a file's name.
+    pub(super) id: &'static str,
+    /// Of the chart; names the figure of the paper, if it is one.
+    pub(super) title: &'static str,
+    /// What is on the axes, with its unit.
+    pub(super) x: &'static str,
+    pub(super) y: &'static str,
+    /// Whether the axis of `y` is logarithmic.
+    pub(super) logarithmic: bool,
+}
+
+/// Something that a paper found, and what we found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Finding {
+    /// In our words, with the paper's numbers.
+    pub(super) claim: String,
+    /// What came out here.
+    pub(super) here: String,
+    /// Whether it is the same; `None` where there is nothing to compare, as with another machine's seconds.
+    pub(super) holds: Option<bool>,
+}
+
+impl Finding {
+    /// One that can fail.
+    pub(super) fn new(claim: impl Into<String>, here: impl Into<String>, holds: bool) -> Self {
+        Self { claim: claim.into(), here: here.into(), holds: Some(holds) }
+    }
+
+    /// Figures side by side, which need not agree.
+    pub(super) fn beside(claim: impl Into<String>, here: impl Into<String>) -> Self {
+        Self { claim: claim.into(), here: here.into(), holds: None }
+    }
+}
+
+type Body = Box<dyn FnOnce(Arc<Lab>) -> BoxFuture<'static, Result<Vec<Point>>>>;
+
+/// A part of an experiment that is computed and stored as a whole.
+pub(super) struct Run {
+    /// Its settings: names it among the runs of its experiment.
+    pub(super) key: String,
+    /// How often it calls [`Lab::step`].
+    pub(super) steps: u64,
+    body: Body,
+}
+
+impl Run {
+    pub(super) fn new<F, Points>(key: String, steps: u64, body: F) -> Self
+    where
+        F: FnOnce(Arc<Lab>) -> Points + 'static,
+        Points: Future<Output = Result<Vec<Point>>> + Send + 'static,
+    {
+        Self { key, steps, body: Box::new(move |lab| Box::pin(body(lab))) }
+    }
+
+    pub(super) async fn execute(self, lab: Arc<Lab>) -> Result<Vec<Point>> {
+        (self.body)(lab).await
+    }
+}

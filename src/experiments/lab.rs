@@ -1,0 +1,125 @@
+//! Where a run takes place: a session of its own.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Instant;
+
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::common::exec_datafusion_err;
+use datafusion::error::Result;
+use datafusion::physical_plan::execute_stream;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::TryStreamExt;
+use indicatif::ProgressBar;
+
+use super::input::{Input, collect, quoted};
+
+/// A session with our functions, and the tables `people` and, if there are some, `hierarchies`.
+pub(super) struct Lab {
+    context: SessionContext,
+    pub(super) input: Arc<Input>,
+    seed: String,
+    bar: ProgressBar,
+}
+
+impl Lab {
+    pub(super) fn new(input: Arc<Input>, seed: String, bar: ProgressBar) -> Result<Self> {
+        let mut config = SessionConfig::new();
+        // As in the shell.
+        config.options_mut().execution.skip_physical_aggregate_schema_check = true;
+        let context = SessionContext::new_with_config(config);
+        datafusion_anonymize::register_all(&context);
+        context.register_batch("people", input.people.clone())?;
+        if let Some(hierarchies) = &input.hierarchies {
+            context.register_batch("hierarchies", hierarchies.clone())?;
+        }
+        Ok(Self { context, input, seed, bar })
+    }
+
+    /// One step of the run is done.
+    pub(super) fn step(&self) {
+        self.bar.inc(1);
+    }
+
+    /// A table of this name, in place of another one.
+    pub(super) fn table(&self, name: &str, rows: RecordBatch) -> Result<()> {
+        self.context.deregister_table(name)?;
+        self.context.register_batch(name, rows)?;
+        Ok(())
+    }
+
+    /// Drops a table.
+    pub(super) fn forget(&self, name: &str) -> Result<()> {
+        self.context.deregister_table(name)?;
+        Ok(())
+    }
+
+    /// Executes a statement.
+    pub(super) async fn run(&self, sql: &str) -> Result<()> {
+        self.context.sql(sql).await?.collect().await?;
+        Ok(())
+    }
+
+    /// Keeps the result of a query as a table, in place of another one; seconds.
+    pub(super) async fn keep(&self, name: &str, sql: &str) -> Result<f64> {
+        let begin = Instant::now();
+        self.run(&format!("CREATE OR REPLACE TABLE {name} AS {sql}")).await?;
+        Ok(begin.elapsed().as_secs_f64())
+    }
+
+    /// Reads a query's rows and throws them away; seconds.
+    pub(super) async fn timed(&self, sql: &str) -> Result<f64> {
+        let begin = Instant::now();
+        let plan = self.context.sql(sql).await?.create_physical_plan().await?;
+        let mut rows = execute_stream(plan, self.context.task_ctx())?;
+        while rows.try_next().await?.is_some() {}
+        Ok(begin.elapsed().as_secs_f64())
+    }
+
+    /// A query's columns as numbers, which must not be NULL.
+    pub(super) async fn columns(&self, sql: &str) -> Result<Vec<Vec<f64>>> {
+        let table = collect(&self.context, sql).await?;
+        let column = |column: &Arc<dyn Array>| {
+            let numbers = cast(column, &DataType::Float64)?;
+            if numbers.null_count() > 0 {
+                return Err(exec_datafusion_err!("experiment: a result is NULL"));
+            }
+            Ok(numbers.as_primitive::<Float64Type>().values().to_vec())
+        };
+        table.columns().iter().map(column).collect()
+    }
+
+    /// A query's only row.
+    pub(super) async fn row(&self, sql: &str) -> Result<Vec<f64>> {
+        let row: Option<Vec<f64>> = self.columns(sql).await?.iter().map(|column| column.first().copied()).collect();
+        row.ok_or_else(|| exec_datafusion_err!("experiment: a result is empty"))
+    }
+
+    /// A query's only number.
+    pub(super) async fn number(&self, sql: &str) -> Result<f64> {
+        self.row(sql).await?.first().copied().ok_or_else(|| exec_datafusion_err!("experiment: a result is empty"))
+    }
+
+    /// `id => .., quasi => (..), sensitive => ..` with the identifier, all quasi-identifiers and a sensitive attribute.
+    pub(super) fn roles(&self, sensitive: usize) -> String {
+        self.roles_of(&self.input.quasi, sensitive)
+    }
+
+    /// The same, with some quasi-identifiers.
+    pub(super) fn roles_of(&self, quasi: &[String], sensitive: usize) -> String {
+        let quasi: Vec<String> = quasi.iter().map(|name| quoted(name)).collect();
+        format!(
+            "id => {}, quasi => ({}), sensitive => {}",
+            quoted(&self.input.id),
+            quasi.join(", "),
+            quoted(&self.input.sensitive[sensitive])
+        )
+    }
+
+    /// `seed => '..'` for something that the run does.
+    pub(super) fn seed(&self, what: impl Display) -> String {
+        format!("seed => '{} {what}'", self.seed.replace('\'', ""))
+    }
+}

@@ -1,0 +1,119 @@
+//! `anonymize experiment`: the experiments of the papers, on open data, with charts.
+//!
+//! ```text
+//! args.rs          the command line
+//! input.rs         the microdata: the synthetic census or a file, roles, rows in random order
+//! lab.rs           a session in which one run takes place; SQL in, numbers out
+//! series.rs        snapshots of people who come and leave
+//! experiment.rs    what an experiment is: runs, figures, findings
+//! results.rs       points and what is read off them
+//! store.rs         a directory with the results of each run, so that an experiment can be resumed
+//! chart.rs         a figure as SVG
+//! page.rs          one HTML page of all experiments in a directory
+//! ```
+//!
+//! The others are an experiment each. A run is what is computed and stored as a whole; it sees nothing of other runs, and all that is
+//! random in it follows from the seed.
+
+mod args;
+mod chart;
+mod cost;
+mod counterfeits;
+mod experiment;
+mod input;
+mod internal_updates;
+mod lab;
+mod muco;
+mod page;
+mod query_error;
+mod reposition;
+mod results;
+mod sequential;
+mod series;
+mod store;
+mod vulnerable;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use datafusion::common::exec_err;
+use datafusion::error::Result;
+use indicatif::{ProgressBar, ProgressStyle};
+
+pub(crate) use args::Args;
+use experiment::Experiment;
+use input::Input;
+use lab::Lab;
+use results::Results;
+use store::Store;
+
+/// All experiments, in the order of the page.
+const EXPERIMENTS: [Experiment; 8] = [
+    vulnerable::EXPERIMENT,
+    counterfeits::EXPERIMENT,
+    query_error::EXPERIMENT,
+    cost::EXPERIMENT,
+    internal_updates::EXPERIMENT,
+    sequential::EXPERIMENT,
+    reposition::EXPERIMENT,
+    muco::EXPERIMENT,
+];
+
+/// Runs experiments, and writes their results and the page.
+///
+/// # Errors
+/// When microdata do not fit, results of other settings are in the directory, a run or a write fails; with `--check` also when a finding of
+/// a paper is not found again.
+pub(crate) async fn run(args: Args) -> Result<()> {
+    let mut failed = 0;
+    for experiment in EXPERIMENTS.iter().filter(|experiment| args.chosen(experiment.name)) {
+        let input = Input::read(&args, experiment).await?;
+        let store = Store::open(&args, experiment, &input)?;
+        let begin = Instant::now();
+        let results = runs(experiment, Arc::new(input), &store, args.seed).await?;
+        let findings = (experiment.findings)(&results);
+        for finding in findings.iter().filter(|finding| finding.holds == Some(false)) {
+            eprintln!("{}: not found again: {} Here: {}", experiment.name, finding.claim, finding.here);
+            failed += 1;
+        }
+        store.finish(experiment, &results, &findings).await?;
+        eprintln!("{}: {:.0} s", experiment.name, begin.elapsed().as_secs_f64());
+    }
+    println!("{}", page::write(&args.out)?.display());
+    match failed {
+        failed if failed > 0 && args.check => {
+            exec_err!("experiment: {failed} findings of the papers were not found again")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Results of all runs; those that are stored are not repeated.
+async fn runs(experiment: &Experiment, input: Arc<Input>, store: &Store, seed: u64) -> Result<Results> {
+    let runs = (experiment.runs)(&input);
+    let bar = ProgressBar::new(runs.iter().map(|run| run.steps).sum());
+    let style = ProgressStyle::with_template("{prefix} [{bar:30}] {pos}/{len} {eta} {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_prefix(experiment.name);
+    let mut results = Results::default();
+    let mut done = 0;
+    for run in runs {
+        let (key, steps) = (run.key.clone(), run.steps);
+        bar.set_message(key.clone());
+        let points = match store.stored(&key)? {
+            Some(points) => points,
+            None => {
+                let lab = Arc::new(Lab::new(Arc::clone(&input), format!("{seed} {key}"), bar.clone())?);
+                let begin = Instant::now();
+                let points = run.execute(lab).await?;
+                store.keep(&key, begin.elapsed(), &points)?;
+                points
+            }
+        };
+        done += steps;
+        bar.set_position(done);
+        results.extend(points);
+    }
+    bar.finish_and_clear();
+    Ok(results)
+}
