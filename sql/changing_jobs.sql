@@ -42,10 +42,8 @@ CREATE TABLE truth AS
 SELECT 1 AS release, person_id, age, education, birthplace, occupation FROM year1
 UNION ALL SELECT 2 AS release, person_id, arrow_cast(age, 'Int32'), education, birthplace, occupation FROM year2;
 
-CREATE TABLE possible AS SELECT from_value AS "from", to_value AS "to" FROM changes;
-
 SELECT release, count(*) AS people, min(remaining_count) AS fewest_left, round(max(risk), 3) AS max_risk
-FROM disclosure((first, second), original => truth, updates => possible, strength => 'group', id => person_id)
+FROM disclosure((first, second), original => truth, updates => changes, strength => 'group', id => person_id)
 GROUP BY release ORDER BY release;
 
 -- Without memory: a new draw for the second year. Whoever meets other classes than the first time is known to be of one of those
@@ -55,7 +53,7 @@ SELECT * FROM m_distinct(year2, 4, updates => changes, disjoint => true, id => p
                          sensitive => occupation, private => true, seed => 2);
 
 SELECT release, count(*) FILTER (WHERE remaining_count < 4) AS fewer_than_four, round(max(risk), 3) AS max_risk
-FROM disclosure((first, careless), original => truth, updates => possible, strength => 'group', id => person_id)
+FROM disclosure((first, careless), original => truth, updates => changes, strength => 'group', id => person_id)
 GROUP BY release ORDER BY release;
 
 -- What it costs: how much of the domain of each attribute an interval covers, in both releases.

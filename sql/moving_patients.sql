@@ -30,11 +30,9 @@ SELECT * FROM m_invariant(autumn, 2, id => patient_id, quasi => (age, zip), sens
 CREATE TABLE truth AS
 SELECT 1 AS release, * FROM spring UNION ALL SELECT 2 AS release, * FROM autumn;
 
-CREATE TABLE known_courses AS SELECT from_value AS "from", to_value AS "to" FROM courses;
-
 -- A reader who knows which course diseases can take rules out what cannot follow. Some are left with one disease.
 SELECT patient_id, release, candidates, remaining
-FROM disclosure((careless_spring, careless_autumn), original => truth, updates => known_courses, strength => 'group', id => patient_id)
+FROM disclosure((careless_spring, careless_autumn), original => truth, updates => courses, strength => 'group', id => patient_id)
 WHERE vulnerable ORDER BY patient_id, release;
 
 -- m_distinct: whoever returns meets values that those of the last group can have become, one to one.
@@ -49,7 +47,7 @@ SELECT a.patient_id, array_sort(a.signature) AS spring, array_sort(b.signature) 
 FROM first a JOIN second b ON a.patient_id = b.patient_id WHERE a.patient_id IN (5, 6, 10) ORDER BY a.patient_id;
 
 SELECT count(*) AS versions, count(*) FILTER (WHERE vulnerable) AS vulnerable, min(remaining_count) AS fewest_left
-FROM disclosure((first, second), original => truth, updates => known_courses, strength => 'group', id => patient_id);
+FROM disclosure((first, second), original => truth, updates => courses, strength => 'group', id => patient_id);
 
 -- The same as a publication. Its first release pins the courses: with other ones, an INSERT refuses.
 CREATE EXTERNAL TABLE patients (patient_id BIGINT, age INT, zip INT, disease VARCHAR)

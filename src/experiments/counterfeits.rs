@@ -1,13 +1,139 @@
-use super::experiment::Experiment;
+//! How many counterfeits m-invariance needs (its Figures 5 and 6).
+
+use std::sync::Arc;
+
+use datafusion::error::Result;
+
+use super::experiment::{Experiment, Figure, Finding, Run};
+use super::input::Input;
+use super::invariant::Publisher;
+use super::lab::Lab;
+use super::results::{Point, Results, ends, falls, number};
+use super::series::{VOLUMES, releases, size};
+
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "counterfeits",
-    runs: |_| Vec::new(),
-    findings: |_| Vec::new(),
-    figures: &[],
-    title: "NAME",
-    source: "",
-    about: "",
-    quasi: &["age"],
-    sensitive: &["occupation"],
-    rows: [1000, 1000],
+    title: "Counterfeits of m-invariant releases",
+    source: "Xiao and Tao, m-Invariance (SIGMOD 2007), Section 5.2, Figures 5 and 6",
+    about: "The series of snapshots of the experiment 'vulnerable', published with m-invariance; how many made-up rows each release has.",
+    quasi: &["age", "gender", "education", "birthplace"],
+    sensitive: &["occupation", "income"],
+    rows: [24_000, 600_000],
+    figures: &[
+        Figure {
+            id: "5a",
+            title: "Figure 5a: counterfeits of each release (occupation, least r, m = 10)",
+            x: "release",
+            y: "counterfeits",
+            logarithmic: false,
+        },
+        Figure {
+            id: "5b",
+            title: "Figure 5b: counterfeits of each release (income, least r, m = 10)",
+            x: "release",
+            y: "counterfeits",
+            logarithmic: false,
+        },
+        Figure {
+            id: "6a",
+            title: "Figure 6a: counterfeits by update volume (m = 10)",
+            x: "update volume r",
+            y: "counterfeits of a release, mean",
+            logarithmic: false,
+        },
+        Figure {
+            id: "6b",
+            title: "Figure 6b: counterfeits by m (least r)",
+            x: "m",
+            y: "counterfeits of a release, mean",
+            logarithmic: false,
+        },
+    ],
+    runs,
+    findings,
 };
+
+const OVER_TIME: [&str; 2] = ["5a", "5b"];
+
+fn runs(input: &Input) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for sensitive in 0..input.sensitive.len() {
+        let all = input.possible(sensitive, &[2, 4, 6, 8, 10]);
+        let Some(&most) = all.last() else { continue };
+        let fewer = all[..all.len() - 1].iter().map(|&m| (VOLUMES[0], m));
+        for (volume, m) in VOLUMES.into_iter().map(|volume| (volume, most)).chain(fewer) {
+            let key = format!("{}, r = {volume}, m = {m}", input.sensitive[sensitive]);
+            let steps = releases(input.rows(), volume);
+            runs.push(Run::new(key, steps, move |lab| chain(lab, sensitive, volume, m, most)));
+        }
+    }
+    runs
+}
+
+async fn chain(lab: Arc<Lab>, sensitive: usize, volume: f64, m: usize, most: usize) -> Result<Vec<Point>> {
+    let name = &lab.input.sensitive[sensitive];
+    let mut publisher = Publisher::new(&lab, sensitive, volume, m);
+    let mut counts = Vec::new();
+    while publisher.next().await?.is_some() {
+        counts.push(publisher.counterfeits().await?);
+        lab.step();
+    }
+    let mean = counts.iter().sum::<f64>() / counts.len() as f64;
+    let mut points = Vec::new();
+    if m == most {
+        points.push(Point::new("6a", name, size(lab.input.rows(), volume) as f64, mean));
+    }
+    if volume == VOLUMES[0] {
+        points.push(Point::new("6b", name, m as f64, mean));
+        if m == most {
+            let each = counts
+                .iter()
+                .zip(1..)
+                .map(|(&count, release)| Point::new(OVER_TIME[sensitive], name, f64::from(release), count));
+            points.extend(each);
+        }
+    }
+    Ok(points)
+}
+
+fn findings(results: &Results) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (figure, paper) in OVER_TIME
+        .into_iter()
+        .zip(["at most 10 counterfeits, and none at 51 of 81 releases", "at most 12, and none at 33 of 81"])
+    {
+        for (name, series) in results.all(figure) {
+            let none = series.iter().filter(|point| point.1 == 0.0).count();
+            findings.push(Finding::beside(
+                format!("Figure {figure}: {paper} (m = 10)"),
+                format!(
+                    "{name}: at most {}, and none at {none} of {}",
+                    number(results.greatest(figure, None)),
+                    series.len()
+                ),
+            ));
+        }
+    }
+    for (name, series) in results.all("6a") {
+        findings.push(Finding::new(
+            "Figure 6a: fewer counterfeits, the more people come and leave; none from a tenth on (r = 20,000 of 200,000)",
+            format!("{name}: {} in the mean, from the least to the greatest r", ends(&series)),
+            falls(&series, 0.0),
+        ));
+    }
+    for (name, series) in results.all("6b") {
+        findings.push(Finding::beside(
+            "Figure 6b: with the least r, at most 2.5 in the mean for m = 2 to 10",
+            format!(
+                "{name}: at most {}, for m = {}",
+                number(greatest(&series)),
+                ends(&series.iter().map(|p| (p.0, p.0)).collect::<Vec<_>>())
+            ),
+        ));
+    }
+    findings
+}
+
+fn greatest(series: &[(f64, f64)]) -> f64 {
+    series.iter().map(|point| point.1).fold(0.0, f64::max)
+}

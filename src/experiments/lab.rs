@@ -9,9 +9,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::exec_datafusion_err;
 use datafusion::error::Result;
-use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use futures::TryStreamExt;
 use indicatif::ProgressBar;
 
 use super::input::{Input, collect, quoted};
@@ -50,12 +48,6 @@ impl Lab {
         Ok(())
     }
 
-    /// Drops a table.
-    pub(super) fn forget(&self, name: &str) -> Result<()> {
-        self.context.deregister_table(name)?;
-        Ok(())
-    }
-
     /// Executes a statement.
     pub(super) async fn run(&self, sql: &str) -> Result<()> {
         self.context.sql(sql).await?.collect().await?;
@@ -66,15 +58,6 @@ impl Lab {
     pub(super) async fn keep(&self, name: &str, sql: &str) -> Result<f64> {
         let begin = Instant::now();
         self.run(&format!("CREATE OR REPLACE TABLE {name} AS {sql}")).await?;
-        Ok(begin.elapsed().as_secs_f64())
-    }
-
-    /// Reads a query's rows and throws them away; seconds.
-    pub(super) async fn timed(&self, sql: &str) -> Result<f64> {
-        let begin = Instant::now();
-        let plan = self.context.sql(sql).await?.create_physical_plan().await?;
-        let mut rows = execute_stream(plan, self.context.task_ctx())?;
-        while rows.try_next().await?.is_some() {}
         Ok(begin.elapsed().as_secs_f64())
     }
 

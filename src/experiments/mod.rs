@@ -4,7 +4,9 @@
 //! args.rs          the command line
 //! input.rs         the microdata: the synthetic census or a file, roles, rows in random order
 //! lab.rs           a session in which one run takes place; SQL in, numbers out
-//! series.rs        snapshots of people who come and leave
+//! series.rs        snapshots of people who come and leave; invariant.rs publishes them
+//! changes.rs       snapshots of people whose values change
+//! covered.rs       what a reader finds in a generalized release by some of somebody's quasi-identifiers
 //! experiment.rs    what an experiment is: runs, figures, findings
 //! results.rs       points and what is read off them
 //! store.rs         a directory with the results of each run, so that an experiment can be resumed
@@ -16,12 +18,15 @@
 //! random in it follows from the seed.
 
 mod args;
+mod changes;
 mod chart;
 mod cost;
 mod counterfeits;
+mod covered;
 mod experiment;
 mod input;
 mod internal_updates;
+mod invariant;
 mod lab;
 mod muco;
 mod page;

@@ -1,13 +1,163 @@
-use super::experiment::Experiment;
+//! How far counts are off that are asked of m-invariant releases (m-invariance, Figures 7 and 8).
+
+use std::sync::Arc;
+
+use datafusion::error::Result;
+
+use super::experiment::{Experiment, Figure, Finding, Run};
+use super::input::Input;
+use super::invariant::Publisher;
+use super::lab::Lab;
+use super::results::{Point, Results, ends, falls, number, rises};
+use super::series::{VOLUMES, releases};
+
 pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "query_error",
-    runs: |_| Vec::new(),
-    findings: |_| Vec::new(),
-    figures: &[],
-    title: "NAME",
-    source: "",
-    about: "",
-    quasi: &["age"],
-    sensitive: &["occupation"],
-    rows: [1000, 1000],
+    name: "query-error",
+    title: "Errors of counts asked of m-invariant releases",
+    source: "Xiao and Tao, m-Invariance (SIGMOD 2007), Section 5.2, Figures 7 and 8",
+    about: "The series of snapshots of the experiment 'vulnerable', published with m-invariance. Of each release, 10,000 random counts are asked \
+            (quick mode: 1,000) with a range of every quasi-identifier and of the sensitive attribute, each as long as the domain times the fifth \
+            root of the selectivity, as with four quasi-identifiers; the error of a release is the median of |estimate - truth| / truth.",
+    quasi: &["age", "gender", "education", "birthplace"],
+    sensitive: &["occupation", "income"],
+    rows: [24_000, 600_000],
+    figures: &[
+        Figure {
+            id: "7a",
+            title: "Figure 7a: error of each release (occupation, m = 10)",
+            x: "release",
+            y: "median relative error, %",
+            logarithmic: false,
+        },
+        Figure {
+            id: "7b",
+            title: "Figure 7b: error of each release (income, m = 10)",
+            x: "release",
+            y: "median relative error, %",
+            logarithmic: false,
+        },
+        Figure {
+            id: "8a",
+            title: "Figure 8a: error by selectivity (least r, m = 10)",
+            x: "selectivity, %",
+            y: "median relative error, mean of releases, %",
+            logarithmic: false,
+        },
+        Figure {
+            id: "8b",
+            title: "Figure 8b: error by m (least r, selectivity 10 %)",
+            x: "m",
+            y: "median relative error, mean of releases, %",
+            logarithmic: false,
+        },
+    ],
+    runs,
+    findings,
 };
+
+const OVER_TIME: [&str; 2] = ["7a", "7b"];
+/// In percent.
+const SELECTIVITIES: [f64; 5] = [2.0, 4.0, 6.0, 8.0, 10.0];
+const LAST: f64 = SELECTIVITIES[SELECTIVITIES.len() - 1];
+
+fn runs(input: &Input) -> Vec<Run> {
+    let mut runs = Vec::new();
+    // In quick mode fewer releases, of more people who come.
+    let least = input.pick(VOLUMES[1], VOLUMES[0]);
+    for sensitive in 0..input.sensitive.len() {
+        let all = input.possible(sensitive, &[2, 4, 6, 8, 10]);
+        let Some(&most) = all.last() else { continue };
+        let fewer = all[..all.len() - 1].iter().map(|&m| (least, m));
+        for (volume, m) in [(least, most), (VOLUMES[4], most)].into_iter().chain(fewer) {
+            let key = format!("{}, r = {volume}, m = {m}", input.sensitive[sensitive]);
+            let steps = releases(input.rows(), volume);
+            runs.push(Run::new(key, steps, move |lab| chain(lab, sensitive, volume, m, most)));
+        }
+    }
+    runs
+}
+
+async fn chain(lab: Arc<Lab>, sensitive: usize, volume: f64, m: usize, most: usize) -> Result<Vec<Point>> {
+    let input = &lab.input;
+    let name = &input.sensitive[sensitive];
+    let small = volume < VOLUMES[4];
+    // Figure 8a is of the runs with the least volume and the greatest m.
+    let selectivities = if small && m == most { &SELECTIVITIES[..] } else { &[LAST] };
+    let mut errors = vec![Vec::new(); selectivities.len()];
+    let mut publisher = Publisher::new(&lab, sensitive, volume, m);
+    while publisher.next().await?.is_some() {
+        for (errors, percent) in errors.iter_mut().zip(selectivities) {
+            let sql = format!(
+                "SELECT 100 * median(relative_error) FROM query_accuracy(snapshot, published, queries => {}, selectivity => {}, {})",
+                input.pick(1_000, 10_000),
+                percent / 100.0,
+                lab.seed(format!("queries {} {percent}", publisher.number()))
+            );
+            errors.push(lab.number(&sql).await?);
+        }
+        lab.step();
+    }
+    let mean = |errors: &[f64]| errors.iter().sum::<f64>() / errors.len() as f64;
+    let last = &errors[errors.len() - 1];
+    let mut points = Vec::new();
+    if m == most {
+        let series = if small { "small r" } else { "r = a fifth" };
+        points.extend(
+            last.iter()
+                .zip(1..)
+                .map(|(&error, release)| Point::new(OVER_TIME[sensitive], series, f64::from(release), error)),
+        );
+    }
+    if small {
+        points.push(Point::new("8b", name, m as f64, mean(last)));
+        if m == most {
+            let each = errors.iter().zip(selectivities);
+            points.extend(each.map(|(errors, &percent)| Point::new("8a", name, percent, mean(errors))));
+        }
+    }
+    Ok(points)
+}
+
+fn findings(results: &Results) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for figure in OVER_TIME.into_iter().filter(|figure| !results.names(figure).is_empty()) {
+        findings.push(Finding::beside(
+            format!("Figure {figure}: at every release at most 10 %"),
+            format!("at most {} %", number(results.greatest(figure, None))),
+        ));
+        for (name, series) in results.all(figure) {
+            let (first, last) = halves(&series);
+            findings.push(Finding::new(
+                format!("Figure {figure}: the error does not vary much with time"),
+                format!(
+                    "{name}: {} % in the first half of the releases, {} % in the second",
+                    number(first),
+                    number(last)
+                ),
+                (last / first - 1.0).abs() < 0.5,
+            ));
+        }
+    }
+    for (name, series) in results.all("8a") {
+        findings.push(Finding::new(
+            "Figure 8a: the more a query selects, the smaller its error",
+            format!("{name}: {} %, from 2 to 10 % of the table", ends(&series)),
+            falls(&series, 0.05),
+        ));
+    }
+    for (name, series) in results.all("8b") {
+        findings.push(Finding::new(
+            "Figure 8b: the greater m, the greater the error",
+            format!("{name}: {} %, from the least to the greatest m", ends(&series)),
+            rises(&series, 0.1),
+        ));
+    }
+    findings
+}
+
+/// Means of the first and the second half of a series.
+fn halves(series: &[(f64, f64)]) -> (f64, f64) {
+    let mean = |half: &[(f64, f64)]| half.iter().map(|point| point.1).sum::<f64>() / half.len().max(1) as f64;
+    let (first, second) = series.split_at(series.len().div_ceil(2));
+    (mean(first), mean(second))
+}

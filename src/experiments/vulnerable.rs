@@ -22,7 +22,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             have no sensitive value in common but its own. Beside it, m-invariance with m = 2.",
     quasi: &["age", "gender", "education", "birthplace"],
     sensitive: &["occupation", "income"],
-    rows: [12_000, 600_000],
+    rows: [24_000, 600_000],
     figures: &[
         Figure {
             id: "4a",

@@ -297,13 +297,13 @@ impl Columns {
 
     /// From, to and, if there is one, probability.
     fn updates(&self, updates: Input) -> Result<LogicalPlan> {
-        let end = |name: &str| -> Result<Expr> {
-            let column = updates.column(name)?;
+        let end = |column: InputColumn, name: &str| -> Result<Expr> {
             let mut typed = InputColumn { column: column.column.clone(), field: Arc::clone(&self.sensitive) };
             common_type(SIGNATURE.name, &mut typed, &column, UPDATES)?;
             Ok(cast(Expr::Column(column.column), self.sensitive.data_type().clone()).alias(name))
         };
-        let mut columns = vec![end("from")?, end("to")?];
+        let [from, to] = updates.update_ends()?;
+        let mut columns = vec![end(from, "from")?, end(to, "to")?];
         if updates.plan.schema().fields().iter().any(|field| field.name() == "probability") {
             let probability = updates.column("probability")?;
             if !probability.field.data_type().is_numeric() {

@@ -271,21 +271,27 @@ impl Input {
         self.project(vec![identifier, partners, seals])
     }
 
+    /// Columns of an update relation: a value, and what it can become.
+    pub(super) fn update_ends(&self) -> Result<[InputColumn; 2]> {
+        let first = |wanted: [&str; 2]| wanted.into_iter().find_map(|name| self.column(name).ok());
+        if let (Some(from), Some(to)) = (first(["from_value", "from"]), first(["to_value", "to"])) {
+            return Ok([from, to]);
+        }
+        let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
+        plan_err!(
+            "{}: {} must have the columns from_value and to_value, and may have probability: which values can become which; it has {}",
+            self.function,
+            self.argument,
+            names.join(", ")
+        )
+    }
+
     /// A value, what it can become, and the probability if there is a column of it. Values get the type of the sensitive
     /// column, or both one that holds them all.
     pub(super) fn updates(self, sensitive: &mut InputColumn) -> Result<LogicalPlan> {
         let function = self.function;
         let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
-        let first = |wanted: [&str; 2]| wanted.into_iter().find_map(|name| self.column(name).ok());
-        let (Some(mut from), Some(mut to)) = (first(["from_value", "from"]), first(["to_value", "to"])) else {
-            return plan_err!(
-                "{function}: {} must have the columns from_value and to_value, and may have probability: which values of {} can \
-                 become which; it has {}",
-                self.argument,
-                sensitive.column.name,
-                names.join(", ")
-            );
-        };
+        let [mut from, mut to] = self.update_ends()?;
         // The type of both: what the second adds, the first must hold as well.
         for _ in 0..2 {
             for column in [&mut from, &mut to] {

@@ -1,0 +1,52 @@
+//! m-invariant releases of a series of snapshots, for the experiments of Section 5.2.
+
+use datafusion::error::Result;
+
+use super::lab::Lab;
+use super::series::Series;
+
+/// Publishes one snapshot after the other.
+pub(super) struct Publisher<'a> {
+    lab: &'a Lab,
+    sensitive: usize,
+    m: usize,
+    series: Series,
+    number: usize,
+}
+
+impl<'a> Publisher<'a> {
+    /// Of a sensitive attribute (one of the input's), with this share of people who come and leave.
+    pub(super) fn new(lab: &'a Lab, sensitive: usize, volume: f64, m: usize) -> Self {
+        // The same people come and leave whatever the method and the attribute.
+        let series = Series::new(lab.input.rows(), volume, lab.input.seed);
+        Self { lab, sensitive, m, series, number: 0 }
+    }
+
+    /// Publishes the next release: the tables `snapshot` and `published`, its private view; seconds. `None` when nobody is left to come.
+    pub(super) async fn next(&mut self) -> Result<Option<f64>> {
+        if self.number > 0 && !self.series.advance() {
+            return Ok(None);
+        }
+        self.number += 1;
+        self.lab.table("snapshot", self.lab.input.at(self.series.present())?)?;
+        // Nobody returns, so the last release knows everybody who must be known.
+        let previous = if self.number > 1 { "previous => published, " } else { "" };
+        let call = format!(
+            "m_invariant(snapshot, {}, {previous}on_ineligible => 'counterfeit', private => true, {}, {})",
+            self.m,
+            self.lab.roles(self.sensitive),
+            self.lab.seed(self.number)
+        );
+        Ok(Some(self.lab.keep("published", &format!("SELECT * FROM {call}")).await?))
+    }
+
+    /// Number of the last release, from 1.
+    pub(super) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Counterfeits of the last release.
+    pub(super) async fn counterfeits(&self) -> Result<f64> {
+        self.lab.number("SELECT count(*) FILTER (WHERE counterfeit) FROM published").await
+    }
+}
