@@ -177,7 +177,7 @@ impl Chain<'_> {
             let (call, columns) = match l {
                 Some(l) => {
                     let (roles, seed) = (self.roles(quasi), lab.seed(release));
-                    (format!("mondrian(snapshot, l => {l}, private => true, {roles}, {seed})"), "")
+                    (format!("mondrian(snapshot, l => {l}, cuts => 'median', private => true, {roles}, {seed})"), "")
                 }
                 None => (self.distinct(release, &format!("r{}", release - 1)), ", signature"),
             };

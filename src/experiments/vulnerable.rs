@@ -77,7 +77,9 @@ async fn chain(lab: Arc<Lab>, sensitive: usize, volume: f64, l: Option<usize>, n
         lab.table("snapshot", snapshot)?;
         let seed = lab.seed(release);
         let (call, columns) = match l {
-            Some(l) => (format!("mondrian(snapshot, l => {l}, private => true, {roles}, {seed})"), ""),
+            Some(l) => {
+                (format!("mondrian(snapshot, l => {l}, cuts => 'median', private => true, {roles}, {seed})"), "")
+            }
             None => {
                 let previous = if release > 1 { format!("previous => r{}, ", release - 1) } else { String::new() };
                 let call = format!(
