@@ -1,0 +1,80 @@
+//! The table: one line per size and method.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::measure::{Measured, in_child};
+use crate::methods::{FILES, Method, order, spelled_out};
+
+/// Prints the table.
+pub(crate) fn compare(sizes: &[u64], methods: &[&Method]) {
+    println!(
+        "| rows | method | sort + write | release | rows/s | release + write | ratio | growth | memory | phases in ms |"
+    );
+    println!("|---:|:---|---:|---:|---:|---:|---:|---:|---:|:---|");
+    let idle = in_child(0, "").memory;
+    let mut before: HashMap<&str, (u64, f64)> = HashMap::new();
+    for &rows in sizes {
+        let files = Files { rows, directory: tempfile::tempdir().unwrap() };
+        let mut sorts: HashMap<&str, f64> = HashMap::new();
+        for method in methods.iter().filter(|method| rows <= method.most_rows) {
+            let table = method.table();
+            let by = order(table);
+            let sort = *sorts.entry(table).or_insert_with(|| {
+                files.measured(&format!("COPY (SELECT * FROM '{table}' ORDER BY {by}) TO 'output'")).seconds
+            });
+            let query = method.release();
+            let release = files.measured(&query);
+            let write = files.measured(&format!("COPY ({query}) TO 'output'"));
+            let growth = before.insert(method.name, (rows, release.seconds)).map_or_else(
+                String::new,
+                |(rows_before, seconds)| {
+                    format!("{:.2}", release.seconds / seconds / (rows as f64 / rows_before as f64))
+                },
+            );
+            println!(
+                "| {rows} | {} | {sort:.2} s | {:.3} s | {:.2} M | {:.2} s | {:.2} | {growth} | {:.1}x | {} |",
+                method.name,
+                release.seconds,
+                rows as f64 / release.seconds / 1e6,
+                write.seconds,
+                write.seconds / sort,
+                (release.memory - idle) / (rows as f64 * method.bytes),
+                release.phases
+            );
+        }
+    }
+}
+
+/// Where files of one size are, as far as they are needed.
+struct Files {
+    rows: u64,
+    directory: TempDir,
+}
+
+impl Files {
+    /// Measures a query, once the files that it names are there.
+    fn measured(&self, query: &str) -> Measured {
+        self.prepare(query);
+        in_child(3, &self.spelled_out(query))
+    }
+
+    /// Writes the files that a query names, and those that they are made of, each in a process of its own.
+    fn prepare(&self, query: &str) {
+        let named = FILES.iter().filter(|(name, _)| query.contains(&format!("'{name}'")));
+        for (name, rows) in named.filter(|(name, _)| !Path::new(&self.path(name)).exists()) {
+            self.prepare(rows);
+            in_child(1, &self.spelled_out(&format!("COPY ({rows}) TO '{name}'")));
+        }
+    }
+
+    fn spelled_out(&self, query: &str) -> String {
+        spelled_out(query, self.rows, |name| self.path(name)).replace("'output'", &format!("'{}'", self.path("output")))
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(format!("{name}.parquet")).display().to_string()
+    }
+}
