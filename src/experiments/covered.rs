@@ -93,9 +93,9 @@ impl Covered {
                 p.powi(matched) * (1.0 - p).powi(point.len() as i32 - matched)
             };
             let known = 1.0 - chance(0);
-            for set in 1..subsets {
-                sums[0] += chance(set) / known / rows[set][0];
-                sums[1] += chance(set) / known * rows[set][1] / rows[set][0];
+            for (set, [rows, same]) in rows.into_iter().enumerate().skip(1) {
+                sums[0] += chance(set) / known / rows;
+                sums[1] += chance(set) / known * same / rows;
             }
         }
         sums.map(|sum| sum / self.people.len() as f64)

@@ -46,8 +46,8 @@ pub(super) async fn four(lab: Arc<Lab>, figure: &'static str, l: usize, propheti
     let all = arguments(&lab, &early, "worlds");
     let everybody = if people_come { input.rows() } else { input.rows() / 2 };
     let (mut known, mut points) = (0, Vec::new());
-    for release in 0..SUBSETS.len() {
-        let people = if people_come { (everybody as f64 * PEOPLE[release]) as usize } else { everybody };
+    for (release, share) in PEOPLE.into_iter().enumerate() {
+        let people = if people_come { (everybody as f64 * share) as usize } else { everybody };
         let with_worlds = if prophetic { everybody } else { people };
         if with_worlds > known {
             original(&lab, with_worlds)?;
