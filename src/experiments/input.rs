@@ -82,8 +82,8 @@ impl Input {
         order.shuffle(&mut rng);
         order.truncate(rows);
         input.people = take_record_batch(&table, &UInt32Array::from(order))?;
+        context.register_batch("people", input.people.clone())?;
         for sensitive in &input.sensitive {
-            context.register_batch("people", input.people.clone())?;
             let name = quoted(sensitive);
             let counts = format!(
                 "SELECT max(n), count(*) FILTER (WHERE {name} IS NULL) FROM (SELECT {name}, count(*) AS n FROM people GROUP BY {name})"
