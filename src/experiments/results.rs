@@ -100,7 +100,7 @@ pub(super) fn ends(series: &[(f64, f64)]) -> String {
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();
     if size >= 1000.0 {
-        let digits = format!("{:.0}", size);
+        let digits = format!("{size:.0}");
         let groups: Vec<&str> =
             digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or("")).collect();
         return format!("{}{}", if value < 0.0 { "-" } else { "" }, groups.join(","));
