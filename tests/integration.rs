@@ -7,6 +7,7 @@ mod integration {
     mod delta;
     mod docs;
     mod estimates;
+    mod experiments;
     mod faults;
     mod ledgers;
     mod mondrian;
