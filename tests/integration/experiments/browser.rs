@@ -17,7 +17,7 @@ const PHONE: usize = 500;
 
 /// The browser, if there is one.
 fn browser() -> Option<PathBuf> {
-    let named = std::env::var_os("ANONYMIZE_CHROMIUM_BIN").map(PathBuf::from);
+    let named = std::env::var_os("ANONYMIZE_CHROMIUM_BIN").filter(|name| !name.is_empty()).map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = named.or_else(|| {
         let names = ["chromium", "chromium-browser", "google-chrome"];
