@@ -18,7 +18,7 @@ use super::args::Args;
 use super::experiment::Experiment;
 
 /// The column that counts rows where there is no identifier.
-const ROW: &str = "row_number";
+pub(super) const ROW: &str = "row_number";
 
 /// People in random order, and what their columns are.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub(super) struct Input {
     /// These columns, in this order.
     pub(super) people: RecordBatch,
     pub(super) hierarchies: Option<RecordBatch>,
+    /// The name of their file.
+    hierarchies_name: Option<String>,
     /// Of each sensitive attribute, what part of the rows its most frequent value has: one of so many.
     most: Vec<usize>,
 }
@@ -49,7 +51,7 @@ impl Input {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         let mut input = match (&args.data, &args.sensitive) {
             (Some(file), Some(sensitive)) => Self {
-                name: Path::new(file).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+                name: file_name(file),
                 id: args.id.clone().unwrap_or_else(|| ROW.to_owned()),
                 quasi: args.quasi.clone(),
                 sensitive: vec![sensitive.clone()],
@@ -112,6 +114,7 @@ impl Input {
             time: None,
             people: RecordBatch::new_empty(Arc::new(Schema::empty())),
             hierarchies: None,
+            hierarchies_name: args.hierarchies.as_deref().map(file_name),
             most: Vec::new(),
         }
     }
@@ -167,12 +170,18 @@ impl Input {
             "seed": self.seed,
             "microdata": self.name,
             "rows": self.rows(),
+            "id": self.id,
             "quasi": self.quasi,
             "sensitive": self.sensitive,
             "time": self.time,
-            "hierarchies": self.hierarchies.is_some(),
+            "hierarchies": self.hierarchies_name,
         })
     }
+}
+
+/// Results name files without their directories.
+fn file_name(path: &str) -> String {
+    Path::new(path).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 /// A name in SQL.

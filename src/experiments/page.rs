@@ -1,4 +1,4 @@
-//! One HTML page of all experiments in a directory.
+//! One page of all experiments in a directory, as HTML and as Markdown.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::chart::plain;
+use super::input::ROW;
 use super::results::number;
 use super::store::{self, Drawn, Report};
 use super::{EXPERIMENTS, experiment::Experiment};
 
-/// Writes `index.html`; its place.
+/// Writes `index.html` and `README.md`; the place of the first.
 pub(super) fn write(out: &Path) -> Result<PathBuf> {
     let mut shown = Vec::new();
     for experiment in &EXPERIMENTS {
@@ -25,17 +26,20 @@ pub(super) fn write(out: &Path) -> Result<PathBuf> {
             shown.push(Shown::new(experiment, report, charts));
         }
     }
+    store::write(&out.join("README.md"), render(&shown, "page.md")?.as_bytes())?;
     let place = out.join("index.html");
-    store::write(&place, render(&shown)?.as_bytes())?;
+    store::write(&place, render(&shown, "page.html")?.as_bytes())?;
     Ok(place)
 }
 
-fn render(shown: &[Shown]) -> Result<String> {
+fn render(shown: &[Shown], page: &str) -> Result<String> {
     let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment
+        .set_auto_escape_callback(|name| if name.ends_with("html") { AutoEscape::Html } else { AutoEscape::None });
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.add_template("page", include_str!("page.html")).map_err(broken)?;
-    let page = environment.get_template("page").map_err(broken)?;
+    environment.add_template("page.html", include_str!("page.html")).map_err(broken)?;
+    environment.add_template("page.md", include_str!("page.md")).map_err(broken)?;
+    let page = environment.get_template(page).map_err(broken)?;
     page.render(context! { experiments => Serde(shown) }).map_err(broken)
 }
 
@@ -57,6 +61,7 @@ struct Shown {
     asked: usize,
     found: usize,
     figures: Vec<Chart>,
+    took: String,
 }
 
 /// A finding.
@@ -96,6 +101,7 @@ impl Shown {
         Self {
             command: command(experiment, &report.settings),
             settings: settings(&report),
+            took: duration(report.seconds),
             findings: rows.collect(),
             asked: report.findings.iter().filter(|finding| finding.holds.is_some()).count(),
             found: report.findings.iter().filter(|finding| finding.holds == Some(true)).count(),
@@ -146,7 +152,12 @@ fn command(experiment: &Experiment, settings: &Value) -> String {
             words.push(format!("--data {}", word(file)));
             words.push(format!("--quasi {}", word(&names(&settings["quasi"]).join(","))));
             words.push(format!("--sensitive {}", word(&names(&settings["sensitive"]).join(","))));
-            words.extend(settings["time"].as_str().map(|time| format!("--time {}", word(time))));
+            let id = settings["id"].as_str().filter(|id| *id != ROW);
+            for (option, value) in
+                [("id", id), ("time", settings["time"].as_str()), ("hierarchies", settings["hierarchies"].as_str())]
+            {
+                words.extend(value.map(|value| format!("--{option} {}", word(value))));
+            }
         }
         _ => {
             let other = settings["rows"].as_u64().filter(|rows| *rows != size);
@@ -237,7 +248,8 @@ mod tests {
         let shown = Shown::new(&EXPERIMENTS[0], report(census()), vec!["<svg id=\"chart\"></svg>".to_owned()]);
         assert_eq!((shown.found, shown.asked), (1, 2));
         assert_eq!(shown.figures[0].points, [["1", "1,234", ""], ["2", "0.5", "7"]]);
-        let page = render(&[shown]).expect("a page");
+        let shown = [shown];
+        let page = render(&shown, "page.html").expect("a page");
         for part in [
             "Title &lt;b&gt; &amp; more",
             "a &lt;i&gt;",
@@ -255,11 +267,17 @@ mod tests {
         assert!(
             page.contains(&format!("<figure id=\"{name}-4a\">")) && page.contains(&format!("{name}/points.parquet"))
         );
+        let markdown = render(&shown, "page.md").expect("a page");
+        for part in
+            ["| a <i> | 1 | ✓ |", "| b | 2 | ✗ |", "1 of 2 | 3 min 20 s |", &format!("![Figure]({name}/fig-4a.svg)")]
+        {
+            assert!(markdown.contains(part), "{part} is not in {markdown}");
+        }
     }
 
     #[test]
     fn a_page_of_nothing_says_so() {
-        assert!(render(&[]).expect("a page").contains("no results yet"));
+        assert!(render(&[], "page.html").expect("a page").contains("no results yet"));
     }
 
     #[test]
@@ -274,10 +292,14 @@ mod tests {
         );
         settings["microdata"] = json!("my adults.csv");
         settings["mode"] = json!("full");
+        settings["id"] = json!(ROW);
         assert_eq!(
             command(&EXPERIMENTS[0], &settings),
             format!("anonymize experiment {name} --seed 7 --data 'my adults.csv' --quasi age,zip --sensitive income")
         );
+        settings["id"] = json!("person");
+        settings["hierarchies"] = json!("zip.csv");
+        assert!(command(&EXPERIMENTS[0], &settings).ends_with("--sensitive income --id person --hierarchies zip.csv"));
     }
 
     #[test]

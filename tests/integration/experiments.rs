@@ -16,8 +16,10 @@ use tempfile::tempdir;
 use super::support::{number, session, table};
 
 /// What is run once, for all tests.
-const EXPERIMENTS: &[&str] = &["vulnerable"];
-const OPTIONS: &[&str] = &["--quick"];
+const EXPERIMENTS: &[&str] =
+    &["vulnerable", "counterfeits", "query-error", "cost", "internal-updates", "sequential", "reposition", "muco"];
+/// What the papers found must be found again.
+const OPTIONS: &[&str] = &["--quick", "--check"];
 
 /// The directory of that run. Others only read it.
 static SHARED: LazyLock<PathBuf> = LazyLock::new(|| {
