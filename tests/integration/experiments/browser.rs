@@ -99,7 +99,9 @@ fn rectangle(value: &Value) -> [f64; 4] {
 
 /// Names of the series of a figure, as in the report.
 fn names(id: &str) -> Vec<String> {
-    let (experiment, figure) = id.split_once('-').unwrap();
+    let of = |name: &&&str| id.strip_prefix(**name).is_some_and(|rest| rest.starts_with('-'));
+    let experiment = EXPERIMENTS.iter().find(of).unwrap();
+    let figure = &id[experiment.len() + 1..];
     let report = json(&SHARED.join(experiment).join("report.json"));
     let figure = list(&report["figures"]).iter().find(|other| other["id"] == figure).unwrap();
     list(&figure["series"]).iter().map(|series| text(&series[0]).to_owned()).collect()
