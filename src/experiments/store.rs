@@ -215,3 +215,39 @@ pub(super) fn write(place: &Path, bytes: &[u8]) -> Result<()> {
 fn broken(error: serde_json::Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::AsArray;
+    use datafusion::arrow::datatypes::Float64Type;
+
+    use super::super::EXPERIMENTS;
+    use super::super::input::collect;
+    use super::*;
+
+    /// The charts of the documentation are of the points beside them, and drawn as this program draws.
+    #[tokio::test]
+    async fn charts_in_the_documentation_are_drawn_from_the_points_beside_them() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/experiments");
+        let context = SessionContext::new().enable_url_table();
+        for experiment in &EXPERIMENTS {
+            let directory = docs.join(experiment.name);
+            let sql = format!(
+                "SELECT figure::VARCHAR, series::VARCHAR, x::DOUBLE, y::DOUBLE FROM '{}'",
+                directory.join("points.csv").display()
+            );
+            let table = collect(&context, &sql).await.unwrap_or_else(|error| panic!("{}: {error}", experiment.name));
+            let text = |column: usize, row: usize| table.column(column).as_string_view().value(row).to_owned();
+            let number = |column: usize, row: usize| table.column(column).as_primitive::<Float64Type>().value(row);
+            let point = |row: usize| Point::new(&text(0, row), text(1, row), number(2, row), number(3, row));
+            let mut results = Results::default();
+            results.extend((0..table.num_rows()).map(point).collect());
+            for figure in experiment.figures {
+                let file = directory.join(format!("fig-{}.svg", figure.id));
+                let chart = fs::read_to_string(&file).unwrap_or_default();
+                let drawn = chart::draw(figure, &results.all(figure.id)).unwrap_or_default();
+                assert!(chart == drawn, "{} is another chart: run the experiment again", file.display());
+            }
+        }
+    }
+}

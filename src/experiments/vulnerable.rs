@@ -132,8 +132,8 @@ fn findings(results: &Results) -> Vec<Finding> {
         ));
         findings.push(Finding::new(
             format!("Figure {figure}: l-diversity leaves vulnerable tuples, with the greatest l as well"),
-            format!("at least {} with {}", number(least(last)), diverse[diverse.len() - 1]),
-            least(last) > 0.0,
+            format!("{} to {} with {}, by r", number(least(last)), number(last[0].1), diverse[diverse.len() - 1]),
+            last[0].1 > 0.0,
         ));
         findings.push(Finding::new(
             format!("Figure {figure}: the greater l, the fewer are vulnerable"),

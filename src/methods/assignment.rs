@@ -54,6 +54,44 @@ pub(super) fn steps(counts: &[usize], m: usize, rng: &mut impl Rng) -> Result<Ve
     Ok(steps)
 }
 
+/// Rows that go under signatures that are there already, each signature taking as many as leave the rest m-eligible; they are taken
+/// from the counts.
+///
+/// The paper has new rows make signatures of their own, so that these become more and their buckets smaller with every release; small
+/// buckets need counterfeits for most rows that leave, and have less choice of near rows. Which signatures are reused depends on counts only.
+pub(super) fn reuse<'a>(counts: &mut [usize], m: usize, signatures: impl IntoIterator<Item = &'a [u32]>) -> Vec<Step> {
+    let mut left: usize = counts.iter().sum();
+    let mut steps = Vec::new();
+    let mut by_count: BTreeSet<(usize, u32)> = counts.iter().copied().zip(0..).collect();
+    for signature in signatures {
+        let of = |value: u32| counts[value as usize];
+        let fewest = signature.iter().map(|&value| of(value)).min().unwrap_or(0);
+        if fewest == 0 || signature.len() < m {
+            continue;
+        }
+        let most = signature.iter().map(|&value| of(value)).max().unwrap_or(0);
+        let outside = by_count.iter().rev().find(|(_, value)| signature.binary_search(value).is_err());
+        let outside = outside.map_or(0, |&(count, _)| count);
+        // As (6) and (7) of the paper; the rest is eligible as it is.
+        let room = |count: usize| left.saturating_sub(m.saturating_mul(count));
+        let mut rows = fewest.min(room(outside) / signature.len());
+        if signature.len() > m {
+            rows = rows.min(room(most) / (signature.len() - m));
+        }
+        if rows > 0 {
+            for &value in signature {
+                let count = &mut counts[value as usize];
+                by_count.remove(&(*count, value));
+                *count -= rows;
+                by_count.insert((*count, value));
+            }
+            left -= rows * signature.len();
+            steps.push(Step { signature: signature.into(), rows });
+        }
+    }
+    steps
+}
+
 /// Deals rows into groups of at least `m` with different values, as the steps say, and shows each group to `group`. `lines` has the
 /// rows of each value that occurs, in an order that does not depend on arrival; they are shuffled.
 pub(super) fn deal(
@@ -131,6 +169,49 @@ mod tests {
     use rand_chacha::ChaCha20Rng;
 
     use super::*;
+
+    proptest! {
+        /// What is left after old signatures took what they can is m-eligible, so that it can be assigned.
+        #[test]
+        fn reused_signatures_leave_eligible_rows(
+            counts in proptest::collection::vec(0_usize..60, 1..12),
+            signatures in proptest::collection::vec(proptest::collection::btree_set(0_u32..12, 1..8), 0..12),
+            m in 2_usize..6,
+        ) {
+            let total: usize = counts.iter().sum();
+            prop_assume!(counts.iter().all(|count| count * m <= total));
+            let values = counts.len() as u32;
+            let signatures: Vec<Vec<u32>> =
+                signatures.into_iter().map(|signature| signature.into_iter().filter(|&value| value < values).collect()).collect();
+            let mut left = counts.clone();
+            let reused = reuse(&mut left, m, signatures.iter().map(Vec::as_slice));
+            let rest: usize = left.iter().sum();
+            prop_assert!(left.iter().all(|count| count * m <= rest));
+            let mut taken = vec![0; counts.len()];
+            for step in &reused {
+                prop_assert!(step.rows > 0 && step.signature.len() >= m);
+                prop_assert!(signatures.iter().any(|signature| **signature == *step.signature));
+                step.signature.iter().for_each(|&value| taken[value as usize] += step.rows);
+            }
+            for (value, count) in counts.iter().enumerate() {
+                prop_assert_eq!(left[value] + taken[value], *count);
+            }
+            prop_assert!(steps(&left, m, &mut ChaCha20Rng::seed_from_u64(1)).is_ok());
+            // Each took as much as it could: nothing more goes under the last one.
+            if let Some(last) = reused.last() {
+                prop_assert!(reuse(&mut left, m, [&*last.signature]).is_empty());
+            }
+        }
+    }
+
+    /// As many rows of each value as of the others: all of them go where rows are.
+    #[test]
+    fn everything_can_be_reused() {
+        let mut counts = [7, 7, 7, 5, 5];
+        let reused = reuse(&mut counts, 2, [&[0, 1, 2][..], &[3, 4]]);
+        assert_eq!(counts, [0; 5]);
+        assert_eq!(reused.iter().map(|step| step.rows).collect::<Vec<_>>(), [7, 5]);
+    }
 
     proptest! {
         #[test]

@@ -1,5 +1,7 @@
 //! Phase 1: old rows into one bucket per signature, new rows by sensitive value.
 
+use std::cmp::Reverse;
+
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rustc_hash::FxHashMap;
@@ -87,6 +89,14 @@ impl Division {
         self.numbers.insert(signature.into(), number);
         self.buckets.push(Bucket { signature: signature.into(), height: 0 });
         number
+    }
+
+    /// Signatures of the buckets, those with most groups first, equal ones in random order.
+    pub(super) fn signatures(&self, rng: &mut impl Rng) -> Vec<&[u32]> {
+        let mut buckets: Vec<&Bucket> = self.buckets.iter().collect();
+        buckets.shuffle(rng);
+        buckets.sort_by_key(|bucket| Reverse(bucket.height));
+        buckets.into_iter().map(|bucket| &*bucket.signature).collect()
     }
 
     /// From now on, buckets are made anew even if there is one of the signature.

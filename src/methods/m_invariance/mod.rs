@@ -10,8 +10,9 @@
 //! X. Xiao and Y. Tao, *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets*, SIGMOD 2007. The four
 //! phases of its Section 4 are the files `division`, `methods::balance`, `choose` (with the counts of
 //! `methods::assignment`), `methods::split`. Ours
-//! differ in that the number of counterfeits is minimal for the given signatures, that counterfeits have no extent, and
-//! that the ledger remembers everybody ever published, so that people who come back are safe.
+//! differ in that the number of counterfeits is minimal for the given signatures, that counterfeits have no extent, that new rows go under
+//! signatures that are there already as far as they fit (the paper gives them signatures of their own, and buckets become smaller with
+//! every release), and that the ledger remembers everybody ever published, so that people who come back are safe.
 //!
 //! # Cost
 //! O(n log n) in rows and quadratic in the number of quasi-identifiers; parallel over buckets and inside large ones.
@@ -89,7 +90,12 @@ impl MInvariance {
         let counterfeits = division.needs_left(&moves) + moves.padding.iter().sum::<usize>();
         monitor.charge(self.member_bytes(counterfeits, microdata.quasi.len()))?;
         monitor.phase("assignment", || {
-            let steps = assignment::steps(&division.new_counts(&moves), self.m, rng)?;
+            let mut counts = division.new_counts(&moves);
+            // Padding must not meet old rows; see `choose::assign`.
+            let padded = moves.padding.iter().any(|&count| count > 0);
+            let old = if padded { Vec::new() } else { division.signatures(rng) };
+            let mut steps = assignment::reuse(&mut counts, self.m, old);
+            steps.extend(assignment::steps(&counts, self.m, rng)?);
             choose::assign(&mut division, &steps, &moves.padding, rng);
             Ok(())
         })?;
