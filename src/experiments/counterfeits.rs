@@ -116,9 +116,14 @@ fn findings(results: &Results) -> Vec<Finding> {
     }
     for (name, series) in results.all("6a") {
         findings.push(Finding::new(
-            "Figure 6a: fewer counterfeits, the more people come and leave; none from a tenth on (r = 20,000 of 200,000)",
+            "Figure 6a: fewer counterfeits, the more people come and leave",
             format!("{name}: {} in the mean, from the least to the greatest r", ends(&series)),
             falls(&series, 0.0),
+        ));
+        let many: Vec<String> = series.iter().skip(2).map(|point| number(point.1)).collect();
+        findings.push(Finding::beside(
+            "Figure 6a: none at all if a tenth or more come and leave (r = 20,000 of 200,000)",
+            format!("{name}: {} with a tenth and more", many.join(", ")),
         ));
     }
     for (name, series) in results.all("6b") {

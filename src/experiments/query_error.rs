@@ -160,7 +160,7 @@ fn findings(results: &Results) -> Vec<Finding> {
         findings.push(Finding::new(
             "Figure 8b: the greater m, the greater the error",
             format!("{name}: {} %, from the least to the greatest m", ends(&series)),
-            rises(&series, 0.1),
+            rises(&series, 0.02),
         ));
     }
     findings
