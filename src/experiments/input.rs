@@ -66,6 +66,13 @@ impl Input {
                 ..Self::empty(args)
             },
         };
+        // Without quasi-identifiers of its own, an experiment is about time, which the synthetic census is given.
+        if experiment.quasi.is_empty() && args.data.is_some() && args.time.is_none() {
+            return plan_err!(
+                "experiment: {} of --data needs the column of the time; name it with --time",
+                experiment.name
+            );
+        }
         let rows = args.rows.unwrap_or(size);
         let relation = match &args.data {
             Some(file) if args.id.is_none() => {
