@@ -20,7 +20,7 @@ use datafusion_anonymize::methods::m_distinct::{MDistinct, OnIneligible};
 use datafusion_anonymize::methods::m_invariance::MInvariance;
 use datafusion_anonymize::methods::mondrian::{Diversity, Mondrian};
 use datafusion_anonymize::methods::{Method, Monitor};
-use datafusion_anonymize::microdata::{Layout, Ledger, Microdata, MicrodataBuilder};
+use datafusion_anonymize::microdata::{LABEL, Layout, Ledger, Microdata, MicrodataBuilder};
 use datafusion_anonymize::release::{COUNTERFEIT, Release};
 use datafusion_anonymize::risk::{Layer, Update, UpdateGraph, Updates};
 use rand::seq::SliceRandom;
@@ -93,10 +93,10 @@ impl Classes {
     }
 }
 
-/// Identifier -> values of the most recent group.
-type Known = BTreeMap<i64, Arc<[i32]>>;
+/// Identifier -> values of the most recent group, for m-Distinct in the order of labels, and the own place among them.
+type Known = BTreeMap<i64, (Arc<[i32]>, usize)>;
 
-fn encode(people: &[Person], known: &Known, classes: &Classes, seed: u64) -> (Microdata, Ledger) {
+fn encode(people: &[Person], known: &Known, classes: &Classes, labels: bool, seed: u64) -> (Microdata, Ledger) {
     let field = |name: &str, data_type: DataType| Arc::new(Field::new(name, data_type, false));
     let layout = Layout {
         identifier: Some(field("id", DataType::Int64)),
@@ -114,8 +114,13 @@ fn encode(people: &[Person], known: &Known, classes: &Classes, seed: u64) -> (Mi
     let mut builder = MicrodataBuilder::try_new(layout).unwrap();
     builder.append(&RecordBatch::try_new(schema, columns).unwrap()).unwrap();
     let ids: ArrayRef = Arc::new(known.keys().copied().collect::<Int64Array>());
-    let previous = RecordBatch::try_from_iter([("id", ids), ("signature", Arc::new(lists(known.values())))]);
-    builder.append_previous(&previous.unwrap()).unwrap();
+    let signatures: ArrayRef = Arc::new(lists(known.values().map(|(values, _)| values)));
+    let mut previous = vec![("id", ids), ("signature", signatures)];
+    if labels {
+        let labels = known.values().map(|(_, place)| *place as i32 + 1);
+        previous.push((LABEL, Arc::new(labels.collect::<Int32Array>())));
+    }
+    builder.append_previous(&RecordBatch::try_from_iter(previous).unwrap()).unwrap();
     let (from, to): (Vec<i32>, Vec<i32>) = classes.pairs().into_iter().unzip();
     let column = |values: Vec<i32>| -> ArrayRef { Arc::new(Int32Array::from(values)) };
     let updates = RecordBatch::try_from_iter([("from_value", column(from)), ("to_value", column(to))]);
@@ -130,7 +135,7 @@ fn lists<'a>(sets: impl Iterator<Item = &'a Arc<[i32]>>) -> ListArray {
 }
 
 fn publish(method: &Method, people: &[Person], known: &Known, classes: &Classes, seed: u64) -> Release {
-    let (microdata, ledger) = encode(people, known, classes, seed);
+    let (microdata, ledger) = encode(people, known, classes, method.changes_signatures(), seed);
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     method.anonymize(microdata, &ledger, &Monitor::default(), &mut rng).unwrap()
 }
@@ -157,15 +162,20 @@ impl History {
         for group in 0..release.groups.len() {
             let histogram = release.groups.histogram(group);
             let of = |code: u32| domain.value(code as usize);
-            let values: Arc<[i32]> = histogram.iter().map(|&(code, _)| of(code)).collect();
+            let range = release.groups.range(group);
+            // As the method left them where no value is there twice, as of m-Distinct.
+            let values: Arc<[i32]> = match histogram.len() == range.len() {
+                true => release.groups.sensitive[range.clone()].iter().map(|&code| of(code)).collect(),
+                false => histogram.iter().map(|&(code, _)| of(code)).collect(),
+            };
             let candidates = || histogram.iter().map(|&(code, rows)| (of(code) as u32, f64::from(rows))).collect();
-            for place in release.groups.range(group) {
+            for place in range.clone() {
                 let row = release.groups.members[place];
                 if row == COUNTERFEIT {
                     continue;
                 }
                 let id = ids.value(people.arrival[row as usize] as usize);
-                self.known.insert(id, Arc::clone(&values));
+                self.known.insert(id, (Arc::clone(&values), place - range.start));
                 let layer = Layer { release: number, candidates: candidates() };
                 self.layers.entry(id).or_default().push((layer, of(release.groups.sensitive[place]) as u32));
             }
@@ -249,7 +259,7 @@ fn chain(survey: &[Person], releases: u64, method: &Method, classes: &Classes) -
         let mut published = present.clone();
         if let Method::MInvariance(_) = method {
             let known = &history.known;
-            published.retain(|person| known.get(&person.id).is_none_or(|signature| signature.contains(&person.value)));
+            published.retain(|person| known.get(&person.id).is_none_or(|(values, _)| values.contains(&person.value)));
             history.invalid += present.len() - published.len();
         }
         let release = publish(method, &published, &history.known, classes, number);
@@ -291,7 +301,7 @@ fn speed() {
             for (number, seconds) in (1..).zip(&mut seconds) {
                 let mut best = f64::INFINITY;
                 for _ in 0..3 {
-                    let (microdata, ledger) = encode(&people, &history.known, &classes, number);
+                    let (microdata, ledger) = encode(&people, &history.known, &classes, true, number);
                     let mut rng = ChaCha20Rng::seed_from_u64(number);
                     let start = Instant::now();
                     let release = method.anonymize(microdata, &ledger, &Monitor::default(), &mut rng).unwrap();

@@ -35,7 +35,7 @@ SELECT patient_id, release, candidates, remaining
 FROM disclosure((careless_spring, careless_autumn), original => truth, updates => courses, strength => 'group', id => patient_id)
 WHERE vulnerable ORDER BY patient_id, release;
 
--- m_distinct: whoever returns meets values that those of the last group can have become, one to one.
+-- m_distinct: everybody keeps a place, and whoever returns meets, at every place, a value that the one there can have become.
 CREATE TABLE first AS
 SELECT * FROM m_distinct(spring, 2, updates => courses, id => patient_id, quasi => (age, zip), sensitive => disease, private => true, seed => 1);
 
@@ -59,6 +59,6 @@ INSERT INTO patients SELECT * FROM autumn;
 
 SELECT release, method, rows - counterfeits AS people FROM releases(patients) ORDER BY release;
 
--- The audit looks at the stored tables and the ledger. That groups can follow from those before is not among its checks; disclosure(..)
--- above is the test of that.
+-- The audit looks at the stored tables and the ledger. Declared with its courses, as here, it also checks that everybody's group can follow
+-- from the one before, place by place; what a reader who combines all of it can infer, disclosure(..) above tells.
 SELECT bool_and(passed) AS passed FROM audit(patients);

@@ -8,7 +8,7 @@ CREATE TABLE people AS SELECT person_id, age, gender, education, birthplace, inc
 CREATE TABLE muco_wages AS
 SELECT * FROM muco(people, 0.2, 10, id => person_id, quasi => (age, gender, education, birthplace), sensitive => income, private => true, seed => 1);
 
--- As many rows, of the same types, with everybody's income; no row came out as it was.
+-- As many rows, of the same types, with everybody's income. Where two quasi-identifiers differ in a group, no row came out as it was.
 SELECT count(*) AS rows, sum(r.income) = sum(p.income) AS same_incomes,
        count(*) FILTER (WHERE r.age = p.age AND r.gender = p.gender AND r.education = p.education AND r.birthplace = p.birthplace) AS unchanged
 FROM muco_wages r JOIN people p ON r.person_id = p.person_id;

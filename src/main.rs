@@ -17,7 +17,9 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 async fn main() -> ExitCode {
     let mut args = shell::Args::parse();
     let end = match args.task.take() {
-        Some(shell::Task::Experiment(args)) => experiments::run(args).await,
+        Some(shell::Task::Experiment(args)) => experiments::run(*args).await,
+        Some(shell::Task::Completions { shell }) => shell::manual::completions(shell),
+        Some(shell::Task::Man) => shell::manual::page(),
         None => shell::run(args).await,
     };
     match end {

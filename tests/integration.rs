@@ -4,12 +4,17 @@ mod integration {
     mod anonypyx;
     mod attacks;
     mod audits;
+    mod correlation;
     mod delta;
     mod docs;
     mod estimates;
     mod experiments;
     mod faults;
+    mod flat;
+    mod joint;
+    mod lake;
     mod ledgers;
+    mod m_distinct_joint;
     mod mondrian;
     mod muco;
     mod optimizer;
@@ -21,5 +26,7 @@ mod integration {
     mod sequential;
     mod shell;
     mod slt;
+    mod stores;
     mod support;
+    mod values;
 }

@@ -105,7 +105,7 @@ pub(crate) const FILES: [(&str, &str); 8] = [
     ),
     (
         "candidates",
-        "SELECT person_id, signature FROM m_distinct('census', 6, PEOPLE, updates => 'updates', private => true)
+        "SELECT person_id, signature, signature_label FROM m_distinct('census', 6, PEOPLE, updates => 'updates', private => true)
          WHERE person_id IS NOT NULL",
     ),
     ("worlds", "SELECT * FROM sequential_worlds('census', 5, PEOPLE)"),

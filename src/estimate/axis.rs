@@ -9,8 +9,14 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::ColumnarValue;
 
+use super::columns::OriginalColumn;
+use super::listing::Listing;
 use super::scale::{Scale, all_values};
-use crate::microdata::{ColumnEncoder, Hierarchies, Order};
+use crate::microdata::{ColumnEncoder, Hierarchies, Order, Trees};
+
+/// What is wrong where the release does not say itself which hierarchies it was made with.
+pub(super) const OTHER_ORDER: &str = "estimate: an interval of the release does not fit the order of its column's values: a value is \
+    missing there, or lo comes after hi; pass the hierarchies => .. that the release was made with";
 
 /// A column of the original table, as the functions of an estimate know it.
 #[derive(Debug)]
@@ -19,7 +25,10 @@ pub(crate) struct Axis {
     pub data_type: DataType,
     /// The order of its categories, if the publisher gave one.
     pub order: Option<Vec<String>>,
+    /// Fingerprints of the hierarchies that the release was made with; `None` if it does not say.
+    trees: Option<Arc<Trees>>,
     kept: RwLock<Option<Kept>>,
+    listing: RwLock<Option<Arc<Listing>>>,
 }
 
 /// The list made of one argument, which is the same array for all rows of a query.
@@ -31,7 +40,8 @@ struct Kept {
 
 impl PartialEq for Axis {
     fn eq(&self, other: &Self) -> bool {
-        self.column == other.column && self.data_type == other.data_type && self.order == other.order
+        (&self.column, &self.data_type) == (&other.column, &other.data_type)
+            && (&self.order, &self.trees) == (&other.order, &other.trees)
     }
 }
 
@@ -39,13 +49,21 @@ impl Eq for Axis {}
 
 impl Hash for Axis {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.column, &self.data_type, &self.order).hash(state);
+        (&self.column, &self.data_type, &self.order, &self.trees).hash(state);
     }
 }
 
 impl Axis {
-    pub(crate) fn new(field: &Field, order: Option<Vec<String>>) -> Self {
-        Self { column: field.name().clone(), data_type: field.data_type().clone(), order, kept: RwLock::new(None) }
+    pub(crate) fn new(column: &OriginalColumn) -> Self {
+        let OriginalColumn { field, order, trees, .. } = column;
+        Self {
+            column: field.name().clone(),
+            data_type: field.data_type().clone(),
+            order: order.clone(),
+            trees: trees.clone(),
+            kept: RwLock::new(None),
+            listing: RwLock::new(None),
+        }
     }
 
     /// The values in their order, without NULL, if they have to be listed: by the rows of a hierarchy, by a given order, by
@@ -78,6 +96,26 @@ impl Axis {
         })
     }
 
+    /// The same, with where each value stands.
+    ///
+    /// # Errors
+    /// As for [`list`](Self::list).
+    pub(crate) fn listing(&self, ends: &ColumnarValue, hierarchies: &ColumnarValue) -> Result<Option<Arc<Listing>>> {
+        let Some(order) = self.list(ends, hierarchies)? else { return Ok(None) };
+        let of = |listing: &Option<Arc<Listing>>| listing.clone().filter(|listing| listing.is_of(&order));
+        if let Some(listing) = of(&self.listing.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(Some(listing));
+        }
+        // Whoever comes second waits, instead of making another one.
+        let mut kept = self.listing.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listing) = of(&kept) {
+            return Ok(Some(listing));
+        }
+        let listing = Arc::new(Listing::new(&order)?);
+        *kept = Some(Arc::clone(&listing));
+        Ok(Some(listing))
+    }
+
     /// The values of a hierarchy from left to right; `None` if it has none for this column.
     fn leaves(&self, rows: &ArrayRef) -> Result<Option<ArrayRef>> {
         let mut hierarchies = Hierarchies::new(std::iter::once(&self.column));
@@ -89,7 +127,10 @@ impl Axis {
         let named = |error: crate::error::Error| error.in_function("estimated");
         hierarchies.append(&RecordBatch::try_new(Arc::new(schema), columns?)?).map_err(named)?;
         // Other attributes may have hierarchies, and this one none.
-        let Ok(hierarchies) = hierarchies.finish() else { return Ok(None) };
+        let hierarchies = hierarchies.finish().unwrap_or_default();
+        if let Some(trees) = &self.trees {
+            hierarchies.check_made_with(trees, [&self.column]).map_err(named)?;
+        }
         let Some(paths) = hierarchies.of(&self.column) else { return Ok(None) };
         let field: FieldRef = Arc::new(Field::new(&self.column, self.data_type.clone(), true));
         let encoder = ColumnEncoder::try_new(field).map_err(named)?;

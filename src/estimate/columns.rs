@@ -1,18 +1,26 @@
 //! What the columns of a release say about the original ones.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::{Result, plan_err};
 
 use super::scale::Scale;
-use crate::microdata::{ORDER_KEY, Role};
-use crate::release::{COUNTERFEITS, Description, GROUP_SIZE, HI, LO, NODE, NULLS};
+use crate::microdata::{ORDER_KEY, Role, Trees, trees_of};
+use crate::release::{COUNTERFEIT_MARK, COUNTERFEITS, Description, GROUP_ID, GROUP_SIZE, HI, LO, NODE, NULLS};
 
 /// The method whose rows all stand for somebody, have no groups, and single values.
 const PERTURBED: &str = "muco";
 /// Methods whose rows all stand for somebody and have no groups, because they are generalized one by one.
 const ROW_BY_ROW: [&str; 3] = ["sequential", "sequential_release", "non_sequential"];
+
+/// Role of the number of the group.
+const GROUP: &str = "group";
+/// What to do about rows that were chosen by person.
+pub(crate) const BY_PERSON: &str = "an estimate would take away once more the counterfeits that are gone already. Leave the \
+                                    condition on the identifier or on counterfeit out, or select the column counterfeit, too, so \
+                                    that what is there is counted";
 
 /// How a column of the original table is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +46,8 @@ pub(crate) struct OriginalColumn {
     pub form: Form,
     /// The order of its categories, if the publisher gave one.
     pub order: Option<Vec<String>>,
+    /// Fingerprints of the hierarchies that the release was made with; `None` if it does not say.
+    pub trees: Option<Arc<Trees>>,
 }
 
 impl OriginalColumn {
@@ -58,6 +68,8 @@ pub(crate) struct Released {
     /// Whether rows carry the size of their group and the number of counterfeits in it. Where they do not, every row is a
     /// person.
     pub groups: bool,
+    /// Whether rows say themselves whether they are counterfeits, as only the publisher's do.
+    pub marked: bool,
     /// The release.
     pub description: Description,
 }
@@ -74,10 +86,13 @@ impl Released {
         else {
             return plan_err!(
                 "{function}: the table does not say that it is a release: its columns lack the metadata that releases have. \
-                 It must be a release as it was written, without other tables joined or added to it"
+                 It must be a release as it was written, without other tables joined or added to it. A copy of a release's \
+                 Parquet file lacks it where files are read without metadata: say SET datafusion.execution.parquet.skip_metadata = \
+                 false, declare the table of the file again, and copy it again"
             );
         };
         let mut columns = Vec::new();
+        let trees = trees_of(schema.fields()).map(Arc::new);
         for field in schema.fields() {
             let Some(other) = Description::from_metadata(field.metadata()) else { continue };
             if other.release_id != description.release_id {
@@ -87,7 +102,7 @@ impl Released {
             }
             let role = field.metadata().get(Role::KEY).and_then(|role| Role::parse(role));
             if matches!(role, Some(Role::Quasi | Role::Sensitive | Role::Within | Role::Other)) {
-                columns.push(original(function, field)?);
+                columns.push(OriginalColumn { trees: trees.clone(), ..original(function, field)? });
             }
         }
         if columns.is_empty() {
@@ -98,6 +113,7 @@ impl Released {
         // What was computed under such a name is not what was released.
         let released = |field: &FieldRef| Description::from_metadata(field.metadata()).is_some();
         let has = |name: &str| schema.fields().iter().any(|field| field.name() == name && released(field));
+        refuse_renamed(function, schema)?;
         let groups = has(GROUP_SIZE) && has(COUNTERFEITS);
         let method = description.method.as_str();
         let perturbed = method == PERTURBED && columns.iter().all(|column| column.form == Form::Exact);
@@ -107,7 +123,31 @@ impl Released {
                  counterfeits would be counted as people: select them, too"
             );
         }
-        Ok(Self { columns, groups, description })
+        Ok(Self { columns, groups, marked: groups && has(COUNTERFEIT_MARK), description })
+    }
+
+    /// Whether its rows have values that are not those of the people they stand for, and do not say which.
+    pub(crate) fn is_perturbed(&self) -> bool {
+        !self.groups && self.description.method == PERTURBED
+    }
+
+    /// Whether a column has values that were replaced at random.
+    pub(crate) fn is_replaced(&self, name: &str) -> bool {
+        let role = |column: &OriginalColumn| {
+            column.field.metadata().get(Role::KEY).and_then(|role| Role::parse(role)) == Some(Role::Quasi)
+        };
+        self.is_perturbed() && self.column(name).is_some_and(role)
+    }
+
+    /// Refuses rows that were chosen by who they are about, unless they say what they are.
+    ///
+    /// # Errors
+    /// Then.
+    pub(crate) fn refuse_people(&self, function: &str, by_person: bool) -> Result<()> {
+        match by_person && !self.marked {
+            true => plan_err!("{function}: argument release has rows that were chosen by person; {BY_PERSON}"),
+            false => Ok(()),
+        }
     }
 
     /// The column of this name.
@@ -119,6 +159,27 @@ impl Released {
     pub(crate) fn schema(&self) -> Schema {
         Schema::new(self.columns.iter().map(|column| FieldRef::clone(&column.field)).collect::<Vec<_>>())
     }
+}
+
+/// Refuses columns of a group that go by another one's name.
+fn refuse_renamed(function: &str, schema: &Schema) -> Result<()> {
+    for field in schema.fields() {
+        let Some(role) = field.metadata().get(Role::KEY) else { continue };
+        if Description::from_metadata(field.metadata()).is_none() {
+            continue;
+        }
+        let name = if role == GROUP { GROUP_ID } else { role.as_str() };
+        let own = [GROUP_ID, GROUP_SIZE, COUNTERFEITS, COUNTERFEIT_MARK];
+        if field.name() != name && (own.contains(&name) || own.contains(&field.name().as_str())) {
+            return plan_err!(
+                "{function}: column {} is the release's {} column, renamed; an estimate needs what a release says of its groups under its \
+                 own name: do not rename it, and rename other columns to other names",
+                field.name(),
+                name
+            );
+        }
+    }
+    Ok(())
 }
 
 fn original(function: &str, field: &FieldRef) -> Result<OriginalColumn> {
@@ -155,5 +216,5 @@ fn original(function: &str, field: &FieldRef) -> Result<OriginalColumn> {
     let role = field.metadata().get(Role::KEY).map(|role| (Role::KEY.to_owned(), role.clone()));
     let metadata: HashMap<String, String> = role.into_iter().collect();
     let field = Field::new(field.name(), data_type, true).with_metadata(metadata);
-    Ok(OriginalColumn { field: FieldRef::new(field), form, order })
+    Ok(OriginalColumn { field: FieldRef::new(field), form, order, trees: None })
 }

@@ -12,6 +12,7 @@ mod accuracy;
 mod axis;
 mod columns;
 mod factor;
+mod listing;
 mod means;
 mod number;
 mod polynomial;
@@ -21,7 +22,7 @@ mod spread;
 
 pub(crate) use accuracy::{Aggregate, Answer, Collector, ReleaseBatch, Workload};
 pub(crate) use axis::Axis;
-pub(crate) use columns::{Form, OriginalColumn, Released};
+pub(crate) use columns::{BY_PERSON, Form, OriginalColumn, Released};
 pub(crate) use polynomial::{Polynomial, Reader, Term};
 pub(crate) use scale::Scale;
 pub(crate) use share::{Known, ShareOf, ValuesOf};

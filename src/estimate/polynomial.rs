@@ -159,6 +159,11 @@ impl Reader<'_> {
         Ok(self.touched(expr)?.uncertain.is_empty())
     }
 
+    /// Whether the expression has a column whose values a method has replaced at random.
+    pub(crate) fn is_replaced(&self, expr: &Expr) -> bool {
+        expr.column_refs().iter().any(|column| self.released.is_replaced(&column.name))
+    }
+
     /// Generalized columns in the expression.
     ///
     /// # Errors

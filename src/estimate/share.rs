@@ -66,9 +66,9 @@ impl ShareOf {
             return internal_err!("share_of takes an interval, the values of its column, NULLs and hierarchies");
         };
         let (lo, hi) = (lo.to_array(rows)?, hi.to_array(rows)?);
-        if let Some(order) = self.axis.list(least, hierarchies)? {
+        if let Some(listing) = self.axis.listing(least, hierarchies)? {
             let intervals = Intervals { lo: &lo, hi: &hi, least: None, nulls: None };
-            return self.means.over_list(&intervals, &order);
+            return self.means.over_list(&intervals, &listing);
         }
         let least = match least {
             ColumnarValue::Scalar(value) if value.is_null() => None,
@@ -212,8 +212,8 @@ impl ScalarUDFImpl for ValuesOf {
             return internal_err!("values_of takes an interval, the values of its column, and hierarchies");
         };
         let (lo, hi) = (lo.to_array(args.number_rows)?, hi.to_array(args.number_rows)?);
-        let places = match self.axis.list(least, hierarchies)? {
-            Some(order) => super::spread::Places::listed(order, &lo, &hi)?,
+        let places = match self.axis.listing(least, hierarchies)? {
+            Some(listing) => super::spread::Places::listed(&listing, &lo, &hi)?,
             None if Scale::of(&self.axis.data_type) == Scale::Steps => {
                 let least = match least {
                     ColumnarValue::Scalar(value) if !value.is_null() => Some(value.to_array()?),

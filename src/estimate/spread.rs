@@ -1,13 +1,12 @@
 //! All values of intervals.
 
-use datafusion::arrow::array::{Array, ArrayRef, Int64Array, ListArray, UInt64Array};
+use datafusion::arrow::array::{ArrayRef, Int64Array, ListArray, UInt64Array};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::{Result, internal_err};
-use rustc_hash::FxHashMap;
 
+use super::listing::Listing;
 use super::scale::{from_steps, steps};
 
 /// For each interval whether NULL is in it, and the places of its first and last value, if it has values.
@@ -31,26 +30,12 @@ impl Places {
     }
 
     /// Of categories in an order.
-    pub(super) fn listed(order: ArrayRef, lo: &ArrayRef, hi: &ArrayRef) -> Result<Self> {
-        let converter = RowConverter::new(vec![SortField::new(order.data_type().clone())])?;
-        let rows = |array: &ArrayRef| converter.convert_columns(&[ArrayRef::clone(array)]);
-        let ordered = rows(&order)?;
-        let places: FxHashMap<_, i64> = ordered.iter().zip(0..).collect();
-        let (los, his) = (rows(lo)?, rows(hi)?);
-        let place = |array: &ArrayRef, i: usize, row| match array.is_valid(i) {
-            false => Ok(None),
-            true => match places.get(&row) {
-                Some(&place) => Ok(Some(place)),
-                None => internal_err!("a category that is not in the order of its column"),
-            },
-        };
-        let intervals = los
-            .iter()
-            .zip(his.iter())
-            .enumerate()
-            .map(|(i, (a, b))| interval((place(lo, i, a)?, place(hi, i, b)?), Some(0)));
+    pub(super) fn listed(listing: &Listing, lo: &ArrayRef, hi: &ArrayRef) -> Result<Self> {
+        let place = |place: Option<usize>| place.map(|place| place as i64);
+        let ends = listing.places(lo)?.into_iter().zip(listing.places(hi)?);
+        let intervals = ends.map(|(lo, hi)| interval((place(lo), place(hi)), Some(0)));
         let intervals = intervals.collect::<Result<_>>()?;
-        Ok(Self { intervals, order: Some(order) })
+        Ok(Self { intervals, order: Some(ArrayRef::clone(listing.order())) })
     }
 
     /// Number of values of all intervals.

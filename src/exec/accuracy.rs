@@ -53,6 +53,10 @@ impl Computation for QueryAccuracy {
         FUNCTION
     }
 
+    fn argument(&self, place: usize) -> &'static str {
+        ["original", "release", "hierarchies"].get(place).copied().unwrap_or("an input")
+    }
+
     fn parameters(&self) -> String {
         let Workload { queries, selectivity, aggregate, predicates } = &self.workload;
         let predicates = predicates.map_or_else(|| "all".to_owned(), |number| number.to_string());

@@ -17,7 +17,7 @@ use datafusion::physical_plan::{
 use serde::{Deserialize, Serialize};
 
 use super::work::Streams;
-use super::{Seed, run};
+use super::{Origin, Seed, hide, run};
 use crate::methods::Method;
 use crate::microdata::{Layout, Roles};
 use crate::release::View;
@@ -89,6 +89,24 @@ impl Inputs {
         Ok(Self { microdata, previous, hierarchies, updates: next(self.updates.is_some()) })
     }
 
+    /// The same inputs without the data that they would show.
+    pub(super) fn hidden(self, function: &str) -> Result<Self> {
+        let hidden = |plan: &Arc<dyn ExecutionPlan>, argument: &str| {
+            hide(
+                plan,
+                &Arc::new(Origin { function: function.to_owned(), argument: argument.to_owned(), names: Vec::new() }),
+            )
+        };
+        let if_given =
+            |plan: Option<Arc<dyn ExecutionPlan>>, argument: &str| plan.map(|plan| hidden(&plan, argument)).transpose();
+        Ok(Self {
+            microdata: hidden(&self.microdata, "the input")?,
+            previous: if_given(self.previous, "previous")?,
+            hierarchies: if_given(self.hierarchies, "hierarchies")?,
+            updates: if_given(self.updates, "updates")?,
+        })
+    }
+
     /// Starts all of them.
     pub(super) fn start(&self, layout: Layout, context: &Arc<TaskContext>) -> Result<Streams> {
         let start = |plan: &Arc<dyn ExecutionPlan>| match plan.output_partitioning().partition_count() {
@@ -107,12 +125,13 @@ impl Inputs {
 }
 
 impl AnonymizeExec {
-    /// An operator over these inputs. `schema` lists the columns of the release that are wanted.
+    /// An operator over these inputs, which are [hidden](hide). `schema` lists the columns of the release that are wanted.
     ///
     /// # Errors
     /// When an input never ends, or the columns of the microdata are not those of the job's roles.
     pub fn try_new(inputs: Inputs, job: Job, schema: SchemaRef) -> Result<Self> {
         let name = job.method.name();
+        let inputs = inputs.hidden(name)?;
         let layout =
             Layout::try_new(&inputs.microdata.schema(), &job.roles).map_err(|error| error.in_function(name))?;
         for plan in inputs.plans() {

@@ -53,6 +53,10 @@ mod publication {
             "audit"
         }
 
+        fn argument(&self, _place: usize) -> &'static str {
+            "updates"
+        }
+
         fn parameters(&self) -> String {
             let who = if self.audit.private.is_some() { "publisher" } else { "reader" };
             format!("as={who}")

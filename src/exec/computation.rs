@@ -23,6 +23,7 @@ use futures::StreamExt;
 use tokio::sync::mpsc::Sender;
 
 use super::work::CancelOnDrop;
+use super::{Origin, hide};
 use crate::error::Error;
 use crate::methods::Monitor;
 
@@ -34,6 +35,11 @@ pub(crate) trait Computation: fmt::Debug + Send + Sync + 'static {
 
     /// Name of the SQL function, for errors.
     fn function(&self) -> &'static str;
+
+    /// What an input is called in errors.
+    fn argument(&self, _place: usize) -> &'static str {
+        "an input"
+    }
 
     /// The parameters, as EXPLAIN shows them.
     fn parameters(&self) -> String;
@@ -128,6 +134,11 @@ impl ComputationExec {
     /// # Errors
     /// When an input never ends.
     pub(crate) fn try_new(computation: Arc<dyn Computation>, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Self> {
+        let hidden = inputs.into_iter().enumerate().map(|(place, plan)| {
+            let (function, argument) = (computation.function().to_owned(), computation.argument(place).to_owned());
+            hide(&plan, &Arc::new(Origin { function, argument, names: Vec::new() }))
+        });
+        let inputs = hidden.collect::<Result<Vec<_>>>()?;
         if inputs.iter().any(|plan| plan.boundedness().is_unbounded()) {
             return plan_err!("{}: the input never ends", computation.function());
         }

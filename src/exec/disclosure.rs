@@ -17,7 +17,6 @@ use rayon::prelude::*;
 use tokio::sync::mpsc::Sender;
 
 use super::computation::{Computation, Resources};
-use super::work::without_values;
 use crate::error::Error;
 use crate::methods::Monitor;
 use crate::risk::{Disclosure, EvidenceBuilder, Findings, KnownColumns, ReleaseColumns, Sets, Strength, Wanted};
@@ -32,16 +31,19 @@ const CANDIDATES: &str = "candidates";
 const REMAINING: &str = "remaining";
 /// Column of the result: how many are left.
 const REMAINING_COUNT: &str = "remaining_count";
+/// Column of the result, of a joint reader: what may be left; the budget did not suffice to find out.
+const UNDECIDED: &str = "undecided";
 /// Column of the result: probability of the true value.
 const RISK: &str = "risk";
-/// Column of the result: whether one is left.
+/// Column of the result: whether one is left, and it is not known to be false.
 const VULNERABLE: &str = "vulnerable";
 
 /// Infers from releases what everybody's sensitive value can be.
 ///
 /// Inputs: what is known (identifier, quasi-identifiers, true sensitive value, number of the release; as far as there are any); the
 /// releases, each with lo and hi of each quasi-identifier, sensitive value or list of values and counts, group, identifier;
-/// the update relation (from, to, probability) and hierarchies (attribute, leaf, levels), if any.
+/// the update relation (from, to, probability), facts (identifier, sensitive value, number of the release) and hierarchies (attribute,
+/// leaf, levels), if any.
 ///
 /// Reads all inputs, then sends its rows in pieces of some thousand people as they are asked for.
 #[derive(Debug, Clone)]
@@ -62,6 +64,12 @@ pub(crate) struct DisclosureQuestion {
     pub absent: Vec<Vec<usize>>,
     /// Whether there is an update relation.
     pub updates: bool,
+    /// Whether something is known of sensitive values.
+    pub facts: bool,
+    /// Decisions of the solver for each part of a joint inference.
+    pub budget: u64,
+    /// Whether every value can become every other.
+    pub any_update: bool,
     /// Wanted columns of the result, by their places among all.
     pub wanted: Option<Vec<usize>>,
 }
@@ -70,15 +78,18 @@ impl DisclosureQuestion {
     fn columns(&self) -> Schema {
         let item = Arc::new(Field::new_list_field(self.sensitive.data_type().clone(), true));
         let list = |name: &str| Field::new(name, DataType::List(Arc::clone(&item)), false);
-        Schema::new(vec![
+        let joint = self.strength.is_joint();
+        let mut fields = vec![
             Field::new(self.id.name(), self.id.data_type().clone(), false),
             Field::new(RELEASE, DataType::Int64, false),
             list(CANDIDATES),
             list(REMAINING),
             Field::new(REMAINING_COUNT, DataType::Int64, false),
             Field::new(RISK, DataType::Float64, true),
-            Field::new(VULNERABLE, DataType::Boolean, false),
-        ])
+            Field::new(VULNERABLE, DataType::Boolean, joint),
+        ];
+        fields.extend(joint.then(|| list(UNDECIDED)));
+        Schema::new(fields)
     }
 }
 
@@ -92,9 +103,23 @@ impl Computation for DisclosureQuestion {
         FUNCTION
     }
 
+    fn argument(&self, place: usize) -> &'static str {
+        match place.checked_sub(1 + self.releases.len()) {
+            None if place == 0 => "what is known",
+            None => "a release",
+            Some(0) if self.updates => "updates",
+            Some(_) => "hierarchies",
+        }
+    }
+
     fn parameters(&self) -> String {
         let quasi = self.quasi.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
-        let strength = format!("{:?}", self.strength).to_lowercase();
+        let strength = match self.strength {
+            Strength::Group => "group",
+            Strength::Cover => "cover",
+            Strength::Joint => "joint",
+            Strength::JointCover => "joint_cover",
+        };
         let (releases, sensitive) = (self.releases.len(), self.sensitive.name());
         format!("releases={releases}, strength={strength}, quasi=[{quasi}], sensitive={sensitive}")
     }
@@ -116,32 +141,39 @@ impl Computation for DisclosureQuestion {
 
     async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()> {
         let named = |error: Error| error.in_function(FUNCTION);
-        let Self { id, quasi, sensitive, known, releases, updates, .. } = self;
+        let Self { id, quasi, sensitive, known, releases, updates, facts, .. } = self;
         let builder = EvidenceBuilder::try_new(Arc::clone(id), quasi.clone(), Arc::clone(sensitive));
         let mut builder = builder.map_err(named)?;
         for (place, mut stream) in inputs.into_iter().enumerate() {
-            // What is known, releases, updates, hierarchies.
+            // What is known, releases, updates, facts, hierarchies.
             let release = place.checked_sub(1).and_then(|number| releases.get(number));
             if let (Some(columns), Some(absent)) = (release, self.absent.get(place.saturating_sub(1))) {
                 builder.begin_release_without(*columns, absent);
             }
             while let Some(batch) = stream.next().await {
-                let batch = batch.map_err(without_values)?;
+                let batch = batch?;
                 let _timer = resources.metrics.elapsed_compute().timer();
                 let appended = match (place, release) {
                     (0, _) => builder.append_known(&batch, *known),
                     (_, Some(_)) => builder.append_release(&batch),
                     (place, None) if *updates && place == releases.len() + 1 => builder.append_updates(&batch),
+                    (place, None) if *facts && place == releases.len() + 1 + usize::from(*updates) => {
+                        builder.append_facts(&batch)
+                    }
                     _ => builder.append_hierarchies(&batch),
                 };
                 appended.map_err(named)?;
                 resources.hold(builder.size())?;
             }
         }
+        if self.any_update {
+            builder.allow_any_update();
+        }
         // Put in order, in other vectors.
         resources.hold(2 * builder.size())?;
         let (schema, strength) = (self.schema(), self.strength);
-        let question = Question { schema, strength, memory: resources.account(), output: resources.output() };
+        let (memory, output, budget) = (resources.account(), resources.output(), self.budget);
+        let question = Question { schema, strength, budget, memory, output };
         resources.off_thread(move |monitor| question.infer(builder, monitor)).await
     }
 }
@@ -150,6 +182,7 @@ impl Computation for DisclosureQuestion {
 struct Question {
     schema: SchemaRef,
     strength: Strength,
+    budget: u64,
     memory: MemoryReservation,
     output: Sender<Result<RecordBatch>>,
 }
@@ -157,11 +190,15 @@ struct Question {
 impl Question {
     /// Everything that computes, on a thread that may block.
     fn infer(&self, builder: EvidenceBuilder, monitor: &Monitor) -> crate::error::Result<()> {
-        let disclosure = Disclosure::try_new(builder.finish()?, self.strength)?;
+        let check = |bytes: usize| {
+            monitor.check()?;
+            Ok(self.memory.try_grow(bytes)?)
+        };
+        let disclosure = Disclosure::within(builder.finish()?, self.strength, self.budget, &check)?;
         let lists = self.schema.fields().iter().any(|field| matches!(field.data_type(), DataType::List(_)));
         let wanted = if lists { Wanted::Values } else { Wanted::Sizes };
         let pieces: Vec<usize> = (0..disclosure.pieces()).collect();
-        self.memory.try_resize(rayon::current_num_threads().min(pieces.len()) * disclosure.piece_bytes())?;
+        self.memory.try_grow(rayon::current_num_threads().min(pieces.len()) * disclosure.piece_bytes())?;
         // What is kept of a piece is small without lists, so that threads need not wait for each other so often.
         let round = rayon::current_num_threads() * if lists { 1 } else { 4 };
         for round in pieces.chunks(round) {
@@ -179,6 +216,12 @@ impl Question {
     fn batch(&self, disclosure: &Disclosure, findings: &Findings) -> crate::error::Result<RecordBatch> {
         let evidence = disclosure.evidence();
         let left = || (0..findings.remaining.len()).map(|row| findings.remaining.size(row));
+        // With one value or none that is possible, and others of which nobody knows, one cannot say.
+        let vulnerable = |(row, left): (usize, usize)| {
+            let open = left <= 1 && findings.undecided.size(row) > 0;
+            // Whoever is sure of something false has learned nothing.
+            (!open).then_some(left == 1 && findings.risk[row] != Some(0.0))
+        };
         let columns = self.schema.fields().iter().map(|field| -> crate::error::Result<ArrayRef> {
             Ok(match field.name().as_str() {
                 RELEASE => Arc::new(Int64Array::from_iter_values(findings.releases.iter().map(|&n| n as i64))),
@@ -186,7 +229,8 @@ impl Question {
                 REMAINING => lists(&findings.remaining, evidence.values(), field.data_type())?,
                 REMAINING_COUNT => Arc::new(Int64Array::from_iter_values(left().map(|count| count as i64))),
                 RISK => Arc::new(findings.risk.iter().copied().collect::<Float64Array>()),
-                VULNERABLE => Arc::new(left().map(|count| Some(count == 1)).collect::<BooleanArray>()),
+                VULNERABLE => Arc::new(left().enumerate().map(vulnerable).collect::<BooleanArray>()),
+                UNDECIDED => lists(&findings.undecided, evidence.values(), field.data_type())?,
                 _ => cast(&evidence.ids(&UInt32Array::from(findings.people.clone()))?, field.data_type())?,
             })
         });

@@ -63,6 +63,10 @@ impl Computation for InformationLoss {
         FUNCTION
     }
 
+    fn argument(&self, place: usize) -> &'static str {
+        ["original", "release", "hierarchies"].get(place).copied().unwrap_or("an input")
+    }
+
     fn parameters(&self) -> String {
         format!("attributes=[{}]", self.names().join(", "))
     }

@@ -5,18 +5,26 @@ mod anonymize;
 mod audits;
 mod computation;
 mod disclosure;
+mod files;
 mod held;
+mod hidden;
 mod loss;
 #[cfg(feature = "publication")]
 mod making;
+mod notices;
 mod perturbed;
+mod profile;
 mod progress;
 #[cfg(feature = "publication")]
 mod publish;
+#[cfg(feature = "publication")]
+mod rehearsal;
 mod reposition;
 mod repositioning;
 mod run;
 mod seed;
+mod trees;
+mod whole_files;
 #[cfg(feature = "publication")]
 mod window;
 mod work;
@@ -28,11 +36,19 @@ pub use audits::FailedAudits;
 pub(crate) use audits::PublicationAudit;
 pub(crate) use computation::{Computation, ComputationExec};
 pub(crate) use disclosure::DisclosureQuestion;
+pub use files::KeepNan;
+pub use hidden::{HiddenExec, Origin, hide};
 pub(crate) use loss::InformationLoss;
+pub use notices::Notices;
 pub(crate) use perturbed::PerturbedQuestion;
+pub(crate) use profile::{Profile, ProfiledColumn};
 pub use progress::{Progress, Step};
 #[cfg(feature = "publication")]
 pub use publish::PublishExec;
+#[cfg(feature = "publication")]
+pub(crate) use rehearsal::SnapshotsCheck;
 pub(crate) use reposition::{ORIGINAL_TIME, REPOSITION, STATUS, repositioned_schema};
 pub use reposition::{RepositionExec, RepositionJob};
 pub use seed::Seed;
+pub(crate) use trees::read_hierarchies;
+pub use whole_files::WholeFiles;

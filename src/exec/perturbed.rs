@@ -11,7 +11,6 @@ use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 
 use super::computation::{Computation, Resources};
-use super::work::without_values;
 use crate::error::{Error, Result as OwnResult, thousands};
 use crate::microdata::{ColumnEncoder, Order};
 use crate::risk::Perturbed;
@@ -44,6 +43,10 @@ impl Computation for PerturbedQuestion {
         FUNCTION
     }
 
+    fn argument(&self, _place: usize) -> &'static str {
+        "the original or the release"
+    }
+
     fn parameters(&self) -> String {
         let quasi = self.quasi.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
         format!("p_match={}, quasi=[{quasi}], sensitive={}", self.p_match, self.sensitive.name())
@@ -64,7 +67,7 @@ impl Computation for PerturbedQuestion {
         let named = |error: Error| error.in_function(FUNCTION);
         let mut pairs = Pairs::try_new(self).map_err(named)?;
         while let Some(batch) = rows.next().await {
-            let batch = batch.map_err(without_values)?;
+            let batch = batch?;
             let _timer = resources.metrics.elapsed_compute().timer();
             pairs.append(&batch).map_err(named)?;
             resources.hold(pairs.size())?;

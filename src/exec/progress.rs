@@ -22,6 +22,13 @@ pub enum Step {
         /// Of so many.
         of: usize,
     },
+    /// The method left rows out, because it was told to (`on_ineligible => 'withhold'`): worth a word whatever else is shown.
+    Withheld {
+        /// That many.
+        rows: usize,
+        /// Of so many.
+        of: usize,
+    },
     /// The release is being made public.
     Announcing,
     /// Nothing more will come.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, exec_err, internal_err, plan_err};
+use datafusion::common::{DataFusionError, Result, exec_err, internal_err, plan_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
@@ -23,15 +23,17 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use super::anonymize::{Inputs, show};
 use super::making::Making;
+use super::notices::Notices;
 use super::progress::Reporting;
-use super::reposition::REPOSITION;
+use super::reposition::{REPOSITION, tell_if_most_is_suppressed};
 use super::window::{self, Stepped};
-use super::work::{Read, Streams, Work, aside, without_values};
+use super::work::{Read, Streams, Work, aside};
 use super::{Progress, Seed, Step};
-use crate::microdata::Layout;
+use crate::error::thousands;
+use crate::microdata::{Layout, Trees};
 use crate::publication::{
-    Attempt, Desk, Fingerprint, HeldBack, MadeFile, Memory, Publication, Record, Repositioned, make, numbered,
-    random_name,
+    Attempt, Desk, Fingerprint, HeldBack, MadeFile, Memory, Merged, OVERTAKEN, Publication, Record,
+    RelationFingerprint, Remembered, Repositioned, make, numbered, random_name,
 };
 use crate::release::{Description, Shape, View, schema};
 
@@ -65,6 +67,7 @@ impl PublishExec {
     /// When an input never ends, or the columns of the microdata are not those of the publication's roles.
     pub fn try_new(inputs: Inputs, publication: Publication, decided: u64) -> Result<Self> {
         let name = publication.terms.method.name();
+        let inputs = inputs.hidden(name)?;
         let layout = Layout::try_new(&inputs.microdata.schema(), &publication.terms.roles)
             .map_err(|error| error.in_function(name))?;
         if inputs.plans().any(|plan| plan.boundedness().is_unbounded()) {
@@ -210,10 +213,7 @@ impl Publishing {
         if desk.decided().unwrap_or(0) == self.decided {
             return Ok(desk);
         }
-        exec_err!(
-            "publication: another INSERT decided a release of this publication since this one was planned; nothing was \
-             published: run it again"
-        )
+        exec_err!("{OVERTAKEN}")
     }
 
     /// Publishes the snapshot, unless it is published already; `completed` says that this was just done.
@@ -227,7 +227,7 @@ impl Publishing {
         context: &Arc<TaskContext>,
     ) -> Result<u64> {
         let mut fingerprint = Fingerprint::new(desk.fingerprint_key());
-        let mut updates = streams.updates.is_some().then(|| Fingerprint::new(desk.fingerprint_key()));
+        let mut updates = streams.updates.is_some().then(|| RelationFingerprint::new(desk.fingerprint_key()));
         let mut rows = 0;
         let mut windowed = None;
         // Charged until what is held back is in the ledger.
@@ -235,7 +235,7 @@ impl Publishing {
         if let Some(repositioned) = &self.publication.terms.repositioned {
             let mut arriving = Vec::new();
             while let Some(batch) = streams.microdata.next().await {
-                let batch = batch.map_err(without_values)?;
+                let batch = batch?;
                 fingerprint.add(&batch)?;
                 rows += batch.num_rows() as u64;
                 reservation.try_grow(get_record_batch_memory_size(&batch))?;
@@ -243,10 +243,13 @@ impl Publishing {
             }
             let found = fingerprint.finish();
             let newest = desk.newest();
-            let same = newest.is_some_and(|newest| newest.fingerprint == found && newest.snapshot_rows == rows);
+            let before = self.published_before(&desk, &found, rows);
+            let same = before.is_some();
             let held = newest.and_then(|newest| newest.held_back.as_ref());
-            if same && (!self.publication.finish || held.is_none_or(|held| held.finished)) {
-                return Ok(if completed { rows } else { 0 });
+            if let Some(number) = before
+                && (!self.publication.finish || held.is_none_or(|held| held.finished))
+            {
+                return Ok(self.repeated(&desk, number, rows, completed, context).await);
             }
             if same {
                 // Its rows are in the window, which is to be published.
@@ -261,7 +264,8 @@ impl Publishing {
             fingerprint = Fingerprint::new(desk.fingerprint_key());
             let before = held.cloned();
             let held = desk.held_back().await?;
-            let through = self.through_window(repositioned.clone(), held, before, arriving, &reservation);
+            let notices = Notices::of(context);
+            let through = self.through_window(repositioned.clone(), held, before, arriving, &reservation, &notices);
             let through = through.await?;
             streams.microdata = through.published;
             windowed = Some((through.record, through.file, found));
@@ -271,7 +275,8 @@ impl Publishing {
             (Read::Updates(batch), Some(updates)) => updates.add(batch),
             (Read::Updates(_), None) => Ok(()),
         };
-        let microdata = work.collect(streams, seen).await?;
+        let mut microdata = work.collect(streams, seen).await?;
+        let trees = microdata.trees().map_err(|error| error.in_function(work.method.name()))?;
         let (held_back, held, fingerprint) = match windowed {
             Some((record, file, found)) => (Some(record), file, found),
             None => {
@@ -279,12 +284,12 @@ impl Publishing {
                 (None, None, fingerprint.finish())
             }
         };
-        let updates = updates.map(|updates| updates.finish());
+        let updates = updates.map(RelationFingerprint::finish);
         if desk.newest().is_some_and(|newest| newest.updates != updates) {
             return exec_err!(
                 "publication: the update relation is not the one that the first release was made with, and it cannot change: what \
                  was thought possible then is what earlier releases are safe by. Nothing was published; restore the relation, or \
-                 begin another publication"
+                 begin another publication, with updates that check_snapshots(..) has found to be enough"
             );
         }
         if rows == 0 && held_back.is_none() {
@@ -294,10 +299,9 @@ impl Publishing {
             );
         }
         if held_back.is_none()
-            && desk.newest().is_some_and(|newest| newest.fingerprint == fingerprint && newest.snapshot_rows == rows)
+            && let Some(number) = self.published_before(&desk, &fingerprint, rows)
         {
-            // The job that was killed runs again, or somebody is in doubt.
-            return Ok(if completed { rows } else { 0 });
+            return Ok(self.repeated(&desk, number, rows, completed, context).await);
         }
         let memory = Memory::of(&work.method);
         self.refuse_independent(memory)?;
@@ -306,7 +310,7 @@ impl Publishing {
         let release_id = random_name()?;
         let (files, made) = channel(1);
         let making = Making {
-            public: self.public_schema(number, &release_id)?,
+            public: self.public_schema(number, &release_id, &trees)?,
             private: memory.schema(&self.layout).map_err(|error| error.in_function(work.method.name()))?,
             memory,
             number,
@@ -320,9 +324,20 @@ impl Publishing {
             work.off_thread(move |work, monitor| making.run(work, microdata, &seed, monitor)),
             stage(&desk, &mut attempt, made, progress)
         );
-        // If staging failed, making ended for lack of takers.
-        let outcome = match staged.and(outcome) {
-            Ok(outcome) => outcome,
+        // Charged until the files are in the ledger.
+        let merging = MemoryConsumer::new("PublishExec: ledger").register(context.memory_pool());
+        let merged = async {
+            // If staging failed, making ended for lack of takers.
+            let outcome = staged.and(outcome)?;
+            let entries = desk.entries();
+            let merged = match &entries {
+                Some(entries) => entries.merge(number, &merging).await?,
+                None => Merged::default(),
+            };
+            Ok::<_, DataFusionError>((outcome, merged))
+        };
+        let (outcome, merged) = match merged.await {
+            Ok(made) => made,
             Err(error) => {
                 desk.discard(&attempt).await;
                 return Err(error);
@@ -334,6 +349,7 @@ impl Publishing {
             attempt: attempt.name.clone(),
             release_id,
             fingerprint,
+            earlier: desk.newest().map(Record::fingerprints).unwrap_or_default(),
             updates,
             snapshot_rows: rows,
             files: attempt.files.clone(),
@@ -343,7 +359,8 @@ impl Publishing {
             information_loss: outcome.information_loss,
             held_back,
         };
-        if !desk.decide(record, &outcome.entries, held.as_ref(), &schema).await? {
+        let remembered = Remembered { entries: &outcome.entries, merged, held: held.as_ref() };
+        if !desk.decide(record, &remembered, &schema).await? {
             return exec_err!(
                 "publication: another INSERT decided release {number} of this publication while this one was at work; this one \
                  has published nothing: run it again"
@@ -351,6 +368,33 @@ impl Publishing {
         }
         desk.announce().await?;
         Ok(rows)
+    }
+
+    /// The release that was made of this snapshot, if there is one: a job that was killed runs again, somebody is in doubt, or a
+    /// whole script runs again. Where snapshots may be repeated, only the newest release counts, as to the first two.
+    fn published_before(&self, desk: &Desk, fingerprint: &str, rows: u64) -> Option<u64> {
+        let found = desk.made_of(fingerprint, rows)?;
+        (!self.publication.repeated || desk.decided() == Some(found)).then_some(found)
+    }
+
+    /// Says so instead of publishing it again. `completed`: this statement has made its release public.
+    /// What killed attempts have left goes.
+    async fn repeated(&self, desk: &Desk, number: u64, rows: u64, completed: bool, context: &TaskContext) -> u64 {
+        desk.sweep(desk.published()).await;
+        if completed && desk.decided() == Some(number) {
+            return rows;
+        }
+        let newer = match desk.decided() {
+            Some(newest) if newest > number => format!(
+                "; readers see release {newest}, which is newer: if the table has really come back to what it was then, declare                  the publication with 'allow_repeated_snapshots' 'true'"
+            ),
+            _ => String::new(),
+        };
+        Notices::of(context).tell(&format!(
+            "publication: this snapshot of {} rows is that of release {number}; nothing was published{newer}",
+            thousands(rows as usize)
+        ));
+        0
     }
 
     /// Takes rows into the window, and out of it what is published.
@@ -361,6 +405,7 @@ impl Publishing {
         before: Option<HeldBack>,
         arriving: Vec<RecordBatch>,
         reservation: &MemoryReservation,
+        notices: &Notices,
     ) -> Result<Windowed> {
         let bytes: usize = held.iter().map(get_record_batch_memory_size).sum();
         // Tags, records and counts of each row, and the rows that leave.
@@ -369,28 +414,33 @@ impl Publishing {
         let (layout, late, finish) = (self.layout.clone(), self.publication.late, self.publication.finish);
         let (batch_size, number) = (self.batch_size, self.decided + 1);
         let seed = Seed::from_entropy()?;
+        let l = repositioned.params.l;
         let stepped = aside(REPOSITION, move |monitor| {
             let step = window::Step { repositioned: &repositioned, layout: &layout, late, finish, batch_size };
-            let Stepped { published, held, mut record } = step.run(&held, before.as_ref(), arriving, &seed, monitor)?;
+            let Stepped { published, held, mut record, left, unproven } =
+                step.run(&held, before.as_ref(), arriving, &seed, monitor)?;
             let mut file = None;
             if held.num_rows() > 0 {
                 let made = make(numbered(number)? + ".parquet", &window::held_schema(&layout), [Ok(held)])?;
                 record.file = Some(made.file.clone());
                 file = Some(made);
             }
-            Ok((published, record, file))
+            Ok((published, record, file, left, unproven))
         });
-        let (published, record, file) = stepped.await?;
+        let (published, record, file, (left, suppressed), unproven) = stepped.await?;
         let count = |name: &'static str, count: u64| {
             MetricBuilder::new(&self.metrics).counter(name, 0).add(count as usize);
         };
         count("held_back_rows", record.rows);
+        count("suppressed_rows", suppressed as u64);
+        count("unproven_windows", unproven as u64);
+        tell_if_most_is_suppressed(notices, left - suppressed, suppressed, l);
         let schema = Arc::new(Schema::new(self.layout.fields().cloned().collect::<Vec<_>>()));
         let published = futures::stream::iter(published.into_iter().map(Ok));
         Ok(Windowed { published: Box::pin(RecordBatchStreamAdapter::new(schema, published)), record, file })
     }
 
-    fn public_schema(&self, number: u64, release_id: &str) -> Result<SchemaRef> {
+    fn public_schema(&self, number: u64, release_id: &str, trees: &Trees) -> Result<SchemaRef> {
         let method = &self.publication.terms.method;
         let description = Description {
             method: method.name().to_owned(),
@@ -399,8 +449,8 @@ impl Publishing {
             number: Some(number),
         };
         let nodes = self.publication.terms.hierarchies;
-        let shape = Shape { view: View::Public, form: method.form(), signatures: false, nodes };
-        Ok(Arc::new(schema(&self.layout, shape, &description)))
+        let shape = Shape { view: View::Public, form: method.form(), signatures: false, labels: false, nodes };
+        Ok(Arc::new(schema(&self.layout.clone().with_trees(trees), shape, &description)))
     }
 
     fn refuse_independent(&self, memory: Memory) -> Result<()> {

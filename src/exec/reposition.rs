@@ -20,7 +20,9 @@ use datafusion::physical_plan::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Seed, repositioning};
+use super::notices::Notices;
+use super::{Origin, Seed, hide, repositioning};
+use crate::error::thousands;
 use crate::methods::reposition::{Clock, Late, Reposition};
 use crate::release::View;
 
@@ -94,6 +96,20 @@ pub(crate) fn repositioned_schema(input: &Schema, time: &str, view: View) -> Sch
     Arc::new(Schema::new(fields))
 }
 
+/// Says so when less is published than suppressed: data that are skewed as a whole cannot be made eligible by waiting.
+pub(super) fn tell_if_most_is_suppressed(notices: &Notices, published: usize, suppressed: usize, l: usize) {
+    if suppressed <= published {
+        return;
+    }
+    let what = if published == 0 { "all" } else { "most" };
+    notices.tell(&format!(
+        "{REPOSITION}: {what} rows are suppressed ({} of {}): in their windows one value has more than 1/{l} of the rows; take a \
+         smaller l or a longer window, or merge values",
+        thousands(suppressed),
+        thousands(published.saturating_add(suppressed))
+    ));
+}
+
 impl RepositionExec {
     /// An operator over an input and the costs of suppression.
     ///
@@ -104,6 +120,14 @@ impl RepositionExec {
         costs: Option<Arc<dyn ExecutionPlan>>,
         job: RepositionJob,
     ) -> Result<Self> {
+        let hidden = |plan: Arc<dyn ExecutionPlan>, argument: &str| {
+            hide(
+                &plan,
+                &Arc::new(Origin { function: REPOSITION.to_owned(), argument: argument.to_owned(), names: Vec::new() }),
+            )
+        };
+        let input = hidden(input, "the input")?;
+        let costs = costs.map(|costs| hidden(costs, "suppress_cost")).transpose()?;
         let schema = repositioned_schema(&input.schema(), &job.time, job.view);
         // Suppressed rows have no published time.
         let equivalence = match job.view {

@@ -15,9 +15,9 @@ use rand::Rng;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::held::{Held, begins_of, numbers_of};
+use super::notices::Notices;
 use super::progress::Reporting;
-use super::reposition::{REPOSITION, RepositionJob, STATUSES};
-use super::work::without_values;
+use super::reposition::{REPOSITION, RepositionJob, STATUSES, tell_if_most_is_suppressed};
 use super::{Progress, Step};
 use crate::error::{Error, thousands};
 use crate::methods::reposition::{Departed, Late, Placed, Record, Stream};
@@ -50,12 +50,12 @@ pub(super) fn run(
         let read = async {
             if let Some(mut costs) = costs {
                 while let Some(batch) = costs.next().await {
-                    let _ = sender.send(Message::Costs(batch.map_err(without_values)?)).await;
+                    let _ = sender.send(Message::Costs(batch?)).await;
                 }
             }
             let mut rows = 0;
             while let Some(batch) = input.next().await {
-                let batch = batch.map_err(without_values)?;
+                let batch = batch?;
                 rows += batch.num_rows();
                 progress.0.tell(Step::Read { rows });
                 // Whoever does not listen has failed, or has nobody to talk to.
@@ -93,6 +93,8 @@ struct Metrics {
     suppressed: Count,
     pending: Count,
     late: Count,
+    /// First windows whose program was too large, so that they may cost more than they must.
+    unproven: Count,
     peak_memory: Gauge,
 }
 
@@ -112,6 +114,7 @@ struct Worker {
     held: Held,
     output: Output,
     metrics: Metrics,
+    notices: Notices,
     reservation: MemoryReservation,
 }
 
@@ -173,8 +176,10 @@ impl Worker {
                 suppressed: counter("suppressed_rows"),
                 pending: counter("pending_rows"),
                 late: counter("late_rows"),
+                unproven: counter("unproven_windows"),
                 peak_memory: MetricBuilder::new(metrics).gauge("peak_mem_used", 0),
             },
+            notices: Notices::of(context),
             reservation: MemoryConsumer::new("RepositionExec").register(context.memory_pool()),
             job,
         })
@@ -296,6 +301,8 @@ impl Worker {
         self.metrics.moved.add(totals.moved);
         self.metrics.distance.add(totals.distance);
         self.metrics.suppressed.add(totals.suppressed);
+        self.metrics.unproven.add(totals.unproven);
+        tell_if_most_is_suppressed(&self.notices, totals.published, self.metrics.suppressed.value(), self.job.params.l);
         Ok(())
     }
 

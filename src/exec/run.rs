@@ -14,8 +14,9 @@ use tokio::sync::mpsc::Sender;
 
 use super::work::{Made, Streams, Work};
 use super::{Job, Seed};
+use crate::error::Error;
 use crate::methods::Monitor;
-use crate::microdata::MicrodataBuilder;
+use crate::microdata::{MicrodataBuilder, trees_of};
 use crate::release::Published;
 
 /// Starts an execution; its rows arrive on the stream. Dropping the stream cancels it.
@@ -33,7 +34,8 @@ pub(super) fn run(
     let baseline = work.metrics.baseline.clone();
     let rows_of = Rows { schema: Arc::clone(&schema), batch_size, output };
     builder.spawn(async move {
-        let microdata = work.collect(inputs, |_| Ok(())).await?;
+        let mut microdata = work.collect(inputs, |_| Ok(())).await?;
+        check_trees(&mut microdata, &rows_of.schema).map_err(|error| error.in_function(work.method.name()))?;
         work.off_thread(move |work, monitor| rows_of.publish(work, microdata, &job.seed, monitor)).await
     });
     let rows = builder.build().inspect(move |batch| {
@@ -42,6 +44,19 @@ pub(super) fn run(
         }
     });
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+}
+
+/// # Errors
+/// When the hierarchies are not those that the schema names.
+fn check_trees(microdata: &mut MicrodataBuilder, schema: &SchemaRef) -> crate::error::Result<()> {
+    let Some(planned) = trees_of(schema.fields()) else { return Ok(()) };
+    let trees = microdata.trees()?;
+    match planned.iter().all(|(attribute, tree)| trees.get(attribute) == Some(tree)) {
+        true => Ok(()),
+        false => Err(Error::refused(
+            "`hierarchies` has changed since the query was planned; run it again, and if it is a view, create that again",
+        )),
+    }
 }
 
 /// Where the rows go.

@@ -39,6 +39,10 @@ pub(super) struct Stepped {
     pub held: RecordBatch,
     /// What is to be written down about it.
     pub record: HeldBack,
+    /// Rows that left the window in this step, and those of them that are never published.
+    pub left: (usize, usize),
+    /// First windows that may cost more than they must.
+    pub unproven: usize,
 }
 
 /// Columns of the rows of a publication.
@@ -129,7 +133,7 @@ impl Step<'_> {
             )));
         }
         if let Some(newest) = newest {
-            stream.restore(&restored, newest)?;
+            stream.restore(&restored, newest, before.is_some_and(|before| before.fresh))?;
         }
         let mut out: Vec<(u64, i64)> = Vec::new();
         let mut leave = |departed: Departed| {
@@ -163,6 +167,7 @@ impl Step<'_> {
             newest: stream.newest().or(newest),
             rows: pending.len() as u64,
             finished: self.finish,
+            fresh: stream.is_fresh(),
             published: sum(|before| before.published, totals.published),
             moved: sum(|before| before.moved, totals.moved),
             distance: sum(|before| before.distance, totals.distance),
@@ -170,7 +175,8 @@ impl Step<'_> {
             late: sum(|before| before.late, late),
             file: None,
         };
-        Ok(Stepped { published, held, record })
+        let left = (totals.published + totals.suppressed + late, totals.suppressed + late);
+        Ok(Stepped { published, held, record, left, unproven: totals.unproven })
     }
 
     /// The rows that are held back, in the order of a keyed hash.

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::error::ArrowError;
+use datafusion::common::Result;
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
@@ -81,7 +80,7 @@ impl Work {
         let named = |error: Error| error.in_function(self.method.name());
         let mut builder = MicrodataBuilder::try_new(inputs.layout).map_err(named)?;
         while let Some(batch) = inputs.microdata.next().await {
-            let batch = batch.map_err(without_values)?;
+            let batch = batch?;
             let _timer = self.metrics.baseline.elapsed_compute().timer();
             builder.append(&batch).map_err(named)?;
             seen(Read::Microdata(&batch))?;
@@ -107,7 +106,7 @@ impl Work {
         }
         if let Some(mut updates) = inputs.updates.take() {
             while let Some(batch) = updates.next().await {
-                let batch = batch.map_err(without_values)?;
+                let batch = batch?;
                 builder.append_updates(&batch).map_err(named)?;
                 seen(Read::Updates(&batch))?;
                 self.reserve(builder.size())?;
@@ -146,13 +145,14 @@ impl Work {
         self.reserve(collected + working.max(collected))?;
         let (microdata, ledger) = monitor.phase("encoding", || builder.finish(rng.random()))?;
         self.reserve(collected + working)?;
+        let rows = microdata.rows;
         let release = self.method.anonymize(microdata, &ledger, monitor, &mut rng)?;
         self.metrics.peak_memory.set_max(self.reservation.size());
         let perturbed = &release.groups.perturbed;
         self.metrics.groups.add(release.groups.len());
         if !perturbed.codes.is_empty() {
             let counts = [
-                ("randomized_rows", perturbed.randomized),
+                ("mixed_groups", perturbed.mixed),
                 ("unchangeable_groups", perturbed.unchangeable),
                 ("unchanged_rows", perturbed.unchanged),
                 ("repeated_rows", perturbed.repeated),
@@ -163,6 +163,9 @@ impl Work {
         }
         self.metrics.counterfeits.add(release.counterfeits());
         self.metrics.withheld.add(release.withheld);
+        if release.withheld > 0 {
+            self.progress.tell(Step::Withheld { rows: release.withheld, of: rows });
+        }
         Ok(Made { release, ledger, rng })
     }
 
@@ -229,49 +232,6 @@ impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
     }
-}
-
-/// Errors of expressions below name the values that they failed on. Of what comes from below, only what is known to have none is
-/// passed on: our own refusals, and what stores, files and the memory pool say.
-pub(super) fn without_values(error: DataFusionError) -> DataFusionError {
-    const OURS: [&str; 17] = [
-        "m_invariant: ",
-        "m_distinct: ",
-        "mondrian: ",
-        "anatomy: ",
-        "muco: ",
-        "sequential_worlds: ",
-        "sequential_release: ",
-        "sequential: ",
-        "non_sequential: ",
-        "reposition: ",
-        "information_loss: ",
-        "query_accuracy: ",
-        "estimated: ",
-        "estimate: ",
-        "disclosure: ",
-        "census: ",
-        "publication: ",
-    ];
-    let kind = match error.find_root() {
-        DataFusionError::ResourcesExhausted(_)
-        | DataFusionError::ObjectStore(_)
-        | DataFusionError::IoError(_)
-        | DataFusionError::ParquetError(_)
-        | DataFusionError::NotImplemented(_) => return error,
-        DataFusionError::Execution(text) if OURS.iter().any(|name| text.starts_with(name)) => return error,
-        DataFusionError::ArrowError(arrow, _) => match arrow.as_ref() {
-            ArrowError::CastError(_) => "a cast",
-            ArrowError::ParseError(_) => "parsing",
-            ArrowError::ArithmeticOverflow(_) => "arithmetic, by overflow,",
-            ArrowError::DivideByZero => "a division by zero",
-            _ => "an expression",
-        },
-        _ => "an expression",
-    };
-    exec_datafusion_err!(
-        "{kind} failed in the query that is anonymized (what it failed on is microdata, and not shown)"
-    )
 }
 
 /// What EXPLAIN ANALYZE shows.

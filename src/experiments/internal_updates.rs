@@ -179,7 +179,7 @@ impl Chain<'_> {
                     let (roles, seed) = (self.roles(quasi), lab.seed(release));
                     (format!("mondrian(snapshot, l => {l}, cuts => 'median', private => true, {roles}, {seed})"), "")
                 }
-                None => (self.distinct(release, &format!("r{}", release - 1)), ", signature"),
+                None => (self.distinct(release, &format!("r{}", release - 1)), ", signature, signature_label"),
             };
             let table = format!("r{release}");
             // One quasi-identifier stands for all: the reader knows the groups.

@@ -24,11 +24,16 @@ pub(super) struct Step {
 /// Every step uses up a value or reaches the bound of eligibility; only the values at the top of the order are touched, so
 /// a step costs O(m log V).
 pub(super) fn steps(counts: &[usize], m: usize, rng: &mut impl Rng) -> Result<Vec<Step>> {
-    let mut tie: Vec<u32> = (0..counts.len() as u32).collect();
-    tie.shuffle(rng);
+    let mut ties: Vec<u32> = (0..counts.len() as u32).collect();
+    ties.shuffle(rng);
+    steps_by(counts, m, &ties)
+}
+
+/// The same, with ties broken by these numbers, which must be in random order.
+pub(super) fn steps_by(counts: &[usize], m: usize, ties: &[u32]) -> Result<Vec<Step>> {
     let mut by_count: BTreeSet<(usize, u32, u32)> = counts
         .iter()
-        .zip(&tie)
+        .zip(ties)
         .enumerate()
         .filter(|(_, (count, _))| **count > 0)
         .map(|(value, (&count, &tie))| (count, tie, value as u32))

@@ -67,7 +67,7 @@ impl Policy {
         let m = self.m;
         let most = self.most(new, need);
         let none = vec![0; new.len()];
-        if let Some(moved) = largest_move(new, &most, m) {
+        if let Some(moved) = largest_move(new, &most, m, rng) {
             return Some(Moves { moved, padding: none.clone(), withheld: none });
         }
         match self.on_ineligible {
@@ -82,7 +82,7 @@ impl Policy {
                 let withheld: Vec<usize> =
                     new.iter().zip(&most).map(|(&n, &most)| (n - most).saturating_sub(cap)).collect();
                 let kept: Vec<usize> = new.iter().zip(&withheld).map(|(n, withheld)| n - withheld).collect();
-                let moved = largest_move(&kept, &most, m)?;
+                let moved = largest_move(&kept, &most, m, rng)?;
                 Some(Moves { moved, padding: none, withheld })
             }
         }
@@ -111,14 +111,15 @@ impl Policy {
         let greatest = new.iter().max().copied().unwrap_or(0);
         let few = if distinct < m { format!(" (they have only {distinct} different ones)") } else { String::new() };
         let room = self.most(new, need);
-        let instead = match (2..m).rev().find(|&m| largest_move(new, &room, m).is_some()) {
+        let instead = match (2..m).rev().find(|&m| largest_total(new, &room, m).is_some()) {
             Some(m) => format!("lower m (m = {m} would do), "),
             None => String::new(),
         };
         Error::refused(format!(
             "the {} new rows are not {m}-eligible: the most frequent {most} makes up {:.2}% of them and at most \
              1/m = {:.2}% is allowed, {} rows too many{few}; {instead}add rows of other values, or set on_ineligible \
-             to 'counterfeit' or 'withhold'",
+             to 'counterfeit' or 'withhold'; whoever learns that these rows were refused and sees them published with others later \
+             can become certain of their values",
             thousands(total),
             100.0 * greatest as f64 / total as f64,
             100.0 / m as f64,
@@ -145,8 +146,13 @@ impl Policy {
     }
 }
 
-/// The largest move (`x_v <= most_v`) that leaves m-eligible rows, `None` if there is none. O(V log V + N/m).
-fn largest_move(new: &[usize], most: &[usize], m: usize) -> Option<Vec<usize>> {
+/// The largest move (`x_v <= most_v`) that leaves m-eligible rows, `None` if there is none.
+fn largest_move(new: &[usize], most: &[usize], m: usize, rng: &mut impl Rng) -> Option<Vec<usize>> {
+    largest_total(new, most, m).map(|(cap, total)| lowest_peaks(new, most, cap, total, rng))
+}
+
+/// How many rows the largest move takes, and how many rows of one value it may leave. O(V log V + N/m).
+fn largest_total(new: &[usize], most: &[usize], m: usize) -> Option<(usize, usize)> {
     let total: usize = new.iter().sum();
     let most_total: usize = most.iter().sum();
     let mut falling = new.to_vec();
@@ -165,14 +171,15 @@ fn largest_move(new: &[usize], most: &[usize], m: usize) -> Option<Vec<usize>> {
         let least_total = above_total - above * cap;
         let moved_total = most_total.min(total - m * cap);
         if least_total <= moved_total {
-            return Some(lowest_peaks(new, most, cap, moved_total));
+            return Some((cap, moved_total));
         }
     }
     None
 }
 
-/// Which values the move takes: those that are most frequent after it, down to a common level.
-fn lowest_peaks(new: &[usize], most: &[usize], cap: usize, total: usize) -> Vec<usize> {
+/// Which values the move takes: those that are most frequent after it, down to a common level. Of those that are on it, some give one row
+/// more, which is decided by lot: a reader of the code would know the first ones.
+fn lowest_peaks(new: &[usize], most: &[usize], cap: usize, total: usize, rng: &mut impl Rng) -> Vec<usize> {
     let move_to = |level: usize| -> Vec<usize> {
         new.iter().zip(most).map(|(&n, &most)| n.saturating_sub(level.min(cap)).min(most)).collect()
     };
@@ -183,12 +190,12 @@ fn lowest_peaks(new: &[usize], most: &[usize], cap: usize, total: usize) -> Vec<
         if move_to(middle).iter().sum::<usize>() <= total { high = middle } else { low = middle + 1 }
     }
     let mut moved = move_to(low);
-    let mut rest = total - moved.iter().sum::<usize>();
-    for v in 0..new.len() {
-        if rest > 0 && moved[v] < most[v] {
-            moved[v] += 1;
-            rest -= 1;
-        }
+    let rest = total - moved.iter().sum::<usize>();
+    if rest > 0 {
+        let below = move_to(low.saturating_sub(1));
+        let mut peaks: Vec<usize> = (0..new.len()).filter(|&v| below[v] > moved[v]).collect();
+        peaks.shuffle(rng);
+        peaks.into_iter().take(rest).for_each(|v| moved[v] += 1);
     }
     moved
 }
@@ -324,6 +331,18 @@ mod tests {
         // One new row each of two values, five places for each: moving 0 or 2 is fine, 1 is not.
         let moves = policy(2).moves(&[1, 1], &[5, 5], &mut ChaCha20Rng::seed_from_u64(0)).unwrap();
         assert_eq!(moves.moved, [1, 1]);
+    }
+
+    /// Four new rows of different values, and places for three of them: one may go, so that the rest is 3-eligible. Which is drawn.
+    #[test]
+    fn remainders_go_by_lot() {
+        let mut moved = [0; 4];
+        for seed in 0..3000 {
+            let moves = policy(3).moves(&[1, 1, 1, 1], &[1, 1, 1, 0], &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+            assert_eq!(moves.moved.iter().sum::<usize>(), 1);
+            moved.iter_mut().zip(moves.moved).for_each(|(sum, moved)| *sum += moved);
+        }
+        assert!(moved[..3].iter().all(|times| (900..1100).contains(times)) && moved[3] == 0, "{moved:?}");
     }
 
     #[test]

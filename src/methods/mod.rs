@@ -18,10 +18,13 @@ mod balance;
 mod deal;
 mod extent;
 mod monitor;
+mod rings;
 mod share;
 mod split;
 mod within;
 
+#[cfg(test)]
+mod known_others;
 #[cfg(test)]
 mod sample;
 
@@ -105,7 +108,8 @@ impl Method {
         matches!(self, Self::MInvariance(_) | Self::MDistinct(_))
     }
 
-    /// Whether these values change from release to release, so that the most recent ones count.
+    /// Whether these values change from release to release, so that the most recent ones count, and everybody's place among
+    /// them, which does not.
     pub fn changes_signatures(&self) -> bool {
         matches!(self, Self::MDistinct(_))
     }
@@ -138,17 +142,6 @@ impl Method {
     /// When the parameters cannot be serialized, which is a bug.
     pub fn parameters_text(&self) -> Result<String> {
         Ok(serde_json::Value::Object(self.parameters()?).to_string())
-    }
-
-    /// Whether it can work with so many quasi-identifiers.
-    ///
-    /// # Errors
-    /// When they are too few.
-    pub fn check_quasi(&self, quasi: usize) -> Result<()> {
-        match self {
-            Self::Muco(_) => Muco::check_quasi(quasi),
-            _ => Ok(()),
-        }
     }
 
     /// Bytes needed beside the microdata.

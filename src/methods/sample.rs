@@ -103,7 +103,8 @@ impl Table {
         let description =
             Description { method: "test".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
         let nodes = !self.hierarchies.is_empty();
-        let shape = Shape { view, form: method.form(), signatures: method.has_signatures(), nodes };
+        let (signatures, labels) = (method.has_signatures(), method.changes_signatures());
+        let shape = Shape { view, form: method.form(), signatures, labels, nodes };
         let schema = Arc::new(schema(&layout, shape, &description));
         let published = Published::new(release, schema, &mut ChaCha20Rng::seed_from_u64(seed));
         published.batch(0, published.len())

@@ -9,8 +9,8 @@ use rayon::prelude::*;
 use super::drawn::DrawnBuilder;
 use super::encoder::given_order;
 use super::{
-    ColumnEncoder, Encoded, HashKey, Hierarchies, IdentifierBuilder, Identifiers, Layout, Ledger, LedgerBuilder,
-    Microdata, Order, PARTNERS, Partners, UpdatesBuilder, WorldsBuilder, order,
+    ColumnEncoder, Encoded, HashKey, Hierarchies, IdentifierBuilder, Identifiers, LABEL, Layout, Ledger, LedgerBuilder,
+    Microdata, Order, PARTNERS, Partners, Trees, UpdatesBuilder, WorldsBuilder, order,
 };
 use crate::error::{Error, Result, thousands};
 
@@ -79,7 +79,7 @@ impl MicrodataBuilder {
     }
 
     /// Appends rows of earlier private releases: identifier, signature, and if signatures change from release to release the
-    /// number of the release; or identifier, number of the release, and the original and then the published values of the
+    /// [label](LABEL) and the number of the release if that is known; or identifier, number of the release, and the original and then the published values of the
     /// quasi-identifiers, of which there are at least two; or what [`WorldsBuilder::append`] takes.
     ///
     /// # Errors
@@ -89,7 +89,8 @@ impl MicrodataBuilder {
             let Some(id) = &self.layout.identifier else { return Err(Error::internal("worlds of nobody")) };
             return self.worlds.get_or_insert_with(|| WorldsBuilder::new(id.data_type())).append(batch);
         }
-        if batch.num_columns() > 3 {
+        let labels = batch.columns().get(2).filter(|_| batch.schema_ref().field(2).name() == LABEL);
+        if batch.num_columns() > 3 && labels.is_none() {
             let Some(id) = &self.layout.identifier else { return Err(Error::internal("entries of nobody")) };
             let new = || DrawnBuilder::new(id.data_type().clone(), self.layout.quasi.len());
             return self.drawn.get_or_insert_with(new).append(batch, &mut self.quasi);
@@ -97,7 +98,8 @@ impl MicrodataBuilder {
         let (Some(ledger), Some(sensitive)) = (&mut self.ledger, &mut self.sensitive) else {
             return Err(Error::internal("earlier releases of microdata without identifier or sensitive attribute"));
         };
-        ledger.append(batch.column(0), batch.column(1), batch.columns().get(2), sensitive)
+        let releases = batch.columns().get(2 + usize::from(labels.is_some()));
+        ledger.append(batch.column(0), batch.column(1), labels, releases, sensitive)
     }
 
     /// Appends rows of hierarchies: attribute, leaf and levels.
@@ -106,6 +108,15 @@ impl MicrodataBuilder {
     /// When the columns are not texts, which is a bug.
     pub fn append_hierarchies(&mut self, batch: &RecordBatch) -> Result<()> {
         self.expect_hierarchies().append(batch)
+    }
+
+    /// Fingerprints of the hierarchies, when all rows of them are there.
+    ///
+    /// # Errors
+    /// When they are malformed.
+    pub fn trees(&mut self) -> Result<Trees> {
+        self.hierarchies = self.hierarchies.take().map(Hierarchies::finish).transpose()?;
+        Ok(self.hierarchies.as_ref().map(Hierarchies::fingerprints).unwrap_or_default())
     }
 
     /// Says that there are hierarchies, even if no row of them follows.

@@ -46,6 +46,17 @@ impl Distance {
         }
     }
 
+    /// First and last code of the range of these values, which ascend: all values between them, or all leaves of the smallest node that
+    /// holds them. `None` where nothing lies between values.
+    pub fn range(&self, codes: &[u32]) -> Option<[u32; 2]> {
+        let (&first, &last) = codes.first().zip(codes.last())?;
+        match self {
+            Self::Line(_) => Some([first, last]),
+            Self::Apart => None,
+            Self::Tree(hierarchy) => Some(hierarchy.closure(first, last)),
+        }
+    }
+
     /// The greatest distance between two of these values, which ascend.
     pub fn widest(&self, codes: &[u32]) -> f64 {
         match (self, codes) {

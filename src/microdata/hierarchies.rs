@@ -1,8 +1,11 @@
 //! Hierarchies as their users write them: one row per leaf, with the values it generalizes to from level to level.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch, StringViewArray};
+use datafusion::arrow::datatypes::FieldRef;
+use siphasher::sip128::{Hasher128, SipHasher13};
 
 use crate::error::{Error, Result, thousands};
 
@@ -12,6 +15,20 @@ pub const ATTRIBUTE: &str = "attribute";
 pub const LEAF: &str = "leaf";
 /// Columns of what they generalize to: `level1`, `level2` and so on.
 pub const LEVEL: &str = "level";
+
+/// Metadata key of a released column: the fingerprint of the hierarchy that it was generalized along. It tells trees apart, and
+/// hides nothing: whoever guesses a whole tree can compare it, so hierarchies are public knowledge and must not be made from
+/// the data.
+pub const TREE_KEY: &str = "anonymize.hierarchy";
+
+/// Fingerprints of hierarchies, by attribute.
+pub type Trees = BTreeMap<String, String>;
+
+/// The hierarchies that columns of a release were made with; `None` if it does not say, as releases of earlier versions do not.
+pub fn trees_of<'a>(columns: impl IntoIterator<Item = &'a FieldRef>) -> Option<Trees> {
+    let tree = |field: &'a FieldRef| Some((field.name().clone(), field.metadata().get(TREE_KEY)?.clone()));
+    Some(columns.into_iter().filter_map(tree).collect()).filter(|trees: &Trees| !trees.is_empty())
+}
 
 /// The hierarchies of some attributes.
 #[derive(Debug, Default)]
@@ -87,6 +104,35 @@ impl Hierarchies {
         Ok(self)
     }
 
+    /// The fingerprint of each hierarchy, which does not depend on the order of rows.
+    pub fn fingerprints(&self) -> Trees {
+        self.paths.iter().map(|(attribute, paths)| (attribute.clone(), paths.fingerprint())).collect()
+    }
+
+    /// Compares the hierarchies of some attributes with those that a release was made with.
+    ///
+    /// # Errors
+    /// When one is another, is missing or too much: what lies below a node is then not known.
+    pub fn check_made_with<'a>(
+        &self,
+        made_with: &Trees,
+        attributes: impl IntoIterator<Item = &'a String>,
+    ) -> Result<()> {
+        let given = self.fingerprints();
+        let other: Vec<&str> = attributes
+            .into_iter()
+            .filter(|attribute| given.get(*attribute) != made_with.get(*attribute))
+            .map(String::as_str)
+            .collect();
+        if other.is_empty() {
+            return Ok(());
+        }
+        let other = other.join(", ");
+        Err(Error::refused(format!(
+            "the hierarchies of {other} are not those that the release was made with (leaves or nodes differ, or one has none), so              what lies below its nodes is not known; pass hierarchies => .. as it was then: keep a copy beside each release"
+        )))
+    }
+
     /// The hierarchy of an attribute.
     pub fn of(&self, attribute: &str) -> Option<&Paths> {
         self.paths.get(attribute)
@@ -96,6 +142,19 @@ impl Hierarchies {
 impl Paths {
     fn is_empty(&self) -> bool {
         self.leaves.is_empty() && self.without_leaf == 0
+    }
+
+    fn fingerprint(&self) -> String {
+        let mut rows: Vec<usize> = (0..self.leaves.len()).collect();
+        rows.sort_unstable_by_key(|&row| &self.leaves[row]);
+        let mut hasher = SipHasher13::new_with_keys(self.levels.len() as u64, 0);
+        for row in rows {
+            for text in std::iter::once(&self.leaves).chain(&self.levels).map(|column| &column[row]) {
+                hasher.write_u64(text.len() as u64);
+                hasher.write(text.as_bytes());
+            }
+        }
+        format!("{:032x}", hasher.finish128().as_u128())
     }
 
     /// Returns the bytes that were added.
@@ -163,5 +222,55 @@ impl Paths {
             self.levels.push(vec!["*".to_owned(); self.leaves.len()]);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::ArrayRef;
+
+    use super::*;
+
+    fn read(rows: &[[&str; 4]]) -> Hierarchies {
+        let column = |place: usize| -> ArrayRef {
+            Arc::new(rows.iter().map(|row| Some(row[place])).collect::<StringViewArray>())
+        };
+        let columns = [ATTRIBUTE, LEAF, "level1", "level2"].into_iter().enumerate();
+        let batch = RecordBatch::try_from_iter(columns.map(|(place, name)| (name, column(place)))).unwrap();
+        let mut hierarchies = Hierarchies::new(names().iter());
+        hierarchies.append(&batch).unwrap();
+        hierarchies.finish().unwrap()
+    }
+
+    fn names() -> [String; 2] {
+        ["age".to_owned(), "zip".to_owned()]
+    }
+
+    #[test]
+    fn fingerprints_tell_trees_apart_but_not_the_order_of_their_rows() {
+        let young = ["age", "1", "young", "*"];
+        let old = ["age", "2", "old", "*"];
+        let tree = read(&[young, old]).fingerprints();
+        assert_eq!(read(&[old, young]).fingerprints(), tree);
+        // The root may be left out.
+        assert_eq!(read(&[["age", "1", "young", ""], ["age", "2", "old", ""]]).fingerprints(), tree);
+        for other in [
+            [young, ["age", "3", "old", "*"]],
+            [young, ["age", "2", "young", "*"]],
+            [["age", "1", "old", "*"], ["age", "2", "young", "*"]],
+            [["age", "1", "young", "all"], ["age", "2", "old", "all"]],
+        ] {
+            let other = read(&other);
+            let text = other.check_made_with(&tree, &names()).unwrap_err().to_string();
+            assert!(text.contains("hierarchies of age are not those"), "{text}");
+            other.check_made_with(&other.fingerprints(), &names()).unwrap();
+        }
+        let more = read(&[young, old, ["zip", "1", "x", "*"]]);
+        let text = more.check_made_with(&tree, &names()).unwrap_err().to_string();
+        assert!(text.contains("of zip"), "one that was not there: {text}");
+        assert!(read(&[young, old]).check_made_with(&more.fingerprints(), &names()).is_err(), "one that is missing");
+        more.check_made_with(&tree, &names()[..1]).unwrap();
     }
 }

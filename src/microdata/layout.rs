@@ -1,8 +1,10 @@
 //! Which column of a batch is what.
 
+use std::sync::Arc;
+
 use datafusion::arrow::datatypes::{FieldRef, Schema};
 
-use super::Roles;
+use super::{Roles, TREE_KEY, Trees};
 use crate::error::{Error, Result};
 
 /// Where the roles stand in the batches: identifier, quasi-identifiers, sensitive attribute, `within`, others, as far as there are any.
@@ -37,6 +39,18 @@ impl Layout {
         let within = next(roles.within.is_some());
         let other = roles.other.iter().filter_map(|_| next(true)).collect();
         Ok(Self { identifier, quasi, sensitive, within, other })
+    }
+
+    /// The same with the fingerprints of the hierarchies of quasi-identifiers in their metadata.
+    #[must_use]
+    pub fn with_trees(mut self, trees: &Trees) -> Self {
+        for quasi in &mut self.quasi {
+            let mut metadata = quasi.metadata().clone();
+            metadata.remove(TREE_KEY);
+            metadata.extend(trees.get(quasi.name()).map(|tree| (TREE_KEY.to_owned(), tree.clone())));
+            *quasi = Arc::new(quasi.as_ref().clone().with_metadata(metadata));
+        }
+        self
     }
 
     /// The roles by name.

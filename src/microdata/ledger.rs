@@ -13,20 +13,27 @@ use super::drawn::Drawn;
 use super::{ColumnEncoder, HashKey, IdentifierBuilder, Identifiers, Partners};
 use crate::error::{Error, Result, thousands};
 
-/// What earlier releases say about the rows of microdata: the signature (a set of codes of the sensitive attribute,
-/// ascending) of everybody who was published before, or the values that were drawn for them.
+/// What earlier releases say about the rows of microdata: the signature (codes of the sensitive attribute, each once) of
+/// everybody who was published before, or the values that were drawn for them.
 ///
-/// Signature numbers follow the order of the sets themselves, so they do not depend on the order of arrival.
+/// Signatures are ascending, or, where people have labels, in the order of the labels: of everybody with that signature, who
+/// has label `j` had the value at place `j`. Their numbers follow the order of the signatures themselves, so they do not
+/// depend on the order of arrival.
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// Number of each row's signature; empty if nobody was ever published.
     signature_of: Vec<u32>,
+    /// Label of each row that was published, from 0; empty if nobody has any.
+    label_of: Vec<u32>,
     signatures: Arc<[Box<[u32]>]>,
     pub(super) drawn: Drawn,
     pub(super) partners: Partners,
 }
 
-/// Instead of a signature's number: never published.
+/// Column of private releases and ledgers: the place of somebody's own value in their signature, from 1, the same for ever.
+pub const LABEL: &str = "signature_label";
+
+/// Instead of a signature's number, or a label: never published.
 const NEW: u32 = u32::MAX;
 
 impl Ledger {
@@ -39,6 +46,12 @@ impl Ledger {
     #[inline]
     pub fn signature_of(&self, row: usize) -> Option<u32> {
         self.signature_of.get(row).copied().filter(|&number| number != NEW)
+    }
+
+    /// The place of a row's own value in its signature, from 0, if its identifier was ever published and people have labels.
+    #[inline]
+    pub fn label_of(&self, row: usize) -> Option<u32> {
+        self.label_of.get(row).copied().filter(|&label| label != NEW)
     }
 
     /// The codes that a row published before, if its quasi-identifiers are still what they were and values are drawn at random.
@@ -54,11 +67,17 @@ impl Ledger {
 
     /// What it says about some of the rows, but for their worlds, which are of the whole.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
-        let signature_of = match self.signature_of.is_empty() {
+        let of_rows = |all: &Vec<u32>| match all.is_empty() {
             true => Vec::new(),
-            false => rows.iter().map(|&row| self.signature_of[row as usize]).collect(),
+            false => rows.iter().map(|&row| all[row as usize]).collect(),
         };
-        Self { signature_of, signatures: Arc::clone(&self.signatures), drawn: self.drawn.part(rows), ..Self::default() }
+        Self {
+            signature_of: of_rows(&self.signature_of),
+            label_of: of_rows(&self.label_of),
+            signatures: Arc::clone(&self.signatures),
+            drawn: self.drawn.part(rows),
+            ..Self::default()
+        }
     }
 }
 
@@ -67,6 +86,8 @@ impl Ledger {
 pub struct LedgerBuilder {
     identifiers: IdentifierBuilder,
     signature_of: Vec<u32>,
+    /// Label of each entry, from 0; empty if there are none.
+    label_of: Vec<u32>,
     /// Which release each entry is from; empty if that is not known.
     releases: Vec<i64>,
     numbers: FxHashMap<Box<[u32]>, u32>,
@@ -80,6 +101,7 @@ impl LedgerBuilder {
         Self {
             identifiers: IdentifierBuilder::new(identifier),
             signature_of: Vec::new(),
+            label_of: Vec::new(),
             releases: Vec::new(),
             numbers: FxHashMap::default(),
             set_bytes: 0,
@@ -87,20 +109,25 @@ impl LedgerBuilder {
         }
     }
 
-    /// Appends a batch: identifiers, lists of sensitive values, and the numbers of the releases if later ones count instead of
-    /// earlier ones. Rows without identifier (counterfeits) are skipped. The values join the domain of the sensitive
-    /// attribute, so that codes agree.
+    /// Appends a batch: identifiers, lists of sensitive values, the places of people's own values in these (from 1) if
+    /// they have labels, and the numbers of the releases if later ones count instead of earlier ones. Rows without identifier
+    /// (counterfeits) are skipped. The values join the domain of the sensitive attribute, so that codes agree.
     ///
     /// # Errors
-    /// When a published row has no signature or no number, or a signature holds NULL.
+    /// When a published row has no signature, no label or no number, when a signature holds NULL, and with labels when it holds
+    /// a value twice or has no such place.
     pub fn append(
         &mut self,
         ids: &ArrayRef,
         lists: &ArrayRef,
+        labels: Option<&ArrayRef>,
         releases: Option<&ArrayRef>,
         sensitive: &mut ColumnEncoder,
     ) -> Result<()> {
         let published = datafusion::arrow::compute::is_not_null(ids)?;
+        let labels = labels.map(|labels| datafusion::arrow::compute::filter(labels, &published)).transpose()?;
+        let labels = labels.map(|labels| cast(&labels, &DataType::Int64)).transpose()?;
+        let labels = labels.as_ref().map(|labels| labels.as_primitive::<Int64Type>());
         if let Some(releases) = releases {
             let releases = datafusion::arrow::compute::filter(&cast(releases, &DataType::Int64)?, &published)?;
             if releases.null_count() > 0 {
@@ -132,11 +159,22 @@ impl LedgerBuilder {
         }
         let mut codes = std::mem::take(&mut self.codes);
         sensitive.intern(&values, &mut codes)?;
-        for window in offsets.windows(2) {
+        let mut nobodys = 0;
+        for (entry, window) in offsets.windows(2).enumerate() {
             let range = window[0] as usize - first..window[1] as usize - first;
             let mut set: Vec<u32> = codes[range].iter().map(|&code| code as u32).collect();
-            set.sort_unstable();
-            set.dedup();
+            let mut values = set.clone();
+            values.sort_unstable();
+            values.dedup();
+            match labels {
+                Some(labels) => {
+                    let label = if labels.is_valid(entry) { labels.value(entry) } else { 0 };
+                    let is_place = (1..=set.len() as i64).contains(&label);
+                    nobodys += usize::from(!is_place || values.len() < set.len());
+                    self.label_of.push((label - 1) as u32);
+                }
+                None => set = values,
+            }
             let next = self.numbers.len() as u32;
             let bytes = size_of_val::<[u32]>(&set) + size_of::<(Box<[u32]>, u32)>();
             let number = match self.numbers.entry(set.into()) {
@@ -149,13 +187,20 @@ impl LedgerBuilder {
             self.signature_of.push(number);
         }
         self.codes = codes;
+        if nobodys > 0 {
+            return Err(Error::refused(format!(
+                "`previous` has {} rows with an identifier whose {LABEL} is not the place of a value in signature, or which have a \
+                 value there twice; pass the private releases (private => true) unchanged",
+                thousands(nobodys)
+            )));
+        }
         self.identifiers.append(&ids)
     }
 
     /// Bytes held.
     pub fn size(&self) -> usize {
         self.identifiers.size()
-            + self.signature_of.capacity() * size_of::<u32>()
+            + (self.signature_of.capacity() + self.label_of.capacity()) * size_of::<u32>()
             + self.releases.capacity() * size_of::<i64>()
             + self.set_bytes
     }
@@ -164,14 +209,21 @@ impl LedgerBuilder {
     /// the microdata, hashed under the same key.
     ///
     /// # Errors
-    /// When an identifier was published with two different signatures, without a number that says which is the later one.
+    /// When an identifier was published with two different signatures, without a number that says which is the later one, or with
+    /// two different labels, or some with labels and some without.
     pub fn finish(self, ranks: &[u32], key: HashKey, microdata: &Identifiers) -> Result<Ledger> {
+        let labelled = !self.label_of.is_empty();
+        if labelled && self.label_of.len() != self.signature_of.len() {
+            return Err(Error::internal("entries with and without labels"));
+        }
         let mut sets: Vec<(Box<[u32]>, u32)> = self
             .numbers
             .into_iter()
             .map(|(mut set, number)| {
                 set.iter_mut().for_each(|code| *code = ranks[*code as usize]);
-                set.sort_unstable();
+                if !labelled {
+                    set.sort_unstable();
+                }
                 (set, number)
             })
             .collect();
@@ -184,7 +236,8 @@ impl LedgerBuilder {
         signature_of.iter_mut().for_each(|number| *number = renumbered[*number as usize]);
 
         let published = self.identifiers.finish(key)?;
-        let mut torn = 0;
+        let label_of = self.label_of;
+        let (mut torn, mut moved) = (0, 0);
         let release = |entry: &(u64, u32)| self.releases.get(entry.1 as usize).copied().unwrap_or_default();
         for run in published.runs()?.filter(|run| run.len() > 1) {
             let last = run.iter().map(release).max().unwrap_or_default();
@@ -193,6 +246,15 @@ impl LedgerBuilder {
             let signature = latest.next().unwrap_or(NEW);
             torn += usize::from(latest.any(|other| other != signature));
             run.iter().for_each(|entry| signature_of[entry.1 as usize] = signature);
+            let label = |entry: &(u64, u32)| label_of.get(entry.1 as usize);
+            moved += usize::from(run.iter().any(|entry| label(entry) != label(&run[0])));
+        }
+        if moved > 0 {
+            return Err(Error::refused(format!(
+                "`previous` gives {} identifiers two different labels ({LABEL}), so its releases already contradict each \
+                 other; pass the private releases of one publication only",
+                thousands(moved)
+            )));
         }
         if torn > 0 {
             let later = match self.releases.is_empty() {
@@ -207,14 +269,18 @@ impl LedgerBuilder {
                 thousands(torn)
             )));
         }
-        let signature_of = match published.is_empty() {
-            true => Vec::new(),
-            false => {
-                let entries = microdata.find_in(&published)?.into_iter();
-                entries.map(|entry| entry.map_or(NEW, |row| signature_of[row as usize])).collect()
+        let (mut signatures_of_rows, mut labels_of_rows) = (Vec::new(), Vec::new());
+        if !published.is_empty() {
+            let entries = microdata.find_in(&published)?;
+            let of_rows = |all: &[u32]| -> Vec<u32> {
+                entries.iter().map(|entry| entry.map_or(NEW, |row| all[row as usize])).collect()
+            };
+            signatures_of_rows = of_rows(&signature_of);
+            if labelled {
+                labels_of_rows = of_rows(&label_of);
             }
-        };
+        }
         let signatures = sets.into_iter().map(|(set, _)| set).collect();
-        Ok(Ledger { signature_of, signatures, ..Ledger::default() })
+        Ok(Ledger { signature_of: signatures_of_rows, label_of: labels_of_rows, signatures, ..Ledger::default() })
     }
 }

@@ -33,11 +33,11 @@ pub use distance::Distance;
 pub use domain::Domain;
 pub(crate) use encoder::given_order;
 pub use encoder::{ColumnEncoder, Encoded, ORDER_KEY, Order};
-pub use hierarchies::{ATTRIBUTE, Hierarchies, LEAF, LEVEL, Paths};
+pub use hierarchies::{ATTRIBUTE, Hierarchies, LEAF, LEVEL, Paths, TREE_KEY, Trees, trees_of};
 pub use hierarchy::Hierarchy;
 pub use identifiers::{HashKey, IdentifierBuilder, Identifiers, People};
 pub use layout::Layout;
-pub use ledger::{Ledger, LedgerBuilder};
+pub use ledger::{LABEL, Ledger, LedgerBuilder};
 pub use loss::{Loss, LossBuilder};
 pub use roles::{Role, Roles};
 pub(crate) use tags::RowTags;
@@ -46,7 +46,7 @@ pub use types::{is_continuous, published_type};
 pub use updates::{Updates, UpdatesBuilder};
 #[cfg(test)]
 pub(crate) use worlds::resealed;
-pub use worlds::{PARTNERS, Partners, SEALS, WorldsBuilder, seals};
+pub use worlds::{PARTNERS, Partners, SEALS, WorldsBuilder, former_worlds, seals};
 
 use crate::error::{Error, Result};
 

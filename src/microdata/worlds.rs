@@ -19,7 +19,8 @@ use crate::error::{Error, Result, thousands};
 
 /// Column of the memory: the identifiers of everybody's partners, world by world; empty in entries that only add seals.
 pub const PARTNERS: &str = "partners";
-/// Column of the memory: a salt, and then for every sealed column the hash of its name and the seal of the value.
+/// Column of the memory: a salt, and then for every sealed column the hash of its name and the seal of the value, and for every
+/// quasi-identifier the hash of its name and 0.
 pub const SEALS: &str = "seals";
 
 /// Instead of a number: there is none.
@@ -28,8 +29,12 @@ const NONE: u32 = u32::MAX;
 const NAMES: HashKey = [0x7365_616c_6564_2063, 0x6f6c_756d_6e73_2e2e];
 /// Names of sensitive columns, so that it shows if one is taken for another kind of column later.
 const SENSITIVE_NAMES: HashKey = [0x7365_6e73_6974_6976, 0x6520_636f_6c75_6d6e];
-/// In place of the hash of a name: the seal of everybody's partners.
-const PARTNERS_NAME: i64 = 0x7061_7274_6e65_7273;
+/// Names of quasi-identifiers, which are not sealed.
+const QUASI_NAMES: HashKey = [0x6b6e_6f77_6e20_746f, 0x2072_6561_6465_7273];
+/// In place of the hash of a name: the seal of everybody's partners, who are in a ring with them.
+const PARTNERS_NAME: i64 = 0x7269_6e67_7061_7274;
+/// The same in the worlds of earlier versions, which were no rings: a reader could tell the true one.
+const FORMER_PARTNERS_NAME: i64 = 0x7061_7274_6e65_7273;
 
 /// Whose values the rows of microdata carry in the worlds that were made for them.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +49,8 @@ pub struct Partners {
     pub missing: usize,
     /// Rows of people whose sealed values are not what they were.
     pub changed: usize,
+    /// People whose worlds were made by a version whose worlds are not equally likely.
+    pub former: usize,
 }
 
 impl Partners {
@@ -79,8 +86,8 @@ impl Partners {
     ) -> Result<Self> {
         memory.refuse_forged()?;
         let known_names = memory.names();
-        refuse_other_roles(&known_names, sensitive, quasi)?;
-        let WorldsBuilder { identifiers, partners, lengths, seals, .. } = memory;
+        refuse_other_roles(&known_names, sensitive, other, quasi)?;
+        let WorldsBuilder { identifiers, partners, lengths, seals, former, .. } = memory;
         let known = identifiers.finish(key)?;
         if known.nulls() > 0 {
             return Err(refused("has entries without an identifier"));
@@ -144,7 +151,7 @@ impl Partners {
         }
         let sealed = (0..found.len()).map(|row| noted[row * columns.len()..][..columns.len()].iter().all(|&is| is));
         let changed = changed.into_iter().filter(|&is| is).count();
-        Ok(Self { of, width, sealed: sealed.collect(), missing, changed })
+        Ok(Self { of, width, sealed: sealed.collect(), missing, changed, former })
     }
 }
 
@@ -214,6 +221,8 @@ pub struct WorldsBuilder {
     lengths: Vec<(usize, usize)>,
     /// Entries whose partners are not those that were sealed.
     forged: usize,
+    /// Entries whose partners are those of an earlier version.
+    former: usize,
 }
 
 impl WorldsBuilder {
@@ -225,6 +234,7 @@ impl WorldsBuilder {
             seals: Vec::new(),
             lengths: Vec::new(),
             forged: 0,
+            former: 0,
         }
     }
 
@@ -253,8 +263,15 @@ impl WorldsBuilder {
             rest = others;
             if length > 0 {
                 let [salt, pairs @ ..] = own else { return Err(refused(FORGED)) };
-                let seal = seal_of(*salt, &texts, start..start + length)?;
-                self.forged += usize::from(!pairs.chunks_exact(2).any(|pair| pair == [PARTNERS_NAME, seal]));
+                let is_sealed = |name| -> Result<bool> {
+                    let seal = seal_of(name, *salt, &texts, start..start + length)?;
+                    Ok(pairs.chunks_exact(2).any(|pair| pair == [name, seal]))
+                };
+                if !is_sealed(PARTNERS_NAME)? {
+                    let former = is_sealed(FORMER_PARTNERS_NAME)?;
+                    self.former += usize::from(former);
+                    self.forged += usize::from(!former);
+                }
             }
             start += length;
         }
@@ -289,6 +306,22 @@ impl WorldsBuilder {
             + self.seals.capacity() * size_of::<i64>()
             + self.lengths.capacity() * (size_of::<(usize, usize)>() + 16)
     }
+}
+
+/// How many entries with these seals have the worlds of earlier versions.
+///
+/// # Errors
+/// When they are no lists of numbers.
+pub fn former_worlds(seals: &ArrayRef) -> Result<usize> {
+    let (seals, lengths) = items(seals)?;
+    let seals = cast(&seals, &DataType::Int64)?;
+    let mut rest: &[i64] = seals.as_primitive::<Int64Type>().values();
+    let is_former = |length: usize| {
+        let (own, others) = rest.split_at(length);
+        rest = others;
+        own.iter().skip(1).step_by(2).any(|&name| name == FORMER_PARTNERS_NAME)
+    };
+    Ok(lengths.into_iter().map(is_former).filter(|&is| is).count())
 }
 
 /// The items of lists, and the length of each list.
@@ -340,15 +373,31 @@ impl Seals {
 
 /// Hash of a column's name.
 fn name_of(name: &str, sensitive: bool) -> i64 {
-    let key = if sensitive { SENSITIVE_NAMES } else { NAMES };
+    keyed(if sensitive { SENSITIVE_NAMES } else { NAMES }, name)
+}
+
+/// Hash of a quasi-identifier's name.
+fn quasi_name_of(name: &str) -> i64 {
+    keyed(QUASI_NAMES, name)
+}
+
+fn keyed(key: HashKey, name: &str) -> i64 {
     let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
     hasher.write(name.as_bytes());
     hasher.finish() as i64
 }
 
-/// Columns that do not travel, although they did when the worlds were made, would tell which world is the true one; and in a column that
-/// was not the sensitive one, people can have the same value in several worlds.
-fn refuse_other_roles(known: &HashSet<i64>, sensitive: Option<&Encoded>, quasi: &[&str]) -> Result<()> {
+/// Columns that travel in one release and not in another would tell which world is the true one; and in a column that was not the
+/// sensitive one when the worlds were made, people can have the same value in several worlds.
+fn refuse_other_roles(
+    known: &HashSet<i64>,
+    sensitive: Option<&Encoded>,
+    other: &[Encoded],
+    quasi: &[&str],
+) -> Result<()> {
+    if known.is_empty() {
+        return Ok(());
+    }
     let travelled = |name: &&&str| known.contains(&name_of(name, true)) || known.contains(&name_of(name, false));
     if let Some(name) = quasi.iter().find(travelled) {
         return Err(Error::refused(format!(
@@ -356,19 +405,34 @@ fn refuse_other_roles(known: &HashSet<i64>, sensitive: Option<&Encoded>, quasi: 
              the true one: leave it out of quasi, and give it as sensitive or in other"
         )));
     }
-    let name = sensitive.map(|column| column.attribute.field.name());
-    match name.filter(|name| known.contains(&name_of(name, false))) {
-        Some(name) => Err(Error::refused(format!(
+    let name_of_column = |column: &Encoded| column.attribute.field.name().clone();
+    let mut travelling = sensitive.into_iter().chain(other).map(name_of_column);
+    if let Some(name) = travelling.find(|name| known.contains(&quasi_name_of(name))) {
+        return Err(Error::refused(format!(
+            "column {name} was a quasi-identifier when the worlds were made, so that readers may know it of everybody; as a column that \
+             travels it would tell them which world is the true one: give it in quasi, or leave it out"
+        )));
+    }
+    let Some(name) = sensitive.map(name_of_column) else { return Ok(()) };
+    if known.contains(&name_of(&name, false)) {
+        return Err(Error::refused(format!(
             "column {name} was one of the others when the worlds were made, so that people can have the same value in several worlds: give it \
              in other, or make worlds, for another series of releases of other people, in which it is sensitive"
+        )));
+    }
+    match known.contains(&name_of(&name, true)) {
+        true => Ok(()),
+        false => Err(Error::refused(format!(
+            "column {name} is not the sensitive column that the worlds were made for, so that people can have the same value of it in several \
+             worlds: give it in other, if no reader knows it of anybody, or make worlds, for another series of releases of other people, in \
+             which it is sensitive"
         ))),
-        None => Ok(()),
     }
 }
 
 /// What makes it show if somebody's partners are not those that were drawn.
-fn seal_of(salt: i64, partners: &ArrayFormatter<'_>, range: Range<usize>) -> Result<i64> {
-    let mut hasher = SipHasher13::new_with_keys(salt as u64, PARTNERS_NAME as u64);
+fn seal_of(name: i64, salt: i64, partners: &ArrayFormatter<'_>, range: Range<usize>) -> Result<i64> {
+    let mut hasher = SipHasher13::new_with_keys(salt as u64, name as u64);
     for place in range {
         let text = partners.value(place).try_to_string()?;
         hasher.write_u64(text.len() as u64);
@@ -378,19 +442,21 @@ fn seal_of(salt: i64, partners: &ArrayFormatter<'_>, range: Range<usize>) -> Res
 }
 
 /// Salt and seals of some rows, for the memory: of each attribute (the sensitive one first, if `sensitive`) with the code that each row
-/// has, and of the partners of those that have some.
+/// has, and of the partners of those that have some; with the names of the quasi-identifiers, so that these stay such.
 ///
 /// # Errors
 /// When Arrow cannot show values of a type as text.
 pub fn seals(
     columns: &[(&Attribute, &dyn Fn(u32) -> u32)],
     sensitive: bool,
+    quasi: &[Attribute],
     rows: &[u32],
     salt_of: impl Fn(u32) -> i64,
     partners: &ListArray,
 ) -> Result<ListArray> {
     let sealing = columns.iter().enumerate().map(|(j, (attribute, _))| Seals::of(attribute, sensitive && j == 0));
     let sealing = sealing.collect::<Result<Vec<_>>>()?;
+    let quasi: Vec<i64> = quasi.iter().map(|attribute| quasi_name_of(attribute.field.name())).collect();
     let options = FormatOptions::new();
     let texts = ArrayFormatter::try_new(partners.values().as_ref(), &options)?;
     let mut lists = ListBuilder::new(Int64Builder::new());
@@ -400,18 +466,20 @@ pub fn seals(
         for (seals, (_, code_of)) in sealing.iter().zip(columns) {
             lists.values().append_slice(&[seals.name, seals.seal(salt, code_of(row))]);
         }
+        quasi.iter().for_each(|name| lists.values().append_slice(&[*name, 0]));
         let range = partners.value_offsets()[place] as usize..partners.value_offsets()[place + 1] as usize;
         if !range.is_empty() {
-            lists.values().append_slice(&[PARTNERS_NAME, seal_of(salt, &texts, range)?]);
+            lists.values().append_slice(&[PARTNERS_NAME, seal_of(PARTNERS_NAME, salt, &texts, range)?]);
         }
         lists.append(true);
     }
     Ok(lists.finish())
 }
 
-/// Worlds with other partners, sealed as if they had been drawn: for the examples of papers.
+/// Worlds with other partners, sealed as if they had been drawn, by an earlier version if `former`: for the examples of papers.
 #[cfg(test)]
-pub(crate) fn resealed(worlds: &RecordBatch, partners: &ListArray) -> RecordBatch {
+pub(crate) fn resealed(worlds: &RecordBatch, partners: &ListArray, former: bool) -> RecordBatch {
+    let name = if former { FORMER_PARTNERS_NAME } else { PARTNERS_NAME };
     let sealed = worlds.column(2).as_list::<i32>();
     let options = FormatOptions::new();
     let texts = ArrayFormatter::try_new(partners.values().as_ref(), &options).unwrap();
@@ -425,7 +493,7 @@ pub(crate) fn resealed(worlds: &RecordBatch, partners: &ListArray) -> RecordBatc
             .filter(|pair| pair[0] != PARTNERS_NAME)
             .for_each(|pair| lists.values().append_slice(pair));
         let range = partners.value_offsets()[row] as usize..partners.value_offsets()[row + 1] as usize;
-        lists.values().append_slice(&[PARTNERS_NAME, seal_of(own[0], &texts, range).unwrap()]);
+        lists.values().append_slice(&[name, seal_of(name, own[0], &texts, range).unwrap()]);
         lists.append(true);
     }
     let columns: Vec<ArrayRef> = vec![

@@ -7,29 +7,35 @@ use datafusion::object_store::path::Path;
 use datafusion::object_store::{Error, ObjectStoreExt, PutMode, PutOptions};
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use deltalake_core::DeltaTable;
-use deltalake_core::kernel::{Action, MetadataExt, Remove};
+use deltalake_core::kernel::{Action, MetadataExt};
 use deltalake_core::logstore::commit_uri_from_version;
 use deltalake_core::protocol::SaveMode;
 
 use super::charter::Charter;
 use super::delta;
-use super::desk::{Desk, has_unknown};
+use super::desk::Desk;
 use super::files::intact;
+use super::found::Listed;
+use super::names::random_name;
 use super::protocol::staged;
 use super::record::{Announcement, Record, ReleaseFile};
 
 /// In the public place; names with an underscore are not part of a Delta table.
 pub(super) const CLAIMS: &str = "_claims";
+/// What the names of probes begin with.
+const PROBE: &str = "probe-";
+/// Which of every five versions has a checkpoint: one of the public table is not written by the same INSERT as one of the ledger.
+const PUBLIC_PHASE: u64 = 2;
+const LEDGER_PHASE: u64 = 4;
 
 impl Desk {
-    /// Makes the newest decided release public, if it is not, and clears up. Returns it if there was something to do.
+    /// Makes the newest decided release public, if it is not, and clears up then. Returns it if there was something to do.
     ///
     /// # Errors
     /// When a store fails, when what was staged is damaged, and when somebody else publishes at the same place with another
     /// ledger. The release stays decided, and the next call goes on.
     pub(crate) async fn announce(&mut self) -> Result<Option<Record>> {
         let Some(record) = self.newest().cloned().filter(|record| record.number == self.published() + 1) else {
-            self.sweep(self.published()).await;
             return Ok(None);
         };
         let number = record.number;
@@ -40,6 +46,8 @@ impl Desk {
             ))
         })?;
         self.sweep(number).await;
+        delta::sum_up(&self.public, number, PUBLIC_PHASE).await;
+        delta::sum_up(&self.private, number, LEDGER_PHASE).await;
         Ok(Some(record))
     }
 
@@ -47,22 +55,21 @@ impl Desk {
         // What readers will see, the ledger must never forget: whoever decided may have died before the disk had it.
         self.private.settle(&commit_uri_from_version(Some(record.number))).await?;
         let Some(first) = record.files.first() else { return exec_err!("publication: a release without files") };
-        let schema = schema_of(&self.staged_or_public(record, first).await?)?;
+        let contents = self.staged_or_public(record, first).await?;
+        let schema = schema_of(&contents)?;
         self.claim(record, &schema).await?;
-        for file in &record.files {
-            self.copy(record, file).await?;
+        self.copy(first, contents).await?;
+        for file in &record.files[1..] {
+            self.copy(file, self.staged_or_public(record, file).await?).await?;
         }
         let Some(table) = &self.published else { return exec_err!("publication: there is no public table") };
-        let committed = match delta::version(table) {
-            version if version + 1 == record.number => self.commit(table, record, &schema).await,
-            _ => Ok(()),
-        };
-        // Somebody else may have completed the same release, or the store may have failed when all was done.
-        self.published = delta::newest(&self.public).await?;
-        if self.is_public(record).await? {
+        if delta::version(table) + 1 != record.number {
+            // Somebody else has completed the same release.
             return Ok(());
         }
-        committed.and_then(|()| exec_err!("publication: the public table did not take the commit"))
+        let Err(error) = self.commit(table, record, &schema).await else { return Ok(()) };
+        // Somebody else may have completed the same release, or the store may have failed when all was done.
+        if self.is_public(record).await? { Ok(()) } else { Err(error.context(self.public.described())) }
     }
 
     /// Before the first file is copied: the place is this publication's, and the number this release's. A ledger that was copied
@@ -73,7 +80,7 @@ impl Desk {
             let created = delta::create(&self.public, schema, &name).await;
             self.published = delta::newest(&self.public).await?;
             if self.published.is_none() {
-                created?;
+                created.map_err(|error| error.context(self.public.described()))?;
             }
         }
         // Only who has begun the place may claim a number there; of copies of one ledger, the first.
@@ -84,23 +91,34 @@ impl Desk {
             match store.put_opts(&claim, record.release_id.clone().into(), once).await {
                 Ok(_) => break,
                 Err(Error::AlreadyExists { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(self.public.failed(error)),
             }
-            match store.get(&claim).await {
-                Ok(found) => match found.bytes().await?.as_ref() == record.release_id.as_bytes() {
+            let found = match store.get(&claim).await {
+                Ok(found) => found.bytes().await,
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(found) => match found.as_ref() == record.release_id.as_bytes() {
                     true => break,
                     false => return Err(self.claimed_by_another(record.number)),
                 },
                 // Somebody has completed the release, and cleared up.
                 Err(Error::NotFound { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(self.public.failed(error)),
             }
         }
-        if has_unknown(&self.public, &self.records).await? {
-            return Err(self.unknown_files());
+        if let Some(ledger) = &self.ledger {
+            let listed = Listed::of(&self.public).await?;
+            if listed.has_unknown(&self.public, self.newest.as_ref(), &self.standing, ledger).await? {
+                return Err(self.unknown_files());
+            }
         }
         // After the claim: whoever published this number before had one, too.
-        self.published = delta::newest(&self.public).await?;
+        if let Some(table) = &self.published
+            && !delta::is_newest(table).await.map_err(|error| error.context(self.public.described()))?
+        {
+            self.published = delta::newest(&self.public).await?;
+        }
         let table = self.check_ours()?;
         if delta::version(table) + 1 == record.number || self.is_public(record).await? {
             return Ok(());
@@ -142,17 +160,8 @@ impl Desk {
         let metadata = state.metadata().clone().with_schema(&kernel).map_err(delta::no_schema)?;
         let mut actions = vec![Action::Metadata(metadata)];
         actions.extend(record.files.iter().map(|file| delta::add(&file.name, file.size, file.rows)));
-        let now = chrono::Utc::now().timestamp_millis();
         // The files stay: earlier releases can still be read by their numbers.
-        actions.extend(delta::files(table).await?.into_iter().map(|(path, size)| {
-            Action::Remove(Remove {
-                path,
-                data_change: true,
-                deletion_timestamp: Some(now),
-                size: Some(size as i64),
-                ..Remove::default()
-            })
-        }));
+        actions.extend(delta::files(table).await?.into_iter().map(|(path, size)| delta::remove(path, size)));
         let method = &self.charter.terms.method;
         let announcement = Announcement {
             number: record.number,
@@ -161,23 +170,23 @@ impl Desk {
             parameters: self.charter.terms.parameters_text().map_err(|error| error.in_function(method.name()))?,
             figures: record.figures.clone(),
         };
-        delta::commit(table, actions, SaveMode::Overwrite, &announcement).await
+        delta::commit(table, actions, SaveMode::Overwrite, [(delta::COMMIT_KEY, delta::text(&announcement)?)]).await
     }
 
-    /// Makes the public copy of a staged file, if there is none yet.
-    async fn copy(&self, record: &Record, file: &ReleaseFile) -> Result<()> {
-        let target = Path::from(file.name.as_str());
-        let contents = self.staged_or_public(record, file).await?;
-        self.public.store().put(&target, contents.into()).await?;
-        Ok(())
+    /// Makes the public copy of a staged file.
+    async fn copy(&self, file: &ReleaseFile, contents: Bytes) -> Result<()> {
+        let put = self.public.store().put(&Path::from(file.name.as_str()), contents.into()).await;
+        put.map(|_| ()).map_err(|error| self.public.failed(error))
     }
 
     async fn staged_or_public(&self, record: &Record, file: &ReleaseFile) -> Result<Bytes> {
         let source = staged(&record.attempt, file);
-        if let Some(contents) = intact(self.private.store().as_ref(), &source, file).await? {
+        let here = intact(self.private.store().as_ref(), &source, file).await;
+        if let Some(contents) = here.map_err(|error| error.context(self.private.described()))? {
             return Ok(contents);
         }
-        match intact(self.public.store().as_ref(), &Path::from(file.name.as_str()), file).await? {
+        let there = intact(self.public.store().as_ref(), &Path::from(file.name.as_str()), file).await;
+        match there.map_err(|error| error.context(self.public.described()))? {
             Some(contents) => Ok(contents),
             None => exec_err!(
                 "publication: a staged file of release {} is missing or damaged. If the public table was lost or restored from a \
@@ -191,6 +200,16 @@ impl Desk {
 /// Where a release of this number is claimed.
 pub(super) fn claim(number: u64) -> Path {
     Path::from_iter([CLAIMS, &number.to_string()])
+}
+
+/// A name for a probe of the public place.
+pub(super) fn probe() -> Result<Path> {
+    Ok(Path::from_iter([CLAIMS, &format!("{PROBE}{}", random_name()?)]))
+}
+
+/// Whether a file among the claims is a probe.
+pub(super) fn is_probe(name: &str) -> bool {
+    name.starts_with(PROBE)
 }
 
 fn schema_of(contents: &Bytes) -> Result<SchemaRef> {

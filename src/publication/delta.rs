@@ -1,13 +1,19 @@
 //! The little that we ask of Delta Lake: open a table at a version, create one, commit the next version or fail.
+//!
+//! A commit is one request: it creates the file of the next version, which fails if there is one. Nobody's commits are merged with
+//! ours, so nothing is read before or after it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
-use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
-use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties};
-use deltalake_core::kernel::{Action, Add, StructType};
-use deltalake_core::logstore::get_actions;
+use datafusion::object_store::{ObjectStore, PutMode, PutOptions};
+use deltalake_core::checkpoints::create_checkpoint;
+use deltalake_core::kernel::engine::arrow_conversion::{TryIntoArrow, TryIntoKernel};
+use deltalake_core::kernel::transaction::CommitData;
+use deltalake_core::kernel::{Action, Add, Remove, StructType};
+use deltalake_core::logstore::{commit_uri_from_version, get_actions};
 use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use deltalake_core::{DeltaTable, DeltaTableError};
@@ -18,7 +24,9 @@ use serde::de::DeserializeOwned;
 use super::place::Place;
 
 /// Metadata key of what we say in a commit.
-const COMMIT_KEY: &str = "anonymize";
+pub(super) const COMMIT_KEY: &str = "anonymize";
+/// Versions from one checkpoint to the next: whoever opens a table reads at most so many commits.
+const CHECKPOINT_EVERY: u64 = 5;
 
 /// Versions stay readable for good: releases are asked for by number.
 const KEEP: [(&str, &str); 3] = [
@@ -30,11 +38,15 @@ const KEEP: [(&str, &str); 3] = [
 /// The newest version, if there is a table.
 pub(super) async fn newest(place: &Place) -> Result<Option<DeltaTable>> {
     let mut table = DeltaTable::new(place.log_store());
-    if !table.verify_deltatable_existence().await.map_err(failed)? {
+    // To Delta Lake a directory of a disk that is not there is an error; there, looking costs nothing.
+    if place.is_local() && !table.verify_deltatable_existence().await.map_err(failed)? {
         return Ok(None);
     }
-    table.load().await.map_err(failed)?;
-    Ok(Some(table))
+    match table.load().await {
+        Ok(()) => Ok(Some(table)),
+        Err(DeltaTableError::NotATable(_)) => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 /// One version.
@@ -82,48 +94,87 @@ pub(super) async fn create(place: &Place, schema: &Schema, configuration: &[(&st
     let (protocol, metadata) = (state.protocol().clone(), state.metadata().clone());
     let actions = vec![Action::Protocol(protocol.clone()), Action::Metadata(metadata.clone())];
     let operation = DeltaOperation::Create { mode: SaveMode::ErrorIfExists, location, protocol, metadata };
-    CommitBuilder::from(CommitProperties::default().with_max_retries(0))
-        .with_actions(actions)
-        .build(None, place.log_store(), operation)
-        .await
-        .map(|_| ())
-        .map_err(failed)
+    write(place.store().as_ref(), 0, actions, operation, HashMap::new()).await
 }
 
 /// Commits the version after the one that is loaded, or fails if there is one already. An error does not say that nothing
-/// was committed.
-pub(super) async fn commit(
+/// was committed. What the commit `says` are texts by their keys.
+pub(super) async fn commit<const N: usize>(
     table: &DeltaTable,
     actions: Vec<Action>,
     mode: SaveMode,
-    says: &impl Serialize,
+    says: [(&str, String); N],
 ) -> Result<()> {
-    let state = table.snapshot().map_err(failed)?;
-    let says = serde_json::to_string(says).map_err(|error| DataFusionError::External(Box::new(error)))?;
-    let properties = CommitProperties::default()
-        .with_max_retries(0)
-        .with_metadata([(COMMIT_KEY.to_owned(), serde_json::Value::String(says))]);
+    let says = says.into_iter().map(|(key, text)| (key.to_owned(), serde_json::Value::String(text))).collect();
     let operation = DeltaOperation::Write { mode, partition_by: None, predicate: None };
-    CommitBuilder::from(properties)
-        .with_actions(actions)
-        .build(Some(state), table.log_store(), operation)
-        .await
-        .map(|_| ())
-        .map_err(failed)
+    write(table.log_store().object_store(None).as_ref(), version(table) + 1, actions, operation, says).await
 }
 
-/// What we said in the commit of a version, and when that was (milliseconds since 1970), if there is such a commit and it is
-/// ours.
-pub(super) async fn said<T: DeserializeOwned>(table: &DeltaTable, version: u64) -> Result<Option<(T, Option<i64>)>> {
+/// What a commit says, as a text.
+pub(super) fn text(says: &impl Serialize) -> Result<String> {
+    serde_json::to_string(says).map_err(|error| DataFusionError::External(Box::new(error)))
+}
+
+async fn write(
+    store: &dyn ObjectStore,
+    version: u64,
+    actions: Vec<Action>,
+    operation: DeltaOperation,
+    says: HashMap<String, serde_json::Value>,
+) -> Result<()> {
+    let data = CommitData::new(actions, operation, says, Vec::new());
+    let bytes = data.get_bytes().map_err(|error| DataFusionError::External(Box::new(error)))?;
+    let once = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+    store.put_opts(&commit_uri_from_version(Some(version)), bytes.into(), once).await?;
+    Ok(())
+}
+
+/// Sums up a table's log, so that whoever opens it reads few commits. Every fifth version has a checkpoint, of the `phase`
+/// (a number below five) that the table has; one that fails is left to the next.
+pub(super) async fn sum_up(place: &Place, version: u64, phase: u64) {
+    if version % CHECKPOINT_EVERY != phase {
+        return;
+    }
+    if let Ok(table) = at_version(place, version).await {
+        let _ = create_checkpoint(&table, None).await;
+    }
+}
+
+/// A commit as it was written.
+#[derive(Debug)]
+pub(super) struct Commit {
+    /// BLAKE3 hash of its bytes, in hexadecimal digits.
+    pub(super) hash: String,
+    /// When it was made, in milliseconds since 1970.
+    pub(super) time: Option<i64>,
+    says: HashMap<String, serde_json::Value>,
+}
+
+impl Commit {
+    /// What it says under a key.
+    pub(super) fn says(&self, key: &str) -> Option<&str> {
+        self.says.get(key)?.as_str()
+    }
+}
+
+/// The commit of a version, if there is one.
+pub(super) async fn committed(table: &DeltaTable, version: u64) -> Result<Option<Commit>> {
     let Some(bytes) = table.log_store().read_commit_entry(version).await.map_err(failed)? else { return Ok(None) };
     let actions = get_actions(version, &bytes).map_err(failed)?;
     let mut infos = actions.into_iter().filter_map(|action| match action {
         Action::CommitInfo(info) => Some(info),
         _ => None,
     });
-    let Some(info) = infos.next() else { return Ok(None) };
-    let said = info.info.get(COMMIT_KEY).and_then(|value| value.as_str());
-    Ok(said.and_then(|text| serde_json::from_str(text).ok()).map(|said| (said, info.timestamp)))
+    let info = infos.next().unwrap_or_default();
+    Ok(Some(Commit { hash: blake3::hash(&bytes).to_hex().to_string(), time: info.timestamp, says: info.info }))
+}
+
+/// What we said in the commit of a version, and when that was (milliseconds since 1970), if there is such a commit and it is
+/// ours.
+pub(super) async fn said<T: DeserializeOwned>(table: &DeltaTable, version: u64) -> Result<Option<(T, Option<i64>)>> {
+    let Some(commit) = committed(table, version).await? else { return Ok(None) };
+    let said = commit.says(COMMIT_KEY).and_then(|text| serde_json::from_str(text).ok());
+    Ok(said.map(|said| (said, commit.time)))
 }
 
 /// A setting of the table.
@@ -144,9 +195,28 @@ pub(super) fn add(name: &str, size: u64, rows: u64) -> Action {
     })
 }
 
+/// Removes a file, which stays where it is: earlier versions can still be read.
+pub(super) fn remove(path: String, size: u64) -> Action {
+    Action::Remove(Remove {
+        path,
+        data_change: true,
+        deletion_timestamp: Some(chrono::Utc::now().timestamp_millis()),
+        size: Some(size as i64),
+        ..Remove::default()
+    })
+}
+
 /// The schema as Delta Lake has it.
 pub(super) fn kernel_schema(schema: &Schema) -> Result<StructType> {
     schema.try_into_kernel().map_err(|error| DataFusionError::ArrowError(Box::new(error), None))
+}
+
+/// The columns of a table.
+pub(super) fn columns(table: &DeltaTable) -> Result<SchemaRef> {
+    let schema = table.snapshot().map_err(failed)?.schema();
+    let columns: Schema =
+        schema.as_ref().try_into_arrow().map_err(|error| DataFusionError::ArrowError(Box::new(error), None))?;
+    Ok(Arc::new(columns))
 }
 
 /// As an error of the engine.

@@ -4,31 +4,23 @@
 //! else means that one of them was lost, exchanged or restored from a backup, and then nothing may be published: a release
 //! that does not know of an earlier one breaks it.
 
-use std::collections::HashSet;
-use std::iter::repeat;
-use std::sync::Arc;
-
 use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::path::Path;
-use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use deltalake_core::DeltaTable;
-use futures::{StreamExt, TryStreamExt};
 
 use super::announce::CLAIMS;
 use super::charter::Charter;
 use super::delta;
+use super::entries::{Entries, decode};
 use super::files::intact;
-use super::leftovers::only_leftovers;
+use super::found::Found;
 use super::place::{Access, Place};
 use super::record::{Announcement, Record, ReleaseFile};
+use super::standing::{self, Standing};
 use super::terms::Publication;
-
-/// Commits read at a time.
-const AT_ONCE: usize = 16;
-/// Files read at a time; each is in memory as a whole.
-const FILES_AT_ONCE: usize = 4;
 
 /// An open publication.
 #[derive(Debug)]
@@ -40,8 +32,12 @@ pub(crate) struct Desk {
     pub(super) charter: Charter,
     pub(super) ledger: Option<DeltaTable>,
     pub(super) published: Option<DeltaTable>,
-    /// The releases that were decided, oldest first.
-    pub(super) records: Vec<Record>,
+    /// The newest release that was decided.
+    pub(super) newest: Option<Record>,
+    /// What the ledger is after it.
+    pub(super) standing: Standing,
+    /// Names of the public Parquet files.
+    pub(super) names: Vec<String>,
 }
 
 impl Desk {
@@ -53,7 +49,7 @@ impl Desk {
         let public = Place::open(&publication.public, Access::Public, runtime)?;
         let private = Place::open(&publication.private, Access::Private, runtime)?;
         let found = Found::at_one_time(&public, &private).await?;
-        let Found { ledger, published, records, unknown, crowded, claimed } = found;
+        let Found { ledger, published, newest, standing, names, unknown, crowded, claimed } = found;
         if let Some(table) = &published
             && delta::setting(table, Charter::PUBLICATION).is_none()
         {
@@ -92,7 +88,7 @@ impl Desk {
             }
             (Some(ledger), _) => Charter::of(ledger, &publication.private)?,
         };
-        let desk = Self { publication, public, private, charter, ledger, published, records };
+        let desk = Self { publication, public, private, charter, ledger, published, newest, standing, names };
         desk.check_terms()?;
         desk.check_fit().await?;
         if let Some(number) = claimed {
@@ -120,12 +116,26 @@ impl Desk {
 
     /// The newest release that was decided.
     pub(crate) fn newest(&self) -> Option<&Record> {
-        self.records.last()
+        self.newest.as_ref()
     }
 
-    /// The ledger, if there is one.
-    pub(crate) fn ledger(&self) -> Option<&DeltaTable> {
-        self.ledger.as_ref()
+    /// Number of the newest release that was made of a snapshot with this fingerprint.
+    pub(crate) fn made_of(&self, fingerprint: &str, rows: u64) -> Option<u64> {
+        self.newest()?.made_of(fingerprint, rows)
+    }
+
+    /// Types of the ledger's columns, if there is one.
+    ///
+    /// # Errors
+    /// When its schema cannot be read.
+    pub(crate) fn ledger_columns(&self) -> Result<Option<SchemaRef>> {
+        self.ledger.as_ref().map(delta::columns).transpose()
+    }
+
+    /// The entries of the ledger, if there is one.
+    pub(crate) fn entries(&self) -> Option<Entries> {
+        let ledger = self.ledger.clone()?;
+        Some(Entries { place: self.private.clone(), ledger, files: self.standing.entries.clone() })
     }
 
     /// Key of the snapshots' fingerprints.
@@ -138,28 +148,10 @@ impl Desk {
     /// # Errors
     /// When one is missing or damaged, or the store fails.
     pub(crate) async fn verify_ledger(&self) -> Result<()> {
-        let files = self.records.iter().flat_map(|record| record.entries.iter().cloned().zip(repeat(record.number)));
-        let files = files.chain(self.held_file().cloned().zip(self.newest().map(|newest| newest.number)));
-        let files: Vec<(ReleaseFile, u64)> = files.collect();
-        let store = self.private.store();
-        let checks = files.into_iter().map(|(file, number)| {
-            let store = Arc::clone(store);
-            async move {
-                let path = Path::from(file.name.as_str());
-                Ok::<_, DataFusionError>(intact(store.as_ref(), &path, &file).await?.is_none().then_some(number))
-            }
-        });
-        let checks: Vec<_> = checks.collect();
-        let damaged: Vec<Option<u64>> =
-            futures::stream::iter(checks).buffer_unordered(FILES_AT_ONCE).try_collect().await?;
-        match damaged.into_iter().flatten().min() {
-            Some(number) => exec_err!(
-                "publication: the ledger at {} is damaged: its entries of release {number} are not those that were written; \
-                 restore it from a backup of the time after the last release",
-                self.publication.private
-            ),
-            None => Ok(()),
+        if let Some(entries) = self.entries() {
+            entries.verify().await?;
         }
+        self.held_contents().await.map(|_| ())
     }
 
     /// Where the rows are that are held back, if there are any.
@@ -172,18 +164,23 @@ impl Desk {
     /// # Errors
     /// When their file is missing or damaged, or the store fails.
     pub(crate) async fn held_back(&self) -> Result<Vec<RecordBatch>> {
-        let Some(file) = self.held_file() else { return Ok(Vec::new()) };
-        let path = Path::from(file.name.as_str());
-        let Some(contents) = intact(self.private.store().as_ref(), &path, file).await? else {
-            return exec_err!(
+        match self.held_contents().await? {
+            Some(contents) => decode(contents).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn held_contents(&self) -> Result<Option<bytes::Bytes>> {
+        let Some(file) = self.held_file() else { return Ok(None) };
+        let read = intact(self.private.store().as_ref(), &Path::from(file.name.as_str()), file).await;
+        match read.map_err(|error| error.context(self.private.described()))? {
+            Some(contents) => Ok(Some(contents)),
+            None => exec_err!(
                 "publication: the rows that are held back are not in the ledger at {} as they were written; restore it from a \
                  backup of the time after the last release",
                 self.publication.private
-            );
-        };
-        let failed = |error| DataFusionError::ParquetError(Box::new(error));
-        let reader = ParquetRecordBatchReaderBuilder::try_new(contents).map_err(failed)?.build().map_err(failed)?;
-        reader.map(|batch| batch.map_err(DataFusionError::from)).collect()
+            ),
+        }
     }
 
     /// Files at the public place that the ledger does not know of.
@@ -242,6 +239,12 @@ impl Desk {
                 "publication: the ledger at {private} was begun for a publication at {begun}, not at {public}. Nothing was \
                  published yet, so it can be deleted to begin anew"
             ),
+            (1, None) => exec_datafusion_err!(
+                "publication: the ledger at {private} is of another publication than the one at {public}: it was begun for \
+                 {begun}, and its first release is decided. If that was moved, its public table must be here, or back there to be \
+                 completed; if nothing of it can be there any more, declare that it is to be announced here with the option \
+                 'moved_from' '{begun}'"
+            ),
             (_, None) => exec_datafusion_err!(
                 "publication: the ledger at {private} is of another publication than the one at {public}: it was begun for \
                  {begun}. If that was moved, its public table must be here, or back there to be completed"
@@ -253,13 +256,20 @@ impl Desk {
         }
     }
 
+    /// Whether the first release was decided for another place, is not public there as far as this one knows, and is declared to be
+    /// announced here.
+    fn is_moved(&self, decided: u64) -> bool {
+        let from = self.publication.moved_from.as_ref().map(url::Url::as_str);
+        decided <= 1 && from == Some(self.charter.public.as_str())
+    }
+
     async fn check_fit(&self) -> Result<()> {
         let Some(ledger) = &self.ledger else { return Ok(()) };
         let (decided, published) = (delta::version(ledger), self.published());
         let (public, private) = (&self.publication.public, &self.publication.private);
         let same = match &self.published {
             Some(table) => delta::setting(table, Charter::PUBLICATION) == Some(&self.charter.publication),
-            None => self.charter.public == public.as_str(),
+            None => self.charter.public == public.as_str() || self.is_moved(decided),
         };
         if !same {
             return Err(self.another_publication(decided));
@@ -280,8 +290,19 @@ impl Desk {
         }
         let Some(table) = self.published.as_ref().filter(|_| published > 0) else { return Ok(()) };
         let announced: Option<(Announcement, _)> = delta::said(table, published).await?;
-        let noted = self.records.get(published as usize - 1).map(|record| &record.release_id);
-        if announced.as_ref().map(|(announcement, _)| &announcement.release_id) != noted {
+        let before;
+        let noted = match &self.newest {
+            Some(newest) if newest.number == published => Some(newest),
+            _ => {
+                before = standing::record(ledger, published).await.map_err(|error| {
+                    error.context(format!(
+                        "publication: the ledger at {private} cannot be read; restore it from a backup"
+                    ))
+                })?;
+                Some(&before)
+            }
+        };
+        if announced.map(|(announcement, _)| announcement.release_id) != noted.map(|record| record.release_id.clone()) {
             return exec_err!(
                 "publication: release {published} in the public table at {public} is not the one that the ledger at {private} \
                  knows: one of the two was restored from another backup, or somebody else wrote to it"
@@ -289,88 +310,4 @@ impl Desk {
         }
         Ok(())
     }
-}
-
-/// What is on disk.
-struct Found {
-    ledger: Option<DeltaTable>,
-    published: Option<DeltaTable>,
-    records: Vec<Record>,
-    /// Whether there are public files that no release has.
-    unknown: bool,
-    /// Whether there is no ledger, but something else where it is to be.
-    crowded: bool,
-    /// The number that somebody has claimed without the ledger having decided it.
-    claimed: Option<u64>,
-}
-
-impl Found {
-    /// All of it as it was at one time: others may be publishing.
-    async fn at_one_time(public: &Place, private: &Place) -> Result<Self> {
-        loop {
-            let damaged = |what: &str, place: &Place| {
-                format!(
-                    "publication: the {what} at {} cannot be read; if it is damaged, restore it from a backup",
-                    place.url()
-                )
-            };
-            let ledger = delta::newest(private).await.map_err(|error| error.context(damaged("ledger", private)))?;
-            let published =
-                delta::newest(public).await.map_err(|error| error.context(damaged("public table", public)))?;
-            let records = match &ledger {
-                Some(ledger) => records(ledger).await,
-                None => Ok(Vec::new()),
-            };
-            let unknown = match &records {
-                Ok(records) => has_unknown(public, records).await?,
-                Err(_) => false,
-            };
-            let crowded = ledger.is_none() && !only_leftovers(private).await?;
-            let claimed = match &ledger {
-                Some(ledger) => public.is_claimed(delta::version(ledger) + 1).await?,
-                None => None,
-            };
-            let still = match &ledger {
-                Some(ledger) => delta::is_newest(ledger).await?,
-                None => delta::newest(private).await?.is_none(),
-            };
-            if still {
-                let records = records.map_err(|error| error.context(damaged("ledger", private)))?;
-                return Ok(Self { ledger, published, records, unknown, crowded, claimed });
-            }
-        }
-    }
-}
-
-/// The releases that a ledger has decided. Its log and its files must be complete: what it forgot, the next release would break.
-async fn records(ledger: &DeltaTable) -> Result<Vec<Record>> {
-    let record = |number| async move {
-        let said: Option<(Record, _)> = delta::said(ledger, number).await?;
-        match said {
-            Some((record, _)) if record.number == number => Ok(record),
-            _ => exec_err!("version {number} of it is not a release that was decided"),
-        }
-    };
-    let versions = futures::stream::iter(1..=delta::version(ledger));
-    let records: Vec<Record> = versions.map(record).buffered(AT_ONCE).try_collect().await?;
-    let there: HashSet<(String, u64)> = delta::files(ledger).await?.into_iter().collect();
-    let written = records.iter().flat_map(|record| &record.entries).map(|file| (file.name.clone(), file.size));
-    if written.collect::<HashSet<_>>() != there {
-        return exec_err!("its files are not those that were written");
-    }
-    Ok(records)
-}
-
-/// Whether there is a public Parquet file that is of no release: of one that was decided by a newer ledger, say. Before the
-/// first release, whether there is any file.
-pub(super) async fn has_unknown(public: &Place, records: &[Record]) -> Result<bool> {
-    let known: HashSet<&str> = records.iter().flat_map(|record| &record.files).map(|file| file.name.as_str()).collect();
-    let listed = public.store().list_with_delimiter(None).await?;
-    if records.is_empty() {
-        let log = Path::from("_delta_log");
-        let other = listed.common_prefixes.iter().any(|prefix| *prefix != log);
-        return Ok(other || !listed.objects.is_empty());
-    }
-    let mut names = listed.objects.iter().filter_map(|object| object.location.filename());
-    Ok(names.any(|name| name.ends_with(".parquet") && !known.contains(name)))
 }

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result as EngineResult};
 use datafusion::object_store::path::Path;
-use datafusion::object_store::{ObjectStore, ObjectStoreExt};
+use datafusion::object_store::{self, ObjectStore, ObjectStoreExt};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -68,7 +68,7 @@ fn checksum(contents: &[u8]) -> String {
 pub(super) async fn intact(store: &dyn ObjectStore, path: &Path, file: &ReleaseFile) -> EngineResult<Option<Bytes>> {
     let contents = match store.get(path).await {
         Ok(found) => found.bytes().await?,
-        Err(datafusion::object_store::Error::NotFound { .. }) => return Ok(None),
+        Err(object_store::Error::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let bytes = contents.clone();

@@ -1,9 +1,12 @@
 //! The same snapshot again is recognized without keeping it.
 
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hasher;
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::row::{RowConverter, SortField};
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::common::Result;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
@@ -48,11 +51,97 @@ impl Fingerprint {
     }
 }
 
+/// Keyed fingerprint of what an update relation allows: rows that are repeated, that say that a value can stay as it is, or
+/// that follow from others, do not change it.
+#[derive(Debug)]
+pub(crate) struct RelationFingerprint {
+    key: [u64; 2],
+    converter: Option<RowConverter>,
+    numbers: HashMap<OwnedRow, u32>,
+    /// Values by number, and the bits of the probability if there is one.
+    pairs: BTreeSet<(u32, u32, Option<u64>)>,
+}
+
+impl RelationFingerprint {
+    /// Of no rows.
+    pub(crate) fn new(key: [u64; 2]) -> Self {
+        Self { key, converter: None, numbers: HashMap::new(), pairs: BTreeSet::new() }
+    }
+
+    /// Adds rows: a value, what it can become, and perhaps the probability.
+    ///
+    /// # Errors
+    /// When Arrow cannot encode the type of the values as rows.
+    pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let converter = match &mut self.converter {
+            Some(converter) => converter,
+            none => none.insert(RowConverter::new(vec![SortField::new(batch.column(0).data_type().clone())])?),
+        };
+        let mut number = |column: usize| -> Result<Vec<u32>> {
+            let rows = converter.convert_columns(&batch.columns()[column..=column])?;
+            Ok(rows
+                .iter()
+                .map(|row| {
+                    let next = self.numbers.len() as u32;
+                    *self.numbers.entry(row.owned()).or_insert(next)
+                })
+                .collect())
+        };
+        let (from, to) = (number(0)?, number(1)?);
+        let probabilities = batch.columns().get(2).map(|column| cast(column, &DataType::Float64)).transpose()?;
+        let probabilities = probabilities.as_ref().map(|column| column.as_primitive::<Float64Type>());
+        for (row, (from, to)) in from.into_iter().zip(to).enumerate().filter(|(_, (from, to))| from != to) {
+            let probability =
+                probabilities.filter(|column| column.is_valid(row)).map(|column| column.value(row).to_bits());
+            self.pairs.insert((from, to, probability));
+        }
+        Ok(())
+    }
+
+    /// The fingerprint in hexadecimal digits.
+    pub(crate) fn finish(self) -> String {
+        let mut values: Vec<Option<OwnedRow>> = vec![None; self.numbers.len()];
+        self.numbers.into_iter().for_each(|(row, number)| values[number as usize] = Some(row));
+        let mut sum = 0_u128;
+        let mut add = |from: u32, to: u32, probability: Option<u64>| {
+            let mut hasher = SipHasher13::new_with_keys(self.key[0], self.key[1]);
+            for value in [from, to].map(|value| values[value as usize].as_ref()).into_iter().flatten() {
+                hasher.write_u64(value.as_ref().len() as u64);
+                hasher.write(value.as_ref());
+            }
+            hasher.write_u64(probability.map_or(0, |bits| bits.wrapping_add(1)));
+            sum = sum.wrapping_add(hasher.finish128().as_u128());
+        };
+        // What probabilities do not say does not follow.
+        if self.pairs.iter().any(|(.., probability)| probability.is_some()) {
+            self.pairs.iter().for_each(|&(from, to, probability)| add(from, to, probability));
+            return format!("{sum:032x}");
+        }
+        let mut becomes: Vec<Vec<u32>> = vec![Vec::new(); values.len()];
+        self.pairs.iter().for_each(|&(from, to, _)| becomes[from as usize].push(to));
+        let mut seen = vec![u32::MAX; values.len()];
+        for from in 0..values.len() as u32 {
+            let mut open = vec![from];
+            seen[from as usize] = from;
+            while let Some(value) = open.pop() {
+                for &to in &becomes[value as usize] {
+                    if seen[to as usize] != from {
+                        seen[to as usize] = from;
+                        open.push(to);
+                        add(from, to, None);
+                    }
+                }
+            }
+        }
+        format!("{sum:032x}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use datafusion::arrow::array::{ArrayRef, Int32Array, StringArray};
+    use datafusion::arrow::array::{ArrayRef, Float64Array, Int32Array, StringArray};
 
     use super::*;
 
@@ -82,5 +171,48 @@ mod tests {
         ] {
             assert_ne!(of([1, 2], &[other]), whole);
         }
+    }
+
+    fn relation(pairs: &[(&str, &str)]) -> String {
+        let end = |of: fn(&(&str, &str)) -> String| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values(pairs.iter().map(of)))
+        };
+        let columns = [("from", end(|pair| pair.0.to_owned())), ("to", end(|pair| pair.1.to_owned()))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut fingerprint = RelationFingerprint::new([1, 2]);
+        fingerprint.add(&batch.slice(0, pairs.len() / 2)).unwrap();
+        fingerprint.add(&batch.slice(pairs.len() / 2, pairs.len() - pairs.len() / 2)).unwrap();
+        fingerprint.finish()
+    }
+
+    #[test]
+    fn a_relation_is_what_it_allows() {
+        let closed = relation(&[("a", "b"), ("b", "c"), ("a", "c")]);
+        assert_eq!(relation(&[("a", "b"), ("b", "c")]), closed);
+        assert_eq!(relation(&[("b", "c"), ("b", "c"), ("a", "a"), ("a", "b"), ("d", "d"), ("a", "c")]), closed);
+        assert_eq!(relation(&[("a", "b"), ("b", "a")]), relation(&[("b", "b"), ("b", "a"), ("a", "b")]));
+        assert_eq!(relation(&[]), relation(&[("a", "a")]));
+        for other in [&[("a", "b"), ("a", "c")][..], &[("b", "a"), ("c", "b")], &[("a", "bb"), ("b", "c")], &[]] {
+            assert_ne!(relation(other), closed, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn probabilities_belong_to_a_relation() {
+        let weighted = |stays: bool, probability: f64| {
+            let (from, to) = (vec!["a", "a"], vec!["b", "a"]);
+            let columns: [(&str, ArrayRef); 3] = [
+                ("from", Arc::new(StringArray::from(from))),
+                ("to", Arc::new(StringArray::from(to))),
+                ("probability", Arc::new(Float64Array::from(vec![probability, 1.0 - probability]))),
+            ];
+            let batch = RecordBatch::try_from_iter(columns).unwrap();
+            let mut fingerprint = RelationFingerprint::new([1, 2]);
+            fingerprint.add(&batch.slice(0, if stays { 2 } else { 1 })).unwrap();
+            fingerprint.finish()
+        };
+        assert_eq!(weighted(true, 0.25), weighted(false, 0.25));
+        assert_ne!(weighted(false, 0.5), weighted(false, 0.25));
+        assert_ne!(relation(&[("a", "b")]), weighted(false, 0.25));
     }
 }

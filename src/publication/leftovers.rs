@@ -7,52 +7,74 @@ use datafusion::object_store::path::Path;
 use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use futures::StreamExt;
 
-use super::announce::CLAIMS;
+use super::announce::{CLAIMS, is_probe};
 use super::desk::Desk;
 use super::place::Place;
 use super::protocol::STAGED;
 
 /// Digits of a random name.
 const DIGITS: usize = 32;
-/// Files without a name yet are being written, unless they are older than this many seconds.
+/// Probes, and files without a name yet, are in use unless they are older than this many seconds.
 const PATIENCE: i64 = 24 * 3600;
 
 impl Desk {
     /// Removes, as far as that is possible, what attempts at releases up to this one have left behind: files that are staged,
-    /// entries that are not in the ledger, claims, and files that never got a name.
-    pub(super) async fn sweep(&self, number: u64) {
+    /// entries that are not in the ledger (any more), claims, and, after a day, probes and files that never got a name.
+    pub(crate) async fn sweep(&self, number: u64) {
         let done = |name: &str| number_of(name).is_some_and(|of| of <= number);
-        let entries = self.records.iter().flat_map(|record| &record.entries);
+        let entries = self.standing.entries.iter().map(|kept| &kept.file);
         // Of what was held back only the newest counts; the rows before are published, suppressed, or in it.
         let known: HashSet<&str> = entries.chain(self.held_file()).map(|file| file.name.as_str()).collect();
         let private = self.private.store();
         let mut attempts = HashSet::new();
+        let mut gone = Vec::new();
         for object in below(private.as_ref(), STAGED).await {
             let Some(attempt) = object.location.parts().nth(1) else { continue };
             if done(attempt.as_ref()) {
-                let _ = private.delete(&object.location).await;
                 attempts.insert(attempt.as_ref().to_owned());
+                gone.push(object.location);
             }
-        }
-        for attempt in attempts {
-            self.private.remove_empty(&Path::from_iter([STAGED, &attempt])).await;
         }
         for object in directly_in(private.as_ref(), None).await {
             let name = object.location.filename().unwrap_or_default();
             if name.strip_suffix(".parquet").is_some_and(done) && !known.contains(name) {
-                let _ = private.delete(&object.location).await;
+                gone.push(object.location);
             }
+        }
+        delete(private.as_ref(), gone).await;
+        for attempt in attempts {
+            self.private.remove_empty(&Path::from_iter([STAGED, &attempt])).await;
         }
         let public = self.public.store();
+        let mut gone = Vec::new();
         for object in below(public.as_ref(), CLAIMS).await {
-            let claimed = object.location.filename().and_then(|name| name.parse::<u64>().ok());
-            if claimed.is_some_and(|claimed| claimed <= number) {
-                let _ = public.delete(&object.location).await;
+            let name = object.location.filename().unwrap_or_default();
+            let claimed = name.parse::<u64>().is_ok_and(|claimed| claimed <= number);
+            if claimed || is_probe(name) && is_old(&object) {
+                gone.push(object.location);
             }
         }
-        sweep_unnamed(&self.private).await;
-        sweep_unnamed(&self.public).await;
+        delete(public.as_ref(), gone).await;
+        for place in [&self.private, &self.public] {
+            // Objects have their names from the start.
+            if place.is_local() {
+                sweep_unnamed(place).await;
+            }
+        }
     }
+}
+
+/// Deletes objects, several at a time where the store can; some may be gone already.
+async fn delete(store: &dyn ObjectStore, gone: Vec<Path>) {
+    if !gone.is_empty() {
+        let mut deleted = store.delete_stream(futures::stream::iter(gone.into_iter().map(Ok)).boxed());
+        while deleted.next().await.is_some() {}
+    }
+}
+
+/// Whether nobody can still be about to use it.
+fn is_old(object: &ObjectMeta) -> bool {
+    chrono::Utc::now().timestamp() - object.last_modified.timestamp() > PATIENCE
 }
 
 /// Whether a private place has nothing in it but what an attempt at the first release may have left there.
@@ -87,7 +109,7 @@ fn is_random(name: &str) -> bool {
 }
 
 /// A file that a local store has not given its name yet.
-fn is_unnamed(name: &str) -> bool {
+pub(super) fn is_unnamed(name: &str) -> bool {
     name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp")).is_some_and(is_random)
 }
 
@@ -96,8 +118,7 @@ async fn sweep_unnamed(place: &Place) {
     let (log, claims) = (Path::from("_delta_log"), Path::from(CLAIMS));
     for directory in [None, Some(&log), Some(&claims)] {
         for object in directly_in(store.as_ref(), directory).await {
-            let old = chrono::Utc::now().timestamp() - object.last_modified.timestamp() > PATIENCE;
-            if old && is_unnamed(object.location.filename().unwrap_or_default()) {
+            if is_old(&object) && is_unnamed(object.location.filename().unwrap_or_default()) {
                 let _ = store.delete(&object.location).await;
             }
         }

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef}
 
 use crate::error::{Error, Result};
 use crate::methods::Method;
-use crate::microdata::{Layout, Ledger, PARTNERS, SEALS};
+use crate::microdata::{LABEL, Layout, Ledger, PARTNERS, SEALS};
 use crate::release::{Published, SIGNATURE, seals_type, signature_type};
 
 /// Column of the ledger: who.
@@ -27,6 +27,13 @@ pub(super) fn published_column(j: usize) -> String {
     format!("published_{}", j + 1)
 }
 
+/// Why a publication of changing values cannot go on.
+const UNLABELLED: &str = "this publication was made by a version whose ledger does not say whose value is whose (it has no column \
+    signature_label), and whose releases can give people away to a reader who combines the members of groups; nothing that is \
+    published beside them can take that back, so it is not continued. Look at what they tell with disclosure(..), and begin a \
+    new publication under another LOCATION for people who are not in this one; whoever is in both is not protected from a \
+    reader of both";
+
 /// What a method remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
@@ -34,7 +41,8 @@ pub(crate) enum Memory {
     Nothing,
     /// For everybody ever published, the sensitive values of their group, which are the same in all releases.
     Signatures,
-    /// For everybody ever published, the sensitive values of their most recent group.
+    /// For everybody ever published, the sensitive values of their most recent group, in the order of labels, and their own label,
+    /// which is the same in all releases.
     LatestSignatures,
     /// For everybody and each of their quasi-identifiers, which value was drawn and published.
     Drawn,
@@ -78,6 +86,9 @@ impl Memory {
             let sensitive = layout.sensitive.as_ref().ok_or_else(nothing)?;
             fields.push(Field::new(SIGNATURE, signature_type(sensitive.data_type()), false));
         }
+        if self == Self::LatestSignatures {
+            fields.push(Field::new(LABEL, DataType::Int32, false));
+        }
         if let Some(id) = layout.identifier.as_ref().filter(|_| self == Self::Worlds) {
             fields.push(Field::new(PARTNERS, signature_type(id.data_type()), false));
             fields.push(Field::new(SEALS, seals_type(), false));
@@ -90,6 +101,15 @@ impl Memory {
             }
         }
         Ok(Arc::new(Schema::new(fields)))
+    }
+
+    /// # Errors
+    /// When a ledger with these columns was made by a version that remembered less than is needed.
+    pub(crate) fn check_ledger(self, columns: &Schema) -> Result<()> {
+        if self == Self::LatestSignatures && columns.index_of(LABEL).is_err() {
+            return Err(Error::refused(UNLABELLED));
+        }
+        Ok(())
     }
 
     /// Those columns that the next release needs, in the order in which they are read
@@ -139,6 +159,9 @@ impl Memory {
         if self.is_signatures() {
             columns.push(published.signatures(members)?);
         }
+        if self == Self::LatestSignatures {
+            columns.push(published.labels(members));
+        }
         if self == Self::Worlds {
             columns.push(published.partners(members)?);
             columns.push(published.seals(members)?);
@@ -153,5 +176,22 @@ impl Memory {
             }
         }
         Ok(RecordBatch::try_new(SchemaRef::clone(schema), columns)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a ledger without labels is of can have given people away, so nothing is published beside it.
+    #[test]
+    fn a_ledger_without_labels_is_not_continued() {
+        let column = |name: &str| Field::new(name, DataType::Int64, false);
+        let now = Schema::new([IDENTIFIER, SIGNATURE, LABEL, RELEASE].map(column).to_vec());
+        let then = Schema::new([IDENTIFIER, SIGNATURE, RELEASE].map(column).to_vec());
+        assert!(Memory::LatestSignatures.check_ledger(&now).is_ok());
+        assert!(Memory::Signatures.check_ledger(&then).is_ok());
+        let text = Memory::LatestSignatures.check_ledger(&then).unwrap_err().to_string();
+        assert!(text.contains("does not say whose value is whose") && text.contains("new publication"), "{text}");
     }
 }

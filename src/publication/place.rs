@@ -3,16 +3,17 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use datafusion::common::{Result, plan_datafusion_err, plan_err};
+use datafusion::common::{DataFusionError, Result, exec_err, plan_datafusion_err, plan_err};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::path::Path as StorePath;
 use datafusion::object_store::prefix::PrefixStore;
-use datafusion::object_store::{ObjectStore, ObjectStoreExt};
+use datafusion::object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 use deltalake_core::logstore::{LogStoreRef, StorageConfig, default_logstore};
 use futures::StreamExt;
 use url::Url;
 
 use super::announce::claim;
+use super::known::Remembering;
 use super::store::LocalStore;
 
 /// Who may read what is written.
@@ -48,7 +49,10 @@ impl Place {
         };
         let root: Arc<dyn ObjectStore> = match &local {
             Some(local) => Arc::new(local.clone()),
-            None => runtime.object_store_registry.get_store(url)?,
+            None => {
+                let store = runtime.object_store_registry.get_store(url).map_err(|error| unknown_store(url, error))?;
+                Arc::new(Remembering::new(store, prefix.clone().join("_delta_log")))
+            }
         };
         let store = Arc::new(PrefixStore::new(Arc::clone(&root), prefix.clone()));
         Ok(Self { url: url.clone(), root, store, local, prefix })
@@ -56,6 +60,57 @@ impl Place {
 
     pub(super) fn url(&self) -> &Url {
         &self.url
+    }
+
+    /// Whether this is a local disk.
+    pub(super) fn is_local(&self) -> bool {
+        self.local.is_some()
+    }
+
+    /// Where an error is from.
+    pub(super) fn described(&self) -> String {
+        format!("publication: at {}", self.url)
+    }
+
+    /// An error of its store, which says where that is.
+    pub(super) fn failed(&self, error: Error) -> DataFusionError {
+        DataFusionError::from(error).context(self.described())
+    }
+
+    /// Creates a file here, and asks to create it again, which must fail: of two who create one file, one must get through.
+    ///
+    /// # Errors
+    /// When nothing can be written here, or what exists is replaced.
+    pub(super) async fn probe(&self, name: &StorePath) -> Result<()> {
+        let put = || {
+            let once = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+            self.store.put_opts(name, "probe".into(), once)
+        };
+        let (first, second) = match put().await {
+            Ok(_) => (Ok(()), put().await.map(|_| ())),
+            // By a name that nobody else has: the store has heard one request twice.
+            Err(error @ Error::AlreadyExists { .. }) => (Ok(()), Err(error)),
+            Err(error) => (Err(error), Ok(())),
+        };
+        // A probe that stays is removed with what other attempts leave behind.
+        let _ = self.store.delete(name).await;
+        if let Err(error) = first {
+            let context = format!("publication: nothing can be written to {}; nothing was published", self.url);
+            return Err(self.failed(error).context(context));
+        }
+        match second {
+            Err(Error::AlreadyExists { .. }) => Ok(()),
+            Err(error) => Err(self.failed(error).context(format!(
+                "publication: whether {} can create a file only if there is none is not known; nothing was published",
+                self.url
+            ))),
+            Ok(()) => exec_err!(
+                "publication: the store of {} replaces a file that exists although it was asked to create it, so of two INSERTs at \
+                 once both would take one number; nothing was published. It must be able to create a file only if there is none \
+                 (in S3, If-None-Match); choose another store, or another version of it",
+                self.url
+            ),
+        }
     }
 
     /// Whoever reads a table reads what is in its directory: a ledger must not lie there, nor may a public table lie where only
@@ -83,15 +138,15 @@ impl Place {
     pub(super) async fn settle(&self, name: &StorePath) -> Result<()> {
         let Some(local) = &self.local else { return Ok(()) };
         let path: StorePath = self.prefix.parts().chain(name.parts()).collect();
-        Ok(local.settle(&path).await?)
+        local.settle(&path).await.map_err(|error| self.failed(error))
     }
 
     /// The number, if somebody has claimed it here.
     pub(super) async fn is_claimed(&self, number: u64) -> Result<Option<u64>> {
         match self.store.head(&claim(number)).await {
             Ok(_) => Ok(Some(number)),
-            Err(datafusion::object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failed(error)),
         }
     }
 
@@ -113,6 +168,20 @@ impl Place {
     }
 }
 
+/// What a session says of a store that nobody has registered is no help.
+fn unknown_store(url: &Url, error: DataFusionError) -> DataFusionError {
+    match url.scheme() {
+        "s3" | "s3a" | "gs" | "gcs" | "az" | "abfs" | "abfss" | "http" | "https" => plan_datafusion_err!(
+            "publication: this session has no object store for {url}; the shell registers one for every location that a statement \
+             names, a program does it with SessionContext::register_object_store"
+        ),
+        scheme => error.context(format!(
+            "publication: {url} is in no object store that this session has ({scheme}://); locations are paths of local disks, \
+             s3://, gs://, az:// or abfss://, and what a program has registered"
+        )),
+    }
+}
+
 /// The URL of a directory, from a path or a URL. Links in local paths are followed, so that one directory has one URL.
 ///
 /// # Errors
@@ -129,6 +198,14 @@ pub(crate) fn locate(text: &str) -> Result<Url> {
         },
         _ => local(Path::new(text))?,
     };
+    if matches!(url.scheme(), "http" | "https") {
+        return plan_err!(
+            "publication: a publication cannot be at {}://, where nothing can be listed and nobody can create a file only if there is \
+             none; choose a location in an object store. Single files can be read from there: SELECT .. FROM '{}://..'",
+            url.scheme(),
+            url.scheme()
+        );
+    }
     if url.query().is_some() || url.fragment().is_some() {
         return plan_err!("publication: {text} is not a location: it has a query or a fragment");
     }
@@ -205,20 +282,36 @@ pub(crate) fn private_beside(public: &Url) -> Result<Url> {
 /// # Errors
 /// When one location is inside of the other.
 pub(crate) fn check_apart(public: &Url, private: &Url) -> Result<()> {
-    // Several names of one protocol.
-    let store = |url: &Url| match url.scheme() {
-        "s3a" => ("s3".to_owned(), url.authority().to_owned()),
-        "gcs" => ("gs".to_owned(), url.authority().to_owned()),
-        scheme => (scheme.to_owned(), url.authority().to_owned()),
-    };
     let (inner, outer) = (store_path(private)?, store_path(public)?);
-    if store(public) == store(private) && (inner.prefix_matches(&outer) || outer.prefix_matches(&inner)) {
+    if is_one_store(public, private) && (inner.prefix_matches(&outer) || outer.prefix_matches(&inner)) {
         return plan_err!(
             "publication: the private ledger must not be where the public can read: {private} and the publication's LOCATION {public} \
              must not contain each other"
         );
     }
     Ok(())
+}
+
+/// Whether two URLs can be of one store.
+fn is_one_store(one: &Url, other: &Url) -> bool {
+    // Several names of one protocol.
+    let scheme = |url: &Url| match url.scheme() {
+        "s3a" => "s3".to_owned(),
+        "gcs" => "gs".to_owned(),
+        "abfs" | "abfss" | "azure" | "adl" => "az".to_owned(),
+        scheme => scheme.to_owned(),
+    };
+    // `abfss://container@account.host/`, or short `az://container/`.
+    let container = |url: &Url| match url.username() {
+        "" => url.host_str().unwrap_or_default().to_owned(),
+        container => container.to_owned(),
+    };
+    if scheme(one) != scheme(other) {
+        return false;
+    }
+    // A session keeps stores by host and port, whatever stands before the host.
+    let host = |url: &Url| (url.host_str().map(str::to_owned), url.port());
+    host(one) == host(other) || (scheme(one) == "az" && container(one) == container(other))
 }
 
 #[cfg(test)]
@@ -254,6 +347,17 @@ mod tests {
         {
             assert!(check_apart(&public, &Url::parse(inside).unwrap()).is_err(), "{inside}");
         }
+        let azure = |text: &str| Url::parse(text).unwrap();
+        let ours = azure("abfss://lake@ours.dfs.core.windows.net/hospital/");
+        for inside in [
+            "az://lake/hospital/",
+            "abfs://lake@ours.dfs.core.windows.net/",
+            "abfss://other@ours.dfs.core.windows.net/hospital/",
+        ] {
+            assert!(check_apart(&ours, &azure(inside)).is_err(), "{inside}");
+        }
+        assert!(check_apart(&ours, &azure("az://ledgers/hospital/")).is_ok());
+        assert!(check_apart(&public, &azure("s3a://bucket/lake/")).is_err());
         for apart in ["s3://bucket/lake/hospital2/", "s3://other/lake/hospital/"] {
             assert!(check_apart(&public, &Url::parse(apart).unwrap()).is_ok(), "{apart}");
         }

@@ -43,7 +43,7 @@ impl Reader {
     /// When the store fails.
     pub(crate) async fn open(public: &Url, runtime: &RuntimeEnv) -> Result<Option<Self>> {
         let place = Place::open(public, Access::Public, runtime)?;
-        let table = delta::newest(&place).await?;
+        let table = delta::newest(&place).await.map_err(|error| error.context(place.described()))?;
         if let Some(table) = &table
             && delta::setting(table, Charter::PUBLICATION).is_none()
         {
@@ -69,15 +69,21 @@ impl Reader {
     pub(crate) async fn release(&self, number: Option<u64>) -> Result<DeltaTable> {
         let newest = self.newest();
         let number = number.unwrap_or(newest);
+        let described = || format!("publication: at {}", self.place.url());
         if number == 0 || number > newest {
             return plan_err!("publication: there is no release {number}; there are releases 1 to {newest}");
         }
-        if delta::said::<Announcement>(&self.table, number).await?.is_none_or(|(said, _)| said.number != number) {
+        let said =
+            delta::said::<Announcement>(&self.table, number).await.map_err(|error| error.context(described()))?;
+        if said.is_none_or(|(said, _)| said.number != number) {
             return exec_err!(
                 "publication: version {number} of the public table is not a release: somebody else wrote to it"
             );
         }
-        delta::at_version(&self.place, number).await
+        if number == newest {
+            return Ok(self.table.clone());
+        }
+        delta::at_version(&self.place, number).await.map_err(|error| error.context(described()))
     }
 
     /// All releases, oldest first; with a ledger, what only the publisher knows.
@@ -105,6 +111,14 @@ impl Reader {
         };
         futures::stream::iter(1..=self.newest()).map(row).buffered(AT_ONCE).try_collect().await
     }
+}
+
+/// The newest version of a Delta table of whomsoever; `None` if there is none.
+///
+/// # Errors
+/// When the store fails, or the table needs what we cannot read.
+pub(crate) async fn newest_version(location: &Url, runtime: &RuntimeEnv) -> Result<Option<DeltaTable>> {
+    delta::newest(&Place::open(location, Access::Public, runtime)?).await
 }
 
 /// A version of a table for the engine; the session learns where it is.

@@ -13,6 +13,10 @@ pub(crate) struct Record {
     pub(crate) release_id: String,
     /// Keyed fingerprint of the snapshot, in hexadecimal digits.
     pub(crate) fingerprint: String,
+    /// Beginnings of the fingerprints of earlier releases' snapshots, oldest first and without anything between them, so that a
+    /// snapshot that comes again is known without reading their records. Those of the last [`MOST`] releases.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) earlier: String,
     /// Keyed fingerprint of the update relation, if the method has one: the same for all releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) updates: Option<String>,
@@ -34,6 +38,32 @@ pub(crate) struct Record {
     pub(crate) held_back: Option<HeldBack>,
 }
 
+/// Digits of an earlier fingerprint: that two of a publication's snapshots share them by chance is one in a million million.
+const DIGITS: usize = 16;
+/// Earlier fingerprints that are kept; 64 KiB.
+const MOST: usize = 4096;
+
+impl Record {
+    /// Number of the newest release, up to this one, that was made of a snapshot with this fingerprint and so many rows.
+    pub(crate) fn made_of(&self, fingerprint: &str, rows: u64) -> Option<u64> {
+        if self.fingerprint == fingerprint && self.snapshot_rows == rows {
+            return Some(self.number);
+        }
+        let wanted = fingerprint.get(..DIGITS)?;
+        let count = self.earlier.len() / DIGITS;
+        let at = |place: usize| self.earlier.get(place * DIGITS..(place + 1) * DIGITS);
+        let found = (0..count).rev().find(|&place| at(place) == Some(wanted))?;
+        self.number.checked_sub((count - found) as u64)
+    }
+
+    /// What the next record says of earlier fingerprints.
+    pub(crate) fn fingerprints(&self) -> String {
+        let all = format!("{}{}", self.earlier, self.fingerprint.get(..DIGITS).unwrap_or_default());
+        let kept = all.len().saturating_sub(MOST * DIGITS);
+        all[kept..].to_owned()
+    }
+}
+
 /// The window of a stream, and the counts of all rows so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeldBack {
@@ -43,6 +73,9 @@ pub(crate) struct HeldBack {
     pub(crate) rows: u64,
     /// Whether all of the window was published.
     pub(crate) finished: bool,
+    /// Whether nothing has left of what is held back.
+    #[serde(default)]
+    pub(crate) fresh: bool,
     pub(crate) published: u64,
     /// Those of them that were published late, and by how many snapshots in all.
     pub(crate) moved: u64,
@@ -92,4 +125,57 @@ pub(crate) struct Announcement {
     /// Figures that follow from the released rows.
     #[serde(flatten)]
     pub(crate) figures: Figures,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(number: u64, fingerprint: String, earlier: String) -> Record {
+        Record {
+            number,
+            attempt: String::new(),
+            release_id: String::new(),
+            fingerprint,
+            earlier,
+            updates: None,
+            snapshot_rows: 5,
+            files: Vec::new(),
+            entries: Vec::new(),
+            figures: Figures { rows: 5, groups: 1, counterfeits: 0 },
+            withheld: 0,
+            information_loss: 0.0,
+            held_back: None,
+        }
+    }
+
+    #[test]
+    fn the_newest_release_of_a_snapshot_is_found() {
+        let print = |snapshot: u64| format!("{:032x}", u128::from(snapshot) << 64);
+        let mut newest = record(1, print(7), String::new());
+        for (number, snapshot) in (2..=5).zip([8, 7, 9, 10]) {
+            newest = record(number, print(snapshot), newest.fingerprints());
+        }
+        let found = [7, 8, 9, 10, 11].map(|snapshot| newest.made_of(&print(snapshot), 5));
+        assert_eq!(found, [Some(3), Some(2), Some(4), Some(5), None]);
+        assert_eq!(newest.made_of(&print(10), 6), None, "other rows");
+        // The oldest are forgotten, and numbers stay right.
+        for number in 6..=MOST as u64 + 10 {
+            newest = record(number, print(100 + number), newest.fingerprints());
+        }
+        assert_eq!(newest.earlier.len(), MOST * DIGITS);
+        assert_eq!(newest.made_of(&print(10), 5), None);
+        assert_eq!(newest.made_of(&print(100 + 2000), 5), Some(2000));
+        assert_eq!(newest.made_of(&print(100 + newest.number - MOST as u64), 5), Some(newest.number - MOST as u64));
+    }
+
+    /// As versions without it wrote them.
+    #[test]
+    fn records_without_earlier_fingerprints_are_read() {
+        let text = serde_json::to_string(&record(3, "ab".repeat(16), String::new())).unwrap();
+        assert!(!text.contains("earlier"));
+        let read: Record = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.made_of(&"cd".repeat(16), 5), None);
+        assert_eq!(record(4, "cd".repeat(16), read.fingerprints()).made_of(&"ab".repeat(16), 9), Some(3));
+    }
 }

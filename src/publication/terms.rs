@@ -8,6 +8,9 @@ use crate::methods::Method;
 use crate::methods::reposition::{Clock, Late, Reposition};
 use crate::microdata::Roles;
 
+/// The one parameter that may change: it is about worlds that a version made which did not know of it.
+const ALLOW_FORMER_WORLDS: &str = "allow_former_worlds";
+
 /// What the first release fixes for all later ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
@@ -70,7 +73,8 @@ impl Terms {
         if self.method.name() == begun.method.name() {
             let parameters = |terms: &Self| terms.method.parameters().unwrap_or_default();
             let (here, there) = (parameters(self), parameters(begun));
-            for name in here.keys().chain(there.keys().filter(|name| !here.contains_key(*name))) {
+            let names = here.keys().chain(there.keys().filter(|name| !here.contains_key(*name)));
+            for name in names.filter(|name| *name != ALLOW_FORMER_WORLDS) {
                 let text = |map: &serde_json::Map<String, serde_json::Value>| match map.get(name) {
                     Some(serde_json::Value::String(text)) => text.clone(),
                     Some(value) => value.to_string(),
@@ -125,10 +129,16 @@ pub struct Publication {
     pub public: Url,
     /// Directory of the ledger.
     pub private: Url,
+    /// Where the public table was to be when the first release was decided, if it is to be announced here instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<Url>,
     /// What every release must keep to.
     pub terms: Terms,
     /// Whether a method that does not know of earlier releases may make a second one.
     pub independent: bool,
+    /// Whether the snapshot of an earlier release may be published again, unless that is the newest.
+    #[serde(default)]
+    pub repeated: bool,
     /// What becomes of rows whose snapshot an earlier INSERT has closed.
     #[serde(default)]
     pub late: Late,
@@ -167,6 +177,17 @@ mod tests {
                 "method is m_invariant in the publication but anatomy here",
                 "the type of column age is Int32 in the publication but Int64 here"
             ]
+        );
+        // Of a publication that an earlier version began, with a parameter that is gone.
+        let sequential = |parameters: &str| {
+            let method = format!("{{\"method\": \"sequential\", \"l\": 4, \"p\": 100{parameters}}}");
+            terms(serde_json::from_str(&method).unwrap(), "age", "Int32")
+        };
+        let before = sequential(", \"order\": \"greedy\"");
+        assert!(sequential(", \"allow_former_worlds\": true").differences(&before).is_empty());
+        assert_eq!(
+            sequential(", \"allow_removals\": true").differences(&before),
+            ["allow_removals is false in the publication but true here"]
         );
     }
 }

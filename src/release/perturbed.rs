@@ -5,11 +5,11 @@
 pub struct Perturbed {
     /// Published codes of the quasi-identifiers, member after member; empty where values are not perturbed.
     pub codes: Vec<u32>,
-    /// Rows that came out unchanged and got another value.
-    pub randomized: usize,
+    /// Groups whose tables were mixed so that no row comes out as it was.
+    pub mixed: usize,
     /// Groups whose rows agree on all quasi-identifiers, so that nothing can change.
     pub unchangeable: usize,
-    /// The rows of those.
+    /// Rows that came out as they were: the rows of those, and some of groups in which only one quasi-identifier differs.
     pub unchanged: usize,
     /// Rows that are published as an earlier release did. They are the last members, as if they were one group.
     pub repeated: usize,
@@ -19,7 +19,7 @@ impl Perturbed {
     /// Appends the members of another release.
     pub(crate) fn append(&mut self, other: Self) {
         self.codes.extend(other.codes);
-        self.randomized += other.randomized;
+        self.mixed += other.mixed;
         self.unchangeable += other.unchangeable;
         self.unchanged += other.unchanged;
         self.repeated += other.repeated;

@@ -6,15 +6,15 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::Description;
-use crate::microdata::{Layout, ORDER_KEY, PARTNERS, Role, SEALS, is_continuous};
+use crate::microdata::{LABEL, Layout, ORDER_KEY, PARTNERS, Role, SEALS, TREE_KEY, is_continuous};
 
 /// Who a table is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum View {
     /// The world: intervals, sensitive values, group numbers and sizes, numbers of counterfeits.
     Public,
-    /// The publisher: the identifier (NULL for counterfeits) in front; the counterfeit mark behind, and for m-invariance
-    /// the group's signature.
+    /// The publisher: the identifier (NULL for counterfeits) in front; the counterfeit mark behind, for m-invariance and
+    /// m-Distinct the group's signature, and for the latter the place of the row in it.
     Private,
 }
 
@@ -42,6 +42,8 @@ pub struct Shape {
     pub form: Form,
     /// Whether the private view has the sensitive values of each row's group: for methods whose later releases need them.
     pub signatures: bool,
+    /// Whether it also has the place of each row's own value among them.
+    pub labels: bool,
     /// Whether intervals have the names of hierarchies' nodes beside their ends.
     pub nodes: bool,
 }
@@ -61,7 +63,7 @@ pub const SIGNATURE: &str = "signature";
 pub fn reserved_names(view: View) -> &'static [&'static str] {
     match view {
         View::Public => &[GROUP_ID, GROUP_SIZE, COUNTERFEITS],
-        View::Private => &[GROUP_ID, GROUP_SIZE, COUNTERFEITS, COUNTERFEIT_MARK, SIGNATURE],
+        View::Private => &[GROUP_ID, GROUP_SIZE, COUNTERFEITS, COUNTERFEIT_MARK, SIGNATURE, LABEL],
     }
 }
 
@@ -69,7 +71,8 @@ pub fn reserved_names(view: View) -> &'static [&'static str] {
 ///
 /// - [`Form::Intervals`]: quasi-identifiers as `Struct<lo, hi>` of their own type, the sensitive attribute as it is.
 ///   Intervals of [continuous](is_continuous) attributes have a third child `nulls`, how many of the group's people have no
-///   value; with hierarchies, all have the last child `node`, a text, NULL for attributes without hierarchy.
+///   value; with hierarchies, all have the last child `node`, a text, NULL for attributes without hierarchy, and those with one
+///   carry its [fingerprint](TREE_KEY), if the layout's fields do.
 /// - [`Form::Anatomy`]: quasi-identifiers as they are, and of the sensitive attribute a `List<Struct<value, count>>`: the
 ///   values of the row's group and how many of its rows have them.
 /// - [`Form::Perturbed`]: all columns as they are.
@@ -110,7 +113,16 @@ pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schem
             }
             Form::Anatomy | Form::Perturbed | Form::Worlds => Field::new(quasi.name(), quasi.data_type().clone(), true),
         };
-        fields.push(labelled(field, Role::Quasi.name(), order));
+        let field = labelled(field, Role::Quasi.name(), order);
+        let generalized = shape.nodes && matches!(shape.form, Form::Intervals | Form::Rows);
+        fields.push(match quasi.metadata().get(TREE_KEY).filter(|_| generalized) {
+            Some(tree) => {
+                let mut metadata = field.metadata().clone();
+                metadata.insert(TREE_KEY.to_owned(), tree.clone());
+                Arc::new(field.as_ref().clone().with_metadata(metadata))
+            }
+            None => field,
+        });
     }
     if let Some(sensitive) = &layout.sensitive {
         let order = sensitive.metadata().get(ORDER_KEY);
@@ -138,6 +150,9 @@ pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schem
     }
     if let Some(sensitive) = layout.sensitive.as_ref().filter(|_| private && shape.signatures) {
         fields.push(labelled(Field::new(SIGNATURE, signature_type(sensitive.data_type()), false), SIGNATURE, None));
+        if shape.labels {
+            fields.push(labelled(Field::new(LABEL, DataType::Int32, false), LABEL, None));
+        }
     }
     Schema::new(fields)
 }

@@ -15,7 +15,7 @@ use rand::seq::SliceRandom;
 use super::schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NULLS, SIGNATURE, signature_type};
 use super::{COUNTERFEIT, Release};
 use crate::error::{Error, Result};
-use crate::microdata::{Attribute, PARTNERS, SEALS, compact_views, seals};
+use crate::microdata::{Attribute, LABEL, PARTNERS, SEALS, compact_views, seals};
 
 /// A release whose order of rows and group numbers has been drawn.
 #[derive(Debug)]
@@ -145,6 +145,7 @@ impl Published {
                 Arc::new(marks.collect::<BooleanArray>())
             }
             SIGNATURE => self.signatures_of(groups)?,
+            LABEL => self.labels(members),
             PARTNERS => self.partners(members)?,
             SEALS => self.seals(members)?,
             _ => self.identifiers(members)?,
@@ -244,7 +245,8 @@ impl Published {
             .iter()
             .map(|&group| {
                 let from = codes.len();
-                self.release.groups.for_each_value(group as usize, |code, _| codes.push(code));
+                // As the method left them: ascending, or in the order of labels.
+                codes.extend_from_slice(&self.release.groups.sensitive[self.release.groups.range(group as usize)]);
                 codes.len() - from
             })
             .collect();
@@ -294,7 +296,8 @@ impl Published {
         }
         let partners = self.partners(members)?;
         let salt_of = |row: u32| groups.worlds.salts[row as usize];
-        let sealed = seals(&columns, microdata.sensitive.is_some(), &rows, salt_of, partners.as_list::<i32>())?;
+        let has_sensitive = microdata.sensitive.is_some();
+        let sealed = seals(&columns, has_sensitive, &microdata.quasi, &rows, salt_of, partners.as_list::<i32>())?;
         Ok(Arc::new(sealed))
     }
 
@@ -305,21 +308,25 @@ impl Published {
         order.filter(|&member| row_of(member) != COUNTERFEIT && wanted(row_of(member))).collect()
     }
 
-    /// The members who are people and whose row and sensitive values of the group (ascending, each once) are `wanted`, in the
-    /// random order.
+    /// The members who are people and whose row and sensitive values of the group (in the order that the method left) are
+    /// `wanted`, in the random order.
     pub fn members_who(&self, wanted: impl Fn(u32, &[u32]) -> bool) -> Vec<u32> {
-        let mut values = Vec::new();
+        let groups = &self.release.groups;
         let wanted = |&member: &u32| {
-            let row = self.release.groups.members[member as usize];
-            if row == COUNTERFEIT {
-                return false;
-            }
-            values.clear();
+            let row = groups.members[member as usize];
             let group = self.group_of[member as usize] as usize;
-            self.release.groups.for_each_value(group, |code, _| values.push(code));
-            wanted(row, &values)
+            row != COUNTERFEIT && wanted(row, &groups.sensitive[groups.range(group)])
         };
         self.order.iter().copied().filter(wanted).collect()
+    }
+
+    /// The places of some members in their groups, from 1: their labels, of methods that leave groups in the order of these.
+    pub fn labels(&self, members: &[u32]) -> ArrayRef {
+        let place = |&member: &u32| {
+            let start = self.release.groups.starts[self.group_of[member as usize] as usize];
+            (member - start + 1) as i32
+        };
+        Arc::new(Int32Array::from_iter_values(members.iter().map(place)))
     }
 
     /// The sensitive values of the groups of some members, as lists.

@@ -22,6 +22,8 @@ pub(super) struct Boxes {
     pub starts: Vec<u32>,
     /// Sensitive values of each group, ascending, and which share of its rows has them.
     pub shares: Vec<(u32, f64)>,
+    /// How many of its rows have each of the values.
+    pub counted: Vec<u32>,
     /// The values alone, which take less room, and of each group the share if all of its values have the same.
     pub packed: (Vec<u32>, Vec<Option<f64>>),
 }
@@ -30,6 +32,12 @@ impl Boxes {
     /// Sensitive values of a group and their shares.
     pub(super) fn group(&self, group: u32) -> &[(u32, f64)] {
         &self.shares[self.range(group)]
+    }
+
+    /// Sensitive values of a group and how many of its rows have them.
+    pub(super) fn counts(&self, group: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let range = self.range(group);
+        self.shares[range.clone()].iter().map(|(value, _)| *value).zip(self.counted[range].iter().copied())
     }
 
     fn range(&self, group: u32) -> std::ops::Range<usize> {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::cover::Boxes;
 use super::known::{ALL, Known, People};
-use super::{Update, Updates};
+use super::{Fact, Update, Updates};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{ColumnEncoder, Encoded, Hierarchies, Order, given_order};
 
@@ -43,7 +43,9 @@ pub struct EvidenceBuilder {
     sensitive: ColumnEncoder,
     releases: Vec<Rows>,
     known: Known,
+    facts: Vec<Fact>,
     updates: Option<Vec<Update>>,
+    any_update: bool,
     hierarchies: Option<Hierarchies>,
     codes: Vec<usize>,
 }
@@ -61,8 +63,8 @@ struct Rows {
     values: Vec<(u32, u32, u32)>,
     /// Groups whose list of values was read.
     listed: Vec<bool>,
-    /// Persons and their groups.
-    hosts: Vec<(u32, u32)>,
+    /// Persons, their groups, and the values of their rows, or [`NONE`] if rows show those of the group.
+    hosts: Vec<(u32, u32, u32)>,
 }
 
 impl EvidenceBuilder {
@@ -78,7 +80,9 @@ impl EvidenceBuilder {
             sensitive: ColumnEncoder::try_new(sensitive)?,
             releases: Vec::new(),
             known: Known::default(),
+            facts: Vec::new(),
             updates: None,
+            any_update: false,
             hierarchies: None,
             codes: Vec::new(),
         })
@@ -127,6 +131,37 @@ impl EvidenceBuilder {
             }
             false => self.known.release.resize(self.known.person.len(), ALL),
         }
+        Ok(())
+    }
+
+    /// Appends what the reader knows of sensitive values: identifier, value, and the number of the release if there is a third column, else it
+    /// is so in all of them. A joint reader ([`Strength::Joint`](super::Strength::Joint)) uses it.
+    ///
+    /// # Errors
+    /// A NULL, a release number below 1.
+    pub fn append_facts(&mut self, batch: &RecordBatch) -> Result<()> {
+        if batch.columns().iter().any(|column| column.null_count() > 0) {
+            return Err(Error::refused("facts: identifiers, values and releases cannot be NULL"));
+        }
+        let mut values = Vec::new();
+        self.ids.intern(batch.column(0), &mut self.codes)?;
+        self.sensitive.intern(batch.column(1), &mut values)?;
+        let releases = match batch.columns() {
+            [_, _, column] => {
+                let numbers = cast(column, &DataType::Int64)?;
+                let numbers = numbers.as_primitive::<Int64Type>().values().iter();
+                let numbers = numbers.map(|&number| u64::try_from(number).ok().filter(|&number| number > 0));
+                let numbers: Option<Vec<u64>> = numbers.collect();
+                numbers.ok_or_else(|| Error::refused("facts: the numbers of releases must be whole numbers from 1"))?
+            }
+            _ => vec![ALL; batch.num_rows()],
+        };
+        let facts = self.codes.iter().zip(values).zip(releases);
+        self.facts.extend(facts.map(|((&person, value), release)| Fact {
+            person: person as u32,
+            release,
+            value: value as u32,
+        }));
         Ok(())
     }
 
@@ -193,7 +228,13 @@ impl EvidenceBuilder {
             let ids = columns.next().ok_or_else(missing)?;
             self.ids.intern(ids, &mut self.codes)?;
             let people = self.codes.iter().enumerate().filter(|(row, _)| ids.is_valid(*row));
-            rows.hosts.extend(people.map(|(row, &person)| (person as u32, rows.group[first + row])));
+            let own = rows
+                .values
+                .len()
+                .checked_sub(batch.num_rows())
+                .filter(|_| !matches!(values.data_type(), DataType::List(_)));
+            let value = |row: usize| own.map_or(NONE, |own| rows.values[own + row].1);
+            rows.hosts.extend(people.map(|(row, &person)| (person as u32, rows.group[first + row], value(row))));
         }
         Ok(())
     }
@@ -228,6 +269,11 @@ impl EvidenceBuilder {
         Ok(())
     }
 
+    /// Says that every value can become every other.
+    pub fn allow_any_update(&mut self) {
+        self.any_update = true;
+    }
+
     /// Appends rows of hierarchies: attribute, leaf and levels.
     ///
     /// # Errors
@@ -244,11 +290,12 @@ impl EvidenceBuilder {
             rows.ends.capacity() * size_of::<[u32; 2]>()
                 + rows.group.capacity() * size_of::<u32>()
                 + rows.values.capacity() * size_of::<(u32, u32, u32)>()
-                + rows.hosts.capacity() * size_of::<(u32, u32)>()
+                + rows.hosts.capacity() * size_of::<(u32, u32, u32)>()
                 + rows.groups.as_ref().map_or(0, ColumnEncoder::size)
         };
         let known = self.known.person.capacity() * 16 + self.known.quasi.capacity() * size_of::<u32>();
-        encoders + known + self.releases.iter().map(release).sum::<usize>()
+        let facts = self.facts.capacity() * size_of::<Fact>();
+        encoders + known + facts + self.releases.iter().map(release).sum::<usize>()
     }
 
     /// Orders domains and puts boxes together. Computes.
@@ -257,7 +304,19 @@ impl EvidenceBuilder {
     /// A person who is known twice in one release, intervals that are none in the order of their domain, updates that cannot
     /// be, malformed hierarchies.
     pub fn finish(self) -> Result<Evidence> {
-        let Self { quasi, fields, ids, sensitive, releases, mut known, updates, hierarchies, .. } = self;
+        let Self {
+            quasi,
+            fields,
+            ids,
+            sensitive,
+            releases,
+            mut known,
+            mut facts,
+            updates,
+            any_update,
+            hierarchies,
+            ..
+        } = self;
         let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
         let mut ranks = Vec::new();
         for (encoder, field) in quasi.into_iter().zip(&fields) {
@@ -270,6 +329,10 @@ impl EvidenceBuilder {
         let rank = |code: u32, ranks: &[u32]| if code == NONE { NONE } else { ranks[code as usize] };
         known.person.iter_mut().for_each(|person| *person = people.ranks[*person as usize]);
         known.sensitive.iter_mut().for_each(|value| *value = rank(*value, &sensitive.ranks));
+        for fact in &mut facts {
+            fact.person = people.ranks[fact.person as usize];
+            fact.value = sensitive.ranks[fact.value as usize];
+        }
         let d = fields.len();
         known.quasi.chunks_exact_mut(d.max(1)).for_each(|codes| {
             codes.iter_mut().zip(&ranks).for_each(|(code, ranks)| *code = ranks[*code as usize]);
@@ -295,6 +358,7 @@ impl EvidenceBuilder {
                     rows.iter().map(|row| Update { from: code(row.from), to: code(row.to), ..*row }).collect();
                 Updates::try_new(values, &rows)?
             }
+            None if any_update => Updates::any(values),
             None => Updates::identity(values),
         };
         let known = known.in_order(d, number)?;
@@ -304,6 +368,7 @@ impl EvidenceBuilder {
             quasi: d,
             releases: made,
             known,
+            facts,
             updates,
         })
     }
@@ -375,21 +440,22 @@ impl Rows {
             left = others;
             let total: f64 = own.iter().map(|entry| f64::from(entry.2)).sum();
             for run in own.chunk_by(|a, b| a.1 == b.1) {
-                let count: f64 = run.iter().map(|entry| f64::from(entry.2)).sum();
-                if count > 0.0 {
-                    boxes.shares.push((run[0].1, count / total));
+                let count: u32 = run.iter().map(|entry| entry.2).fold(0, u32::saturating_add);
+                if count > 0 {
+                    boxes.shares.push((run[0].1, f64::from(count) / total));
+                    boxes.counted.push(count);
                 }
             }
             boxes.starts.push(boxes.shares.len() as u32);
         }
         boxes.pack();
         let hosts = self.columns.id.then(|| {
-            let mut hosts = vec![NONE; people.attribute.domain.len()];
+            let mut hosts = vec![(NONE, NONE); people.attribute.domain.len()];
             let mut twice = 0;
-            for &(person, group) in &self.hosts {
+            for &(person, group, value) in &self.hosts {
                 let host = &mut hosts[people.ranks[person as usize] as usize];
-                twice += usize::from(*host != NONE && *host != group);
-                *host = group;
+                twice += usize::from(host.0 != NONE && host.0 != group);
+                *host = (group, if value == NONE { NONE } else { values[value as usize] });
             }
             (hosts, twice)
         });
@@ -414,6 +480,7 @@ pub struct Evidence {
     pub(super) quasi: usize,
     pub(super) releases: Vec<Released>,
     pub(super) known: People,
+    pub(super) facts: Vec<Fact>,
     pub(super) updates: Updates,
 }
 
@@ -421,8 +488,9 @@ pub struct Evidence {
 #[derive(Debug)]
 pub(super) struct Released {
     pub boxes: Boxes,
-    /// Of a private view, the group of each person, or [`NONE`].
-    pub hosts: Option<Vec<u32>>,
+    /// Of a private view, the group of each person and the value of the person's row, each or [`NONE`]. Readers know the group. The
+    /// value is one that everybody's together are an assignment.
+    pub hosts: Option<Vec<(u32, u32)>>,
 }
 
 impl Evidence {

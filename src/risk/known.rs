@@ -64,13 +64,45 @@ pub(super) struct People {
     pub sensitive: Vec<u32>,
 }
 
-/// Order of people in space, so that chunks of them lie close together.
+/// Fewest people that [`by_place`] cuts apart.
+const CELL: usize = 32;
+
+/// Order of people in space, so that chunks of them lie close together in all attributes: halves of halves, each cut across the
+/// attribute in which it is widest. Of chunks that were thin in one attribute and wide in all others, every one would meet most of
+/// the boxes.
 pub(super) fn by_place(known: &People, d: usize) -> Vec<u32> {
     let mut people: Vec<u32> = (0..known.starts.len() as u32 - 1).collect();
     let place = |person: u32| {
         let row = known.starts[person as usize] as usize;
         &known.quasi[row * d..][..d]
     };
-    people.sort_unstable_by(|&a, &b| (place(a), a).cmp(&(place(b), b)));
+    let widths = widths(&people, &place, d);
+    arrange(&mut people, &place, &widths);
     people
+}
+
+fn widths<'a>(people: &[u32], place: &impl Fn(u32) -> &'a [u32], d: usize) -> Vec<u32> {
+    let mut ends = vec![[u32::MAX, 0]; d];
+    for &person in people {
+        for ([lo, hi], &code) in ends.iter_mut().zip(place(person)) {
+            *lo = code.min(*lo);
+            *hi = code.max(*hi);
+        }
+    }
+    ends.into_iter().map(|[lo, hi]| hi.saturating_sub(lo)).collect()
+}
+
+fn arrange<'a>(people: &mut [u32], place: &(impl Fn(u32) -> &'a [u32] + Sync), whole: &[u32]) {
+    let own = widths(people, place, whole.len());
+    let share = |j: usize| f64::from(own[j]) / f64::from(whole[j].max(1));
+    let widest = (0..whole.len()).filter(|&j| own[j] > 0).max_by(|&a, &b| share(a).total_cmp(&share(b)));
+    match widest {
+        Some(widest) if people.len() > CELL => {
+            let middle = people.len() / 2;
+            people.select_nth_unstable_by_key(middle, |&person| (place(person)[widest], person));
+            let (left, right) = people.split_at_mut(middle);
+            rayon::join(|| arrange(left, place, whole), || arrange(right, place, whole));
+        }
+        _ => people.sort_unstable_by(|&a, &b| (place(a), a).cmp(&(place(b), b))),
+    }
 }

@@ -8,20 +8,25 @@ use super::Updates;
 /// How a set of values has to fit a USS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Legality {
-    /// As many values as sets, and a one-to-one map of the values onto the sets, each value in its set. What our releases
-    /// promise.
+    /// As many values as sets, each value in the set at its place: both are in the order of labels, which everybody keeps for
+    /// ever. What our releases promise, and what holds against a reader who combines the members of groups.
+    Labelled,
+    /// As many values as sets, and a one-to-one map of the values onto the sets, each value in its set. Such a reader can break
+    /// it where the maps of different people contradict each other.
     Strict,
     /// As many values as sets, each value in some set, and in each set some value: the paper's Definition 14, which a reader
     /// who combines the members of a group can break.
     Covering,
 }
 
-/// Whether `values` is a legal update instance of the USS of a group with the values `before`.
+/// Whether `values` is a legal update instance of the USS of a group with the values `before`. Their order counts for
+/// [`Legality::Labelled`] only.
 pub fn is_legal(updates: &Updates, before: &[u32], values: &[u32], legality: Legality) -> bool {
     if before.len() != values.len() {
         return false;
     }
     match legality {
+        Legality::Labelled => before.iter().zip(values).all(|(&from, &to)| updates.follows(from, to)),
         Legality::Covering => {
             before.iter().all(|&from| values.iter().any(|&to| updates.follows(from, to)))
                 && values.iter().all(|&to| before.iter().any(|&from| updates.follows(from, to)))
@@ -109,6 +114,9 @@ mod tests {
         assert!(is_legal(&updates, &before, &values, Legality::Covering));
         assert!(!is_legal(&updates, &before, &values, Legality::Strict));
         assert!(is_legal(&updates, &before, &[3, 2, 0], Legality::Strict), "values need not come in order");
+        assert!(!is_legal(&updates, &before, &[3, 2, 0], Legality::Labelled), "but for labels they do");
+        assert!(is_legal(&updates, &before, &[2, 3, 0], Legality::Labelled));
+        assert!(!is_legal(&updates, &before, &[2, 3], Legality::Labelled));
         assert!(!is_legal(&updates, &before, &[3, 2], Legality::Covering));
     }
 }

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::cover::{Candidates, Join};
 use super::evidence::{Evidence, NONE, Released, distinct};
 use super::known::{ALL, by_place};
-use super::{UpdateGraph, Version};
+use super::{BUDGET, Joint, Tally, UpdateGraph, Version};
 use crate::error::{Error, Result};
 
 /// What the reader sees.
@@ -15,12 +15,31 @@ pub enum Strength {
     Group,
     /// Public tables: the person is in one of the rows that cover the person's quasi-identifiers, each equally likely.
     Cover,
+    /// As [`Group`](Self::Group), and the reader combines people: a row is at most one person's, in all releases at once.
+    Joint,
+    /// As [`Cover`](Self::Cover), and the reader combines people.
+    JointCover,
+}
+
+impl Strength {
+    /// Whether the reader knows which group holds the person.
+    pub fn knows_groups(self) -> bool {
+        matches!(self, Self::Group | Self::Joint)
+    }
+
+    /// Whether the reader combines people.
+    pub fn is_joint(self) -> bool {
+        matches!(self, Self::Joint | Self::JointCover)
+    }
 }
 
 /// Most people looked at in one piece, and fewest.
 const PIECE: [usize; 2] = [16_384, 32];
 
-/// Bytes of candidates that a piece should not exceed.
+/// People by whom it is estimated how many candidates everybody has.
+const SAMPLE: usize = 256;
+
+/// Bytes of candidates that a piece should not exceed, about.
 const PIECE_BYTES: usize = 256 << 20;
 
 /// What a reader of releases infers about everybody.
@@ -28,10 +47,14 @@ const PIECE_BYTES: usize = 256 << 20;
 pub struct Disclosure {
     evidence: Evidence,
     strength: Strength,
+    /// What a reader finds who combines people.
+    joint: Option<Joint>,
     /// People in an order in which neighbours have similar quasi-identifiers.
     order: Vec<u32>,
     /// People of a piece.
     piece: usize,
+    /// Candidates that a person has, about: in all releases, and twice in one.
+    entries: usize,
 }
 
 /// What is inferred about some people: a row for every person and release that had the person.
@@ -46,7 +69,10 @@ pub struct Findings {
     /// What is left of them in view of all releases. Empty if the release covers the person in no row, or if no history of
     /// values explains all releases: what is known, or the update relation, is wrong then.
     pub remaining: Sets,
-    /// Probability of the true value in view of all releases; `None` if it is not known, or nothing remains.
+    /// What may or may not be left: a joint inference did not get that far. Not in `remaining`.
+    pub undecided: Sets,
+    /// Probability of the true value in view of all releases; `None` if it is not known, or nothing remains. A joint inference finds out
+    /// what is possible, not how probable it is: 1 if only the true value is, 0 if only another is, else `None`.
     pub risk: Vec<Option<f64>>,
 }
 
@@ -90,13 +116,14 @@ impl Sets {
         &self.values[start..self.ends[place]]
     }
 
-    fn push(&mut self, values: &[(u32, f64)], wanted: Wanted) {
+    fn push(&mut self, values: impl ExactSizeIterator<Item = u32>, wanted: Wanted) {
         let start = self.ends.last().copied().unwrap_or(0);
+        let size = values.len();
         if wanted == Wanted::Values {
-            self.values.extend(values.iter().map(|(value, _)| *value));
+            self.values.extend(values);
             self.values[start..].sort_unstable();
         }
-        self.ends.push(start + values.len());
+        self.ends.push(start + size);
     }
 }
 
@@ -106,14 +133,30 @@ impl Disclosure {
     /// # Errors
     /// When the reader is to know groups and a release does not show them.
     pub fn try_new(evidence: Evidence, strength: Strength) -> Result<Self> {
-        if strength == Strength::Group && !evidence.shows_groups() {
+        Self::within(evidence, strength, BUDGET, &|_| Ok(()))
+    }
+
+    /// The same, with a budget of decisions for each part of a joint inference, and something to ask now and then whether to go on
+    /// and whether so many more bytes are to be had.
+    ///
+    /// # Errors
+    /// As for [`try_new`](Self::try_new), and those of `check`.
+    pub fn within(
+        evidence: Evidence,
+        strength: Strength,
+        budget: u64,
+        check: &(dyn Fn(usize) -> Result<()> + Sync),
+    ) -> Result<Self> {
+        if strength.knows_groups() && !evidence.shows_groups() {
             return Err(Error::refused(
-                "strength 'group' is that of a reader who knows which group holds each person, so all releases must be private \
-                 views with the identifier column",
+                "strength 'group' or 'joint' is that of a reader who knows which group holds each person, so all releases must be \
+                 private views with the identifier column",
             ));
         }
+        let joint = strength.is_joint().then(|| Joint::of_releases(&evidence, strength, budget, check)).transpose()?;
         let order = by_place(&evidence.known, evidence.quasi);
-        let mut disclosure = Self { evidence, strength, order, piece: 1 };
+        let mut disclosure = Self { evidence, strength, joint, order, piece: 1, entries: 0 };
+        disclosure.entries = disclosure.sample();
         let [most, fewest] = PIECE;
         disclosure.piece = (PIECE_BYTES / disclosure.piece_bytes().max(1)).clamp(fewest, most);
         Ok(disclosure)
@@ -124,16 +167,34 @@ impl Disclosure {
         &self.evidence
     }
 
+    /// What a joint inference took.
+    pub fn tally(&self) -> Option<Tally> {
+        self.joint.as_ref().map(Joint::tally)
+    }
+
     /// Number of pieces, each of up to some thousand people.
     pub fn pieces(&self) -> usize {
         self.order.len().div_ceil(self.piece)
     }
 
-    /// Bytes that a piece needs at most while it is looked at.
+    /// Bytes that a piece needs while it is looked at, about.
     pub fn piece_bytes(&self) -> usize {
-        let (releases, values) = (self.evidence.releases(), self.evidence.values().len());
-        let entries = if self.strength == Strength::Cover { releases + 2 } else { 2 };
-        self.piece * (entries * values * size_of::<(u32, f64)>() + releases * 64)
+        self.piece * (self.entries * size_of::<(u32, f64)>() + self.evidence.releases() * 64)
+    }
+
+    /// How many candidates to expect of a person: the most of some people, spread over all of them.
+    fn sample(&self) -> usize {
+        let step = self.order.len().div_ceil(SAMPLE).max(1);
+        let people: Vec<u32> = self.order.iter().copied().step_by(step).collect();
+        let mut most = 0;
+        let mut all = 0;
+        for (number, release) in (1..).zip(&self.evidence.releases) {
+            let layers = self.layers(number, release, &people);
+            let here = (0..people.len()).filter_map(|place| layers.of(place)).map(<[_]>::len).max().unwrap_or(0);
+            most = most.max(here);
+            all += here;
+        }
+        2 * most + if self.strength.knows_groups() { 0 } else { all }
     }
 
     /// The findings of a piece. Pieces are independent of each other, and of the number of threads.
@@ -152,7 +213,7 @@ impl Disclosure {
             // Neighbours often have the same quasi-identifiers and so the very same candidates.
             let same = seen.len() == before.len()
                 && seen.iter().zip(&before).all(|(now, before)| now.0 == before.0 && std::ptr::eq(now.1, before.1));
-            if !same {
+            if !same && self.joint.is_none() {
                 let covered = seen.iter().copied().filter(|(_, candidates)| !candidates.is_empty());
                 versions = graph.versions_of(covered).unwrap_or_default();
             }
@@ -160,12 +221,25 @@ impl Disclosure {
             for &(release, candidates) in &seen {
                 findings.people.push(self.id(person));
                 findings.releases.push(release);
-                findings.candidates.push(candidates, wanted);
-                let version = left.next_if(|version| version.release == release);
-                findings.remaining.push(version.map_or(&[], |version| &version.candidates), wanted);
+                let value = |candidate: &(u32, f64)| candidate.0;
+                findings.candidates.push(candidates.iter().map(value), wanted);
                 let truth = self.row(person, release).map(|row| self.evidence.known.sensitive[row]);
-                let risk = |version: &Version| Some(version.risk(truth.filter(|&value| value != NONE)?));
-                findings.risk.push(version.and_then(risk));
+                let truth = truth.filter(|&value| value != NONE);
+                if let Some(joint) = &self.joint {
+                    let [possible, undecided] = joint.of(self.id(person), release).unwrap_or_default();
+                    findings.remaining.push(possible.iter().copied(), wanted);
+                    findings.undecided.push(undecided.iter().copied(), wanted);
+                    let certain = undecided.is_empty() && possible.len() == 1;
+                    let risk = truth.filter(|_| certain).map(|truth| f64::from(u8::from(possible == [truth])));
+                    findings.risk.push(risk);
+                    continue;
+                }
+                let version = left.next_if(|version| version.release == release);
+                findings
+                    .remaining
+                    .push(version.map_or(&[][..], |version| &version.candidates).iter().map(value), wanted);
+                findings.undecided.push(std::iter::empty(), wanted);
+                findings.risk.push(version.and_then(|version| Some(version.risk(truth?))));
             }
             before = seen;
         }
@@ -190,8 +264,8 @@ impl Disclosure {
 
     /// The candidates of people by one release.
     fn layers<'a>(&'a self, number: u64, release: &'a Released, people: &[u32]) -> Layers<'a> {
-        if let (Strength::Group, Some(hosts)) = (self.strength, &release.hosts) {
-            let group = |&person: &u32| hosts[self.id(person) as usize];
+        if let (true, Some(hosts)) = (self.strength.knows_groups(), &release.hosts) {
+            let group = |&person: &u32| hosts[self.id(person) as usize].0;
             return Layers::Groups { release, groups: people.iter().map(group).collect() };
         }
         let rows: Vec<Option<usize>> = people.iter().map(|&person| self.row(person, number)).collect();

@@ -18,8 +18,8 @@ use crate::microdata::ColumnEncoder;
 pub enum Lineage {
     /// m-invariance: everybody has one signature for ever.
     Invariant,
-    /// m-Distinct: the values of a group are a legal update instance, in the strict form, of those of the group that each of
-    /// its people was in most recently.
+    /// m-Distinct: everybody has one label for ever, people of a group have different ones, and the value at every label of a
+    /// group is one that the value at that label can have become, of the group that each of its people was in most recently.
     Distinct {
         /// Whether the update relation is meant to be closed; else it must be transitive as it is.
         close: bool,
@@ -28,6 +28,9 @@ pub enum Lineage {
     },
 }
 
+/// The check of labels, where there are any.
+const LABELLED: &str = "ledger: one label for everybody";
+
 /// Signatures in a ledger and in its releases, in codes.
 pub struct Histories {
     values: ColumnEncoder,
@@ -35,11 +38,14 @@ pub struct Histories {
     ids: ColumnEncoder,
     entries: Vec<Entry>,
     nulls: usize,
-    /// Numbers of signatures, which are ascending codes of values.
+    /// Label of each entry, from 0; `None` if it is no place of a value. Empty if entries have none.
+    labels: Vec<Option<u32>>,
+    /// Numbers of signatures, which are codes of values, ascending or in the order of labels.
     numbers: FxHashMap<Vec<u32>, u32>,
     signatures: Vec<Vec<u32>>,
     releases: Vec<(u64, Shown)>,
     updates: Vec<(u32, u32)>,
+    any_update: bool,
 }
 
 impl Histories {
@@ -56,18 +62,27 @@ impl Histories {
             ids: encoder(id)?,
             entries: Vec::new(),
             nulls: 0,
+            labels: Vec::new(),
             numbers: FxHashMap::default(),
             signatures: Vec::new(),
             releases: Vec::new(),
             updates: Vec::new(),
+            any_update: false,
         })
     }
 
-    /// Appends entries of the ledger: who, with which signature, from which release on.
+    /// Appends entries of the ledger: who, with which signature, with which label in it (from 1) if people have labels, from
+    /// which release on.
     ///
     /// # Errors
     /// When a column is of another type.
-    pub fn append_entries(&mut self, ids: &ArrayRef, signatures: &ArrayRef, releases: &ArrayRef) -> Result<()> {
+    pub fn append_entries(
+        &mut self,
+        ids: &ArrayRef,
+        signatures: &ArrayRef,
+        labels: Option<&ArrayRef>,
+        releases: &ArrayRef,
+    ) -> Result<()> {
         let (mut people, mut codes) = (Vec::new(), Vec::new());
         self.ids.intern(ids, &mut people)?;
         self.nulls += ids.null_count() + signatures.null_count();
@@ -76,9 +91,20 @@ impl Histories {
         self.values.intern(lists.values(), &mut codes)?;
         let releases = cast(releases, &DataType::Int64)?;
         let releases = releases.as_primitive::<Int64Type>();
+        let labels = labels.map(|labels| cast(labels, &DataType::Int64)).transpose()?;
+        let labels = labels.as_ref().map(|labels| labels.as_primitive::<Int64Type>());
         for (row, (ends, &person)) in lists.value_offsets().windows(2).zip(&people).enumerate() {
             let signature = codes[ends[0] as usize..ends[1] as usize].iter().map(|&code| code as u32);
-            let mark = self.number(signature.collect());
+            let mut signature: Vec<u32> = signature.collect();
+            match labels {
+                Some(labels) => {
+                    let label = labels.is_valid(row).then(|| labels.value(row) - 1);
+                    let label = label.and_then(|label| u32::try_from(label).ok());
+                    self.labels.push(label.filter(|&label| (label as usize) < signature.len()));
+                }
+                None => signature.sort_unstable(),
+            }
+            let mark = self.number(signature);
             let release = u64::try_from(releases.value(row)).unwrap_or(0);
             self.entries.push(Entry { person: person as u32, release, mark });
         }
@@ -96,7 +122,8 @@ impl Histories {
         let counterfeits = table.of_groups(&table.counterfeits);
         let mut shown = Shown::default();
         for ((histogram, &counterfeits), size) in table.histograms.iter().zip(&counterfeits).zip(table.sizes()) {
-            let signature = histogram.iter().map(|&(value, _)| codes[value as usize] as u32).collect();
+            let mut signature: Vec<u32> = histogram.iter().map(|&(value, _)| codes[value as usize] as u32).collect();
+            signature.sort_unstable();
             let host = shown.entry(self.number(signature)).or_default();
             host.0 += 1;
             host.1 += size.saturating_sub(counterfeits.max(0) as u64);
@@ -117,8 +144,12 @@ impl Histories {
         Ok(())
     }
 
-    fn number(&mut self, mut signature: Vec<u32>) -> u32 {
-        signature.sort_unstable();
+    /// Says that every value can become every other.
+    pub fn allow_any_update(&mut self) {
+        self.any_update = true;
+    }
+
+    fn number(&mut self, signature: Vec<u32>) -> u32 {
         let next = self.signatures.len() as u32;
         let (all, numbers) = (&mut self.signatures, &mut self.numbers);
         *numbers.entry(signature).or_insert_with_key(|signature| {
@@ -130,7 +161,7 @@ impl Histories {
     /// Bytes held, roughly.
     pub fn size(&self) -> usize {
         let marks = self.releases.iter().map(|(_, shown)| shown.len()).sum::<usize>() + 2 * self.signatures.len();
-        self.ids.size() + self.values.size() + marks * 128 + self.entries.capacity() * size_of::<Entry>()
+        self.ids.size() + self.values.size() + marks * 128 + self.entries.capacity() * size_of::<(Entry, Option<u32>)>()
     }
 
     /// The checks: of the ledger itself, that the groups of releases are those of the ledger's people, and that people's
@@ -139,7 +170,9 @@ impl Histories {
     /// # Errors
     /// When the update relation has no meaning.
     pub fn checks(mut self, m: usize, lineage: Lineage) -> Result<Vec<Check>> {
-        let entries = Entries::new(std::mem::take(&mut self.entries));
+        let labels = std::mem::take(&mut self.labels);
+        let marked = std::mem::take(&mut self.entries);
+        let entries = Entries::new(marked.clone());
         let short = entries.iter().filter(|entry| self.signatures[entry.mark as usize].len() < m).count();
         let (ledger, releases, repeated) = match lineage {
             Lineage::Invariant => (
@@ -157,25 +190,94 @@ impl Histories {
             Check::none(None, ledger, repeated + self.nulls, entries.len(), "entries are too many"),
             Check::none(None, "ledger: signatures of m values", short, entries.len(), "are shorter"),
         ];
+        // Releases show which values a group has, in no order.
+        let mut shown = marked.clone();
+        for entry in &mut shown {
+            let mut signature = self.signatures[entry.mark as usize].clone();
+            signature.sort_unstable();
+            entry.mark = self.number(signature);
+        }
         if let Lineage::Distinct { close, disjoint } = lineage {
             let updates = self.relation(close)?;
             if !close {
                 let (broken, all) = (updates.intransitive().len(), self.updates.len());
                 checks.push(Check::none(None, "update relation: transitive", broken, all, "pairs break it"));
             }
+            let labelled = labels.len() == marked.len();
+            if labelled {
+                checks.extend([self.labels(&marked, &labels), self.apart(&marked, &shown, &labels)]);
+            } else {
+                let figures = "it does not: it is of an earlier version, whose releases can give people away to a reader who \
+                    combines the members of groups";
+                checks.push(Check::new(None, LABELLED, false, figures));
+            }
             if disjoint {
                 checks.push(self.disjoint(&entries, &updates));
             }
-            checks.extend(self.legal(&entries, &updates));
+            checks.extend(self.legal(&entries, &updates, labelled));
         }
+        let entries = Entries::new(shown);
         checks.extend(entries.agree(releases, Which::Latest, self.signatures.len(), &self.releases));
         Ok(checks)
+    }
+
+    /// Whether everybody has the same label in all entries, and it is the place of a value; and no value has two.
+    fn labels(&self, marked: &[Entry], labels: &[Option<u32>]) -> Check {
+        let mut first: FxHashMap<u32, Option<u32>> = FxHashMap::default();
+        let repeats = |signature: &Vec<u32>| {
+            let mut seen = FxHashSet::default();
+            !signature.iter().all(|value| seen.insert(value))
+        };
+        let repeats: Vec<bool> = self.signatures.iter().map(repeats).collect();
+        let mut wrong = 0;
+        for (entry, &label) in marked.iter().zip(labels) {
+            let changed = *first.entry(entry.person).or_insert(label) != label;
+            wrong += usize::from(label.is_none() || changed || repeats[entry.mark as usize]);
+        }
+        Check::none(None, LABELLED, wrong, marked.len(), "entries have another or none")
+    }
+
+    /// Whether there are enough groups for people of one label to be in different ones. People of a group agree in the order of
+    /// its values, so that groups of different orders are different, too. Of those who have been in a group with these values
+    /// before, nobody knows here whether they are in a release.
+    fn apart(&self, marked: &[Entry], shown: &[Entry], labels: &[Option<u32>]) -> Check {
+        // By release, order of values and label: how many people are new there.
+        let mut fresh: FxHashMap<(u64, u32, u32), u64> = FxHashMap::default();
+        let mut values_of: FxHashMap<u32, u32> = FxHashMap::default();
+        for ((entry, shown), label) in marked.iter().zip(shown).zip(labels) {
+            *fresh.entry((entry.release, entry.mark, label.unwrap_or(u32::MAX))).or_default() += 1;
+            values_of.insert(entry.mark, shown.mark);
+        }
+        let mut groups: FxHashMap<(u64, u32), u64> = FxHashMap::default();
+        for ((release, mark, _), people) in fresh {
+            let most = groups.entry((release, mark)).or_default();
+            *most = people.max(*most);
+        }
+        let mut needed: FxHashMap<(u64, u32), u64> = FxHashMap::default();
+        for ((release, mark), most) in groups {
+            *needed.entry((release, values_of[&mark])).or_default() += most;
+        }
+        let (mut wrong, mut all) = (0, 0);
+        for (release, shown) in &self.releases {
+            let there = needed.iter().filter(|((number, _), _)| number == release);
+            for (&(_, values), &needed) in there {
+                // That there are none at all is another check's finding.
+                let groups = shown.get(&values).map_or(needed, |host| host.0 as u64);
+                all += needed as usize;
+                wrong += needed.saturating_sub(groups) as usize;
+            }
+        }
+        let name = "m-distinct: people of one label are in different groups";
+        Check::none(None, name, wrong, all, "groups are missing for that")
     }
 
     /// The relation over all values that were seen.
     fn relation(&self, close: bool) -> Result<Updates> {
         let most = self.signatures.iter().flatten().chain(self.updates.iter().flat_map(|(a, b)| [a, b])).max();
         let values = most.map_or(0, |&most| most as usize + 1);
+        if self.any_update {
+            return Ok(Updates::any(values));
+        }
         let rows: Vec<Update> = self.updates.iter().map(|&(from, to)| Update::possible(from, to)).collect();
         let updates = Updates::try_new(values, &rows)?;
         match close {
@@ -198,15 +300,17 @@ impl Histories {
         Check::none(None, name, wrong, firsts().count(), "people were in others")
     }
 
-    /// Whether the values of people's groups can be what those of the groups before have become.
-    fn legal(&self, entries: &Entries, updates: &Updates) -> Vec<Check> {
+    /// Whether at every label the value of people's groups can be what that of the groups before has become. So everybody can
+    /// have had, at every release, the value that is any fixed number of places further on. Without labels, one to one.
+    fn legal(&self, entries: &Entries, updates: &Updates, labelled: bool) -> Vec<Check> {
+        let legality = if labelled { Legality::Labelled } else { Legality::Strict };
         let mut known: FxHashMap<(u32, u32), bool> = FxHashMap::default();
         // Steps into each release, and those that are not legal.
         let mut steps: FxHashMap<u64, (usize, usize)> = FxHashMap::default();
         for [before, after] in entries.steps() {
             let legal = *known.entry((before.mark, after.mark)).or_insert_with(|| {
                 let [before, after] = [before, after].map(|entry| &self.signatures[entry.mark as usize]);
-                is_legal(updates, before, after, Legality::Strict)
+                is_legal(updates, before, after, legality)
             });
             let step = steps.entry(after.release).or_default();
             step.0 += 1;
@@ -230,8 +334,8 @@ mod tests {
     use super::super::TableColumns;
     use super::*;
 
-    /// Who, since which release, with which values.
-    type Row = (i64, i64, [i32; 2]);
+    /// Who, since which release, with which values in the order of labels, with which label.
+    type Row = (i64, i64, [i32; 2], i64);
 
     /// A group of two: its values, and how many of its rows are counterfeits.
     type Group = ([i32; 2], i32);
@@ -264,7 +368,9 @@ mod tests {
         let lists = entries.iter().map(|row| Some(row.2.map(Some)));
         let lists: ArrayRef =
             Arc::new(ListArray::from_iter_primitive::<datafusion::arrow::datatypes::Int32Type, _, _>(lists));
-        histories.append_entries(&numbers(|row| row.0), &lists, &numbers(|row| row.1)).unwrap();
+        let labels = numbers(|row| row.3);
+        let labels = (lineage != Lineage::Invariant && entries.iter().any(|row| row.3 != NONE)).then_some(&labels);
+        histories.append_entries(&numbers(|row| row.0), &lists, labels, &numbers(|row| row.1)).unwrap();
         for (number, groups) in (1..).zip(releases) {
             histories.append_release(number, &release(groups)).unwrap();
         }
@@ -275,12 +381,15 @@ mod tests {
         checks.into_iter().filter(|check| !check.passed).map(|check| check.name).collect()
     }
 
+    /// Instead of a label: a ledger without any.
+    const NONE: i64 = -1;
     const DISTINCT: Lineage = Lineage::Distinct { close: false, disjoint: false };
     const LEGAL: &str = "m-distinct: groups are legal updates of the last ones";
+    const APART: &str = "m-distinct: people of one label are in different groups";
     const HOSTS: &str = "m-distinct: groups are of the ledger's people";
 
     /// Person 1 and 2 in a group of values 1 and 3; then 1 in one of 2 and 3 with a counterfeit, while 2 is away; then both again.
-    const ENTRIES: [Row; 4] = [(1, 1, [1, 3]), (2, 1, [3, 1]), (1, 2, [2, 3]), (2, 3, [2, 3])];
+    const ENTRIES: [Row; 4] = [(1, 1, [1, 3], 1), (2, 1, [1, 3], 2), (1, 2, [2, 3], 1), (2, 3, [2, 3], 2)];
     const RELEASES: [&[Group]; 3] = [&[([1, 3], 0)], &[([2, 3], 1)], &[([2, 3], 0)]];
 
     #[test]
@@ -295,7 +404,7 @@ mod tests {
     fn each_broken_promise_is_found() {
         assert_eq!(failing(&ENTRIES, &RELEASES, &[], DISTINCT), [LEGAL, LEGAL], "nothing can change");
         assert_eq!(failing(&ENTRIES, &RELEASES, &UPDATES, DISTINCT), ["update relation: transitive"]);
-        let overlapping = [(1, 1, [1, 2])];
+        let overlapping = [(1, 1, [1, 2], 1)];
         let disjoint = Lineage::Distinct { close: false, disjoint: true };
         assert_eq!(
             failing(&overlapping, &[&[([1, 2], 1)]], &UPDATES[..4], disjoint),
@@ -305,9 +414,34 @@ mod tests {
         assert_eq!(failing(&ENTRIES, &elsewhere, &UPDATES[..4], DISTINCT), [HOSTS]);
         let crowded: [&[Group]; 3] = [RELEASES[0], &[([2, 3], 0)], RELEASES[2]];
         assert_eq!(failing(&ENTRIES, &crowded, &UPDATES[..4], DISTINCT), [HOSTS], "two rows for one person");
-        let twice = [ENTRIES[0], ENTRIES[1], ENTRIES[2], (1, 2, [2, 3]), ENTRIES[3]];
+        let twice = [ENTRIES[0], ENTRIES[1], ENTRIES[2], ENTRIES[2], ENTRIES[3]];
         let found = failing(&twice, &RELEASES, &UPDATES[..4], DISTINCT);
-        assert_eq!(found, ["ledger: one signature for everybody in a release", HOSTS], "and one of them has no row");
+        assert_eq!(
+            found,
+            ["ledger: one signature for everybody in a release", APART, HOSTS],
+            "and one of them has no row"
+        );
+    }
+
+    /// What a reader who combines people could use: labels that change, a place twice, values that are legal in another order only.
+    #[test]
+    fn each_broken_label_is_found() {
+        let with = |row: usize, change: fn(&mut Row)| {
+            let mut entries = ENTRIES;
+            change(&mut entries[row]);
+            failing(&entries, &RELEASES, &UPDATES[..4], DISTINCT)
+        };
+        assert_eq!(with(1, |row| row.3 = 1), [LABELLED, APART], "and it changes later");
+        assert_eq!(with(3, |row| row.3 = 1), [LABELLED]);
+        assert_eq!(with(0, |row| row.3 = 3), [LABELLED]);
+        assert_eq!(with(2, |row| row.2 = [3, 2]), [LEGAL], "1 does not become 3, nor 3 become 2");
+        assert_eq!(with(0, |row| row.2 = [3, 1]), [APART, LEGAL], "two orders in one group");
+        let mut alone = ENTRIES;
+        alone[1].3 = 1;
+        alone[3].3 = 1;
+        assert_eq!(failing(&alone, &RELEASES, &UPDATES[..4], DISTINCT), [APART]);
+        let unlabelled = ENTRIES.map(|row| (row.0, row.1, row.2, NONE));
+        assert_eq!(failing(&unlabelled, &RELEASES, &UPDATES[..4], DISTINCT), [LABELLED]);
     }
 
     /// Of m-invariant releases, nobody's signature may change, whatever can become what.

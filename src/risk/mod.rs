@@ -7,18 +7,21 @@
 //! | `lifespan` | a person's candidates in all releases put together |
 //! | `updates`, `update_graph` | which values can follow which, and what that leaves possible |
 //! | `legal` | legal update instances |
+//! | `joint` | what is possible when everybody is looked at together |
 //! | `intersection` | the attack on releases whose values never change |
 //! | `principles` | what a single release keeps |
+//! | `profile` | what a table gives away as it is |
 //! | `perturbed` | who finds whom in a release whose values were replaced at random |
 //! | `worlds` | whether what a reader thinks possible is consistent with rows that are generalized one by one |
 //! | `released`, `audit`, `randomness` | checks of what releases promise, and of the order of their rows |
-//! | `entries`, `memory`, `repeats`, `partners` | checks of a ledger: of signatures, of published values, of worlds |
+//! | `entries`, `memory`, `repeats`, `partners`, `rings` | checks of a ledger: of signatures, of published values, of worlds |
 
 mod audit;
 mod cover;
 mod entries;
 mod evidence;
 mod intersection;
+mod joint;
 mod known;
 mod legal;
 mod lifespan;
@@ -26,9 +29,11 @@ mod memory;
 mod partners;
 mod perturbed;
 mod principles;
+mod profile;
 mod randomness;
 mod released;
 mod repeats;
+mod rings;
 #[cfg(test)]
 mod small_world;
 mod update_graph;
@@ -38,15 +43,18 @@ mod worlds;
 pub use audit::{Check, Promise};
 pub use evidence::{Evidence, EvidenceBuilder, KnownColumns, ReleaseColumns};
 pub use intersection::{Cover, PublicRelease, candidates};
+pub use joint::{BUDGET, Fact, Joint, Tally};
 pub use legal::{Legality, is_legal};
 pub use lifespan::{Disclosure, Findings, Sets, Strength, Wanted};
 pub use memory::{Histories, Lineage};
 pub use partners::Partnerships;
 pub use perturbed::{Perturbed, PerturbedDisclosure};
 pub use principles::Principles;
+pub use profile::{Coded, Division, SMALL, division, singling_out};
 pub use randomness::ERROR_RATE;
 pub use released::{ReleasedTable, TableColumns};
 pub use repeats::Repeats;
+pub use rings::people_outside_rings;
 pub use update_graph::{Layer, UpdateGraph, Version};
 pub use updates::{Update, Updates};
 pub use worlds::{ReleasedRows, World};

@@ -6,6 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::audit::Check;
+use super::rings::people_outside_rings;
 use crate::error::{Error, Result, thousands};
 use crate::microdata::ColumnEncoder;
 
@@ -16,6 +17,8 @@ pub struct Partnerships {
     /// Person, release and partners, world by world.
     entries: Vec<(u32, u64, Vec<u32>)>,
     nulls: usize,
+    /// Entries that say that they are of a version whose worlds were no rings.
+    former: usize,
     releases: Vec<(u64, u64)>,
 }
 
@@ -26,7 +29,7 @@ impl Partnerships {
     /// When it cannot be grouped by.
     pub fn try_new(id: &DataType) -> Result<Self> {
         let ids = ColumnEncoder::try_new(FieldRef::new(Field::new("x", id.clone(), true)))?;
-        Ok(Self { ids, id: id.clone(), entries: Vec::new(), nulls: 0, releases: Vec::new() })
+        Ok(Self { ids, id: id.clone(), entries: Vec::new(), nulls: 0, former: 0, releases: Vec::new() })
     }
 
     /// Appends entries of the ledger: who, with which partners (none where an entry adds something else), from which release on.
@@ -52,6 +55,11 @@ impl Partnerships {
         Ok(())
     }
 
+    /// Notes so many entries of a version whose worlds were no rings.
+    pub fn append_former(&mut self, entries: usize) {
+        self.former += entries;
+    }
+
     /// Appends a release by its number, in ascending order: how many rows it has.
     pub fn append_release(&mut self, number: u64, rows: u64) {
         self.releases.push((number, rows));
@@ -63,8 +71,8 @@ impl Partnerships {
         self.ids.size() + self.entries.capacity() * 40 + partners * size_of::<u32>()
     }
 
-    /// The checks: `worlds - 1` different partners for everybody, each world one to one among the people who came together, and all
-    /// people in every release unless some may be missing.
+    /// The checks: `worlds - 1` different partners for everybody, each world one to one among the people who came together, all worlds shifts
+    /// of rings, so that none looks like the true one, and all people in every release unless some may be missing.
     pub fn checks(self, worlds: usize, removals: bool) -> Vec<Check> {
         let all = self.entries.len();
         let mut seen = FxHashSet::default();
@@ -83,9 +91,22 @@ impl Partnerships {
             })
         };
         let lost = all - self.entries.iter().filter(once).count();
+        let place: FxHashMap<u32, usize> =
+            self.entries.iter().zip(0..).map(|(entry, place)| (entry.0, place)).collect();
+        let place_of = |partner: &u32| place.get(partner).copied().unwrap_or(usize::MAX);
+        let partners: Vec<Vec<usize>> =
+            self.entries.iter().map(|entry| entry.2.iter().map(place_of).collect()).collect();
+        let outside = people_outside_rings(&partners, &[]).max(self.former);
         let mut checks = vec![
             Check::none(None, "ledger: partners once for everybody", twice + self.nulls, all, "entries are too many"),
             Check::none(None, "ledger: everybody is in l worlds", wrong, all, "people have other partners than that"),
+            Check::none(
+                None,
+                "ledger: worlds are shifts of rings",
+                outside,
+                all,
+                "people are not in a ring with their partners",
+            ),
             Check::none(None, "ledger: worlds are one to one", lost, all, "people carry what others carry"),
         ];
         for (number, rows) in self.releases {
@@ -136,10 +157,17 @@ mod tests {
             failing(&entries, &[3, 6], false)
         };
         let (worlds, one) = ("ledger: everybody is in l worlds", "ledger: worlds are one to one");
-        assert_eq!(with(0, (1, 1, [2, 2])), [worlds, one], "nobody else in a world");
-        assert_eq!(with(0, (1, 1, [1, 3])), [worlds, one], "their own values");
-        assert_eq!(with(3, (4, 2, [2, 6])), [one], "somebody of another release");
+        let rings = "ledger: worlds are shifts of rings";
+        assert_eq!(with(0, (1, 1, [2, 2])), [worlds, rings, one], "nobody else in a world");
+        assert_eq!(with(0, (1, 1, [1, 3])), [worlds, rings, one], "their own values");
+        assert_eq!(with(3, (4, 2, [2, 6])), [rings, one], "somebody of another release");
         let twice = [ENTRIES.as_slice(), &[ENTRIES[0]]].concat();
-        assert_eq!(failing(&twice, &[4, 7], false), ["ledger: partners once for everybody", one]);
+        assert_eq!(failing(&twice, &[4, 7], false), ["ledger: partners once for everybody", rings, one]);
+        // Entries that say that they are of an earlier version.
+        let mut former = Partnerships::try_new(&DataType::Int64).unwrap();
+        former.append_former(1);
+        let failed: Vec<String> =
+            former.checks(3, false).into_iter().filter(|check| !check.passed).map(|check| check.name).collect();
+        assert_eq!(failed, [rings]);
     }
 }

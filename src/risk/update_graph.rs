@@ -103,7 +103,9 @@ impl<'a> UpdateGraph<'a> {
     fn sums<'b>(&mut self, layers: impl Iterator<Item = (u64, &'b [(u32, f64)])>) -> Option<Vec<Version>> {
         let mut sums: Vec<Sums> = Vec::new();
         for (release, candidates) in layers {
-            if let Some(before) = sums.last().and_then(|sums| sums.release).filter(|_| !self.identity) {
+            // Whatever happened in between: every value can have followed, all equally probable.
+            let between = !self.identity && !self.updates.is_any();
+            if let Some(before) = sums.last().and_then(|sums| sums.release).filter(|_| between) {
                 for _ in before + 1..release {
                     let missed = self.missed(sums.last()?);
                     sums.push(self.step(sums.last(), missed));
@@ -145,6 +147,12 @@ impl<'a> UpdateGraph<'a> {
                 layer.forward.clone_from(&layer.weights);
                 layer.reached = vec![true; layer.values.len()];
             }
+            Some(before) if self.updates.is_any() => {
+                let reached = before.forward.iter().zip(&before.reached).filter(|(_, reached)| **reached);
+                let sum: f64 = reached.map(|(sum, _)| sum).sum();
+                layer.forward = layer.weights.iter().map(|weight| sum * weight).collect();
+                layer.reached = vec![before.reached.contains(&true); layer.values.len()];
+            }
             Some(before) => {
                 layer.forward = vec![0.0; layer.values.len()];
                 layer.reached = vec![false; layer.values.len()];
@@ -173,7 +181,12 @@ impl<'a> UpdateGraph<'a> {
         for layer in sums.iter().rev() {
             let mut backward = vec![1.0; layer.values.len()];
             let mut leads = layer.reached.clone();
-            if let Some((next, sums, alive)) = &after {
+            if let Some((next, sums, alive)) = after.as_ref().filter(|_| self.updates.is_any()) {
+                let ways = next.weights.iter().zip(sums).zip(alive).filter(|(_, alive)| **alive);
+                let sum: f64 = ways.map(|((weight, sum), _)| weight * sum).sum();
+                backward.fill(sum);
+                leads.iter_mut().for_each(|leads| *leads &= alive.contains(&true));
+            } else if let Some((next, sums, alive)) = &after {
                 self.mark(&next.values);
                 for ((&value, sum), leads) in layer.values.iter().zip(&mut backward).zip(&mut leads) {
                     *sum = 0.0;

@@ -37,12 +37,19 @@ pub struct Updates {
     next: Vec<(u32, f64)>,
     /// Number of values.
     values: usize,
+    /// Whether every value can become every other, all equally probable; then the lists are empty.
+    any: bool,
 }
 
 impl Updates {
     /// No value ever changes.
     pub fn identity(values: usize) -> Self {
-        Self { starts: Vec::new(), next: Vec::new(), values }
+        Self { starts: Vec::new(), next: Vec::new(), values, any: false }
+    }
+
+    /// Every value can become every other, all equally probable.
+    pub fn any(values: usize) -> Self {
+        Self { any: true, ..Self::identity(values) }
     }
 
     /// A relation over the codes `0..values`. A value can always stay as it is:
@@ -94,13 +101,18 @@ impl Updates {
             starts.push(next.len() as u32);
         }
         wrong.refuse()?;
-        Ok(Self { starts, next, values })
+        Ok(Self { starts, next, values, any: false })
     }
 
     /// Whether no value ever changes.
     pub fn is_identity(&self) -> bool {
-        self.starts.is_empty()
-            || (self.next.len() == self.values && (0..self.values as u32).all(|v| self.follows(v, v)))
+        (self.starts.is_empty() && !self.is_any())
+            || (!self.any && self.next.len() == self.values && (0..self.values as u32).all(|v| self.follows(v, v)))
+    }
+
+    /// Whether every value can become every other, all equally probable.
+    pub fn is_any(&self) -> bool {
+        self.any && self.values > 1
     }
 
     /// Number of values.
@@ -113,13 +125,18 @@ impl Updates {
         let own = [(value, 1.0)];
         let range = self.starts.get(value as usize..value as usize + 2);
         let whole = range.map(|range| &self.next[range[0] as usize..range[1] as usize]);
-        let length = whole.map_or(1, <[_]>::len);
-        (0..length).map(move |place| whole.map_or(own[0], |whole| whole[place]))
+        let length = if self.is_any() { self.values } else { whole.map_or(1, <[_]>::len) };
+        let share = 1.0 / length as f64;
+        (0..length).map(move |place| match whole {
+            _ if self.is_any() => (place as u32, share),
+            Some(whole) => whole[place],
+            None => own[0],
+        })
     }
 
     /// Whether one value can follow another.
     pub fn follows(&self, from: u32, to: u32) -> bool {
-        self.cus(from).any(|(next, _)| next == to)
+        self.is_any() || self.cus(from).any(|(next, _)| next == to)
     }
 
     /// The least transitive relation around this one. Nothing is known of its probabilities.
@@ -127,6 +144,9 @@ impl Updates {
     /// # Errors
     /// As for [`try_new`](Self::try_new).
     pub fn closed(&self) -> Result<Self> {
+        if self.is_any() {
+            return Ok(self.clone());
+        }
         let mut rows = Vec::new();
         let mut seen = vec![u32::MAX; self.values];
         for from in 0..self.values as u32 {
@@ -146,6 +166,9 @@ impl Updates {
 
     /// Pairs `(a, b)` with `b` in the CUS of `a` whose CUS is not a part of that of `a`: what breaks transitivity.
     pub fn intransitive(&self) -> Vec<(u32, u32)> {
+        if self.is_any() {
+            return Vec::new();
+        }
         let breaks = |a: u32, b: u32| self.cus(b).any(|(c, _)| !self.follows(a, c));
         let pairs = (0..self.values as u32).flat_map(|a| self.cus(a).map(move |(b, _)| (a, b)));
         pairs.filter(|&(a, b)| breaks(a, b)).collect()
@@ -216,6 +239,18 @@ mod tests {
             assert_eq!(cus(&identity, 1), [(1, 1.0)]);
             assert!(identity.follows(0, 0) && !identity.follows(0, 1));
         }
+    }
+
+    #[test]
+    fn any_update_is_the_relation_with_all_pairs() {
+        let pairs = (0..4).flat_map(|from| (0..4).map(move |to| Update::possible(from, to)));
+        let (any, listed) = (Updates::any(4), Updates::try_new(4, &pairs.collect::<Vec<_>>()).unwrap());
+        for value in 0..4 {
+            assert_eq!(cus(&any, value), cus(&listed, value));
+        }
+        assert!(any.follows(3, 0) && !any.is_identity() && any.intransitive().is_empty());
+        assert!(any.closed().unwrap().is_any());
+        assert!(Updates::any(1).is_identity() && Updates::any(0).is_identity());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Command line arguments.
 
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 use datafusion_cli::pool_type::PoolType;
 use datafusion_cli::print_format::PrintFormat;
 use datafusion_cli::print_options::MaxRows;
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     #[arg(short = 'q', long)]
     pub(crate) quiet: bool,
 
-    /// Rows shown of a table, or inf
+    /// Rows shown of a table on a terminal, or inf; other formats and what goes to files and pipes are complete
     #[arg(long, default_value = "40")]
     pub(crate) maxrows: MaxRows,
 
@@ -66,7 +67,16 @@ pub(crate) struct Args {
 /// Something else than SQL.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
-    Experiment(experiments::Args),
+    Experiment(Box<experiments::Args>),
+
+    /// Print a script that completes the arguments of this program
+    Completions {
+        /// The shell that is to complete them
+        shell: Shell,
+    },
+
+    /// Print the manual page
+    Man,
 }
 
 impl Args {

@@ -1,12 +1,16 @@
 //! Arguments, session and statements of the shell.
 
 mod args;
+pub(crate) mod manual;
+mod output;
+mod parquet;
 mod plain;
 #[cfg(feature = "publication")]
 mod progress;
 mod repl;
 mod script;
 mod session;
+mod stores;
 
 use std::io::IsTerminal;
 

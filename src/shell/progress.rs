@@ -9,20 +9,36 @@ use datafusion_anonymize::exec::{Progress, Step};
 /// Quick queries show nothing, and slow ones no flicker.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Shows progress on standard error, if that is a terminal.
-pub(super) fn on_terminal() -> Progress {
-    let stderr = std::io::stderr();
-    if !stderr.is_terminal() {
-        return Progress::default();
-    }
+/// Shows progress on standard error, if that is a terminal; and what must not pass without a word, wherever that goes.
+pub(super) fn on_stderr() -> Progress {
+    let is_terminal = std::io::stderr().is_terminal();
     let line = Mutex::new(Line { since: None, shown: false });
     Progress::new(move |step| {
+        if let Some(notice) = notice(step) {
+            let clear = if is_terminal { "\r\x1b[2K" } else { "" };
+            let _ = writeln!(std::io::stderr().lock(), "{clear}{notice}");
+            return;
+        }
+        if !is_terminal {
+            return;
+        }
         let mut line = line.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(text) = line.next(step, Instant::now()) {
             // A terminal that is gone is no reason to stop publishing.
             let _ = write!(std::io::stderr().lock(), "\r\x1b[2K{text}");
         }
     })
+}
+
+/// A line of its own.
+fn notice(step: Step) -> Option<String> {
+    match step {
+        Step::Withheld { rows, of } => Some(format!(
+            "notice: {rows} of {of} rows are withheld from this release, because the new rows were not eligible and on_ineligible is \
+             'withhold'; they stay new for the next one"
+        )),
+        _ => None,
+    }
 }
 
 #[derive(Debug)]
@@ -52,7 +68,7 @@ impl Line {
             Step::Phase(phase) => format!("anonymizing: {phase}"),
             Step::Written { rows, of } => format!("{rows} of {of} rows written"),
             Step::Announcing => "publishing".to_owned(),
-            Step::Done => String::new(),
+            Step::Withheld { .. } | Step::Done => String::new(),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The interactive session: datafusion-cli's editor and commands, our way to run statements.
 
 use datafusion::prelude::SessionContext;
+use datafusion_anonymize::sql::{function_help, function_overview};
 use datafusion_cli::command::{Command, OutputFormat};
 use datafusion_cli::helper::CliHelper;
 use datafusion_cli::print_options::PrintOptions;
@@ -61,6 +62,9 @@ pub(super) async fn run(context: &SessionContext, print: &mut PrintOptions) -> r
 /// Runs a command such as `\d`; `false` for `\q`.
 async fn execute(command: &str, context: &SessionContext, print: &mut PrintOptions) -> bool {
     let words = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    if explain(&words) {
+        return true;
+    }
     let unknown = || eprintln!("'\\{words}' is not a command; \\? lists all");
     match words.parse::<Command>() {
         Ok(Command::Quit) => return false,
@@ -90,4 +94,25 @@ async fn execute(command: &str, context: &SessionContext, print: &mut PrintOptio
         Err(()) => unknown(),
     }
     true
+}
+
+/// `\h` and `\h NAME` for relation functions; `false` for everything else, also for DataFusion's own functions.
+fn explain(words: &str) -> bool {
+    match words.split_once(' ') {
+        None if words == "h" => {
+            for (name, about) in function_overview() {
+                println!("{name:<20} {about}");
+            }
+            println!("\n\\h NAME explains one of them, or any function of DataFusion; SHOW FUNCTIONS lists those.");
+            true
+        }
+        Some(("h", name)) => match function_help(name) {
+            Ok(text) => {
+                println!("{text}");
+                true
+            }
+            Err(_) => false,
+        },
+        _ => false,
+    }
 }

@@ -1,16 +1,19 @@
 //! Statements from files and the command line: one after the other, up to the first that fails.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use datafusion::common::{Result, exec_datafusion_err};
 use datafusion::config::Dialect;
 use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::{self, DFParser, ResetStatement};
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
 use datafusion_cli::exec;
 use datafusion_cli::print_options::PrintOptions;
 
-use super::plain;
+use super::stores::Named;
+use super::{output, plain};
 
 /// Text of a script; `-` is standard input.
 pub(crate) fn read(path: &str) -> Result<String> {
@@ -26,8 +29,12 @@ pub(crate) fn read(path: &str) -> Result<String> {
 /// Runs all statements of a text. `origin` names it in errors; an empty one is not named.
 pub(crate) async fn run(context: &SessionContext, print: &PrintOptions, sql: &str, origin: &str) -> Result<()> {
     let dialect = context.state().config_options().sql_parser.dialect;
+    let print = output::options(print);
     for (number, statement) in split(sql, dialect, origin)?.into_iter().enumerate() {
-        let result = exec::exec_from_commands(context, vec![statement.text], print).await;
+        let result = match statement.named.register(context).await {
+            Ok(()) => execute(context, &print, statement.text).await,
+            Err(error) => Err(error),
+        };
         result.map_err(|error| match origin {
             "" => error,
             origin => error.context(format!("{origin}: statement {} (line {})", number + 1, statement.line)),
@@ -36,11 +43,38 @@ pub(crate) async fn run(context: &SessionContext, print: &PrintOptions, sql: &st
     Ok(())
 }
 
+async fn execute(context: &SessionContext, print: &PrintOptions, sql: String) -> Result<()> {
+    let options = Arc::clone(context.state().config_options());
+    let dialect = dialect_from_str(options.sql_parser.dialect);
+    let parsed = dialect.and_then(|dialect| DFParser::parse_sql_with_dialect(&sql, dialect.as_ref()).ok());
+    // What does not parse fails in the next lines, with the reason.
+    if let Some([statement]) =
+        parsed.map(|statements| <[_; 1]>::try_from(Vec::from(statements))).and_then(|one| one.ok())
+    {
+        if reset(context, &statement) {
+            return Ok(());
+        }
+        if output::print_rows(context, statement, print).await? {
+            return Ok(());
+        }
+    }
+    exec::exec_from_commands(context, vec![sql], print).await
+}
+
+/// `RESET anonymize.id`: DataFusion resets its own settings only.
+fn reset(context: &SessionContext, statement: &parser::Statement) -> bool {
+    let parser::Statement::Reset(ResetStatement::Variable(name)) = statement else { return false };
+    let name = name.to_string().to_ascii_lowercase();
+    name.starts_with("anonymize.") && context.state_ref().write().config_mut().options_mut().set(&name, "").is_ok()
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct Statement {
     text: String,
     /// Line of the first token, from 1.
     line: u64,
+    /// Locations in it.
+    named: Named,
 }
 
 /// A text in which places are known by line and column.
@@ -83,8 +117,10 @@ fn split(sql: &str, dialect: Dialect, origin: &str) -> Result<Vec<Statement>> {
     let mut start: Option<Location> = None;
     let mut cut = |from: Location, end: usize| -> Result<()> {
         let statement = &sql[text.offset(from)..end];
-        let changed = plain::prefix_keys(&Text::new(statement), &tokenize(statement)?);
-        statements.push(Statement { text: changed.unwrap_or_else(|| statement.to_owned()), line: from.line });
+        let tokens = tokenize(statement)?;
+        let changed = plain::prefix_keys(&Text::new(statement), &tokens);
+        let text = changed.unwrap_or_else(|| statement.to_owned());
+        statements.push(Statement { text, line: from.line, named: Named::in_statement(&tokens) });
         Ok(())
     };
     for token in tokenize(sql)? {

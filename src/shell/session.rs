@@ -6,20 +6,22 @@ use std::sync::Arc;
 
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::ExplainFormat;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_anonymize::exec::FailedAudits;
-use datafusion_anonymize::sql::register_all;
+use datafusion_anonymize::exec::{FailedAudits, KeepNan, Notices, WholeFiles};
+use datafusion_anonymize::sql::{NamedFiles, enable_url_table, register_all};
 use datafusion_cli::catalog::DynamicObjectStoreCatalog;
 use datafusion_cli::functions::ParquetMetadataFunc;
 use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistry;
 use datafusion_cli::pool_type::PoolType;
 use datafusion_cli::print_options::PrintOptions;
 
-use super::Args;
+use super::parquet::ReleasesFactory;
+use super::{Args, stores};
 
 /// Consumers named in the error when memory runs out.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
@@ -46,15 +48,21 @@ pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)>
     let instrumented_registry = Arc::new(InstrumentedObjectStoreRegistry::new());
     runtime = runtime.with_object_store_registry(Arc::clone(&instrumented_registry) as _);
 
-    let context = SessionContext::new_with_config_rt(config(args)?, runtime.build_arc()?).enable_url_table();
+    let state = SessionStateBuilder::new()
+        .with_config(config(args)?)
+        .with_runtime_env(runtime.build_arc()?)
+        .with_default_features()
+        .with_physical_optimizer_rule(Arc::new(WholeFiles))
+        .with_physical_optimizer_rule(Arc::new(KeepNan));
+    let context = enable_url_table(SessionContext::new_with_state(state.build()));
     context.refresh_catalogs().await?;
     // Files and directories as tables, S3, GCS and HTTP locations.
-    context.register_catalog_list(Arc::new(DynamicObjectStoreCatalog::new(
-        Arc::clone(context.state().catalog_list()),
-        context.state_weak_ref(),
-    )));
+    let catalogs = DynamicObjectStoreCatalog::new(Arc::clone(context.state().catalog_list()), context.state_weak_ref());
+    context.register_catalog_list(Arc::new(NamedFiles::new(Arc::new(catalogs))));
     context.register_udtf("parquet_metadata", Arc::new(ParquetMetadataFunc {}));
     register_all(&context);
+    context.state_ref().write().register_file_format(Arc::new(ReleasesFactory::default()), true)?;
+    stores::register_options(&context);
 
     let print = PrintOptions {
         format: args.format,
@@ -82,7 +90,10 @@ fn config(args: &Args) -> Result<SessionConfig> {
     }
     let config = SessionConfig::from(options).with_information_schema(true);
     let config = config.with_extension(Arc::new(FailedAudits::default()));
+    // What a script should tell whoever runs it, quiet or not: standard output is for results.
+    let config = config.with_extension(Arc::new(Notices::new(|notice| eprintln!("{notice}"))));
+    let config = config.with_extension(Arc::new(stores::Containers::default()));
     #[cfg(feature = "publication")]
-    let config = config.with_extension(Arc::new(super::progress::on_terminal()));
+    let config = config.with_extension(Arc::new(super::progress::on_stderr()));
     Ok(config)
 }

@@ -3,13 +3,17 @@
 use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result, ScalarValue, internal_datafusion_err, plan_datafusion_err, plan_err};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
+use super::lake::refuse_loose;
 use super::options::AnonymizeOptions;
-use super::signature::{Kind, Parameter, Signature, Style, suggestion};
+use super::repeatable::{check_choices, check_volatile};
+use super::signature::{Kind, Parameter, Signature, Style, retired, suggestion};
+use super::syntax::split_names;
+use crate::error::planning_without_values;
 use crate::exec::Seed;
 
 /// Where a call stands: reads raw arguments, which are SQL syntax in one place and logical expressions in another.
@@ -139,16 +143,37 @@ impl Arguments {
                 );
             }
         }
-        if signature.parameters.iter().any(|parameter| parameter.kind == Kind::Release) {
+        bound.check_choices(signature, &scope.options())?;
+        let has = |kind: Kind| signature.parameters.iter().any(|parameter| parameter.kind == kind);
+        if has(Kind::Release) {
             bound.session = Some(Box::new(scope.session()?));
+        } else if has(Kind::Relations) || bound.values.contains_key(Parameter::HIERARCHIES.name) {
+            // Where the engine has none of ours, releases do not say which hierarchies they were made with.
+            bound.session = scope.session().ok().map(Box::new);
         }
         Ok(bound)
     }
 
-    /// The session that the call is planned in, for functions with a [`Kind::Release`].
+    /// Nobody is in a table twice, so that an order by identifiers leaves no choice.
+    fn check_choices(&self, signature: &Signature<'_>, options: &AnonymizeOptions) -> Result<()> {
+        let unique = match self.columns("id") {
+            Some(columns) => columns.to_vec(),
+            None => options.id.as_deref().map(split_names).unwrap_or_default(),
+        };
+        for parameter in signature.parameters {
+            if let (Kind::Relation | Kind::NumberOrRelation, Some(Value::Relation(plan))) =
+                (parameter.kind, self.values.get(parameter.name))
+            {
+                check_choices(&format!("{}: argument {}", self.function, parameter.name), plan, &unique)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The session that the call is planned in, for functions with a [`Kind::Release`] and calls with hierarchies.
     ///
     /// # Errors
-    /// When there is no such parameter, which is a bug.
+    /// When there is no such parameter, which is a bug; for hierarchies, when the engine's session is of another kind.
     pub fn session(&self) -> Result<&SessionState> {
         self.session.as_deref().ok_or_else(|| internal_datafusion_err!("{}: planned without a session", self.function))
     }
@@ -174,9 +199,13 @@ impl Arguments {
 
     /// An optional relation.
     pub fn relation_if_given(&mut self, name: &str) -> Option<LogicalPlan> {
-        match self.values.remove(name) {
-            Some(Value::Relation(plan)) => Some(*plan),
-            _ => None,
+        let (name, value) = self.values.remove_entry(name)?;
+        match value {
+            Value::Relation(plan) => Some(*plan),
+            other => {
+                self.values.insert(name, other);
+                None
+            }
         }
     }
 
@@ -251,6 +280,10 @@ impl Arguments {
 fn find<'a>(signature: &Signature<'a>, style: Style, argument: &str) -> Result<&'a Parameter> {
     let names = signature.parameters.iter().map(|parameter| parameter.name);
     signature.parameters.iter().find(|parameter| parameter.name == argument).ok_or_else(|| {
+        if let Some(why) = retired(signature.name, argument) {
+            let (function, noun) = (signature.name, style.noun());
+            return plan_datafusion_err!("{function}: {noun} {argument} is gone: {why}; leave it out");
+        }
         let known: Vec<_> = names.clone().collect();
         plan_datafusion_err!(
             "{}: unknown {} {argument}{}; it takes {}",
@@ -312,6 +345,12 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
             }
             _ => Ok(Value::Relation(Box::new(relation(function, name, raw, scope)?))),
         },
+        Kind::WordOrRelation(word) => match scope.constant(raw) {
+            Ok(constant) if constant.try_as_str().flatten().is_some_and(|text| text.eq_ignore_ascii_case(word)) => {
+                Ok(Value::Word(word.to_owned()))
+            }
+            _ => Ok(Value::Relation(Box::new(relation(function, name, raw, scope)?))),
+        },
         Kind::Integer | Kind::Number | Kind::Length | Kind::Boolean | Kind::Word(_) => {
             let constant = scope
                 .constant(raw)
@@ -333,29 +372,30 @@ fn interval_text(constant: &ScalarValue) -> ScalarValue {
 
 fn relation<S: Scope>(function: &str, name: &str, raw: &S::Raw, scope: &mut S) -> Result<LogicalPlan> {
     let noun = scope.style().noun();
-    let plan = scope.relation(raw).map_err(|error| error.context(format!("{function}: {noun} {name}")))?;
+    let plan = scope.relation(raw).map_err(|error| {
+        planning_without_values(error, function, &format!("{noun} {name}"))
+            .context(format!("{function}: {noun} {name}"))
+    })?;
     check_relation(function, name, &plan)?;
+    if plan.schema().fields().is_empty() {
+        return plan_err!("{function}: {noun} {name} has no columns; if it is a file, then one of 0 bytes");
+    }
+    refuse_loose(function, name, &plan, || scope.session())?;
     Ok(plan)
 }
 
 fn scalar(parameter: &Parameter, constant: &ScalarValue) -> Option<Value> {
     match parameter.kind {
-        Kind::Integer if constant.data_type().is_integer() && !constant.is_null() => {
-            match constant.cast_to(&DataType::Int64) {
-                Ok(ScalarValue::Int64(Some(value))) => Some(Value::Integer(value)),
-                _ => None,
-            }
-        }
+        Kind::Integer => whole(constant).map(Value::Integer),
         Kind::Number | Kind::NumberOrRelation if constant.data_type().is_numeric() => {
             match constant.cast_to(&DataType::Float64) {
                 Ok(ScalarValue::Float64(Some(value))) if value.is_finite() => Some(Value::Number(value)),
                 _ => None,
             }
         }
-        Kind::Length if constant.data_type().is_integer() => match constant.cast_to(&DataType::Int64) {
-            Ok(ScalarValue::Int64(Some(value))) => Some(Value::Length(Length::Number(value))),
-            _ => None,
-        },
+        Kind::Length if constant.data_type().is_numeric() => {
+            whole(constant).map(|value| Value::Length(Length::Number(value)))
+        }
         // Options are texts; who writes the interval as in a call means the same.
         Kind::Length => match interval_text(constant).cast_to(&DataType::Interval(IntervalUnit::MonthDayNano)) {
             Ok(ScalarValue::IntervalMonthDayNano(Some(value))) => Some(Value::Length(Length::Interval(value))),
@@ -381,6 +421,23 @@ fn scalar(parameter: &Parameter, constant: &ScalarValue) -> Option<Value> {
     }
 }
 
+/// A whole number, however it is written: `1000`, `1e3`.
+fn whole(constant: &ScalarValue) -> Option<i64> {
+    if constant.is_null() || !constant.data_type().is_numeric() {
+        return None;
+    }
+    if !constant.data_type().is_integer() {
+        // Up to here such a number is exact.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        let Ok(ScalarValue::Float64(Some(value))) = constant.cast_to(&DataType::Float64) else { return None };
+        return (value.fract() == 0.0 && value.abs() < EXACT).then_some(value as i64);
+    }
+    match constant.cast_to(&DataType::Int64) {
+        Ok(ScalarValue::Int64(value)) => value,
+        _ => None,
+    }
+}
+
 /// A constant of the call itself, which is not microdata.
 fn describe(constant: &ScalarValue) -> String {
     match constant.try_as_str().flatten() {
@@ -399,19 +456,7 @@ fn check_relation(function: &str, name: &str, plan: &LogicalPlan) -> Result<()> 
              anonymized; write the values themselves"
         );
     }
-    let mut volatile = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            volatile |= expr.is_volatile();
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    if volatile {
-        return plan_err!(
-            "{function}: argument {name} contains a volatile function such as random(); used twice in a query, it would be \
-             two different tables and so two releases that contradict each other: CREATE TABLE .. AS that query first"
-        );
-    }
+    check_volatile(&format!("{function}: argument {name}"), plan)?;
     // Subqueries inside the relation may refer to the relation itself, so only its own nodes are looked at.
     if plan.exists(|node| Ok(node.contains_outer_reference()))? {
         return plan_err!(

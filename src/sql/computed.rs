@@ -12,6 +12,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 
+use super::planned::planned;
 use crate::exec::{Computation, ComputationExec};
 
 /// Computed anew by every query.
@@ -39,8 +40,9 @@ impl TableProvider for ComputedTable {
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut inputs = Vec::new();
-        for input in &self.inputs {
-            inputs.push(session.create_physical_plan(input).await?);
+        for (place, input) in self.inputs.iter().enumerate() {
+            let (function, argument) = (self.computation.function(), self.computation.argument(place));
+            inputs.push(planned(session, input, function, argument).await?);
         }
         if let Some(less) = projection.and_then(|columns| self.computation.project(columns)) {
             return Ok(Arc::new(ComputationExec::try_new(less, inputs)?));

@@ -17,10 +17,11 @@ use super::options::AnonymizeOptions;
 use super::perturbed;
 use super::signature::{Kind, Parameter, Signature};
 use super::syntax::split_names;
+use super::trees;
 use crate::exec::DisclosureQuestion;
 use crate::microdata::Role;
 use crate::release::{GROUP_ID, HI, LO};
-use crate::risk::{KnownColumns, ReleaseColumns, Strength};
+use crate::risk::{BUDGET, KnownColumns, ReleaseColumns, Strength};
 
 /// What a reader can infer.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ const BACKGROUND: &str = "background";
 const UPDATES: &str = "updates";
 const HIERARCHIES: &str = "hierarchies";
 const P_MATCH: &str = "p_match";
+const FACTS: &str = "facts";
+const BUDGET_OF: &str = "budget";
 /// Column of what is known: the number of the release that it is about.
 const RELEASE: &str = "release";
 
@@ -44,10 +47,12 @@ static SIGNATURE: Signature = Signature {
         Parameter::ID,
         Parameter::QUASI,
         Parameter::SENSITIVE,
-        Parameter::optional("strength", Kind::Word(&["group", "cover"]), "'cover'"),
-        Parameter::optional(UPDATES, Kind::Relation, "updates"),
+        Parameter::optional("strength", Kind::Word(&["group", "cover", "joint", "joint_cover"]), "'cover'"),
+        Parameter::UPDATES,
         Parameter::HIERARCHIES,
         Parameter::optional(P_MATCH, Kind::Number, "0.7"),
+        Parameter::optional(FACTS, Kind::Relation, "(SELECT patient_id, disease FROM patients WHERE patient_id = 7)"),
+        Parameter::optional(BUDGET_OF, Kind::Integer, "20000000"),
     ],
 };
 
@@ -74,19 +79,24 @@ impl RelationFunction for DisclosureFunction {
         };
         let strength = match arguments.word("strength") {
             Some("group") => Strength::Group,
+            Some("joint") => Strength::Joint,
+            Some("joint_cover") => Strength::JointCover,
             _ => Strength::Cover,
         };
-        let roles = Roles::find(&arguments, options, &known, &releases)?;
-        if arguments.number(P_MATCH).is_some() || releases.iter().any(perturbed::is_perturbed) {
+        let session = arguments.session().ok();
+        let columns: Vec<Vec<FieldRef>> = releases.iter().map(|release| release.released_columns(session)).collect();
+        let roles = Roles::find(&arguments, options, &known, &columns)?;
+        if arguments.number(P_MATCH).is_some() || columns.iter().any(|columns| perturbed::is_perturbed(columns)) {
             return perturbed_rows(&mut arguments, &roles, known, releases);
         }
         let mut columns = Columns::find(&roles, &known, &releases)?;
         if known.argument == BACKGROUND {
             columns.true_value = None;
         }
-        if strength == Strength::Group && columns.releases.iter().any(|release| release.id.is_none()) {
+        if strength.knows_groups() && columns.releases.iter().any(|release| release.id.is_none()) {
+            let word = arguments.word("strength").unwrap_or_default();
             return plan_err!(
-                "{function}: strength => 'group' is for private views (private => true), which have the identifier column {}; a \
+                "{function}: strength => '{word}' is for private views (private => true), which have the identifier column {}; a \
                  release here has none",
                 roles.id
             );
@@ -95,13 +105,35 @@ impl RelationFunction for DisclosureFunction {
             Some(plan) => Some(columns.updates(input(UPDATES, plan))?),
             None => None,
         };
+        let facts = match arguments.relation_if_given(FACTS) {
+            Some(plan) => Some(columns.facts(&roles, input(FACTS, plan))?),
+            None => None,
+        };
+        let budget = arguments.integer(BUDGET_OF, 0)?;
+        if let (false, Some(name)) =
+            (strength.is_joint(), facts.as_ref().map(|_| FACTS).or_else(|| budget.map(|_| BUDGET_OF)))
+        {
+            return plan_err!(
+                "{function}: argument {name} is for readers who combine people; add strength => 'joint' or 'joint_cover'"
+            );
+        }
         let hierarchies = match arguments.relation_if_given(HIERARCHIES) {
             Some(plan) => Some(input(HIERARCHIES, plan).hierarchies()?),
             None => None,
         };
-        let question = columns.question(strength, updates.is_some());
+        if let (Some(plan), Ok(session)) = (&hierarchies, arguments.session()) {
+            let plans = releases.iter().map(|release| &release.plan);
+            trees::check(function, plan, plans, &roles.quasi, session)?;
+        }
+        let any_update = arguments.word(UPDATES).is_some();
+        let question = DisclosureQuestion {
+            any_update,
+            facts: facts.is_some(),
+            budget: budget.map_or(BUDGET, |budget| budget as u64),
+            ..columns.question(strength, updates.is_some())
+        };
         let mut plans = columns.project(known, releases)?;
-        plans.extend(updates.into_iter().chain(hierarchies));
+        plans.extend(updates.into_iter().chain(facts).chain(hierarchies));
         Ok(Arc::new(ComputedTable { computation: Arc::new(question), inputs: plans }))
     }
 }
@@ -124,7 +156,8 @@ fn perturbed_rows(
         return plan_err!("{function}: argument {P_MATCH} must be above 0 and at most 1, for example {P_MATCH} => 0.7");
     }
     let others = [(arguments.word("strength").is_some(), "strength"), (known.argument == BACKGROUND, BACKGROUND)];
-    let relations = [UPDATES, HIERARCHIES].map(|name| (arguments.relation_if_given(name).is_some(), name));
+    let relations = [UPDATES, HIERARCHIES, FACTS]
+        .map(|name| (arguments.word(name).is_some() || arguments.relation_if_given(name).is_some(), name));
     if let Some((_, name)) = others.into_iter().chain(relations).find(|(given, _)| *given) {
         return plan_err!(
             "{function}: argument {name} does not go with {P_MATCH}, which is about rows that look like rows; leave it out"
@@ -164,14 +197,21 @@ struct Roles {
 
 impl Roles {
     /// From the arguments, else from the metadata of what is known or of the first release, else from the session.
-    fn find(arguments: &Arguments, options: &AnonymizeOptions, known: &Input, releases: &[Input]) -> Result<Self> {
+    fn find(
+        arguments: &Arguments,
+        options: &AnonymizeOptions,
+        known: &Input,
+        releases: &[Vec<FieldRef>],
+    ) -> Result<Self> {
         let find = |role: Role, setting: &Option<String>, example: &str| {
             if let Some(names) = arguments.columns(role.name()) {
                 return Ok(names.to_vec());
             }
-            let declared = std::iter::once(known).chain(releases.first()).map(|input| {
-                let fields = input.plan.schema().fields().iter();
-                let with_role = fields
+            let first = releases.first().map_or(&[][..], Vec::as_slice);
+            let columns: [&[FieldRef]; 2] = [known.plan.schema().fields(), first];
+            let declared = columns.into_iter().map(|columns| {
+                let with_role = columns
+                    .iter()
                     .filter(|field| field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role));
                 with_role.map(|field| field.name().clone()).collect::<Vec<_>>()
             });
@@ -240,10 +280,18 @@ impl Columns {
         let mut id = publish(known.column(&roles.id)?)?;
         let quasi = roles.quasi.iter().map(|name| publish(known.column(name)?));
         let mut quasi = quasi.collect::<Result<Vec<_>>>()?;
-        let number = if_there(known, RELEASE)?.filter(|column| {
+        let number = if_there(known, RELEASE)?.filter(|_| {
             let others = roles.quasi.iter().chain([&roles.id, &roles.sensitive]);
-            column.field.data_type().is_integer() && others.into_iter().all(|name| name != RELEASE)
+            others.into_iter().all(|name| name != RELEASE)
         });
+        if let Some(number) = number.as_ref().filter(|number| !number.field.data_type().is_integer()) {
+            return plan_err!(
+                "{function}: column {RELEASE} of {} is the number of the release that a row is about, a whole number, but it is {}; cast \
+                 it, or rename it in a query in parentheses",
+                known.argument,
+                number.field.data_type()
+            );
+        }
         let mut true_value = match known.argument {
             ORIGINAL => Some(publish(known.column(&roles.sensitive)?)?),
             _ => None,
@@ -318,6 +366,23 @@ impl Columns {
         LogicalPlanBuilder::from(updates.plan).project(columns)?.build()
     }
 
+    /// Identifier, sensitive value and, if there is one, the number of the release.
+    fn facts(&self, roles: &Roles, facts: Input) -> Result<LogicalPlan> {
+        let mut columns = Vec::new();
+        for (name, field) in [(&roles.id, &self.id.field), (&roles.sensitive, &self.sensitive)] {
+            let theirs = facts.column(name)?;
+            let mut own = InputColumn { column: theirs.column.clone(), field: Arc::clone(field) };
+            common_type(SIGNATURE.name, &mut own, &theirs, FACTS)?;
+            columns.push(cast(Expr::Column(theirs.column), field.data_type().clone()).alias(name));
+        }
+        if let Ok(number) = facts.column(RELEASE)
+            && number.field.data_type().is_integer()
+        {
+            columns.push(cast(Expr::Column(number.column), DataType::Int64).alias(RELEASE));
+        }
+        LogicalPlanBuilder::from(facts.plan).project(columns)?.build()
+    }
+
     fn question(&self, strength: Strength, updates: bool) -> DisclosureQuestion {
         let release =
             |release: &ReleaseInputs| ReleaseColumns { group: release.group.is_some(), id: release.id.is_some() };
@@ -330,6 +395,9 @@ impl Columns {
             releases: self.releases.iter().map(release).collect(),
             absent: self.releases.iter().map(ReleaseInputs::absent).collect(),
             updates,
+            facts: false,
+            budget: BUDGET,
+            any_update: false,
             wanted: None,
         }
     }

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{ObjectName, TableFactor};
 use super::arguments::{Arguments, Scope};
 use super::options::AnonymizeOptions;
 use super::resolve;
-use super::signature::Signature;
+use super::signature::{Signature, suggestion};
 use super::syntax::{Call, SqlScope, constant, split_names};
 
 /// A function whose value is a relation.
@@ -41,7 +41,12 @@ impl RelationPlanner for FunctionPlanner {
         relation: TableFactor,
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
-        let Some(function) = Call::name_in(&relation).and_then(|name| self.find(name, context)) else {
+        refuse_samples(&relation)?;
+        let Some(name) = Call::name_in(&relation) else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        let Some(function) = self.find(name, context) else {
+            self.refuse_mistyped(&name.clone(), context)?;
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let call = Call::try_new(relation)?;
@@ -55,7 +60,34 @@ impl RelationPlanner for FunctionPlanner {
     }
 }
 
+/// DataFusion reads TABLESAMPLE and then takes all rows, so everybody would be published instead of some.
+fn refuse_samples(relation: &TableFactor) -> Result<()> {
+    let (TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. }) = relation else {
+        return Ok(());
+    };
+    plan_err!(
+        "TABLESAMPLE is not supported, and DataFusion would take all rows without a word; choose rows by a condition, such as WHERE \
+         patient_id % 10 = 0, or CREATE TABLE .. AS SELECT * FROM .. WHERE random() < 0.1 first"
+    )
+}
+
 impl FunctionPlanner {
+    /// # Errors
+    /// When the session has no function of this name, but one of ours is called almost so.
+    fn refuse_mistyped(&self, name: &ObjectName, context: &mut dyn RelationPlannerContext) -> Result<()> {
+        let Ok(reference) = context.object_name_to_table_reference(name.clone()) else { return Ok(()) };
+        let close = suggestion(reference.table(), self.functions.iter().map(|function| function.signature().name));
+        if close.is_empty() || reference.schema().is_some() {
+            return Ok(());
+        }
+        match (SqlScope { context }).session() {
+            Ok(session) if !session.table_functions().contains_key(reference.table()) => {
+                plan_err!("there is no function {}{close}", reference.table())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The function of this name, bare or in the session's default schema.
     fn find(&self, name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<&Arc<dyn RelationFunction>> {
         let reference = context.object_name_to_table_reference(name.clone()).ok()?;
@@ -74,6 +106,9 @@ pub(super) struct PlainFunction(pub Arc<dyn RelationFunction>);
 
 impl TableFunctionImpl for PlainFunction {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        if let Some(asked) = resolve::asked(&args) {
+            return asked;
+        }
         let options = args.session().config_options().extensions.get::<AnonymizeOptions>();
         let options = options.cloned().unwrap_or_default();
         let arguments = args.exprs().iter().map(|expr| (None, expr.clone())).collect();

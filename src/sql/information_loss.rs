@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Column, DFSchema, JoinType, Result, plan_err};
+use datafusion::common::{Column, JoinType, Result, plan_err};
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
@@ -15,6 +15,7 @@ use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
 use super::perturbed::{METHOD, is_perturbed};
 use super::signature::{Kind, Parameter, Signature};
+use super::trees;
 use crate::exec::InformationLoss;
 use crate::microdata::Role;
 use crate::release::{GROUP_ID, HI, LO, NODE};
@@ -27,7 +28,7 @@ static SIGNATURE: Signature = Signature {
     name: "information_loss",
     parameters: &[
         Parameter::required("original", Kind::Relation, "patients"),
-        Parameter::required("release", Kind::Relation, "'release.parquet'"),
+        Parameter::required("release", Kind::Release, "'release.parquet'"),
         Parameter::QUASI,
         Parameter::HIERARCHIES,
         Parameter::ID,
@@ -44,15 +45,19 @@ impl RelationFunction for InformationLossFunction {
         let quasi = arguments.columns("quasi").map(<[String]>::to_vec);
         let original = Input { function, argument: "original", plan: arguments.relation("original")? };
         let release = Input { function, argument: "release", plan: arguments.relation("release")? };
+        let columns = release.released_columns(Some(arguments.session()?));
         let hierarchies = match arguments.relation_if_given("hierarchies") {
             Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
             None => None,
         };
         let attributes = match quasi {
             Some(names) => names,
-            None => released_attributes(release.plan.schema())?,
+            None => released_attributes(&columns)?,
         };
-        if let Some(id) = paired_by(&arguments, &release, &attributes)? {
+        if let (Some(plan), Ok(session)) = (&hierarchies, arguments.session()) {
+            trees::check(function, plan, [&release.plan], &attributes, session)?;
+        }
+        if let Some(id) = paired_by(&arguments, &release, &columns, &attributes)? {
             return pairs(original, release, hierarchies, &attributes, &id);
         }
         let (mut originals, mut ends) = (Vec::new(), Vec::new());
@@ -92,7 +97,12 @@ impl RelationFunction for InformationLossFunction {
 }
 
 /// The identifier by which rows of a perturbed release are compared with the originals; `None` of other releases.
-fn paired_by(arguments: &Arguments, release: &Input, attributes: &[String]) -> Result<Option<String>> {
+fn paired_by(
+    arguments: &Arguments,
+    release: &Input,
+    columns: &[FieldRef],
+    attributes: &[String],
+) -> Result<Option<String>> {
     let function = SIGNATURE.name;
     let given = arguments.columns("id").map(<[String]>::concat);
     let fields = attributes.iter().map(|name| release.column(name).map(|column| column.field));
@@ -101,12 +111,12 @@ fn paired_by(arguments: &Arguments, release: &Input, attributes: &[String]) -> R
     if given.is_some() && intervals {
         return plan_err!("{function}: the release has intervals, which need no id; leave it out");
     }
-    if given.is_some() || !is_perturbed(release) {
+    if given.is_some() || !is_perturbed(columns) {
         return Ok(given);
     }
     let is_id =
         |field: &&FieldRef| field.metadata().get(Role::KEY).and_then(|role| Role::parse(role)) == Some(Role::Id);
-    match release.plan.schema().fields().iter().find(is_id) {
+    match columns.iter().find(is_id) {
         Some(field) => Ok(Some(field.name().clone())),
         None => plan_err!(
             "{function}: of a release of {METHOD}, only the publisher can tell which row was which: pass the private one \
@@ -162,12 +172,12 @@ fn measured(
 }
 
 /// The quasi-identifiers of a release: by their metadata, else all columns that are intervals.
-fn released_attributes(schema: &DFSchema) -> Result<Vec<String>> {
+fn released_attributes(columns: &[FieldRef]) -> Result<Vec<String>> {
     let declared =
         |field: &&FieldRef| field.metadata().get(Role::KEY).and_then(|role| Role::parse(role)) == Some(Role::Quasi);
     let interval = |field: &&FieldRef| end_of(field, LO).is_some() && end_of(field, HI).is_some();
     let names = |which: &dyn Fn(&&FieldRef) -> bool| -> Vec<String> {
-        schema.fields().iter().filter(|field| which(field)).map(|field| field.name().clone()).collect()
+        columns.iter().filter(|field| which(field)).map(|field| field.name().clone()).collect()
     };
     let attributes = names(&declared);
     let attributes = if attributes.is_empty() { names(&interval) } else { attributes };

@@ -4,20 +4,21 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
-use datafusion::catalog::Session;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, Result, TableReference, internal_err, plan_err};
 use datafusion::datasource::source_as_provider;
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
-use datafusion::physical_plan::ExecutionPlan;
 
 use super::arguments::Arguments;
+use super::estimate::describe;
 use super::options::AnonymizeOptions;
 use super::roles::{Needs, roles};
 use super::signature::{Parameter, suggestion};
 use super::table::AnonymizedTable;
-use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, Layout, ORDER_KEY, PARTNERS, Roles, SEALS, published_type};
-use crate::release::{SIGNATURE, View, seals_type, signature_type};
+use super::trees;
+use crate::microdata::{ATTRIBUTE, LABEL, LEAF, LEVEL, Layout, ORDER_KEY, PARTNERS, Roles, SEALS, published_type};
+use crate::release::{Description, SIGNATURE, View, seals_type, signature_type};
 
 /// The update relation's parameter.
 pub(super) const UPDATES: &str = Parameter::UPDATES.name;
@@ -78,20 +79,12 @@ pub(super) fn prepare(
         None => None,
     };
     let schema = Schema::new(columns.iter().map(|column| FieldRef::clone(&column.field)).collect::<Vec<_>>());
-    let layout = Layout::try_new(&schema, &roles).map_err(|error| error.in_function(function))?;
+    let mut layout = Layout::try_new(&schema, &roles).map_err(|error| error.in_function(function))?;
+    if let (Some(plan), Ok(session)) = (&hierarchies, arguments.session()) {
+        layout = layout.with_trees(&trees::read(function, plan, &roles.quasi, session)?.fingerprints());
+    }
     let microdata = input.project(columns)?;
     Ok(Prepared { microdata, previous, hierarchies, updates, layout })
-}
-
-/// Plans an optional relation.
-pub(super) async fn plan_if_given(
-    session: &dyn Session,
-    plan: Option<&LogicalPlan>,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    match plan {
-        Some(plan) => session.create_physical_plan(plan).await.map(Some),
-        None => Ok(None),
-    }
 }
 
 /// A relation of the call.
@@ -136,6 +129,16 @@ impl Input {
         }
     }
 
+    /// The columns of a release with what they say of it, which DataFusion drops when it reads Parquet: then from the footers of the
+    /// files. Of what is no release they say what they say.
+    pub(super) fn released_columns(&self, session: Option<&SessionState>) -> Vec<FieldRef> {
+        let columns: Vec<FieldRef> = self.plan.schema().fields().iter().cloned().collect();
+        let is_described = columns.iter().any(|field| Description::from_metadata(field.metadata()).is_some());
+        let session = session.filter(|_| !is_described);
+        let described = session.and_then(|session| describe(self.function, &self.plan, session).ok());
+        described.map_or(columns, |described| described.fields)
+    }
+
     pub(super) fn project(self, columns: Vec<InputColumn>) -> Result<LogicalPlan> {
         let schema = Arc::clone(self.plan.schema());
         let expressions = columns.into_iter().map(|InputColumn { column, field }| {
@@ -170,7 +173,8 @@ impl Input {
         Ok(())
     }
 
-    /// Identifier and signature of everybody published, and with `latest` the number of the release if there is a column of it. Where they have other types than the microdata, both
+    /// Identifier and signature of everybody published, and with `latest` the label and, if there is a column of it, the number of the
+    /// release. Where they have other types than the microdata, both
     /// sides get a type that holds them all: a cast that can fail would print the value it failed on.
     fn ledger(self, columns: &mut [InputColumn], roles: &Roles, latest: bool) -> Result<LogicalPlan> {
         let function = self.function;
@@ -210,6 +214,24 @@ impl Input {
         let published = Expr::Column(identifier.column.clone()).is_not_null();
         let plan = LogicalPlanBuilder::from(self.plan.clone()).filter(published)?.build()?;
         let mut wanted = vec![identifier, signature];
+        if latest {
+            let Ok(mut label) = self.column(LABEL) else {
+                return plan_err!(
+                    "{function}: previous has no column {LABEL}, the place of everybody's own value in {SIGNATURE}; pass the private \
+                     releases (private => true) with all three columns, {id}, {SIGNATURE} and {LABEL}. Those of earlier versions \
+                     have none: such releases can give people away to a reader who combines the members of groups, and cannot be \
+                     continued; begin again without previous, with people who are not in them"
+                );
+            };
+            if !label.field.data_type().is_integer() {
+                return plan_err!(
+                    "{function}: column {LABEL} of previous must be a whole number, as in a private release; it is {}",
+                    label.field.data_type()
+                );
+            }
+            label.field = retyped(&label.field, DataType::Int64);
+            wanted.push(label);
+        }
         if latest && self.plan.schema().fields().iter().any(|field| field.name() == RELEASE) {
             let mut release = self.column(RELEASE)?;
             if !release.field.data_type().is_integer() {
@@ -351,6 +373,15 @@ impl Input {
 impl InputColumn {
     /// Gives the column the type it is published with.
     pub(super) fn publish(&mut self, function: &str) -> Result<()> {
+        if self.field.data_type() == &DataType::Null {
+            return plan_err!(
+                "{function}: column {} has type Null: it has no value in the rows that types are read from (of a CSV or JSON file, \
+                 the first 1,000), and values in later ones would be lost; declare the type: CREATE EXTERNAL TABLE .. (.., {} VARCHAR) \
+                 STORED AS CSV LOCATION '..'",
+                self.column.name,
+                self.column.name
+            );
+        }
         let Some(data_type) = published_type(self.field.data_type()) else {
             return plan_err!(
                 "{function}: column {} has type {}, which cannot be anonymized; cast it, or select its parts, in a query \

@@ -8,7 +8,7 @@ use super::method::MethodFunction;
 use super::roles::Needs;
 use super::signature::{Kind, Parameter, Signature};
 use crate::methods::Method;
-use crate::methods::m_distinct::MDistinct;
+use crate::methods::m_distinct::{MDistinct, Possible};
 
 /// Re-publication when rows come and go and values change.
 #[derive(Debug)]
@@ -45,6 +45,10 @@ impl MethodFunction for MDistinctFunction {
             m: arguments.integer("m", 2)?.unwrap_or(2) as usize,
             disjoint: arguments.boolean("disjoint"),
             close_updates: arguments.boolean("close_updates"),
+            updates: match arguments.word(Parameter::UPDATES.name) {
+                Some(_) => Possible::Any,
+                None => Possible::Listed,
+            },
             balance: balance(arguments),
             on_ineligible: on_ineligible(arguments),
         });

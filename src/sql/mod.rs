@@ -6,19 +6,26 @@ mod census;
 mod computed;
 mod disclosure;
 mod estimate;
+mod flat;
 mod function;
+mod help;
 mod information_loss;
 mod input;
+mod lake;
 mod m_distinct;
 mod m_invariant;
 mod method;
+mod missing;
 mod mondrian;
 mod muco;
 mod options;
 mod perturbed;
+mod planned;
+mod profile;
 #[cfg(feature = "publication")]
 mod publication;
 mod query_accuracy;
+mod repeatable;
 mod reposition;
 mod resolve;
 mod roles;
@@ -27,10 +34,12 @@ mod signature;
 mod stamp;
 mod syntax;
 mod table;
+mod trees;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::catalog::TableFunction;
+use datafusion::catalog::{TableFunction, TableProviderFactory};
 #[cfg(feature = "publication")]
 use datafusion::common::config::TableOptions;
 use datafusion::execution::context::SessionContext;
@@ -39,12 +48,15 @@ use datafusion::logical_expr::planner::RelationPlanner;
 
 pub use arguments::{Arguments, Scope};
 pub use function::RelationFunction;
+pub use help::{function_arguments, function_help, function_overview};
+pub use lake::{DeltaFolders, enable_url_table};
+pub use missing::NamedFiles;
 pub use options::AnonymizeOptions;
 pub use signature::{Kind, Parameter, Signature, Style};
 pub use table::AnonymizedTable;
 
+use crate::exec::{KeepNan, WholeFiles};
 use function::{FunctionPlanner, PlainFunction};
-use resolve::{TABLE_BY_NAME, TableByName};
 
 /// Everything there is.
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
@@ -55,6 +67,8 @@ fn functions() -> Vec<Arc<dyn RelationFunction>> {
     let mut functions: Vec<Arc<dyn RelationFunction>> = releases.collect();
     functions.push(Arc::new(information_loss::InformationLossFunction));
     functions.push(Arc::new(estimate::EstimatedFunction));
+    functions.push(Arc::new(flat::FlatFunction));
+    functions.push(Arc::new(profile::ProfileFunction));
     functions.push(Arc::new(query_accuracy::QueryAccuracyFunction));
     functions.push(Arc::new(census::CensusFunction));
     functions.push(Arc::new(disclosure::DisclosureFunction));
@@ -73,12 +87,24 @@ fn table_functions() -> Vec<Arc<TableFunction>> {
         let name = function.signature().name.to_owned();
         Arc::new(TableFunction::new(name, Arc::new(PlainFunction(function))))
     });
-    let hidden = Arc::new(TableFunction::new(TABLE_BY_NAME.to_owned(), Arc::new(TableByName)));
-    plain.chain(std::iter::once(hidden)).collect()
+    plain.collect()
 }
 
-/// Adds all relation functions, the `anonymize.*` settings and (with the feature `publication`) `STORED AS PUBLICATION` to a
-/// session.
+/// What `STORED AS` can say. Whoever has Delta tables already keeps theirs.
+fn add_factories(factories: &mut HashMap<String, Arc<dyn TableProviderFactory>>) {
+    if let Some(parquet) = factories.get(lake::PARQUET) {
+        let careful = lake::NotLoose(Arc::clone(parquet));
+        factories.insert(lake::PARQUET.to_owned(), Arc::new(careful));
+    }
+    #[cfg(feature = "publication")]
+    {
+        factories.insert(publication::FILE_TYPE.to_owned(), Arc::new(publication::PublicationFactory));
+        factories.entry(lake::DELTA_TABLE.to_owned()).or_insert_with(|| Arc::new(lake::DeltaFactory));
+    }
+}
+
+/// Adds all relation functions, the `anonymize.*` settings and (with the feature `publication`) `STORED AS PUBLICATION` and
+/// `STORED AS DELTATABLE` to a session. `STORED AS PARQUET` no longer takes the folder of a Delta table.
 pub fn register_all(context: &SessionContext) {
     let state = context.state_ref();
     {
@@ -88,11 +114,8 @@ pub fn register_all(context: &SessionContext) {
             extensions.insert(AnonymizeOptions::default());
         }
         #[cfg(feature = "publication")]
-        {
-            state.register_table_options_extension(publication::AnyOption);
-            let factories = state.table_factories_mut();
-            factories.insert(publication::FILE_TYPE.to_owned(), Arc::new(publication::PublicationFactory));
-        }
+        state.register_table_options_extension(publication::AnyOption);
+        add_factories(state.table_factories_mut());
     }
     for function in table_functions() {
         context.register_udtf(function.name(), Arc::clone(function.function()));
@@ -102,12 +125,16 @@ pub fn register_all(context: &SessionContext) {
     }
     let _ = state.write().register_expr_planner(Arc::new(estimate::DeviationPlanner));
     context.add_analyzer_rule(Arc::new(estimate::EstimateRule));
+    #[cfg(feature = "publication")]
+    context.add_analyzer_rule(Arc::new(publication::CheckInserts));
+    context.add_analyzer_rule(Arc::new(flat::FlattenCsv));
     context.add_optimizer_rule(Arc::new(stamp::StampReleases));
     // Registered last, so asked first.
     let _ = context.register_relation_planner(planner());
 }
 
-/// The same for a session that is still being built. Keeps relation planners and table functions that are there.
+/// The same for a session that is still being built. Keeps relation planners and table functions that are there. `COPY` and
+/// `INSERT` of files that fail leave what was there ([`WholeFiles`]), which cannot be added to a session that exists.
 #[must_use]
 pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let config = builder.config().get_or_insert_default();
@@ -121,13 +148,19 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
     builder.aggregate_functions().get_or_insert_default().extend(estimate::deviations());
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(estimate::DeviationPlanner));
     builder.relation_planners().get_or_insert_default().insert(0, planner());
+    add_factories(builder.table_factories().get_or_insert_default());
     #[cfg(feature = "publication")]
     {
-        let factories = builder.table_factories().get_or_insert_default();
-        factories.insert(publication::FILE_TYPE.to_owned(), Arc::new(publication::PublicationFactory));
         let config = builder.config().get_or_insert_default().options().as_ref().clone();
         let options = builder.table_options().get_or_insert_with(|| TableOptions::default_from_session_config(&config));
         options.extensions.insert(publication::AnyOption);
     }
-    builder.with_analyzer_rule(Arc::new(estimate::EstimateRule)).with_optimizer_rule(Arc::new(stamp::StampReleases))
+    let builder = builder.with_analyzer_rule(Arc::new(estimate::EstimateRule));
+    #[cfg(feature = "publication")]
+    let builder = builder.with_analyzer_rule(Arc::new(publication::CheckInserts));
+    builder
+        .with_analyzer_rule(Arc::new(flat::FlattenCsv))
+        .with_optimizer_rule(Arc::new(stamp::StampReleases))
+        .with_physical_optimizer_rule(Arc::new(WholeFiles))
+        .with_physical_optimizer_rule(Arc::new(KeepNan))
 }

@@ -43,13 +43,15 @@ impl MethodFunction for MondrianFunction {
         let l = arguments.integer("l", 2)?;
         let t = arguments.number("t").map(|t| Share::try_new("t", t)).transpose();
         let t = t.map_err(|error| plan_datafusion_err!("{name}: {error}"))?;
-        if k.is_none() && l.is_none() {
+        if k.is_none() && l.is_none() && t.is_none() {
             return plan_err!(
-                "{name}: give k (rows in a group), l (diversity of a group) or both, for example {}; t alone would allow \
-                 groups of one row",
+                "{name}: give k (rows in a group), l (diversity of a group), t (how far its values may be from the table's) or \
+                 several of them, for example {}",
                 arguments.style().write("k", "10")
             );
         }
+        // What t allows alone may be groups of one row, which hide nobody.
+        let least = if l.is_none() { 2 } else { 1 };
         let diversity = match arguments.word("diversity") {
             Some("distinct") => Some(Diversity::Distinct),
             Some("entropy") => Some(Diversity::Entropy),
@@ -62,7 +64,7 @@ impl MethodFunction for MondrianFunction {
         }
         let needs = Needs { id: false, sensitive: l.is_some() || t.is_some(), other: false };
         let method =
-            Mondrian { k: k.unwrap_or(1) as usize, l: l.map(|l| l as usize), diversity, t, cuts: cuts(arguments) };
+            Mondrian { k: k.unwrap_or(least) as usize, l: l.map(|l| l as usize), diversity, t, cuts: cuts(arguments) };
         Ok((Method::Mondrian(method), needs))
     }
 }

@@ -1,20 +1,76 @@
 //! `SET anonymize.*`: roles for calls that name none.
 
-use datafusion::common::config::ConfigExtension;
-use datafusion::common::extensions_options;
+use std::any::Any;
 
-extensions_options! {
-    /// Session settings. A call's arguments and the columns' own metadata come first.
-    pub struct AnonymizeOptions {
-        /// Identifier column
-        pub id: Option<String>, default = None
-        /// Quasi-identifier columns, separated by commas
-        pub quasi: Option<String>, default = None
-        /// Sensitive column
-        pub sensitive: Option<String>, default = None
-    }
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+use datafusion::common::{DataFusionError, Result};
+
+use super::signature::suggestion;
+
+/// Session settings. A call's arguments and the columns' own metadata come first.
+///
+/// An empty text is no setting: `SET anonymize.id = ''` takes it back, and so does `RESET anonymize.id` in our shell (in other
+/// sessions DataFusion resets its own settings only).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AnonymizeOptions {
+    /// Identifier column
+    pub id: Option<String>,
+    /// Quasi-identifier columns, separated by commas
+    pub quasi: Option<String>,
+    /// Sensitive column
+    pub sensitive: Option<String>,
 }
+
+const NAMES: [&str; 3] = ["id", "quasi", "sensitive"];
 
 impl ConfigExtension for AnonymizeOptions {
     const PREFIX: &'static str = "anonymize";
+}
+
+impl ExtensionOptions for AnonymizeOptions {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    /// The key is without prefix; engines that ship settings as they are [listed](Self::entries) give it twice.
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let bare = key.strip_prefix("anonymize.").unwrap_or(key);
+        let setting = match bare {
+            "id" => &mut self.id,
+            "quasi" => &mut self.quasi,
+            "sensitive" => &mut self.sensitive,
+            _ => {
+                return Err(DataFusionError::Configuration(format!(
+                    "there is no setting anonymize.{bare}{}; there are {}",
+                    suggestion(bare, NAMES),
+                    NAMES.map(|name| format!("anonymize.{name}")).join(", ")
+                )));
+            }
+        };
+        *setting = Some(value.to_owned()).filter(|value| !value.trim().is_empty());
+        Ok(())
+    }
+
+    /// With prefix, because `SHOW anonymize.id` looks for that.
+    fn entries(&self) -> Vec<ConfigEntry> {
+        let entry = |name: &str, value: &Option<String>, description: &'static str| ConfigEntry {
+            key: format!("anonymize.{name}"),
+            value: value.clone(),
+            description,
+        };
+        vec![
+            entry("id", &self.id, "Identifier column"),
+            entry("quasi", &self.quasi, "Quasi-identifier columns, separated by commas"),
+            entry("sensitive", &self.sensitive, "Sensitive column"),
+        ]
+    }
 }

@@ -15,12 +15,10 @@ use crate::release::Description;
 /// The method that makes such releases.
 pub(super) const METHOD: &str = "muco";
 
-/// Whether a relation says that it is such a release.
-pub(super) fn is_perturbed(release: &Input) -> bool {
-    let describes = |field: &&FieldRef| {
-        Description::from_metadata(field.metadata()).is_some_and(|description| description.method == METHOD)
-    };
-    release.plan.schema().fields().iter().any(|field| describes(&field))
+/// Whether the columns of a relation say that it is such a release.
+pub(super) fn is_perturbed(columns: &[FieldRef]) -> bool {
+    let mut descriptions = columns.iter().filter_map(|field| Description::from_metadata(field.metadata()));
+    descriptions.any(|description| description.method == METHOD)
 }
 
 /// Everybody of a private release, beside their originals. Roles are names of columns that all have.

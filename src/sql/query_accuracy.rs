@@ -10,12 +10,13 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
 use super::computed::ComputedTable;
-use super::estimate::{Described, describe};
+use super::estimate::{Described, describe, intact};
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
 use super::signature::{Kind, Parameter, Signature};
-use crate::estimate::{Aggregate, Form, Released, Workload};
+use super::trees;
+use crate::estimate::{Aggregate, BY_PERSON, Form, Released, Workload};
 use crate::exec::{QueryAccuracy, Seed};
 use crate::microdata::Role;
 use crate::release::{COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NULLS};
@@ -56,8 +57,15 @@ impl RelationFunction for QueryAccuracyFunction {
             Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
             None => None,
         };
-        let Described { fields, .. } = describe(function, &release.plan, arguments.session()?)?;
+        let Described { fields, by_person, .. } = describe(function, &release.plan, arguments.session()?)?;
         let released = Released::try_new(function, &Schema::new(fields))?;
+        if by_person {
+            return plan_err!("{function}: argument release has rows that were chosen by person; {BY_PERSON}");
+        }
+        let release = match intact(function, &release.plan)? {
+            Some(intact) => Input { plan: LogicalPlanBuilder::from(release.plan).filter(intact)?.build()?, ..release },
+            None => release,
+        };
         let is = |role: Role| {
             move |field: &datafusion::arrow::datatypes::FieldRef| {
                 field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role)
@@ -86,6 +94,10 @@ impl RelationFunction for QueryAccuracyFunction {
             return plan_err!(
                 "{function}: the release was made with hierarchies; pass the same ones: hierarchies => .."
             );
+        }
+        if let Some(plan) = &hierarchies {
+            let names: Vec<String> = of_role(Role::Quasi).map(|column| column.name().to_owned()).collect();
+            trees::check(function, plan, [&release.plan], &names, arguments.session()?)?;
         }
         let (mut originals, mut exprs) = (Vec::new(), Vec::new());
         for column in &mut columns {

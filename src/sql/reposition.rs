@@ -12,8 +12,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::arguments::{Arguments, Length};
 use super::computed::project;
 use super::function::RelationFunction;
-use super::input::{Input, InputColumn, common_type, plan_if_given};
+use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
+use super::planned::{planned, planned_if_given};
 use super::roles;
 use super::signature::{Kind, Parameter, Signature};
 use crate::exec::{ORIGINAL_TIME, REPOSITION, RepositionExec, RepositionJob, STATUS, Seed, repositioned_schema};
@@ -302,8 +303,8 @@ impl TableProvider for RepositionedTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = session.create_physical_plan(&self.input).await?;
-        let costs = plan_if_given(session, self.costs.as_ref()).await?;
+        let input = planned(session, &self.input, REPOSITION, "the input").await?;
+        let costs = planned_if_given(session, self.costs.as_ref(), REPOSITION, "suppress_cost").await?;
         let job = RepositionJob { seed: self.seed(session)?, ..self.job.clone() };
         project(Arc::new(RepositionExec::try_new(input, costs, job)?), projection)
     }

@@ -1,58 +1,65 @@
 //! Tables by name, wherever a session keeps them.
 //!
-//! DataFusion looks up the tables of a statement before it plans it, and an argument of a function is no table to it. So a
-//! table function without users, reached through the planner's context, asks the session's catalogs.
+//! DataFusion looks up the tables of a statement before it plans it, and an argument of a function is no table to it. So the plain
+//! form of one of our functions, reached through the planner's context, asks the session's catalogs if it is called in a way that
+//! nobody would.
 
 use std::future::Future;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
-use datafusion::common::{Result, TableReference, exec_datafusion_err, internal_err, plan_datafusion_err};
+use datafusion::catalog::{Session, TableFunctionArgs, TableProvider};
+use datafusion::common::{Result, ScalarValue, TableReference, exec_datafusion_err, internal_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Expr, TableType, lit};
+use datafusion::logical_expr::{Expr, TableSource, TableType, lit};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::planner::ContextProvider;
 use futures::FutureExt;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Name of the hidden function.
-pub(super) const TABLE_BY_NAME: &str = "__anonymize_table_by_name";
+use super::missing::missing;
+use crate::error::unreadable;
 
-/// `__anonymize_table_by_name('catalog', 'schema', 'table')`: that table, with fewer parts in the default places. Without
-/// any parts a table that knows the session, and has no rows.
-#[derive(Debug)]
-pub(super) struct TableByName;
+/// The function that is called: one that is always there.
+const CARRIER: &str = "mondrian";
 
-impl TableFunctionImpl for TableByName {
-    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+/// Its first argument, which is of a type that no parameter has.
+const BY_NAME: &[u8] = b"anonymize: a table by name";
+
+/// What is asked for by [`source`] or [`session`], if that is what a function is called for: a table, given the parts of its name, of
+/// which some may be missing; without any a table that knows the session, and has no rows.
+pub(super) fn asked(args: &TableFunctionArgs) -> Option<Result<Arc<dyn TableProvider>>> {
+    let [Expr::Literal(ScalarValue::Binary(Some(mark)), _), parts @ ..] = args.exprs() else { return None };
+    (mark == BY_NAME).then(|| {
         let part = |expr: &Expr| match expr {
             Expr::Literal(value, _) => value.try_as_str().flatten().map(str::to_owned),
             _ => None,
         };
-        let reference = match args.exprs().iter().map(part).collect::<Option<Vec<_>>>().as_deref() {
-            Some([]) => return Ok(Arc::new(SessionTable(session_state(args.session())?.clone()))),
+        let reference = match parts.iter().map(part).collect::<Option<Vec<_>>>().as_deref() {
+            Some([]) => return Ok(Arc::new(SessionTable(session_state(args.session())?.clone())) as _),
             Some([table]) => TableReference::bare(table.as_str()),
             Some([schema, table]) => TableReference::partial(schema.as_str(), table.as_str()),
             Some([catalog, schema, table]) => TableReference::full(catalog.as_str(), schema.as_str(), table.as_str()),
-            _ => return internal_err!("{TABLE_BY_NAME} takes the parts of a table's name"),
+            _ => return internal_err!("a table's name has one to three parts"),
         };
         table(args.session(), &reference)
-    }
+    })
+}
+
+fn ask(context: &dyn ContextProvider, parts: Vec<String>) -> Result<Arc<dyn TableSource>> {
+    let mark = Expr::Literal(ScalarValue::Binary(Some(BY_NAME.to_vec())), None);
+    let args = std::iter::once(mark).chain(parts.into_iter().map(lit)).collect();
+    context.get_table_function_source(CARRIER, args)
 }
 
 /// The table's source by way of the planner's context.
-pub(super) fn source(
-    context: &dyn ContextProvider,
-    reference: &TableReference,
-) -> Result<Arc<dyn datafusion::logical_expr::TableSource>> {
-    let parts = reference.to_vec().into_iter().map(lit).collect();
-    context.get_table_function_source(TABLE_BY_NAME, parts)
+pub(super) fn source(context: &dyn ContextProvider, reference: &TableReference) -> Result<Arc<dyn TableSource>> {
+    ask(context, reference.to_vec())
 }
 
-/// Carries a session from the hidden function to [`session`].
+/// Carries a session from the function that is called to [`session`].
 #[derive(Debug)]
 struct SessionTable(SessionState);
 
@@ -73,16 +80,16 @@ impl TableProvider for SessionTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        internal_err!("{TABLE_BY_NAME} without a name has no rows")
+        internal_err!("a session has no rows")
     }
 }
 
 /// The session by way of the planner's context.
 pub(super) fn session(context: &dyn ContextProvider) -> Result<SessionState> {
-    let table = source_as_provider(&context.get_table_function_source(TABLE_BY_NAME, Vec::new())?)?;
+    let table = source_as_provider(&ask(context, Vec::new())?)?;
     match table.downcast_ref::<SessionTable>() {
         Some(SessionTable(session)) => Ok(session.clone()),
-        None => internal_err!("{TABLE_BY_NAME} is another function"),
+        None => internal_err!("{CARRIER} is another function"),
     }
 }
 
@@ -105,9 +112,10 @@ pub(super) fn table(session: &dyn Session, reference: &TableReference) -> Result
         wait_for(move || {
             let (schema, name) = (Arc::clone(&schema), name.clone());
             async move { schema.table(&name).await }
-        })?
+        })
     };
-    found.ok_or_else(|| plan_datafusion_err!("table '{reference}' not found"))
+    let found = found.map_err(|error| unreadable(error, reference.table()))?;
+    found.ok_or_else(|| missing(schema.as_ref(), reference))
 }
 
 /// The result of a look-up that is nearly always ready at once, from code that is not async.

@@ -10,13 +10,13 @@ use super::mondrian::cuts;
 use super::roles::Needs;
 use super::signature::{Kind, Parameter, Signature};
 use crate::methods::Method;
-use crate::methods::sequential::{Loss, MOST_PART, NonSequential, Order, PART, Sequential, SequentialRelease, Worlds};
+use crate::methods::sequential::{Loss, MOST_PART, NonSequential, PART, Sequential, SequentialRelease, Worlds};
 
 const L: Parameter = Parameter::required("l", Kind::Integer, "5");
 const P: Parameter = Parameter::optional("p", Kind::Integer, "100");
 const LOSS: Parameter = Parameter::optional("loss", Kind::Word(&["lm", "em"]), "'em'");
-const ORDER: Parameter = Parameter::optional("order", Kind::Word(&["greedy", "random"]), "'random'");
 const ALLOW_REMOVALS: Parameter = Parameter::optional("allow_removals", Kind::Boolean, "true");
+const ALLOW_FORMER_WORLDS: Parameter = Parameter::optional("allow_former_worlds", Kind::Boolean, "true");
 /// More worlds than this would cost more memory than the table, many times.
 const MOST_L: usize = 1000;
 
@@ -34,11 +34,10 @@ static WORLDS_SIGNATURE: Signature = Signature {
         Parameter::SENSITIVE,
         Parameter::OTHER,
         Parameter::optional(WORLDS, Kind::Relation, "worlds"),
-        LOSS,
-        ORDER,
         Parameter::CUTS,
         Parameter::HIERARCHIES,
         Parameter::SEED,
+        ALLOW_FORMER_WORLDS,
     ],
 };
 
@@ -48,8 +47,8 @@ impl MethodFunction for SequentialWorldsFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
-        let (l, loss, order) = (l(arguments)?, loss(arguments), order(arguments));
-        let method = Method::SequentialWorlds(Worlds { l, loss, order, cuts: cuts(arguments) });
+        let (l, cuts, allow_former_worlds) = (l(arguments)?, cuts(arguments), arguments.boolean("allow_former_worlds"));
+        let method = Method::SequentialWorlds(Worlds { l, cuts, allow_former_worlds });
         Ok((method, Needs { id: true, sensitive: true, other: true }))
     }
 
@@ -77,6 +76,7 @@ static RELEASE_SIGNATURE: Signature = Signature {
         Parameter::HIERARCHIES,
         Parameter::SEED,
         Parameter::PRIVATE,
+        ALLOW_FORMER_WORLDS,
     ],
 };
 
@@ -87,7 +87,8 @@ impl MethodFunction for SequentialReleaseFunction {
 
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
         let (p, loss, allow_removals) = (p(arguments)?, loss(arguments), arguments.boolean("allow_removals"));
-        let method = Method::SequentialRelease(SequentialRelease { p, loss, allow_removals });
+        let allow_former_worlds = arguments.boolean("allow_former_worlds");
+        let method = Method::SequentialRelease(SequentialRelease { p, loss, allow_removals, allow_former_worlds });
         Ok((method, Needs { id: true, sensitive: false, other: true }))
     }
 
@@ -108,8 +109,6 @@ static NON_SEQUENTIAL_SIGNATURE: Signature = Signature {
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::OTHER,
-        LOSS,
-        ORDER,
         Parameter::CUTS,
         Parameter::HIERARCHIES,
         Parameter::ID,
@@ -124,8 +123,7 @@ impl MethodFunction for NonSequentialFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
-        let (l, loss, order) = (l(arguments)?, loss(arguments), order(arguments));
-        let method = Method::NonSequential(NonSequential { l, loss, order, cuts: cuts(arguments) });
+        let method = Method::NonSequential(NonSequential { l: l(arguments)?, cuts: cuts(arguments) });
         Ok((method, Needs { id: false, sensitive: true, other: true }))
     }
 
@@ -149,10 +147,10 @@ static SEQUENTIAL_SIGNATURE: Signature = Signature {
         Parameter::OTHER,
         P,
         LOSS,
-        ORDER,
         Parameter::CUTS,
         ALLOW_REMOVALS,
         Parameter::HIERARCHIES,
+        ALLOW_FORMER_WORLDS,
     ],
 };
 
@@ -166,9 +164,9 @@ impl MethodFunction for SequentialFunction {
             l: l(arguments)?,
             p: p(arguments)?,
             loss: loss(arguments),
-            order: order(arguments),
             cuts: cuts(arguments),
             allow_removals: arguments.boolean("allow_removals"),
+            allow_former_worlds: arguments.boolean("allow_former_worlds"),
         });
         Ok((method, Needs { id: true, sensitive: true, other: true }))
     }
@@ -200,12 +198,5 @@ fn loss(arguments: &Arguments) -> Loss {
     match arguments.word("loss") {
         Some("em") => Loss::Em,
         _ => Loss::Lm,
-    }
-}
-
-fn order(arguments: &Arguments) -> Order {
-    match arguments.word("order") {
-        Some("random") => Order::Random,
-        _ => Order::Greedy,
     }
 }

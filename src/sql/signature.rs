@@ -25,6 +25,8 @@ pub enum Kind {
     Column,
     /// Names of columns.
     Columns,
+    /// This word, or a relation.
+    WordOrRelation(&'static str),
     /// One of these words.
     Word(&'static [&'static str]),
 }
@@ -66,7 +68,7 @@ impl Parameter {
     /// How values generalize.
     pub const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'");
     /// Which sensitive values can become which.
-    pub const UPDATES: Self = Self::optional("updates", Kind::Relation, "updates");
+    pub const UPDATES: Self = Self::optional("updates", Kind::WordOrRelation("any"), "updates");
     /// How returning rows are balanced.
     pub const BALANCE: Self = Self::optional("balance", Kind::Word(&["minimal", "blind"]), "'blind'");
     /// What to do with new rows that are not m-eligible.
@@ -94,6 +96,7 @@ impl Parameter {
             Kind::Integer => "a whole number".to_owned(),
             Kind::Number => "a number".to_owned(),
             Kind::NumberOrRelation => "a number, a table name or a query in parentheses".to_owned(),
+            Kind::WordOrRelation(word) => format!("'{word}', a table name or a query in parentheses"),
             Kind::Length => "an interval or a whole number".to_owned(),
             Kind::Seed => "a whole number from 0 or a text".to_owned(),
             Kind::Boolean => "true or false".to_owned(),
@@ -114,6 +117,23 @@ pub struct Signature<'a> {
     pub name: &'static str,
     /// Its parameters.
     pub parameters: &'a [Parameter],
+}
+
+/// Parameters that were: of which function, and why not any more.
+const RETIRED: [(&str, &str, &str); 5] = [
+    ("sequential_worlds", "order", ORDER_IS_GONE),
+    ("sequential", "order", ORDER_IS_GONE),
+    ("non_sequential", "order", ORDER_IS_GONE),
+    ("sequential_worlds", "loss", LOSS_IS_GONE),
+    ("non_sequential", "loss", LOSS_IS_GONE),
+];
+const ORDER_IS_GONE: &str = "people are dealt into rings in a uniformly random order, for every other one tells something of who has which value";
+const LOSS_IS_GONE: &str =
+    "it chose an order of people, which is random now; a release has a loss (sequential_release(.., loss => ..))";
+
+/// Why a function does not take a parameter any more.
+pub(super) fn retired(function: &str, parameter: &str) -> Option<&'static str> {
+    RETIRED.iter().find(|(of, name, _)| (*of, *name) == (function, parameter)).map(|(.., why)| *why)
 }
 
 /// How arguments are written.

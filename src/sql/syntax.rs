@@ -108,17 +108,15 @@ impl Scope for SqlScope<'_> {
     type Raw = ast::Expr;
 
     fn relation(&mut self, raw: &ast::Expr) -> Result<LogicalPlan> {
+        if let Some(query) = values(raw) {
+            return self.context.plan(derived(query));
+        }
         match raw {
             ast::Expr::Identifier(name) => self.named(ObjectName(vec![ObjectNamePart::Identifier(name.clone())])),
             ast::Expr::CompoundIdentifier(parts) => {
                 self.named(ObjectName(parts.iter().cloned().map(ObjectNamePart::Identifier).collect()))
             }
-            ast::Expr::Subquery(query) => self.context.plan(TableFactor::Derived {
-                lateral: false,
-                subquery: query.clone(),
-                alias: None,
-                sample: None,
-            }),
+            ast::Expr::Subquery(query) => self.context.plan(derived(query.clone())),
             ast::Expr::Nested(inner) => self.relation(inner),
             // A name in quotes: first as FROM 'file.parquet' would take it, then by its parts.
             ast::Expr::Value(value) => match value.value.clone().into_string() {
@@ -150,6 +148,7 @@ impl Scope for SqlScope<'_> {
 
     fn items(&self, raw: &ast::Expr) -> Option<Vec<ast::Expr>> {
         match raw {
+            ast::Expr::Tuple(_) if values(raw).is_some() => None,
             ast::Expr::Tuple(exprs) => Some(exprs.clone()),
             ast::Expr::Array(array) => Some(array.elem.clone()),
             _ => None,
@@ -209,6 +208,52 @@ pub(super) fn constant(expr: Expr) -> Result<ScalarValue> {
 /// `'age, zip'` as names.
 pub(super) fn split_names(text: &str) -> Vec<String> {
     text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+}
+
+/// The query of `(VALUES (1, 'a'), (2, 'b'))`. Where the parser expects an expression, it takes that for a call of a function and more
+/// rows.
+fn values(raw: &ast::Expr) -> Option<Box<ast::Query>> {
+    let rows = match raw {
+        ast::Expr::Tuple(rows) => rows.as_slice(),
+        ast::Expr::Nested(row) => std::slice::from_ref(row.as_ref()),
+        _ => return None,
+    };
+    let (ast::Expr::Function(first), others) = rows.split_first()? else { return None };
+    let [ObjectNamePart::Identifier(Ident { value, quote_style: None, .. })] = first.name.0.as_slice() else {
+        return None;
+    };
+    let FunctionArguments::List(list) = &first.args else { return None };
+    let item = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    };
+    let row = |expr: &ast::Expr| match expr {
+        ast::Expr::Tuple(items) => Some(items.clone()),
+        ast::Expr::Nested(item) => Some(vec![item.as_ref().clone()]),
+        _ => None,
+    };
+    let first = list.args.iter().map(item).collect::<Option<Vec<_>>>();
+    let rows = std::iter::once(first).chain(others.iter().map(row)).collect::<Option<Vec<_>>>()?;
+    let rows = rows.into_iter().map(ast::Parens::with_empty_span).collect();
+    let values = ast::Values { explicit_row: false, value_keyword: false, rows };
+    value.eq_ignore_ascii_case("values").then(|| {
+        Box::new(ast::Query {
+            with: None,
+            body: Box::new(ast::SetExpr::Values(values)),
+            order_by: None,
+            limit_clause: None,
+            fetch: None,
+            locks: Vec::new(),
+            for_clause: None,
+            settings: None,
+            format_clause: None,
+            pipe_operators: Vec::new(),
+        })
+    })
+}
+
+fn derived(subquery: Box<ast::Query>) -> TableFactor {
+    TableFactor::Derived { lateral: false, subquery, alias: None, sample: None }
 }
 
 fn table_factor(name: ObjectName, args: Option<Vec<FunctionArg>>) -> TableFactor {

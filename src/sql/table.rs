@@ -13,7 +13,8 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::input::{Prepared, plan_if_given};
+use super::input::{Prepared, UPDATES, WORLDS};
+use super::planned::{planned, planned_if_given};
 use crate::exec::{AnonymizeExec, Inputs, Job, Seed};
 use crate::methods::Method;
 use crate::release::{Description, Shape, View, schema};
@@ -40,7 +41,6 @@ pub(super) type Occasion = i64;
 
 impl AnonymizedTable {
     pub(super) fn try_new(prepared: Prepared, method: Method, view: View, seed: Option<Seed>) -> Result<Self> {
-        method.check_quasi(prepared.layout.quasi.len()).map_err(|error| error.in_function(method.name()))?;
         let fixed = seed.is_some();
         let secret = seed.map_or_else(Seed::from_entropy, Ok)?;
         let names = Seed::from_entropy()?;
@@ -88,7 +88,8 @@ fn release_schema(prepared: &Prepared, method: &Method, view: View, release_id: 
     let parameters = method.parameters_text().map_err(|error| error.in_function(method.name()))?;
     let description = Description { method: method.name().to_owned(), parameters, release_id, number: None };
     let nodes = prepared.hierarchies.is_some();
-    let shape = Shape { view, form: method.form(), signatures: method.has_signatures(), nodes };
+    let (signatures, labels) = (method.has_signatures(), method.changes_signatures());
+    let shape = Shape { view, form: method.form(), signatures, labels, nodes };
     Ok(Arc::new(schema(&prepared.layout, shape, &description)))
 }
 
@@ -118,11 +119,17 @@ impl TableProvider for AnonymizedTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let name = self.method.name();
+        let Prepared { microdata, previous, hierarchies, updates, .. } = &self.prepared;
+        let earlier = match self.method {
+            Method::SequentialWorlds(_) | Method::SequentialRelease(_) => WORLDS,
+            _ => "previous",
+        };
         let inputs = Inputs {
-            microdata: session.create_physical_plan(&self.prepared.microdata).await?,
-            previous: plan_if_given(session, self.prepared.previous.as_ref()).await?,
-            hierarchies: plan_if_given(session, self.prepared.hierarchies.as_ref()).await?,
-            updates: plan_if_given(session, self.prepared.updates.as_ref()).await?,
+            microdata: planned(session, microdata, name, "the input").await?,
+            previous: planned_if_given(session, previous.as_ref(), name, earlier).await?,
+            hierarchies: planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?,
+            updates: planned_if_given(session, updates.as_ref(), name, UPDATES).await?,
         };
         let schema: Schema = match projection {
             Some(columns) => self.schema.project(columns)?,

@@ -5,18 +5,23 @@ use std::path::Path;
 
 use super::support::{path, run, session, table};
 
+/// `ANONYMIZE_BLESS=1` writes the outputs instead of comparing them, here and below.
 #[tokio::test]
 async fn examples_are_true() {
     std::env::set_current_dir(path("")).unwrap();
+    let bless = std::env::var_os("ANONYMIZE_BLESS").is_some();
     let mut examples = 0;
-    // Where the examples have a lake, the tests have one of their own.
-    let lake = tempfile::tempdir().unwrap();
-    let lake = format!("'{}/", lake.path().display());
     for name in documents() {
+        // Where the examples have a lake, each document has one of its own.
+        let lake = tempfile::tempdir().unwrap();
+        let lake = format!("'{}/", lake.path().display());
         let context = session();
         let text = std::fs::read_to_string(&name).unwrap();
         let mut output = None;
-        for (language, block) in blocks(&text) {
+        let mut parts: Vec<String> = text.split("```").map(str::to_owned).collect();
+        // Every second one is a block: its language, and what is in it.
+        for part in parts.iter_mut().skip(1).step_by(2) {
+            let Some((language, block)) = part.split_once('\n') else { continue };
             match language {
                 "sql" => {
                     let (last, before) = statements(&block.replace("'lake/", &lake));
@@ -26,15 +31,24 @@ async fn examples_are_true() {
                     output = Some(table(&context, &last).await);
                     examples += 1;
                 }
-                "text" => assert_eq!(output.take().expect("an example before its output"), block.trim_end(), "{name}"),
+                "text" => {
+                    let output = output.take().expect("an example before its output");
+                    if bless {
+                        *part = format!("text\n{output}\n");
+                    } else {
+                        assert_eq!(output, block.trim_end(), "{name}");
+                    }
+                }
                 _ => {}
             }
+        }
+        if bless {
+            std::fs::write(&name, parts.join("```")).unwrap();
         }
     }
     assert!(examples >= 5, "only {examples} examples");
 }
 
-/// `ANONYMIZE_BLESS=1` writes the outputs instead of comparing them.
 #[tokio::test]
 async fn walk_throughs_are_true() {
     std::env::set_current_dir(path("")).unwrap();
@@ -76,17 +90,12 @@ fn walk_throughs() -> Vec<String> {
 
 fn documents() -> Vec<String> {
     let mut names = vec!["README.md".to_owned()];
-    if Path::new("docs").exists() {
-        let files = std::fs::read_dir("docs").unwrap().map(|entry| entry.unwrap().path().display().to_string());
+    for folder in ["docs", "docs/reference"] {
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path().display().to_string());
         names.extend(files.filter(|name| name.ends_with(".md")));
     }
     names.sort();
     names
-}
-
-/// Language and text of the fenced blocks.
-fn blocks(text: &str) -> Vec<(&str, &str)> {
-    text.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n')).collect()
 }
 
 /// The last statement and those before it.
@@ -101,4 +110,70 @@ fn statements(block: &str) -> (String, Vec<String>) {
         .filter(|statement| !statement.is_empty())
         .collect();
     (statements.pop().expect("a statement"), statements)
+}
+
+/// Every link of a page to another file, and to a heading in it, leads somewhere.
+#[test]
+fn links_lead_somewhere() {
+    let root = path("");
+    let root = Path::new(&root);
+    let mut pages = vec!["CONTRIBUTING.md".to_owned(), "CHANGELOG.md".to_owned(), "sql/README.md".to_owned()];
+    std::env::set_current_dir(root).unwrap();
+    pages.extend(documents());
+    let (mut links, mut broken) = (0, Vec::new());
+    for page in &pages {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        // What is between the fences is no Markdown.
+        let prose: String = text.split("```").step_by(2).collect();
+        for target in prose.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target) {
+            if target.starts_with("http") || target.is_empty() {
+                continue;
+            }
+            links += 1;
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let place = match file {
+                "" => root.join(page),
+                file => root.join(page).parent().unwrap().join(file),
+            };
+            let found = match heading {
+                "" => place.exists(),
+                heading => std::fs::read_to_string(&place).is_ok_and(|text| headings(&text).any(|own| own == heading)),
+            };
+            if !found {
+                broken.push(format!("{page}: {target}"));
+            }
+        }
+    }
+    assert!(links > 50, "only {links} links");
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// Headings as links name them: lower case, without punctuation, dashes for spaces.
+fn headings(text: &str) -> impl Iterator<Item = String> {
+    text.lines().filter(|line| line.starts_with('#')).map(|line| {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    })
+}
+
+/// The page of all arguments says what the program knows of them. `ANONYMIZE_BLESS=1` writes it.
+#[test]
+fn all_arguments_are_listed() {
+    use datafusion_anonymize::sql::{function_arguments, function_overview};
+
+    let mut page = "# Reference: all arguments\n\nWhat `\\h NAME` shows in the shell. Relations can be named (`table`), or be files \
+                    (`'file.parquet'`) or queries in parentheses.\n"
+        .to_owned();
+    for (name, about) in function_overview() {
+        page += &format!("\n## `{name}`\n\n{about}.\n\n{}", function_arguments(name).unwrap());
+    }
+    let file = path("docs/reference/arguments.md");
+    if std::env::var_os("ANONYMIZE_BLESS").is_some() {
+        std::fs::write(&file, &page).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(&file).unwrap() == page,
+        "docs/reference/arguments.md is not what the program says"
+    );
 }

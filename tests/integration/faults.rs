@@ -267,6 +267,50 @@ async fn a_store_that_fails_at_any_write() {
     }
 }
 
+/// A first release that was decided, and cannot be announced where it was to be.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decided_release_is_announced_elsewhere_if_that_is_declared() {
+    let mut moved = 0;
+    for fatal in 1.. {
+        let here = tempdir().unwrap();
+        let (context, store) = faulty(here.path(), fatal, Fault::Before);
+        let result = job(&context, Q1).await;
+        if store.writes.load(Ordering::SeqCst) < fatal {
+            break;
+        }
+        let decided = result.is_err_and(|error| error.strip_backtrace().contains("is decided but not public yet"));
+        let location = "fault://disk/elsewhere/";
+        let there = |more: &str| {
+            let options = format!("'m_invariant', 'private' 'fault://disk/hospital.private/'{more}");
+            declaration(location, 2).replace("'m_invariant'", &options)
+        };
+        let from = |place: &str| there(&format!(", 'moved_from' 'fault://disk/{place}'"));
+        let (context, _) = faulty(here.path(), usize::MAX, Fault::Before);
+        if decided {
+            let seen = public_files(here.path());
+            for declared in [there(""), from("another")] {
+                let error = run(&context, &declared).await.unwrap_err().strip_backtrace();
+                assert!(error.contains("with the option 'moved_from' 'fault://disk/hospital/'"), "{error}");
+            }
+            run(&context, &from("hospital")).await.unwrap();
+            run(&context, Q1).await.unwrap();
+            // The same files: no other draw.
+            let names =
+                |files: Vec<PathBuf>| files.iter().map(|file| file.file_name().unwrap().to_owned()).collect::<Vec<_>>();
+            let now = names(public_files_of(here.path(), "elsewhere"));
+            assert!(now.len() == 1 && names(seen).iter().all(|file| now.contains(file)), "write {fatal}: {now:?}");
+            // From now on it is there, whatever is declared; and where it was to be it is no more.
+            run(&context, "DROP TABLE hospital").await.unwrap();
+            run(&context, &there("")).await.unwrap();
+            run(&context, Q2).await.unwrap();
+            assert_eq!(number(&context, "SELECT count(*) FROM releases(hospital)").await, 2);
+            assert_eq!(number(&context, "SELECT count(*) FROM audit(hospital) WHERE NOT passed").await, 0);
+            moved += 1;
+        }
+    }
+    assert!(moved >= 3, "{moved} writes are between the decision and the announcement");
+}
+
 const STREAM: &str = "CREATE EXTERNAL TABLE clinic (visit BIGINT, day BIGINT, v BIGINT) STORED AS PUBLICATION
     LOCATION 'fault://disk/clinic/' OPTIONS ('method' 'reposition', 'inner' 'anatomy', 'l' '2', 'time' 'day', 'window' '2',
     'quasi' 'visit', 'sensitive' 'v', 'allow_independent_releases' 'true'";
@@ -436,7 +480,9 @@ async fn the_shell_that_is_killed_at_any_time() {
         let entries = std::fs::read_dir(&private).unwrap();
         let entries =
             entries.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|end| end == "parquet"));
-        assert_eq!(entries.count(), round + 1);
+        // Those of many releases are merged.
+        let entries = entries.count();
+        assert!(entries == round + 1 || (round > 3 && entries <= 4), "{entries} after {} releases", round + 1);
         assert_eq!(files_below(&private.join("_staged")), 0);
     }
     assert!(killed > 0, "nothing was killed in time");

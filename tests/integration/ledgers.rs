@@ -87,7 +87,9 @@ async fn a_ledger_that_forgot_a_pending_release_is_noticed() {
     let (private, then) = (here.path().join("hospital.private"), here.path().join("then"));
     copy_directory(&private, &then);
     run(&context, Q2).await.unwrap();
-    std::fs::remove_file(here.path().join("hospital/_delta_log/00000000000000000002.json")).unwrap();
+    for name in ["00000000000000000002.json", "00000000000000000002.checkpoint.parquet", "_last_checkpoint"] {
+        std::fs::remove_file(here.path().join("hospital/_delta_log").join(name)).unwrap();
+    }
     std::fs::remove_dir_all(&private).unwrap();
     copy_directory(&then, &private);
     let message = error(&context, Q2).await;
@@ -315,4 +317,50 @@ async fn foreign_files_and_claims_are_respected() {
     // As the message says.
     std::fs::remove_file(&claim).unwrap();
     assert_eq!(count(&context, Q2).await, 11);
+}
+
+/// A ledger of m_distinct from before labels: what it is of can have given people away, so nothing is published beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ledger_without_labels_is_not_continued() {
+    from_the_root();
+    let here = tempdir().unwrap();
+    let location = here.path().join("moving").display().to_string();
+    let begin = async || {
+        let context = session();
+        run(
+            &context,
+            "CREATE TABLE courses AS SELECT DISTINCT disease AS from_value, disease AS to_value FROM 'data/patients_q1.parquet'",
+        )
+        .await
+        .unwrap();
+        let declaration = format!(
+            "CREATE EXTERNAL TABLE moving (patient_id INT, age INT, zip INT, disease VARCHAR) STORED AS PUBLICATION LOCATION '{location}'
+             OPTIONS ('method' 'm_distinct', 'm' '2', 'updates' 'courses', 'id' 'patient_id', 'quasi' 'age, zip', 'sensitive' 'disease')"
+        );
+        run(&context, &declaration).await.unwrap();
+        context
+    };
+    let context = begin().await;
+    run(&context, "INSERT INTO moving SELECT patient_id, age, zip, disease FROM 'data/patients_q1.parquet'")
+        .await
+        .unwrap();
+    // The same ledger, as if nobody had known of the column.
+    let log = here.path().join("moving.private/_delta_log/00000000000000000000.json");
+    let text = std::fs::read_to_string(&log).unwrap();
+    let column = r#"{\"name\":\"signature_label\",\"type\":\"integer\",\"nullable\":false,\"metadata\":{}},"#;
+    assert!(text.contains(column), "{text}");
+    std::fs::write(&log, text.replace(column, "")).unwrap();
+    // Nor did a commit of that time say what the ledger consists of, and what was before.
+    let commit = log.with_file_name("00000000000000000001.json");
+    let text = std::fs::read_to_string(&commit).unwrap();
+    std::fs::write(&commit, text.replace("anonymizeLedger", "other").replace("anonymizeHash", "another")).unwrap();
+    let before = files(here.path());
+    let context = begin().await;
+    let next = "INSERT INTO moving SELECT patient_id, age + 1, zip, disease FROM 'data/patients_q1.parquet'";
+    let message = error(&context, next).await;
+    assert!(
+        message.contains("does not say whose value is whose") && message.contains("begin a new publication"),
+        "{message}"
+    );
+    assert!(files(here.path()) == before);
 }

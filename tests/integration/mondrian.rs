@@ -48,7 +48,8 @@ async fn classic_adult() -> Option<SessionContext> {
     Some(context)
 }
 
-/// ARX's best local recoding with these quasi-identifiers, hierarchies and parameters loses 0.042 (1 - granularity).
+/// Every node is one of the hierarchies', k and l hold for nodes as texts, and little is lost. (Other programs measure loss otherwise, so theirs is
+/// not compared.)
 #[tokio::test(flavor = "multi_thread")]
 async fn adult_with_hierarchies() {
     let Some(context) = classic_adult().await else { return };
@@ -80,10 +81,10 @@ async fn adult_with_hierarchies() {
     assert_eq!(number(&context, "SELECT count(DISTINCT record_id) FROM release").await, 30_162);
     let (lm, _) = loss(&context, "adult", "release", ", hierarchies => hierarchies").await;
     println!("ADULT, 8 quasi-identifiers, k = 5, 3 distinct values, with hierarchies: LM {lm:.4}");
-    assert!(lm < 0.042, "{lm}");
+    assert!(lm < 0.038, "{lm}");
 }
 
-/// AnonyPyx's Mondrian with these parameters has a normalized certainty penalty of 0.0392.
+/// Tight cuts lose less than the median's.
 #[tokio::test(flavor = "multi_thread")]
 async fn adult_in_order() {
     let Some(context) = classic_adult().await else { return };
@@ -100,7 +101,7 @@ async fn adult_in_order() {
     }
     let median = loss(&context, "adult", &call(", cuts => 'median'"), "").await.0;
     println!("ADULT, 7 quasi-identifiers, k = 5, 5 distinct values: LM {lm:.4}; with median cuts {median:.4}");
-    assert!(lm < 0.0392 && lm < median, "{lm} {median}");
+    assert!(lm < 0.038 && lm < median, "{lm} {median}");
     let create = format!("CREATE TABLE release AS SELECT * FROM {}", call(", id => record_id, private => true"));
     run(&context, &create).await.unwrap();
     assert_complete(&context, "release", "adult", "record_id", &quasi, "occupation").await;
@@ -154,6 +155,10 @@ async fn acs_within_states() {
     // The file has an associate degree that is a degree on one level and none on the other.
     let refusal = error(&context, &call(&format!("'{hierarchies}'"))).await;
     assert!(refusal.contains("the hierarchy of education does not nest: 1 values of level1"), "{refusal}");
+    // So have its bands of hours.
+    let hours = format!("SELECT * FROM mondrian('{acs}', 10, quasi => hours_per_week, hierarchies => '{hierarchies}')");
+    let refusal = error(&context, &hours).await;
+    assert!(refusal.contains("the hierarchy of hours_per_week does not nest: 2 values of level1"), "{refusal}");
     let nested = format!(
         "CREATE TABLE nested AS SELECT * REPLACE (CASE WHEN attribute = 'education' AND leaf = '20' THEN 'Associate' ELSE level1 END AS level1)
          FROM '{hierarchies}'"

@@ -34,7 +34,9 @@ async fn less_is_lost_than_by_the_authors_and_by_mondrian() {
         "SELECT count(*) FROM released r JOIN census c ON r.record_id = c.record_id AND r.wage_income = c.wage_income";
     assert_eq!(number(&context, matched).await, 40_152);
     let same: Vec<String> = QUASI.split(", ").map(|name| format!("r.{name} = c.{name}")).collect();
-    assert_eq!(number(&context, &format!("{matched} WHERE {}", same.join(" AND "))).await, 0);
+    // Rows stay as they are only in groups that differ in one quasi-identifier, where delta bounds all of them together.
+    let unchanged = number(&context, &format!("{matched} WHERE {}", same.join(" AND "))).await;
+    assert!(unchanged < 40, "{unchanged}");
     let loss = |column: &str, release: &str| {
         format!("SELECT {column} FROM information_loss(census, {release}) WHERE attribute = '*'")
     };
@@ -73,9 +75,29 @@ async fn sums_are_nearer_than_mondrians() {
         errors.sum::<f64>() / truth.len() as f64
     };
     assert!(
-        error(&released) < 0.15 && error(&released) < error(&generalized),
+        error(&released) < 0.25 && error(&released) < error(&generalized) / 2.0,
         "{} {}",
         error(&released),
         error(&generalized)
     );
+}
+
+/// Rows may stay where only one quasi-identifier differs in a group. Whoever looks for somebody by all of them, and knows how many rows match, is
+/// right less often than delta all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_matches_everything_is_seldom_right() {
+    let Some(file) = microdata("acs_income.parquet") else { return };
+    let context = session();
+    run(&context, &format!("CREATE TABLE acs AS SELECT * FROM '{file}' WHERE person_id % 4 = 0")).await.unwrap();
+    let roles = "quasi => (age, sex, education, birthplace), sensitive => occupation, id => person_id";
+    let muco = format!("CREATE TABLE r AS SELECT * FROM muco(acs, 0.2, 10, {roles}, private => true, seed => 1)");
+    run(&context, &muco).await.unwrap();
+    let shares = "SELECT avg(own / matches) AS share FROM (
+          SELECT CAST(count(*) AS DOUBLE) AS matches, CAST(count(*) FILTER (WHERE p.person_id = r.person_id) AS DOUBLE) AS own
+          FROM acs p JOIN r ON p.age = r.age AND p.sex = r.sex AND p.education = r.education AND p.birthplace = r.birthplace
+          GROUP BY p.person_id)
+        GROUP BY least(matches, 6)";
+    let greatest = float(&context, &format!("SELECT max(share) FROM ({shares})")).await;
+    println!("ACS, four quasi-identifiers, delta = 0.2: of those who match everything, {greatest:.3} are right");
+    assert!(greatest > 0.0 && greatest < 0.2, "{greatest}");
 }

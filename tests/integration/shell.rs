@@ -38,6 +38,35 @@ fn commands_and_formats() {
     assert_eq!(out(&output).trim(), r#"[{"n":10}]"#);
 }
 
+/// Rows that are left out are not left out without a word: on standard error, in the metrics, and in the list of releases.
+#[test]
+fn withheld_rows_are_told() {
+    let here = tempdir().unwrap();
+    let people = "SELECT value AS id, value % 90 AS age, CASE WHEN value % 3 = 0 THEN concat('d', value % 7) ELSE 'flu' END AS disease \
+                  FROM generate_series(1, 300)";
+    let call = |policy: &str| {
+        format!("m_invariant(({people}), 3, id => id, quasi => age, sensitive => disease, on_ineligible => '{policy}')")
+    };
+    let output = shell(here.path(), &["-q", "-c", &format!("SELECT count(*) AS n FROM {}", call("withhold"))]);
+    assert!(output.status.success(), "{}", err(&output));
+    let notice = err(&output);
+    assert!(notice.contains("of 300 rows are withheld from this release") && notice.lines().count() == 1, "{notice}");
+    let withheld: usize = notice.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(out(&output).contains(&format!("| {} ", 300 - withheld)), "{}", out(&output));
+    let output = shell(here.path(), &["-q", "-c", &format!("EXPLAIN ANALYZE SELECT * FROM {}", call("withhold"))]);
+    assert!(out(&output).contains(&format!("withheld_rows={withheld}")), "{}", out(&output));
+    let create = "CREATE EXTERNAL TABLE pub (id BIGINT, age BIGINT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'pub/' OPTIONS \
+                  ('method' 'm_invariant', 'm' '3', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease', 'on_ineligible' 'withhold')";
+    let insert = format!("INSERT INTO pub {people}");
+    let list = "SELECT rows + withheld - counterfeits AS everybody, withheld FROM releases(pub)";
+    let output = shell(here.path(), &["-q", "--format", "csv", "-c", create, &insert, list]);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(err(&output).contains(&format!("notice: {withheld} of 300 rows")), "{}", err(&output));
+    assert!(out(&output).contains(&format!("300,{withheld}")), "{}", out(&output));
+    let output = shell(here.path(), &["-q", "-c", &format!("SELECT count(*) FROM {}", call("counterfeit"))]);
+    assert!(output.status.success() && err(&output).is_empty(), "{}", err(&output));
+}
+
 #[test]
 fn a_script_stops_at_the_first_failure_and_says_where() {
     let here = tempdir().unwrap();
@@ -53,18 +82,135 @@ fn a_script_stops_at_the_first_failure_and_says_where() {
     assert!(!output.status.success() && err(&output).contains("cannot read missing.sql"), "{}", err(&output));
 }
 
-/// DataFusion's COPY creates its file before it asks for rows, so a refusal can leave an empty one, but never a row.
+/// DataFusion's COPY closes its file as if all were well when its query fails: an empty one, or the rows so far.
 #[test]
-fn a_refused_release_publishes_no_row() {
+fn a_copy_that_fails_leaves_what_was_there() {
+    let here = tempdir().unwrap();
+    let release = |m: usize| {
+        format!("SELECT * FROM m_invariant(census(100), {m}, id => person_id, quasi => age, sensitive => income)")
+    };
+    // Fails after the first rows of a release would have been written.
+    let half_way = "SELECT value, 1 / (500000 - value) AS x FROM generate_series(1, 600000)".to_owned();
+    let anatomy = |m: usize| format!("SELECT age, group_id, group_size FROM ({})", release(m));
+    let mut before = 0;
+    for (name, options, good, bad) in [
+        ("release.parquet", "", release(2), [release(60), half_way.clone()]),
+        ("release.csv", "", format!("SELECT group_id, income FROM ({})", release(2)), [anatomy(60), half_way.clone()]),
+        ("release.json", "", anatomy(2), [anatomy(60), half_way.clone()]),
+        (
+            "release.csv.gz",
+            " STORED AS CSV OPTIONS ('format.compression' 'gzip')",
+            "SELECT 1 AS x".to_owned(),
+            [anatomy(60), half_way.clone()],
+        ),
+        ("directory/", " STORED AS PARQUET", release(2), [release(60), release(70)]),
+    ] {
+        let files = || {
+            let mut found: Vec<_> = walk(here.path());
+            found.sort();
+            found.into_iter().map(|file| (file.clone(), std::fs::read(file).unwrap())).collect::<Vec<_>>()
+        };
+        // A first COPY that fails leaves no file at all.
+        let copy = |query: &str| shell(here.path(), &["-q", "-c", &format!("COPY ({query}) TO '{name}'{options}")]);
+        for query in &bad {
+            let output = copy(query);
+            assert!(!output.status.success(), "{name}: {query}");
+            assert_eq!(files().len(), before, "{name}: {query}: {:?}", walk(here.path()));
+        }
+        let output = copy(&good);
+        assert!(output.status.success(), "{name}: {}", err(&output));
+        let written = files();
+        assert!(written.len() > before, "{name}");
+        before = written.len();
+        for query in &bad {
+            let output = copy(query);
+            assert!(!output.status.success(), "{name}: {query}");
+            assert_eq!(files(), written, "{name}: {query}");
+        }
+    }
+    // One that succeeds takes the place of what was there.
+    let output = shell(here.path(), &["-q", "-c", "COPY (SELECT 7 AS x) TO 'release.csv'"]);
+    assert!(output.status.success(), "{}", err(&output));
+    assert_eq!(std::fs::read_to_string(here.path().join("release.csv")).unwrap(), "x\n7\n");
+    assert_eq!(walk(here.path()).len(), before, "no file was left behind");
+}
+
+/// INSERT into a table of files fails as a whole, too.
+#[test]
+fn an_insert_into_files_that_fails_adds_none() {
+    let here = tempdir().unwrap();
+    std::fs::create_dir(here.path().join("table")).unwrap();
+    let create = "CREATE EXTERNAL TABLE t (x BIGINT) STORED AS CSV LOCATION 'table/' OPTIONS ('has_header' 'true')";
+    let output = shell(here.path(), &["-q", "-c", create, "INSERT INTO t VALUES (1)"]);
+    assert!(output.status.success(), "{}", err(&output));
+    let before = walk(here.path());
+    let output =
+        shell(here.path(), &["-q", "-c", create, "INSERT INTO t SELECT 1 / (3 - value) FROM generate_series(1, 5)"]);
+    assert!(!output.status.success());
+    assert_eq!(walk(here.path()), before);
+}
+
+/// All files below a directory.
+fn walk(directory: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+/// The refusal itself.
+#[test]
+fn a_refused_release_says_why() {
     let here = tempdir().unwrap();
     let copy = "COPY (SELECT * FROM m_invariant(census(100), 60, id => person_id, quasi => age, sensitive => income)) TO 'release.parquet'";
     let output = shell(here.path(), &["-q", "-c", copy]);
     assert!(!output.status.success());
     assert!(err(&output).contains("m = 60"), "{}", err(&output));
-    if let Ok(file) = File::open(here.path().join("release.parquet")) {
-        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
-        assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
-    }
+    assert!(walk(here.path()).is_empty());
+}
+
+/// A script that is run again publishes nothing, and says so, also to a log.
+#[test]
+fn a_script_that_runs_again_publishes_nothing() {
+    let here = tempdir().unwrap();
+    let declare = |options: &str| {
+        format!(
+            "CREATE EXTERNAL TABLE hospital (id BIGINT, age INT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'lake/hospital/'
+             OPTIONS ('method' 'm_invariant', 'm' '2', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease'{options})"
+        )
+    };
+    let insert = |year: usize| {
+        format!(
+            "INSERT INTO hospital SELECT value, 20 + value + {year}, CASE WHEN value % 2 = 0 THEN 'a' ELSE 'b' END FROM generate_series(1, 10)"
+        )
+    };
+    let script = |options: &str| {
+        let statements = [declare(options), insert(1), insert(2), insert(3)];
+        std::fs::write(here.path().join("script.sql"), statements.join(";\n")).unwrap();
+        let output = shell(here.path(), &["-q", "--format", "csv", "-f", "script.sql"]);
+        assert!(output.status.success(), "{}", err(&output));
+        output
+    };
+    let first = script("");
+    assert_eq!((out(&first).as_str(), err(&first).as_str()), ("count\n10\ncount\n10\ncount\n10\n", ""));
+    let again = script("");
+    assert_eq!(out(&again), "count\n0\ncount\n0\ncount\n0\n");
+    let notices = err(&again);
+    let said = |number: usize| {
+        format!("publication: this snapshot of 10 rows is that of release {number}; nothing was published")
+    };
+    let lines: Vec<&str> = notices.lines().collect();
+    assert_eq!(lines.len(), 3, "{notices}");
+    assert!(lines[0].starts_with(&said(1)) && lines[0].contains("'allow_repeated_snapshots' 'true'"), "{notices}");
+    assert!(lines[0].contains("readers see release 3") && lines[1].starts_with(&said(2)), "{notices}");
+    assert_eq!(lines[2], said(3), "the newest: nothing else is to be said");
+    // A table that has really come back to what it was.
+    let back = script(", 'allow_repeated_snapshots' 'true'");
+    assert_eq!(out(&back), "count\n10\ncount\n10\ncount\n10\n", "1, 2 and 3 follow 3, 1 and 2");
+    let count = format!(
+        "{}; INSERT INTO hospital SELECT value, 23 + value, CASE WHEN value % 2 = 0 THEN 'a' ELSE 'b' END FROM generate_series(1, 10); SELECT count(*) AS n FROM releases(hospital)",
+        declare(", 'allow_repeated_snapshots' 'true'")
+    );
+    let output = shell(here.path(), &["-q", "--format", "csv", "-c", &count]);
+    assert_eq!(out(&output), "count\n0\nn\n6\n", "but the newest is not published twice: {}", err(&output));
 }
 
 #[test]
@@ -108,6 +254,21 @@ fn the_quickstart_runs() {
     assert!(text.contains("| age              | zip                    | disease"), "{text}");
 }
 
+/// Completions are scripts that their shells understand; the manual page names all arguments.
+#[test]
+fn completions_and_the_manual_page() {
+    let here = tempdir().unwrap();
+    for (name, has) in [("bash", "complete -F"), ("zsh", "#compdef anonymize"), ("fish", "complete -c anonymize")] {
+        let output = shell(here.path(), &["completions", name]);
+        assert!(output.status.success() && out(&output).contains(has), "{name}: {}", err(&output));
+        assert!(out(&output).contains("fail-on-audit"), "{name}");
+    }
+    let page = shell(here.path(), &["man"]);
+    assert!(page.status.success() && out(&page).starts_with(".ie") || out(&page).starts_with(".TH"), "{}", out(&page));
+    assert!(out(&page).contains("memory"), "{}", out(&page));
+    assert!(!shell(here.path(), &["completions", "cmd"]).status.success());
+}
+
 /// Nobody's identifier, nor the seed, is in a released file: not in the data, not in the metadata, not in statistics.
 #[test]
 fn public_files_hold_nothing_but_the_release() {
@@ -130,4 +291,193 @@ fn public_files_hold_nothing_but_the_release() {
     for needle in ["person", "note", "5820974613", "who", "seed"] {
         assert!(!schema.contains(needle), "{needle} in {schema}");
     }
+}
+
+/// Rows of a query in each format, into a pipe and into a file.
+#[test]
+fn what_programs_read_is_complete() {
+    use std::process::Stdio;
+
+    const ROWS: usize = 1_000_000;
+    let here = tempdir().unwrap();
+    let sql = format!("SELECT value AS n, 'v' || value AS t FROM generate_series(1, {ROWS}) ORDER BY n");
+    for (format, lines) in [
+        ("csv", ROWS + 1),
+        ("tsv", ROWS + 1),
+        ("nd-json", ROWS),
+        ("json", 1),
+        ("table", ROWS + 4),
+        ("automatic", ROWS + 4),
+    ] {
+        let arguments = ["-q", "--format", format, "-c", &sql];
+        let pipe = shell(here.path(), &arguments);
+        assert!(pipe.status.success(), "{format}: {}", err(&pipe));
+        let path = here.path().join(format!("out.{format}"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+        command.current_dir(here.path()).args(arguments).stdout(Stdio::from(File::create(&path).unwrap()));
+        assert!(command.status().unwrap().success(), "{format}");
+        let file = std::fs::read_to_string(&path).unwrap();
+        let text = out(&pipe);
+        assert!(text == file, "{format}: a pipe and a file differ");
+        assert_eq!(text.lines().count(), lines, "{format}");
+        assert!(text.contains("v1000000"), "{format}: the last row is missing");
+        if format == "json" {
+            let rows: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+            assert_eq!(rows.len(), ROWS);
+            assert_eq!(rows[ROWS - 1]["n"], ROWS);
+        }
+    }
+}
+
+/// `--maxrows` is for people; without `-q`, programs are not told how long it took.
+#[test]
+fn only_rows_are_written_for_programs() {
+    let here = tempdir().unwrap();
+    let sql = "SELECT value AS n FROM generate_series(1, 5) ORDER BY n";
+    let output = shell(
+        here.path(),
+        &["--format", "csv", "--maxrows", "2", "-c", sql, "CREATE TABLE t AS SELECT 1 AS a", "SELECT * FROM t"],
+    );
+    assert_eq!(out(&output), "n\n1\n2\n3\n4\n5\na\n1\n");
+    let output = shell(here.path(), &["--maxrows", "2", "-c", sql]);
+    assert!(out(&output).contains("| 5 |"), "{}", out(&output));
+    // A format that is chosen in the session.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+    command.current_dir(here.path()).args(["-q", "--format", "json", "-c", "SELECT 1 AS a WHERE 1 = 2"]);
+    assert_eq!(String::from_utf8_lossy(&command.output().unwrap().stdout), "[]\n");
+}
+
+/// Whoever reads the first lines only, as `head` does, is no error.
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    use std::io::Read;
+    use std::process::Stdio;
+
+    let here = tempdir().unwrap();
+    for format in ["csv", "json", "nd-json"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+        command.current_dir(here.path()).env_remove("RUST_BACKTRACE");
+        command.args(["-q", "--format", format, "-c", "SELECT value FROM generate_series(1, 3000000)"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut start = [0; 10];
+        child.stdout.take().unwrap().read_exact(&mut start).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{format}: {}", err(&output));
+    }
+}
+
+/// What is wrong with a file is said with its name, as it was written, wherever it is named.
+#[test]
+fn errors_name_the_file() {
+    let here = tempdir().unwrap();
+    std::fs::create_dir(here.path().join("data")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(here.path().join("data").join(name), text).unwrap();
+    write("empty.csv", "");
+    write("corrupt.parquet", "no Parquet at all, but long enough to have a footer");
+    let rows: String = (0..1200).map(|row| format!("{row},{}\n", if row < 1100 { "" } else { "late" })).collect();
+    write("late.csv", &format!("age,job\n{rows}"));
+    let typed: String = (0..1200).map(|row| format!("{},x\n", if row < 1100 { "7" } else { "seven" })).collect();
+    write("typed.csv", &format!("age,job\n{typed}"));
+    let failing = |sql: &str| {
+        let output = shell(here.path(), &["-q", "-c", sql]);
+        assert!(!output.status.success(), "{sql}");
+        err(&output)
+    };
+    for (file, expected) in [
+        ("data/typo.csv", "file not found: 'data/typo.csv'; did you mean data/typed.csv?"),
+        ("data/corrupt.parquet", "'data/corrupt.parquet' cannot be read: it is no Parquet file, or a damaged one"),
+    ] {
+        for sql in [
+            format!("SELECT * FROM '{file}'"),
+            format!("SELECT * FROM mondrian('{file}', 2, quasi => age)"),
+            format!("SELECT * FROM mondrian((SELECT * FROM '{file}'), 2, quasi => age)"),
+        ] {
+            let text = failing(&sql);
+            assert!(text.contains(expected), "{sql}: {text}");
+        }
+    }
+    let text = failing("SELECT * FROM mondrian('data/empty.csv', 2, quasi => age)");
+    assert!(text.contains("mondrian: argument input has no columns; if it is a file, then one of 0 bytes"), "{text}");
+    let text = failing("SELECT * FROM anatomy('data/late.csv', 2, quasi => age, sensitive => job)");
+    assert!(text.contains("column job has type Null") && text.contains("CREATE EXTERNAL TABLE"), "{text}");
+    let text = failing("SELECT * FROM mondrian('data/typed.csv', 2, quasi => age)");
+    assert!(
+        text.contains("data/typed.csv has a value that is not of its column's type at line 1102, column 1"),
+        "{text}"
+    );
+    assert!(!text.contains("seven"), "{text}");
+}
+
+/// DataFusion resets its own settings only.
+#[test]
+fn settings_are_reset() {
+    let here = tempdir().unwrap();
+    let output = shell(
+        here.path(),
+        &[
+            "-q",
+            "--format",
+            "csv",
+            "-c",
+            "SET anonymize.id = 'x'; SHOW anonymize.id; RESET anonymize.id; SHOW anonymize.id; RESET datafusion.execution.batch_size",
+        ],
+    );
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(out(&output).contains("anonymize.id,x\n"), "{}", out(&output));
+    assert!(out(&output).ends_with("anonymize.id,\n"), "{}", out(&output));
+    let output = shell(here.path(), &["-q", "-c", "SHOW FUNCTIONS"]);
+    assert!(!out(&output).contains("__anonymize"), "{}", out(&output));
+}
+
+/// A copy of a release's file says what it is, as a table and as a file; files of others keep nothing of their metadata, which may differ.
+#[test]
+fn copies_of_releases_describe_themselves() {
+    let here = tempdir().unwrap();
+    let make = "COPY (SELECT * FROM mondrian(census(500), k => 5, quasi => age, sensitive => income)) TO 'release.parquet';
+        CREATE TABLE t AS SELECT * FROM 'release.parquet'; SELECT count(*) FROM estimated(t);
+        COPY (SELECT * FROM 'release.parquet' WHERE income > 0) TO 'copy.parquet'; SELECT count(*) > 400 FROM estimated('copy.parquet');
+        CREATE EXTERNAL TABLE declared STORED AS PARQUET LOCATION 'release.parquet';
+        COPY declared TO 'third.parquet'; SELECT count(*) FROM estimated('third.parquet')";
+    let output = shell(here.path(), &["-q", "--format", "csv", "-c", make]);
+    assert!(output.status.success(), "{}", err(&output));
+    let text = out(&output);
+    // Each COPY and CREATE says how many rows it wrote, in a format for programs.
+    let figures: Vec<&str> = text.lines().filter(|line| *line == "true").collect();
+    assert_eq!(figures.len(), 1, "{text}");
+    assert!(text.lines().filter(|line| *line == "500").count() >= 4, "{text}");
+    // Two releases in one folder can be read, but are no release.
+    let folder =
+        "COPY (SELECT * FROM mondrian(census(500), k => 5, quasi => age, sensitive => income)) TO 'folder/a.parquet';
+        COPY (SELECT * FROM mondrian(census(500), k => 5, quasi => age, sensitive => income)) TO 'folder/b.parquet';
+        CREATE EXTERNAL TABLE both STORED AS PARQUET LOCATION 'folder/'; SELECT count(*) AS n FROM both";
+    let output = shell(here.path(), &["-q", "--format", "csv", "-c", folder, "SELECT count(*) FROM estimated(both)"]);
+    assert!(!output.status.success() && out(&output).ends_with("n\n1000\n"), "{}", out(&output));
+    assert!(err(&output).contains("the files of the table are of different releases"), "{}", err(&output));
+}
+
+/// When nothing, or next to nothing, of a stream can be published, that is said once, and not among the results.
+#[test]
+fn a_stream_that_is_suppressed_says_so() {
+    let here = tempdir().unwrap();
+    let of = |flu: usize| {
+        format!(
+            "SELECT * FROM reposition((SELECT value / 10 AS day, CASE WHEN value % 10 < {flu} THEN 'flu' ELSE 'cough' END AS disease
+             FROM generate_series(0, 99)), 2, day, 3, disease, finish => true)"
+        )
+    };
+    let said = |sql: &str| {
+        let output = shell(here.path(), &["-q", "--format", "csv", "-c", sql]);
+        assert!(output.status.success(), "{}", err(&output));
+        assert!(!out(&output).contains("suppressed"));
+        err(&output)
+    };
+    assert!(said(&of(10)).contains("reposition: all rows are suppressed (100 of 100)"), "{}", said(&of(10)));
+    assert!(said(&of(9)).contains("reposition: most rows are suppressed (80 of 100)"), "{}", said(&of(9)));
+    assert_eq!(said(&of(6)), "");
+    let publication =
+        "CREATE EXTERNAL TABLE clinic (day BIGINT, age BIGINT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'clinic/' OPTIONS ('method'
+         'reposition', 'inner' 'anatomy', 'l' '2', 'time' 'day', 'window' '2', 'quasi' 'age', 'sensitive' 'disease',
+         'allow_independent_releases' 'true'); INSERT INTO clinic SELECT value / 10, value, 'flu' FROM generate_series(0, 99)";
+    let output = said(publication);
+    assert!(output.contains("reposition: all rows are suppressed (80 of 80)"), "{output}");
 }

@@ -25,7 +25,7 @@ struct Group {
 }
 
 fn column(name: &str, data_type: DataType, form: Form) -> OriginalColumn {
-    OriginalColumn { field: Arc::new(Field::new(name, data_type, true)), form, order: None }
+    OriginalColumn { field: Arc::new(Field::new(name, data_type, true)), form, order: None, trees: None }
 }
 
 fn groups() -> impl Strategy<Value = Vec<Group>> {

@@ -22,6 +22,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, internal_err};
 
 use super::factor::{Compiled, Factor};
+use super::listing::Listing;
 use super::scale::{Scale, coordinates, from_coordinates, steps};
 use list::List;
 use pieces::Pieces;
@@ -69,12 +70,13 @@ impl Means {
     }
 
     /// Means over intervals of categories in this order, which has no NULL.
-    pub(crate) fn over_list(&self, intervals: &Intervals<'_>, order: &ArrayRef) -> Result<Vec<f64>> {
+    pub(crate) fn over_list(&self, intervals: &Intervals<'_>, listing: &Arc<Listing>) -> Result<Vec<f64>> {
+        let order = listing.order();
         let kept = self.list.read().unwrap_or_else(PoisonError::into_inner).clone();
         let list = match kept.filter(|list| list.is_of(order)) {
             Some(list) => list,
             None => {
-                let list = Arc::new(List::new(order, &self.evaluate(order)?, self.of_null()?)?);
+                let list = Arc::new(List::new(Arc::clone(listing), &self.evaluate(order)?, self.of_null()?));
                 *self.list.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&list));
                 list
             }

@@ -27,10 +27,8 @@ pub(super) async fn ten(lab: Arc<Lab>, setting: Setting) -> Result<Vec<Point>> {
     let Setting { people, l, p, loss: measure, figures } = setting;
     original(&lab, people)?;
     let all = arguments(&lab, &lab.input.quasi, "worlds");
-    let worlds = lab
-        .keep("worlds", &format!("SELECT * FROM sequential_worlds(original, {l}, {all}, loss => '{measure}')"))
-        .await?;
-    lab.keep("projected", &format!("SELECT * FROM non_sequential(original, {l}, {all}, loss => '{measure}')")).await?;
+    let worlds = lab.keep("worlds", &format!("SELECT * FROM sequential_worlds(original, {l}, {all})")).await?;
+    lab.keep("projected", &format!("SELECT * FROM non_sequential(original, {l}, {all})")).await?;
     lab.step();
     let (mut losses, mut seconds) = (Vec::new(), 0.0);
     for (number, subset) in SUBSETS.iter().enumerate() {

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tests::{History, Pairs, Row, groups, publish};
-use super::{Balance, MDistinct, OnIneligible};
+use super::{Balance, MDistinct, OnIneligible, Possible};
 
 /// Values of all people, release after release.
 type World = Vec<Vec<&'static str>>;
@@ -20,6 +20,7 @@ const METHOD: MDistinct = MDistinct {
     m: 2,
     disjoint: true,
     close_updates: false,
+    updates: Possible::Listed,
     balance: Balance::Blind,
     on_ineligible: OnIneligible::Refuse,
 };

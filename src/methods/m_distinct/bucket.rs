@@ -1,5 +1,6 @@
-//! Buckets: rows that can be grouped with each other. A bucket has entries, which are sets of values; a group of it has one
-//! row of each entry, all values different.
+//! Buckets: rows that can be grouped with each other. A bucket has entries, which are sets of values, in the order of labels; a
+//! group of it has one row of each entry, all values different. Whoever has been published is only ever in the entry of their
+//! label.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +9,21 @@ use rustc_hash::FxHashMap;
 use super::relation::Relation;
 use super::representatives;
 
-/// Rows of one kind: returning ones whose groups had candidate update sets in common, by number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Rows of one kind: returning ones whose groups had the same candidate update sets, label by label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Cell {
     /// Their kind.
     pub kind: u32,
     /// Their value.
     pub value: u32,
-    /// The entry that they are in.
+    /// The entry that they are in: their label.
     pub entry: usize,
 }
 
 /// A bucket, as far as counts go.
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
-    /// Numbers of the entries' value sets, ascending.
+    /// Numbers of the entries' value sets.
     pub entries: Box<[u32]>,
     /// Rows in each entry.
     pub loads: Vec<usize>,
@@ -41,13 +42,15 @@ impl Bucket {
     pub(super) fn new(entries: Box<[u32]>, relation: &Relation) -> Self {
         let set = |entry: &u32| relation.set(*entry);
         let overlaps = |a: &u32, b: &u32| set(a).iter().any(|&value| relation.has(*b, value));
+        let mut sorted = entries.clone();
+        sorted.sort_unstable();
         let mut pairs = entries.iter().enumerate().flat_map(|(i, a)| entries[..i].iter().map(move |b| (b, a)));
-        let disjoint = relation.is_of_classes() && entries.windows(2).all(|pair| pair[0] != pair[1])
+        let disjoint = relation.is_of_classes() && sorted.windows(2).all(|pair| pair[0] != pair[1])
             || pairs.all(|(a, b)| !overlaps(a, b));
         // Enough values for all entries of a class, or in every entry enough for all entries.
         let enough = |run: &[u32]| set(&run[0]).len() >= run.len();
         let free = disjoint
-            || relation.is_of_classes() && entries.chunk_by(|a, b| a == b).all(enough)
+            || relation.is_of_classes() && sorted.chunk_by(|a, b| a == b).all(enough)
             || entries.iter().all(|entry| set(entry).len() >= entries.len());
         Self {
             loads: vec![0; entries.len()],
@@ -105,11 +108,6 @@ impl Bucket {
             })
     }
 
-    /// The entries that a row of this value can be in.
-    pub(super) fn entries_for(&mut self, relation: &Relation, value: u32) -> Vec<usize> {
-        (0..self.entries.len()).filter(|&entry| self.fits(relation, entry, value)).collect()
-    }
-
     /// Adds a new row.
     pub(super) fn add(&mut self, entry: usize, value: u32) {
         self.count(entry, value, |count| count + 1);
@@ -152,7 +150,7 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// The bucket with these entries (ascending), made if it is not there.
+    /// The bucket with these entries in this order, made if it is not there.
     pub(super) fn number(&mut self, entries: Box<[u32]>, relation: &Relation) -> usize {
         if let Some(&number) = self.numbers.get(&entries) {
             return number;

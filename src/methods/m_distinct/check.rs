@@ -1,12 +1,12 @@
 //! The last look at a release before a row leaves: does it keep what m-Distinct promises? Nothing is taken from the phases but
-//! how many rows they left out on purpose; buckets and entries are not looked at.
+//! how many rows they left out on purpose; buckets and entries are not looked at. What counts is the order in which the
+//! groups leave: it is that of labels, as the ledger will have it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::relation::{Relation, common};
-use super::representatives;
+use super::relation::Relation;
 use crate::error::{Error, Result};
 use crate::microdata::{Ledger, Microdata};
 use crate::release::{COUNTERFEIT, Groups};
@@ -45,13 +45,16 @@ impl Promise<'_> {
     fn broken_by(&self, groups: &Groups, group: usize, first_seen: impl Fn(usize) -> bool) -> Option<&'static str> {
         let range = groups.range(group);
         let values = &groups.sensitive[range.clone()];
-        if values.len() < self.m || !values.windows(2).all(|pair| pair[0] < pair[1]) {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        if values.len() < self.m || !sorted.windows(2).all(|pair| pair[0] < pair[1]) {
             return Some("a group without m different sensitive values");
         }
         let d = self.microdata.quasi.len();
         let intervals = &groups.intervals[group * d..][..d];
         let (mut legal_for, mut newcomers) = (None, false);
-        for (&row, &value) in groups.members[range].iter().zip(values).filter(|(row, _)| **row != COUNTERFEIT) {
+        let members = groups.members[range].iter().zip(values).enumerate();
+        for (place, (&row, &value)) in members.filter(|(_, (row, _))| **row != COUNTERFEIT) {
             let row = row as usize;
             if !first_seen(row) {
                 return Some("a row in two places");
@@ -61,6 +64,9 @@ impl Promise<'_> {
             }
             match self.ledger.signature_of(row) {
                 None => newcomers = true,
+                Some(_) if self.ledger.label_of(row) != Some(place as u32) => {
+                    return Some("a row that is not in the place of its label");
+                }
                 // Members of a group often come from groups with the same values.
                 signature if signature == legal_for => {}
                 Some(signature) => {
@@ -81,15 +87,10 @@ impl Promise<'_> {
         (!self.microdata.can_publish(intervals)).then_some("an interval that is not a value of the hierarchy")
     }
 
-    /// Whether each of `before` can have become another of `values`, one to one.
+    /// Whether each of `before` can have become the one of `values` at its place.
     fn is_legal_update(&self, before: &[u32], values: &[u32]) -> bool {
-        if before.len() != values.len() {
-            return false;
-        }
-        let becomes = before.iter().map(|&value| common(values, self.relation.candidates(value)));
-        let becomes: Vec<Vec<u32>> = becomes.collect();
-        let becomes: Vec<&[u32]> = becomes.iter().map(Vec::as_slice).collect();
-        representatives::exists(&becomes, &[])
+        let can = |(&before, value): (&u32, &u32)| self.relation.candidates(before).binary_search(value).is_ok();
+        before.len() == values.len() && before.iter().zip(values).all(can)
     }
 
     fn is_disjoint(&self, values: &[u32]) -> bool {

@@ -1,4 +1,5 @@
-//! Counterfeits: values for the places of groups that no row has, at random, no value twice.
+//! Counterfeits: values for the places of groups that no row has, at random, no value twice. Groups are left in the order of
+//! labels.
 
 use rand::Rng;
 
@@ -53,7 +54,7 @@ pub(super) fn complete(
     Ok(groups)
 }
 
-/// Rows by entry, and the values of counterfeits.
+/// Rows by entry, ascending, and the values of counterfeits in the other entries, in their order.
 type Piece = (Vec<(usize, u32)>, Vec<u32>);
 
 /// Draws the values of a piece's counterfeits. `false` if there are none.
@@ -98,12 +99,17 @@ fn divide(
     Ok(pieces)
 }
 
-/// Adds a group, in the order of its values.
+/// Adds a group, in the order of its entries.
 fn push(groups: &mut Groups, microdata: &Microdata, (rows, counterfeits): &Piece) {
-    let real = rows.iter().map(|&(_, row)| (microdata.sensitive_codes[row as usize], row));
-    let mut members: Vec<(u32, u32)> = real.chain(counterfeits.iter().map(|&value| (value, COUNTERFEIT))).collect();
-    members.sort_unstable();
-    groups.sensitive.extend(members.iter().map(|&(value, _)| value));
-    groups.members.extend(members.iter().map(|&(_, row)| row));
+    let (mut rows, mut counterfeits) = (rows.iter().peekable(), counterfeits.iter());
+    for entry in 0..rows.len() + counterfeits.len() {
+        let (row, value) = match rows.next_if(|(at, _)| *at == entry) {
+            Some(&(_, row)) => (row, microdata.sensitive_codes[row as usize]),
+            // As many values were drawn as there are entries without a row.
+            None => (COUNTERFEIT, counterfeits.next().copied().unwrap_or_default()),
+        };
+        groups.members.push(row);
+        groups.sensitive.push(value);
+    }
     groups.starts.push(groups.members.len() as u32);
 }

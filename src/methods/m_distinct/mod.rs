@@ -2,30 +2,35 @@
 //!
 //! # Guarantee
 //! The publisher declares which sensitive values can become which; `CUS(a)`, the *candidate update set* of a value, is what it
-//! can become. Every group holds each sensitive value at most once and at least `m` of them (*m-unique*). Whoever returns meets
-//! a group whose values are a *legal update* of those of the group that they were in most recently: a one-to-one map takes
-//! each value of that group to one of this group in its candidate update set. In everybody's update graph no candidate is
-//! then ever ruled out: at each release at least `m` values stay possible (the paper's Lemma 3), even for a reader who knows
-//! everyone's quasi-identifiers, the days on which each record was present, and the update relation.
+//! can become. Every group holds each sensitive value at most once and at least `m` of them (*m-unique*). Everybody has a
+//! *label* for ever: the number of their place in their first group. Whoever returns is in the place of their label, in a
+//! group that has at *every* place a value that the one at that place of their most recent group can have become.
+//!
+//! So let all people of groups that hang together (by people whom they have in common, over all releases) have the value
+//! that is `k` places further on in their group, at every release: that is a legal history too, each value of a group had by one of its
+//! members. For everybody there are as many such *joint worlds* as their groups have values, at least `m`, and each has another
+//! value for them at every release. This holds for a reader who knows everyone's quasi-identifiers, the days on which each
+//! record was present, all groups and the update relation, and who combines what the members of groups can have.
 //!
 //! *Possible* is not *equally likely*: with classes {x1, x2}, {y1, y2} and groups of two values of the first and one of the
-//! second, there are ever more ways through the first, and the probability of each of its values tends to 1/2. **m-Distinct\*** ([`disjoint`](MDistinct::disjoint)) in addition begins with
-//! groups whose candidate update sets have nothing in common, which gives `m` parallel paths. They weigh the same, so that
-//! nobody's value is likelier than `1/m`, if the reader knows only which updates are possible, or if all
-//! candidate update sets are classes of one size with equal probabilities. Otherwise they do not: `a` that never changes beside `b`
-//! that can become any of ten has probability 10/11 after one re-publication.
+//! second, there are ever more ways through the first. **m-Distinct\*** ([`disjoint`](MDistinct::disjoint)) in addition begins with
+//! groups whose candidate update sets have nothing in common. Then everybody keeps one place in every history that is possible, moving on
+//! by `k` takes possible histories to possible ones, and nobody's value is likelier than `1/m` to a reader who knows only what is
+//! *possible*. To one who knows how *probable* updates are it can be: who meets the very value that one of the last group had,
+//! where values mostly stay, has probably had it.
 //!
 //! # Method
-//! F. Li and S. Zhou, *Challenging More Updates: Towards Anonymous Re-publication of Fully Dynamic Datasets*, 2008; its
-//! Definition 14 in the strict form, one to one, because the paper's form (cover in both directions) lets a reader who combines
-//! the members of a group become certain. Phases of its Section V and files of this module:
+//! F. Li and S. Zhou, *Challenging More Updates: Towards Anonymous Re-publication of Fully Dynamic Datasets*, 2008. Their
+//! Definition 14 (cover in both directions) and also its strict form (a one-to-one map, whichever) keep `m` values possible in
+//! everybody's own update graph, but not to a reader who combines people: where lineages mix, what one member of a group
+//! cannot have been another one must have been. The labels are ours. Phases of their Section V and files of this module:
 //!
 //! | phase | file | against the paper |
 //! |---|---|---|
 //! | relation | `relation` | closed or checked for transitivity |
-//! | buckets | `bucket`, `intersect` | intersections have distinct representatives; pairs are bounded |
-//! | assignment of returning rows | `spread`, `relocate` | the least height instead of a greedy one; counts only |
-//! | of new rows | `newcomers` | into gaps only, the rest by m-invariance's assignment |
+//! | buckets | `bucket`, `intersect` | ordered; intersections label by label, with distinct representatives; pairs are bounded |
+//! | assignment of returning rows | `relocate` | their entry is their label; counts only |
+//! | of new rows | `newcomers`, `units` | into gaps only, the rest by m-invariance's assignment, into groups that can go on |
 //! | split | `decompose` | polynomial |
 //! | counterfeits | `complete`, `representatives` | random, never a value twice |
 //! | | `check` | |
@@ -35,10 +40,11 @@
 //! the split alone, as in m-invariance.
 //!
 //! # Limits
-//! The ledger knows everybody's group, not their own value in it. So a change that the relation does not allow is refused
-//! only if the new value follows from no value of the group; else it is published, and is safe, because the
-//! candidates are as many as without it. What [`Balance`] and [`OnIneligible`] say about readers who know this code holds
-//! here as well; [`Balance::Blind`] also leaves returning rows in their own buckets.
+//! Where values can come to an end (`a` can become `b`, and `b` nothing else), a group with `a` and `b` has no place for
+//! somebody who changes from one to the other: no value of the other place would be different. First groups therefore hold one
+//! value of all that can come to the same few. Only where the relation leaves fewer than `m` such sets of values are groups made
+//! without that, and whoever changes so is refused. What [`Balance`] and [`OnIneligible`] say about readers who know this code
+//! holds here as well; [`Balance::Blind`] also leaves returning rows in their own buckets.
 //!
 //! # Cost
 //! O(n log n) in rows for the split; the phases before work on counts.
@@ -52,12 +58,14 @@ mod newcomers;
 mod relation;
 mod relocate;
 mod representatives;
-mod spread;
+mod units;
 
 #[cfg(test)]
 mod attack;
 #[cfg(test)]
 mod greedy;
+#[cfg(test)]
+mod joint;
 #[cfg(test)]
 mod tests;
 
@@ -65,7 +73,7 @@ use rand::Rng;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use self::bucket::Buckets;
+use self::bucket::{Buckets, Cell};
 use self::check::Promise;
 use self::newcomers::{NOWHERE, Places};
 use self::relation::Relation;
@@ -76,6 +84,23 @@ use super::split::{self, Lists};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{Ledger, Microdata};
 use crate::release::Release;
+
+/// Which sensitive values can become which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Possible {
+    /// Those of the update relation that comes with the microdata; without one, none.
+    #[default]
+    Listed,
+    /// Every value can become every other.
+    Any,
+}
+
+impl Possible {
+    fn is_listed(&self) -> bool {
+        *self == Self::Listed
+    }
+}
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -88,6 +113,9 @@ pub struct MDistinct {
     /// Whether pairs that the update relation lacks to be transitive are added; else they are refused.
     #[serde(default)]
     pub close_updates: bool,
+    /// Which updates are possible.
+    #[serde(default, skip_serializing_if = "Possible::is_listed")]
+    pub updates: Possible,
     /// How returning rows' buckets are balanced.
     #[serde(default)]
     pub balance: Balance,
@@ -96,6 +124,11 @@ pub struct MDistinct {
     pub on_ineligible: OnIneligible,
 }
 
+/// Why there is no next release.
+const UNLABELLED: &str = "`previous` does not say whose value is whose (column signature_label): it is of a release of an earlier \
+    version, and such releases can give people away to a reader who combines the members of groups; nothing that is published \
+    beside them can take that back. Begin again without `previous`, with people who are not in those releases";
+
 impl MDistinct {
     /// The method with its defaults.
     pub fn new(m: usize) -> Self {
@@ -103,6 +136,7 @@ impl MDistinct {
             m,
             disjoint: false,
             close_updates: false,
+            updates: Possible::Listed,
             balance: Balance::default(),
             on_ineligible: OnIneligible::default(),
         }
@@ -123,10 +157,10 @@ impl MDistinct {
     /// group; the microdata have the update relation (without one, no value can change).
     ///
     /// # Errors
-    /// [`Error::Refused`] when the relation is not transitive, when a returning row's sensitive value cannot have followed
-    /// from those of its group, when a signature of the ledger has fewer than `m` values, when there are fewer than `m`
-    /// sensitive values (or components of them), and when the new rows are not m-eligible after balancing and `on_ineligible`
-    /// is to refuse.
+    /// [`Error::Refused`] when the relation is not transitive, when the ledger knows no labels, when a returning row's sensitive
+    /// value cannot have followed from its last one or leaves none for the others of its group, when a signature of the ledger
+    /// has fewer than `m` values, when there are fewer than `m` sensitive values (or components of them), and when the new rows
+    /// are not m-eligible after balancing and `on_ineligible` is to refuse.
     pub fn anonymize(
         &self,
         microdata: Microdata,
@@ -136,8 +170,10 @@ impl MDistinct {
     ) -> Result<Release> {
         self.policy().check_ledger(ledger)?;
         let values = microdata.sensitive()?.domain.len();
-        let mut relation =
-            monitor.phase("relation", || Relation::new(microdata.updates.as_deref(), values, self.close_updates))?;
+        let mut relation = monitor.phase("relation", || match self.updates {
+            Possible::Any => Ok(Relation::any(values)),
+            Possible::Listed => Relation::new(microdata.updates.as_deref(), values, self.close_updates),
+        })?;
         let (mut buckets, mut places) =
             (Buckets::default(), Places { bucket: vec![NOWHERE; microdata.rows], entry: vec![0; microdata.rows] });
         let new = monitor.phase("division", || {
@@ -181,33 +217,49 @@ impl MDistinct {
         const NONE: u32 = u32::MAX;
         let mut new = vec![Vec::new(); relation.values()];
         let mut kind_of_signature = vec![NONE; ledger.signatures().len()];
-        let mut rows_of: FxHashMap<(u32, u32), Vec<u32>> = FxHashMap::default();
+        let mut rows_of: FxHashMap<Cell, Vec<u32>> = FxHashMap::default();
         for (row, &value) in microdata.sensitive_codes.iter().enumerate() {
             let Some(signature) = ledger.signature_of(row) else {
                 new[value as usize].push(row as u32);
                 continue;
             };
+            let Some(label) = ledger.label_of(row) else { return Err(Error::refused(UNLABELLED)) };
             let kind = &mut kind_of_signature[signature as usize];
             if *kind == NONE {
-                let entries = relation.signature(&ledger.signatures()[signature as usize]);
+                let entries = relation.kind(&ledger.signatures()[signature as usize]);
                 *kind = buckets.number(entries, relation) as u32;
             }
-            rows_of.entry((*kind, value)).or_default().push(row as u32);
+            rows_of.entry(Cell { kind: *kind, value, entry: label as usize }).or_default().push(row as u32);
         }
-        let mut counts: Vec<(u32, u32, usize)> =
-            rows_of.iter().map(|(&(kind, value), rows)| (kind, value, rows.len())).collect();
+        let mut counts: Vec<(Cell, usize)> = rows_of.iter().map(|(&cell, rows)| (cell, rows.len())).collect();
         counts.sort_unstable();
-        let mut illegal = 0;
-        for of_kind in counts.chunk_by(|a, b| a.0 == b.0) {
-            let kind = of_kind[0].0;
-            let counts: Vec<(u32, usize)> = of_kind.iter().map(|&(_, value, rows)| (value, rows)).collect();
-            illegal += spread::spread(&mut buckets.list[kind as usize], relation, kind, &counts);
+        let (mut illegal, mut stuck) = (0, 0);
+        for (cell, rows) in counts {
+            let bucket = &mut buckets.list[cell.kind as usize];
+            if !relation.has(bucket.entries[cell.entry], cell.value) {
+                illegal += rows;
+            } else if !bucket.fits(relation, cell.entry, cell.value) {
+                stuck += rows;
+            } else {
+                bucket.put(cell, rows);
+            }
         }
         if illegal > 0 {
             return Err(Error::refused(format!(
-                "the sensitive value of {} returning rows cannot have followed from any of the values that they were published \
-                 with; add what can happen to `updates`, or correct these rows",
+                "the sensitive value of {} returning rows cannot have followed from the one that they were published with last; \
+                 correct these rows. `updates` cannot be added to any more: what was thought possible at the first release is what \
+                 earlier ones are safe by (before a first release, check_snapshots(..) shows what `updates` lacks)",
                 thousands(illegal)
+            )));
+        }
+        if stuck > 0 {
+            return Err(Error::refused(format!(
+                "{} returning rows have changed to a value that leaves none for the others of their groups: these had two values \
+                 that can end as the same one, because `updates` has fewer than m = {} families of values that cannot; the rows \
+                 can be published only with a value they had before, and a smaller m, or more ways back in `updates`, from the \
+                 first release on, would have kept such values apart",
+                thousands(stuck),
+                self.m
             )));
         }
         if self.balance == Balance::Minimal {
@@ -215,10 +267,10 @@ impl MDistinct {
             monitor.count("skipped_intersections", skipped);
             relocate::relocate(buckets, &shared, relation);
         }
-        // Rows of a kind and value are alike so far, and in random order.
+        // Rows of a kind, label and value are alike so far, and in random order.
         for (number, bucket) in buckets.list.iter().enumerate() {
             for (cell, &rows) in &bucket.cells {
-                let Some(stock) = rows_of.get_mut(&(cell.kind, cell.value)).filter(|stock| stock.len() >= rows) else {
+                let Some(stock) = rows_of.get_mut(cell).filter(|stock| stock.len() >= rows) else {
                     return Err(Error::internal("more rows in buckets than there are"));
                 };
                 stock.drain(stock.len() - rows..).for_each(|row| places.put(row, number, cell.entry));

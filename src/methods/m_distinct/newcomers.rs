@@ -1,11 +1,13 @@
 //! New rows: into the gaps of returning ones' buckets as far as the rest stays m-eligible, and the rest into buckets by
-//! m-invariance's assignment. For m-Distinct\*, components of values that may become alike play the part of values in it.
+//! m-invariance's assignment, in which [units](super::units) of values play the part of values. Their label is the entry they
+//! are put into.
 
 use rand::Rng;
 use rand::seq::SliceRandom;
 
 use super::bucket::Buckets;
 use super::relation::Relation;
+use super::units::{Units, What};
 use crate::error::{Error, Result};
 use crate::methods::assignment;
 use crate::methods::balance::{Balance, Policy};
@@ -31,33 +33,6 @@ impl Places {
     }
 }
 
-/// What the assignment takes for values, and what a row of each can be in a group with.
-struct Units {
-    unit_of: Vec<u32>,
-    /// Number of the value set that is the entry of a unit's rows.
-    entries: Vec<u32>,
-}
-
-impl Units {
-    fn new(relation: &mut Relation, disjoint: bool) -> Self {
-        if disjoint {
-            let (unit_of, entries) = relation.components();
-            return Self { unit_of, entries };
-        }
-        let values = 0..relation.values() as u32;
-        Self { entries: values.clone().map(|value| relation.set_of(value)).collect(), unit_of: values.collect() }
-    }
-
-    /// Sums over the values of each unit.
-    fn sums(&self, of_value: impl Fn(usize) -> usize) -> Vec<usize> {
-        let mut sums = vec![0; self.entries.len()];
-        for (value, &unit) in self.unit_of.iter().enumerate() {
-            sums[unit as usize] += of_value(value);
-        }
-        sums
-    }
-}
-
 /// Puts the new rows (`rows[v]` those of value `v`, in random order) into buckets. Returns how many are withheld.
 pub(super) fn settle(
     microdata: &Microdata,
@@ -68,7 +43,7 @@ pub(super) fn settle(
     (policy, disjoint): (Policy, bool),
     rng: &mut impl Rng,
 ) -> Result<usize> {
-    let units = Units::new(relation, disjoint);
+    let units = Units::new(relation, policy.m, disjoint);
     let new = units.sums(|value| rows[value].len());
     let mut offers = match policy.balance {
         Balance::Minimal => offers(buckets, relation, &rows, &units, disjoint, rng),
@@ -77,7 +52,7 @@ pub(super) fn settle(
     let mut need = vec![0; new.len()];
     offers.iter().for_each(|offer| need[units.unit_of[offer.value as usize] as usize] += 1);
     let moves = policy.moves(&new, &need, rng);
-    let moves = moves.map_or_else(|| Err(refusal(microdata, policy, disjoint, &new, &need)), Ok)?;
+    let moves = moves.map_or_else(|| Err(refusal(microdata, policy, &units, &new, &need)), Ok)?;
     // Which of the places that were found are used is drawn.
     offers.shuffle(rng);
     let mut left = moves.moved.clone();
@@ -169,17 +144,23 @@ fn offers(
     offers
 }
 
-fn refusal(microdata: &Microdata, policy: Policy, disjoint: bool, new: &[usize], need: &[usize]) -> Error {
+fn refusal(microdata: &Microdata, policy: Policy, units: &Units, new: &[usize], need: &[usize]) -> Error {
     let Ok(sensitive) = microdata.sensitive() else { return Error::internal("no sensitive attribute") };
     let name = sensitive.field.name();
-    match disjoint {
-        true => policy.refusal(
+    match units.what {
+        What::Components => policy.refusal(
             new,
             need,
             &format!("component of {name} (values that can become alike, of which m-Distinct* allows one in a group)"),
             &format!("the values of {name} fall into {} components (values that can become alike)", new.len()),
         ),
-        false => policy.refusal(
+        What::Ends => policy.refusal(
+            new,
+            need,
+            &format!("family of {name} (values that can all end as the same few, of which a group can hold one)"),
+            &format!("the values of {name} fall into {} families (values that can all end as the same few)", new.len()),
+        ),
+        What::Values => policy.refusal(
             new,
             need,
             &format!("value of {name}"),

@@ -69,6 +69,14 @@ impl Relation {
         Ok(relation)
     }
 
+    /// Every value can become every other.
+    pub(super) fn any(values: usize) -> Self {
+        let mut relation =
+            Self { sets: Vec::new(), numbers: FxHashMap::default(), set_of: vec![0; values], classes: true };
+        relation.number((0..values as u32).collect());
+        relation
+    }
+
     /// How many values there are.
     pub(super) fn values(&self) -> usize {
         self.set_of.len()
@@ -106,11 +114,9 @@ impl Relation {
         number
     }
 
-    /// The numbers of the candidate update sets of some values, ascending: the paper's USS.
-    pub(super) fn signature(&self, values: &[u32]) -> Box<[u32]> {
-        let mut sets: Box<[u32]> = values.iter().map(|&value| self.set_of(value)).collect();
-        sets.sort_unstable();
-        sets
+    /// The kind of a group with these values: the numbers of their candidate update sets, in the same order.
+    pub(super) fn kind(&self, values: &[u32]) -> Box<[u32]> {
+        values.iter().map(|&value| self.set_of(value)).collect()
     }
 
     /// Whether any two candidate update sets are equal or have nothing in common: values change within classes.
@@ -123,6 +129,10 @@ impl Relation {
     pub(super) fn components(&mut self) -> (Vec<u32>, Vec<u32>) {
         const NONE: u32 = u32::MAX;
         let values = self.values() as u32;
+        if values > 0 && self.candidates(0).len() == values as usize {
+            // What one value can become are all: no need to look at the others, of which there may be many.
+            return (vec![0; values as usize], vec![self.set_of(0)]);
+        }
         let mut links: Vec<Vec<u32>> = vec![Vec::new(); values as usize];
         for value in 0..values {
             for &other in self.candidates(value).iter().filter(|&&other| other != value) {
@@ -190,6 +200,21 @@ mod tests {
         let cycle = relation(&[(0, 1), (1, 2), (2, 0)], 4, true, false).unwrap();
         assert!(cycle.is_of_classes());
         assert_eq!(cycle.set_of(0), cycle.set_of(2));
+    }
+
+    #[test]
+    fn any_update_is_one_class() {
+        let mut any = Relation::any(3);
+        let mut listed = relation(&[(0, 1), (1, 2), (2, 0)], 3, true, false).unwrap();
+        for relation in [&any, &listed] {
+            assert!(relation.is_of_classes());
+            assert!((0..3).all(|value| relation.candidates(value) == [0, 1, 2]));
+        }
+        assert_eq!(any.components(), listed.components());
+        assert_eq!(Relation::any(0).components(), (Vec::new(), Vec::new()));
+        // Not quadratic in the values.
+        let (component_of, sets) = Relation::any(1_000_000).components();
+        assert_eq!((component_of.len(), sets.len()), (1_000_000, 1));
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn lower(bucket: &mut Bucket, host: &mut Bucket, height: usize, kinds: &[u32; 2]
     true
 }
 
-/// Moves a row to the emptiest entry of `host` that can take it.
+/// Moves a row to the entry of its label in `host`, if that can take it.
 fn move_one(
     from: &mut Bucket,
     host: &mut Bucket,
@@ -81,17 +81,17 @@ fn move_one(
     if !kinds.contains(&cell.kind) || host.frequency(cell.value) >= height {
         return false;
     }
-    let open = host.entries_for(relation, cell.value).into_iter().filter(|&entry| host.loads[entry] < height);
-    let Some(entry) = open.min_by_key(|&entry| host.loads[entry]) else { return false };
+    if host.loads[cell.entry] >= height || !host.fits(relation, cell.entry, cell.value) {
+        return false;
+    }
     from.take(cell, 1);
-    host.put(Cell { entry, ..cell }, 1);
+    host.put(cell, 1);
     true
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::intersect::intersections;
-    use super::super::spread::spread;
     use super::*;
     use crate::microdata::Updates;
 
@@ -101,11 +101,11 @@ mod tests {
         let pairs = vec![(0, 2), (1, 2), (3, 5), (4, 5)];
         let mut relation = Relation::new(Some(&Updates { pairs, weighted: false }), 6, false).unwrap();
         let mut buckets = Buckets::default();
-        // Groups {0, 3} whose people have 2 now, and groups {1, 4} whose people have 5 now.
-        for (kind, (values, now)) in [([0, 3], 2), ([1, 4], 5)].into_iter().enumerate() {
-            let number = buckets.number(relation.signature(&values), &relation);
-            assert_eq!(number, kind);
-            assert_eq!(spread(&mut buckets.list[number], &relation, kind as u32, &[(now, 10)]), 0);
+        // Groups (0, 3) of which the first have 2 now, and groups (1, 4) of which the second have 5 now.
+        for (entry, (values, value)) in [([0, 3], 2), ([1, 4], 5)].into_iter().enumerate() {
+            let kind = buckets.number(relation.kind(&values), &relation);
+            assert_eq!(kind, entry);
+            buckets.list[kind].put(Cell { kind: kind as u32, value, entry }, 10);
         }
         let gaps = |buckets: &Buckets| buckets.list.iter().map(Bucket::gaps).sum::<usize>();
         assert_eq!(gaps(&buckets), 20);

@@ -14,18 +14,25 @@ use rand_chacha::ChaCha20Rng;
 
 use super::*;
 use crate::methods::m_invariance::MInvariance;
-use crate::microdata::{Layout, MicrodataBuilder};
+use crate::microdata::{LABEL, Layout, MicrodataBuilder};
 use crate::release::{COUNTERFEIT, Groups};
 use crate::risk::{Layer, Update, UpdateGraph, Updates};
 
 /// Identifier, quasi-identifiers, sensitive value.
 pub(super) type Row = (i64, Vec<i32>, String);
-/// Identifier -> values of the most recent group.
-pub(super) type Known = BTreeMap<i64, BTreeSet<String>>;
+/// In place of a quasi-identifier: NULL.
+const NULL: i32 = i32::MIN;
+/// Identifier -> values of the most recent group in the order of labels, and the own label, from 0.
+pub(super) type Known = BTreeMap<i64, (Vec<String>, usize)>;
 /// What can become what.
 pub(super) type Pairs = Vec<(String, String)>;
 
 pub(super) fn encode(rows: &[Row], known: &Known, pairs: &Pairs, key: u64) -> Result<(Microdata, Ledger)> {
+    encode_with(rows, known, pairs, key, true)
+}
+
+/// With labels, or as earlier versions left it.
+fn encode_with(rows: &[Row], known: &Known, pairs: &Pairs, key: u64, labels: bool) -> Result<(Microdata, Ledger)> {
     let quasi = rows.first().map_or(1, |row| row.1.len());
     let fields = (0..quasi).map(|j| Arc::new(Field::new(format!("q{j}"), DataType::Int32, true)));
     let layout = Layout {
@@ -37,18 +44,22 @@ pub(super) fn encode(rows: &[Row], known: &Known, pairs: &Pairs, key: u64) -> Re
     };
     let mut columns: Vec<ArrayRef> = vec![Arc::new(rows.iter().map(|row| row.0).collect::<Int64Array>())];
     for j in 0..quasi {
-        columns.push(Arc::new(rows.iter().map(|row| row.1[j]).collect::<Int32Array>()));
+        columns.push(Arc::new(rows.iter().map(|row| Some(row.1[j]).filter(|&at| at != NULL)).collect::<Int32Array>()));
     }
     columns.push(Arc::new(rows.iter().map(|row| Some(row.2.as_str())).collect::<StringArray>()));
     let schema = Arc::new(Schema::new(layout.fields().cloned().collect::<Vec<_>>()));
     let mut builder = MicrodataBuilder::try_new(layout)?;
     builder.append(&RecordBatch::try_new(schema, columns).unwrap())?;
     let mut signatures = ListBuilder::new(StringBuilder::new());
-    known.values().for_each(|set| signatures.append_value(set.iter().map(Some)));
-    let previous = RecordBatch::try_from_iter([
-        ("id", Arc::new(known.keys().copied().collect::<Int64Array>()) as ArrayRef),
+    known.values().for_each(|(values, _)| signatures.append_value(values.iter().map(Some)));
+    let mut columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(known.keys().copied().collect::<Int64Array>())),
         ("signature", Arc::new(signatures.finish())),
-    ]);
+    ];
+    if labels {
+        columns.push((LABEL, Arc::new(known.values().map(|(_, label)| *label as i32 + 1).collect::<Int32Array>())));
+    }
+    let previous = RecordBatch::try_from_iter(columns);
     builder.append_previous(&previous.unwrap())?;
     let texts = |of: fn(&(String, String)) -> &String| -> ArrayRef {
         Arc::new(pairs.iter().map(|pair| Some(of(pair))).collect::<StringArray>())
@@ -95,63 +106,74 @@ pub(super) fn closure(pairs: &Pairs) -> BTreeSet<(String, String)> {
     }
 }
 
-/// Whether each value of `before` can have become another of `now`, by trying all maps.
-fn is_legal(before: &[String], now: &[String], closed: &BTreeSet<(String, String)>) -> bool {
-    let can = |a: &String, b: &String| a == b || closed.contains(&(a.clone(), b.clone()));
-    match before.split_first() {
-        None => now.is_empty(),
-        Some((first, rest)) => (0..now.len()).any(|i| {
-            let others: Vec<String> = [&now[..i], &now[i + 1..]].concat();
-            can(first, &now[i]) && is_legal(rest, &others, closed)
-        }),
-    }
-}
-
 /// All releases of one publication as a reader of all of them sees them, and the publisher's memory.
 pub(super) struct History {
     closed: BTreeSet<(String, String)>,
     pub known: Known,
-    /// Per person: release, values of the group, own value.
+    /// Per person: release, values of the group in the order of labels, own value.
     layers: BTreeMap<i64, Vec<(u64, Vec<String>, String)>>,
-    releases: u64,
+    /// The groups of each release, in no order that says anything.
+    pub seen: Vec<Vec<Vec<(Option<i64>, String)>>>,
 }
 
 impl History {
     pub(super) fn new(pairs: &Pairs) -> Self {
-        Self { closed: closure(pairs), known: Known::new(), layers: BTreeMap::new(), releases: 0 }
+        Self { closed: closure(pairs), known: Known::new(), layers: BTreeMap::new(), seen: Vec::new() }
     }
 
     /// Checks a release against the definition, and adds it.
     pub(super) fn add(&mut self, release: &Release, rows: &[Row], method: &MDistinct) {
-        self.releases += 1;
         let by_id: BTreeMap<i64, &Row> = rows.iter().map(|row| (row.0, row)).collect();
+        let becomes = |a: &String, b: &String| a == b || self.closed.contains(&(a.clone(), b.clone()));
+        let number = self.seen.len() as u64 + 1;
         let mut seen = BTreeSet::new();
         for group in groups(release) {
-            let values: BTreeSet<String> = group.iter().map(|(_, value)| value.clone()).collect();
+            let now: Vec<String> = group.iter().map(|(_, value)| value.clone()).collect();
+            let values: BTreeSet<&String> = now.iter().collect();
             assert_eq!(values.len(), group.len(), "a value twice in a group");
             assert!(values.len() >= method.m && group.iter().any(|(id, _)| id.is_some()));
-            let now: Vec<String> = values.iter().cloned().collect();
-            for (id, value) in group.iter().filter_map(|(id, value)| Some((id.as_ref()?, value))) {
+            for (place, (id, value)) in group.iter().enumerate() {
+                let Some(id) = id else { continue };
                 assert!(seen.insert(*id), "a row twice");
                 assert_eq!(&by_id[id].2, value);
-                match self.known.insert(*id, values.clone()) {
-                    Some(before) => {
-                        let before: Vec<String> = before.into_iter().collect();
-                        assert!(is_legal(&before, &now, &self.closed), "no legal update");
+                match self.known.insert(*id, (now.clone(), place)) {
+                    Some((before, label)) => {
+                        assert_eq!(label, place, "another label");
+                        assert_eq!(before.len(), now.len());
+                        assert!(before.iter().zip(&now).all(|(a, b)| becomes(a, b)), "no legal update");
                     }
                     None if method.disjoint => {
-                        let becomes = |a: &String, b: &String| a == b || self.closed.contains(&(a.clone(), b.clone()));
                         let all: BTreeSet<&String> = self.closed.iter().map(|(_, to)| to).chain(&now).collect();
                         let twice = all.iter().any(|b| now.iter().filter(|a| becomes(a, b)).count() > 1);
                         assert!(!twice, "a first group whose values can become alike");
                     }
                     None => {}
                 }
-                self.layers.entry(*id).or_default().push((self.releases, now.clone(), value.clone()));
+                self.layers.entry(*id).or_default().push((number, now.clone(), value.clone()));
             }
         }
+        self.seen.push(groups(release));
+        self.seen.last_mut().unwrap().iter_mut().for_each(|group| group.sort());
         assert_eq!(seen.len() + release.withheld, rows.len());
         assert!(rows.iter().all(|row| seen.contains(&row.0) || !self.known.contains_key(&row.0)), "somebody left out");
+    }
+
+    /// The joint worlds of the guarantee, one by one: whether everybody can have had, at every release, the value that is `k`
+    /// places further on than their own, in groups that hang together the same `k`.
+    pub(super) fn shifts_are_legal(&self) -> bool {
+        self.layers.values().all(|layers| {
+            let size = layers[0].1.len();
+            let place =
+                |layer: &(u64, Vec<String>, String)| layer.1.iter().position(|value| *value == layer.2).unwrap();
+            let label = place(&layers[0]);
+            (0..size).all(|k| {
+                let value = |layer: &(u64, Vec<String>, String)| layer.1[(label + k) % size].clone();
+                layers.windows(2).all(|pair| {
+                    let (a, b) = (value(&pair[0]), value(&pair[1]));
+                    pair[1].1.len() == size && place(&pair[1]) == label && (a == b || self.closed.contains(&(a, b)))
+                })
+            })
+        })
     }
 
     /// The greatest risk of anybody's value at any release, and whether a candidate was ever ruled out, by the update graph.
@@ -193,9 +215,14 @@ fn classes(classes: &[&[&str]]) -> Pairs {
     classes.iter().flat_map(pairs).collect()
 }
 
+/// People by the groups they were in, in the order of labels.
 fn known(groups: &[(&[i64], &[&str])]) -> Known {
-    let set = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect::<BTreeSet<_>>();
-    groups.iter().flat_map(|(ids, values)| ids.iter().map(|&id| (id, set(values)))).collect()
+    let list = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>();
+    let of_group = |(ids, values): &(&[i64], &[&str])| {
+        let values = list(values);
+        ids.iter().enumerate().map(|(label, &id)| (id, (values.clone(), label))).collect::<Vec<_>>()
+    };
+    groups.iter().flat_map(of_group).collect()
 }
 
 /// The paper's example: Ken, Julia, Tom, Harry, Lily and Ben as 1 to 6.
@@ -210,7 +237,7 @@ fn golden() -> (Vec<Row>, Known, Pairs) {
     ]);
     let first = known(&[
         (&[1, 2], &["dyspepsia", "pneumonia"]),
-        (&[3, 4], &["pneumonia", "gastritis"]),
+        (&[4, 3], &["gastritis", "pneumonia"]),
         (&[5, 6], &["glaucoma", "flu"]),
     ]);
     let pairs =
@@ -246,14 +273,13 @@ fn the_check_tells_the_papers_tables_apart() {
         let domain = microdata.sensitive.as_ref().unwrap().domain.values().as_string_view();
         let mut groups = Groups { starts: vec![0], ..Groups::default() };
         for group in table {
-            let mut members: Vec<(u32, u32)> = group
+            let members: Vec<(u32, u32)> = group
                 .iter()
                 .map(|&(id, value)| {
                     let code = domain.iter().position(|other| other == Some(value)).unwrap() as u32;
                     (code, if id == 0 { COUNTERFEIT } else { row_of(id) })
                 })
                 .collect();
-            members.sort_unstable();
             groups.sensitive.extend(members.iter().map(|&(value, _)| value));
             groups.members.extend(members.iter().map(|&(_, row)| row));
             groups.starts.push(groups.members.len() as u32);
@@ -266,29 +292,86 @@ fn the_check_tells_the_papers_tables_apart() {
     };
     let (ken, julia, tom) = ((1, "dyspepsia"), (2, "lung cancer"), (3, "pneumonia"));
     let (harry, lily, ben) = ((4, "dyspepsia"), (5, "glaucoma"), (6, "pneumonia"));
-    assert!(verdict(&[&[ken, lily], &[julia, tom], &[harry, ben]]).contains("no legal update"));
-    assert_eq!(verdict(&[&[ken, tom], &[julia, harry], &[lily, (0, "pneumonia")], &[ben, (0, "cataract")]]), "fine");
-    assert_eq!(verdict(&[&[ken, tom], &[julia, harry], &[lily, ben]]), "fine");
-    assert!(verdict(&[&[ken, tom], &[julia, harry], &[lily, (0, "flu")]]).contains("a row missing"));
-    assert!(verdict(&[&[ken, harry], &[julia, tom], &[lily, ben]]).contains("without m different"));
-    assert!(verdict(&[&[ken, tom, lily], &[julia, harry], &[ben, (0, "cataract")]]).contains("no legal update"));
-    assert!(verdict(&[&[ken, tom], &[(2, "flu"), harry], &[lily, ben]]).contains("another's sensitive value"));
-    assert!(verdict(&[&[ken, tom], &[ken, tom], &[julia, harry], &[lily, ben]]).contains("two places"));
+    let (alone, with_cataract): (&[_], &[_]) = (&[lily, (0, "pneumonia")], &[(0, "cataract"), ben]);
+    let table_iv = verdict(&[&[ken, lily], &[julia, tom], &[harry, ben]]);
+    assert!(table_iv.contains("no legal update") || table_iv.contains("the place of its label"), "{table_iv}");
+    assert!(verdict(&[&[harry, ben]]).contains("no legal update"));
+    assert_eq!(verdict(&[&[ken, tom], &[harry, julia], alone, with_cataract]), "fine");
+    assert_eq!(verdict(&[&[ken, tom], &[harry, julia], &[lily, ben]]), "fine");
+    assert!(verdict(&[&[ken, tom], &[julia, harry], &[lily, ben]]).contains("the place of its label"));
+    assert!(verdict(&[&[ken, tom], &[harry, julia], &[lily, (0, "flu")]]).contains("a row missing"));
+    assert!(verdict(&[&[ken, (0, "dyspepsia")], &[harry, julia], &[lily, ben]]).contains("without m different"));
+    assert!(verdict(&[&[ken, tom, (0, "flu")], &[harry, julia], alone, with_cataract]).contains("no legal update"));
+    assert!(verdict(&[&[ken, tom], &[harry, (2, "flu")], &[lily, ben]]).contains("another's sensitive value"));
+    assert!(verdict(&[&[ken, tom], &[ken, tom], &[harry, julia], &[lily, ben]]).contains("two places"));
 }
 
-/// The specification's example against Definition 14: cover in both directions is not enough.
+/// The specification's example against Definition 14: who has 3 now had 2, beside somebody who could only have 3.
 #[test]
-fn groups_are_legal_one_to_one() {
+fn who_leaves_no_value_for_others_is_refused() {
     let everything: Vec<(&str, &str)> =
         ["0", "1"].into_iter().flat_map(|a| ["0", "1", "2", "3"].map(|b| (a, b))).chain([("2", "3")]).collect();
     let pairs: Pairs = everything.into_iter().map(|(a, b)| (a.to_owned(), b.to_owned())).collect();
-    let first = known(&[(&[0, 1, 2], &["1", "2", "3"])]);
+    let first = known(&[(&[0, 1, 2], &["2", "3", "1"])]);
+    let method = MDistinct::new(3);
     let second = rows(&[(0, 1, 1, "3"), (1, 2, 2, "3"), (2, 3, 3, "0")]);
+    let text = publish(&second, &first, &pairs, &method, 0).unwrap_err().to_string();
+    assert!(text.contains("1 returning rows have changed to a value that leaves none for the others"), "{text}");
+    let second = rows(&[(0, 1, 1, "2"), (1, 2, 2, "3"), (2, 3, 3, "0")]);
     for seed in 0..20 {
-        let release = publish(&second, &first, &pairs, &MDistinct::new(3), seed).unwrap();
+        let release = publish(&second, &first, &pairs, &method, seed).unwrap();
         let mut history = History::new(&pairs);
         history.known.clone_from(&first);
-        history.add(&release, &second, &MDistinct::new(3));
+        history.add(&release, &second, &method);
+    }
+}
+
+/// Diseases that only get worse: with one value of each course in a group, whatever happens can be published.
+#[test]
+fn courses_that_end_can_be_published_to_the_end() {
+    let pairs: Pairs = ["a", "b", "c", "d"]
+        .into_iter()
+        .flat_map(|course| {
+            [("1", "2"), ("1", "3"), ("2", "3")].map(|(x, y)| (format!("{course}{x}"), format!("{course}{y}")))
+        })
+        .collect();
+    let mut people: Vec<Row> =
+        (0..40_i64).map(|id| (id, vec![id as i32], format!("{}1", ["a", "b", "c", "d"][id as usize % 4]))).collect();
+    let method = MDistinct::new(3);
+    let mut history = History::new(&pairs);
+    for stage in ["2", "3", "3"] {
+        let release = publish(&people, &history.known, &pairs, &method, 1).unwrap();
+        history.add(&release, &people, &method);
+        people.iter_mut().filter(|person| person.0 % 3 > 0).for_each(|person| person.2.replace_range(1.., stage));
+        people.drain(..5);
+    }
+}
+
+/// Labels are not to be taken from somebody else's word: what was published without them is not continued.
+#[test]
+fn changes_are_held_against_the_own_value_and_ledgers_without_labels_are_refused() {
+    let (second, first, pairs) = golden();
+    // Of the golden group of Ken and Julia: Julia cannot have become dyspeptic, though Ken was.
+    let mut swapped = second.clone();
+    (swapped[0].2, swapped[1].2) = ("pneumonia".into(), "dyspepsia".into());
+    let text = publish(&swapped, &first, &pairs, &MDistinct::new(2), 0).unwrap_err().to_string();
+    assert!(text.contains("2 returning rows cannot have followed from the one"), "{text}");
+    let (microdata, ledger) = encode_with(&second, &first, &pairs, 0, false).unwrap();
+    let release =
+        MDistinct::new(2).anonymize(microdata, &ledger, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(0));
+    assert!(release.unwrap_err().to_string().contains("signature_label"));
+    let mut foreign = first.clone();
+    foreign.get_mut(&1).unwrap().1 = 2;
+    let text = encode(&second, &foreign, &pairs, 0).err().unwrap().to_string();
+    assert!(text.contains("1 rows with an identifier whose signature_label is not the place of a value"), "{text}");
+}
+
+#[test]
+fn a_huge_m_is_refused() {
+    let (second, _, pairs) = golden();
+    for m in [8, 1 << 40, usize::MAX] {
+        let text = publish(&second, &Known::new(), &pairs, &MDistinct::new(m), 0).unwrap_err().to_string();
+        assert!(text.contains("m can be at most 7"), "{text}");
     }
 }
 
@@ -333,15 +416,16 @@ fn relations(values: usize) -> impl Strategy<Value = (Pairs, Option<usize>)> {
 }
 
 #[derive(Debug, Clone)]
-struct Chain {
-    snapshots: Vec<Vec<Row>>,
-    pairs: Pairs,
-    size: Option<usize>,
-    method: MDistinct,
+pub(super) struct Chain {
+    pub snapshots: Vec<Vec<Row>>,
+    pub pairs: Pairs,
+    pub size: Option<usize>,
+    pub method: MDistinct,
 }
 
-/// Snapshots: people come, go and come back, quasi-identifiers change, and sensitive values along the relation.
-fn chains() -> impl Strategy<Value = Chain> {
+/// Snapshots of at most so many people: they come, go and come back, quasi-identifiers change and can be NULL, and sensitive values
+/// change along the relation.
+pub(super) fn chains(most: usize) -> impl Strategy<Value = Chain> {
     let method = (
         2..4_usize,
         any::<bool>(),
@@ -351,13 +435,14 @@ fn chains() -> impl Strategy<Value = Chain> {
     let method = method.prop_map(|(m, disjoint, balance, on_ineligible)| MDistinct {
         disjoint,
         close_updates: true,
+        updates: Possible::Listed,
         balance,
         on_ineligible,
         ..MDistinct::new(m)
     });
-    (method, 4..9_usize, 1..6_usize).prop_flat_map(|(method, values, releases)| {
+    (method, 4..9_usize, 1..6_usize).prop_flat_map(move |(method, values, releases)| {
         let person = (0..9_i32, 0..values, prop::collection::vec((any::<bool>(), 0..64_usize), releases));
-        (Just(method), relations(values), prop::collection::vec(person, 0..40)).prop_map(
+        (Just(method), relations(values), prop::collection::vec(person, 0..most)).prop_map(
             move |(method, (pairs, size), people)| {
                 let closed = closure(&pairs);
                 let mut snapshots: Vec<Vec<Row>> = vec![Vec::new(); releases];
@@ -370,7 +455,8 @@ fn chains() -> impl Strategy<Value = Chain> {
                             value.clone_from(next[draw % next.len()]);
                         }
                         if here {
-                            snapshots[n].push((id, vec![place, (place * 3 + n as i32) % 5], value.clone()));
+                            let second = Some((place * 3 + n as i32) % 5).filter(|&at| at < 4).unwrap_or(NULL);
+                            snapshots[n].push((id, vec![place, second], value.clone()));
                         }
                     }
                 }
@@ -385,7 +471,7 @@ proptest! {
 
     /// m-unique, legal, nobody lost; no candidate is ever ruled out; and m-Distinct* keeps 1/m where it says so.
     #[test]
-    fn chains_of_releases_are_m_distinct(chain in chains(), seed in any::<u64>()) {
+    fn chains_of_releases_are_m_distinct(chain in chains(40), seed in any::<u64>()) {
         let Chain { snapshots, pairs, size, method } = chain;
         let mut history = History::new(&pairs);
         for snapshot in &snapshots {
@@ -397,13 +483,14 @@ proptest! {
         }
         let (risk, ruled_out) = history.risk();
         prop_assert!(!ruled_out);
+        prop_assert!(history.shifts_are_legal());
         if method.disjoint && size.is_some() {
             prop_assert!(risk <= 1.0 / method.m as f64 + 1e-9, "{risk}");
         }
     }
 
     #[test]
-    fn nothing_depends_on_the_order_of_arrival_or_on_threads(chain in chains(), seed in any::<u64>()) {
+    fn nothing_depends_on_the_order_of_arrival_or_on_threads(chain in chains(40), seed in any::<u64>()) {
         let Chain { snapshots, pairs, method, .. } = chain;
         let method = MDistinct { on_ineligible: OnIneligible::Counterfeit, ..method };
         let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
@@ -415,15 +502,17 @@ proptest! {
             let alone = one.install(|| publish(&backward, &known, &pairs, &method, seed)).unwrap();
             prop_assert_eq!(groups(&release), groups(&alone));
             for group in groups(&release) {
-                let values: BTreeSet<String> = group.iter().map(|(_, value)| value.clone()).collect();
-                group.iter().filter_map(|(id, _)| *id).for_each(|id| drop(known.insert(id, values.clone())));
+                let values: Vec<String> = group.iter().map(|(_, value)| value.clone()).collect();
+                for (label, (id, _)) in group.iter().enumerate() {
+                    id.iter().for_each(|&id| drop(known.insert(id, (values.clone(), label))));
+                }
             }
         }
     }
 
     /// With the identity the result is m-invariant, with no counterfeit more than m-invariance's.
     #[test]
-    fn the_identity_is_m_invariance(chain in chains(), seed in any::<u64>()) {
+    fn the_identity_is_m_invariance(chain in chains(40), seed in any::<u64>()) {
         let Chain { snapshots, method, .. } = chain;
         let method = MDistinct { disjoint: false, ..method };
         let invariance = MInvariance { m: method.m, balance: method.balance, on_ineligible: method.on_ineligible };
@@ -441,10 +530,11 @@ proptest! {
                     // Padding beside gaps can share groups here, where m-invariance makes new ones.
                     prop_assert!(ours.counterfeits() <= theirs.counterfeits());
                     for group in groups(&ours) {
-                        let values: BTreeSet<String> = group.iter().map(|(_, value)| value.clone()).collect();
-                        for id in group.iter().filter_map(|(id, _)| *id) {
-                            let before = known.insert(id, values.clone());
-                            prop_assert!(before.is_none_or(|before| before == values), "another signature");
+                        let values: Vec<String> = group.iter().map(|(_, value)| value.clone()).collect();
+                        for (label, (id, _)) in group.iter().enumerate() {
+                            let Some(id) = *id else { continue };
+                            let before = known.insert(id, (values.clone(), label));
+                            prop_assert!(before.is_none_or(|before| before == (values.clone(), label)), "another signature");
                         }
                     }
                 }
@@ -478,7 +568,8 @@ fn large_buckets_with_common_values() {
     assert!(!history.risk().1);
 }
 
-/// Where its conditions fail, m-Distinct* does not bound the risk by 1/m: the specification's example, m = 2.
+/// Where its conditions fail, m-Distinct* does not bound the update graph's figure by 1/m: the specification's example, m = 2. (The
+/// figure does not ask where the other value of the group came from; to a reader who does, both orders are equally likely.)
 #[test]
 fn unequal_classes_exceed_one_half() {
     let ten: Vec<String> = (0..10).map(|i| format!("b{i}")).collect();

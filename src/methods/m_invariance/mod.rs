@@ -24,6 +24,8 @@ mod division;
 #[cfg(test)]
 mod attack;
 #[cfg(test)]
+mod joint;
+#[cfg(test)]
 mod tests;
 
 use rand::Rng;

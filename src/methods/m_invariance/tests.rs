@@ -61,24 +61,24 @@ pub(super) fn in_a_row(people: i64) -> Vec<Row> {
     (0..people).map(|id| (id, vec![Some(id as i32)], if id % 2 == 0 { "a" } else { "b" }.to_owned())).collect()
 }
 
-fn publish(rows: &[Row], known: &Known, params: &MInvariance, seed: u64) -> Result<Release> {
+pub(super) fn publish(rows: &[Row], known: &Known, params: &MInvariance, seed: u64) -> Result<Release> {
     let (microdata, ledger) = encode(rows, known, seed)?;
     params.anonymize(microdata, &ledger, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed))
 }
 
 /// The private view as one batch.
-fn private(release: Release, seed: u64) -> RecordBatch {
+pub(super) fn private(release: Release, seed: u64) -> RecordBatch {
     let layout = layout(release.microdata.quasi.len());
     let description =
         Description { method: "m_invariant".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
-    let shape = Shape { view: View::Private, form: Form::Intervals, signatures: true, nodes: false };
+    let shape = Shape { view: View::Private, form: Form::Intervals, signatures: true, labels: false, nodes: false };
     let schema = Arc::new(schema(&layout, shape, &description));
     let published = Published::new(release, schema, &mut ChaCha20Rng::seed_from_u64(seed));
     published.batch(0, published.len()).unwrap()
 }
 
 /// Checks a release from its private table alone, and adds it to what the publisher knows.
-fn verify(batch: &RecordBatch, rows: &[Row], known: &mut Known, m: usize, withheld: usize) -> usize {
+pub(super) fn verify(batch: &RecordBatch, rows: &[Row], known: &mut Known, m: usize, withheld: usize) -> usize {
     let returning: BTreeSet<i64> = known.keys().copied().collect();
     let by_id: BTreeMap<i64, &Row> = rows.iter().map(|row| (row.0, row)).collect();
     let column = |name: &str| batch.column_by_name(name).unwrap().clone();
@@ -209,7 +209,7 @@ fn refusals_say_what_is_wrong_without_values() {
 }
 
 /// A chain of snapshots: each keeps some people (quasi-identifiers may change), drops some, brings back some and adds new.
-fn chains() -> impl Strategy<Value = (Vec<Vec<Row>>, usize)> {
+pub(super) fn chains() -> impl Strategy<Value = (Vec<Vec<Row>>, usize)> {
     let quasi = 1..4_usize;
     (2..5_usize, quasi, 1..7_usize, 1..5_i32, 2..9_usize).prop_flat_map(|(m, quasi, releases, spread, values)| {
         let person = (

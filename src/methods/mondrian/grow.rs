@@ -15,11 +15,11 @@ use crate::methods::extent::{in_width, width};
 use crate::microdata::Microdata;
 
 /// Parts with fewer rows are not worth another thread.
-const PARALLEL_FROM: usize = 1024;
+pub(super) const PARALLEL_FROM: usize = 1024;
 /// Cuts of larger parts are chosen by a sample.
-const SAMPLED_FROM: usize = 4096;
+pub(super) const SAMPLED_FROM: usize = 4096;
 /// Rows of a sample.
-const SAMPLE: usize = 1024;
+pub(super) const SAMPLE: usize = 1024;
 /// Rows that are looked at for one part to see which of the cuts may be made, at least.
 const TRIED_ROWS: usize = 1 << 16;
 /// Cuts that are tried whatever that costs.

@@ -29,6 +29,7 @@
 mod axis;
 mod check;
 mod cut;
+mod fair;
 mod grow;
 mod median;
 mod principle;
@@ -37,10 +38,14 @@ mod tight;
 #[cfg(test)]
 mod attack;
 #[cfg(test)]
+mod enumeration;
+#[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::fair::Leaves;
+use self::fair::{Fair, Streams};
 use super::{Monitor, Share};
 use crate::error::Result;
 use crate::microdata::Microdata;
@@ -135,4 +140,26 @@ pub(super) fn leaves(microdata: &Microdata, l: usize, cuts: Cuts, monitor: &Moni
 /// Bytes of a row while a table is cut into [`leaves`].
 pub(super) fn leaves_bytes(quasi: usize) -> usize {
     2 * grow::item_bytes(quasi)
+}
+
+/// Leaves of which a reader learns nothing but their values, with `l` worlds in rings inside them; no value may make up more than `1/l` of
+/// all rows. Cuts are tried once each: see `fair`.
+///
+/// # Errors
+/// When there are too many quasi-identifiers, or leaves of a hierarchy; when memory is short.
+pub(super) fn leaves_with_worlds(
+    microdata: &Microdata,
+    l: usize,
+    cuts: Cuts,
+    seed: [u8; 32],
+    monitor: &Monitor,
+) -> Result<Leaves> {
+    let source = Streams(seed);
+    Fair { microdata, values: &microdata.sensitive_codes, l, cuts, source: &source, monitor }.leaves()
+}
+
+/// Bytes of a row while a table is cut into [`leaves_with_worlds`]: on its way through the cuts, its value, its place among those of its value
+/// (twice while they are sorted), its place in a ring and its shift, the logarithm of a factorial, and its side.
+pub(super) fn leaves_with_worlds_bytes(quasi: usize) -> usize {
+    leaves_bytes(quasi) + size_of::<[u32; 8]>() + size_of::<f64>() + 1
 }

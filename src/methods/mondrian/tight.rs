@@ -23,7 +23,7 @@ pub(super) struct Search<'a> {
 /// Bytes that a search needs for each row, at most.
 pub(super) fn bytes_per_row<const W: usize>() -> usize {
     // For each value three boxes and some numbers; of each attribute, a boundary behind it and the value alone.
-    3 * size_of::<Extent<W>>() + size_of::<(f32, Cut)>() * 2 * W + 4 * size_of::<usize>()
+    3 * size_of::<Extent<W>>() + size_of::<(f32, usize, Cut)>() * 2 * W + 4 * size_of::<usize>()
 }
 
 /// Values of an attribute in a part: ascending, with their rows and the boxes around them, and around all of them up to each
@@ -38,7 +38,8 @@ pub(super) struct Scratch<const W: usize> {
     /// Rows up to each value.
     below: Vec<usize>,
     keys: Vec<u64>,
-    found: Vec<(f32, Cut)>,
+    /// Loss after a cut, rows inside, and the cut.
+    found: Vec<(f32, usize, Cut)>,
 }
 
 impl Search<'_> {
@@ -50,8 +51,27 @@ impl Search<'_> {
         most: usize,
         scratch: &mut Scratch<W>,
     ) -> Vec<Cut> {
+        self.all(items, extent, scratch);
+        let key = |cut: &Cut| (cut.attribute, cut.from.to_bits(), cut.to.to_bits(), cut.spare.rows);
+        let order =
+            |a: &(f32, usize, Cut), b: &(f32, usize, Cut)| a.0.total_cmp(&b.0).then_with(|| key(&a.2).cmp(&key(&b.2)));
+        if scratch.found.len() > most {
+            scratch.found.select_nth_unstable_by(most, order);
+            scratch.found.truncate(most);
+        }
+        scratch.found.sort_unstable_by(order);
+        scratch.found.iter().map(|(.., cut)| *cut).collect()
+    }
+
+    /// Cuts that save something: the loss after each, its rows inside, and the cut.
+    pub(super) fn all<'a, const W: usize>(
+        &self,
+        items: &[Item<W>],
+        extent: &Extent<W>,
+        scratch: &'a mut Scratch<W>,
+    ) -> &'a [(f32, usize, Cut)] {
         scratch.found.clear();
-        let now = items.len() as f32 * self.length(extent);
+        let now = self.loss([(items.len(), extent)]);
         for (attribute, axis) in self.axes.iter().enumerate() {
             if extent.lo[attribute] < extent.hi[attribute] {
                 scratch.read(axis, attribute, items, extent);
@@ -64,15 +84,8 @@ impl Search<'_> {
         }
         // What rounding may feign is no saving.
         let worth = now * (1.0 - 1e-5);
-        scratch.found.retain(|(loss, _)| *loss < worth);
-        let key = |cut: &Cut| (cut.attribute, cut.from.to_bits(), cut.to.to_bits(), cut.spare.rows);
-        let order = |a: &(f32, Cut), b: &(f32, Cut)| a.0.total_cmp(&b.0).then_with(|| key(&a.1).cmp(&key(&b.1)));
-        if scratch.found.len() > most {
-            scratch.found.select_nth_unstable_by(most, order);
-            scratch.found.truncate(most);
-        }
-        scratch.found.sort_unstable_by(order);
-        scratch.found.iter().map(|(_, cut)| *cut).collect()
+        scratch.found.retain(|(loss, ..)| *loss < worth);
+        &scratch.found
     }
 
     /// Sum of the lengths of what would be published.
@@ -82,7 +95,8 @@ impl Search<'_> {
         self.axes.iter().zip(ends).map(|(axis, (&lo, &hi))| axis.extent(lo, hi)).sum()
     }
 
-    fn loss<const W: usize>(&self, sides: [(usize, &Extent<W>); 2]) -> f32 {
+    /// Loss of so many rows in each of these boxes.
+    pub(super) fn loss<const W: usize, const N: usize>(&self, sides: [(usize, &Extent<W>); N]) -> f32 {
         sides.iter().map(|(rows, extent)| *rows as f32 * self.length(extent)).sum()
     }
 
@@ -92,7 +106,7 @@ impl Search<'_> {
         let mut consider = |place: usize| {
             let rows = below[place];
             let loss = self.loss([(rows, &up_to[place]), (all - rows, &from[place + 1])]);
-            found.push((loss, Cut { attribute, from: f32::NEG_INFINITY, to: values[place], spare: Spare::NONE }));
+            found.push((loss, rows, Cut { attribute, from: f32::NEG_INFINITY, to: values[place], spare: Spare::NONE }));
         };
         let first = below.partition_point(|&rows| rows < self.least);
         let last = below.partition_point(|&rows| rows + self.least <= all);
@@ -132,7 +146,7 @@ impl Search<'_> {
             }
             // With spared rows the inside may be shorter than this; never longer.
             let loss = self.loss([(rows - spare.rows, &inside), (rest + spare.rows, &outside)]);
-            found.push((loss, Cut { attribute, from: lo, to: hi, spare }));
+            found.push((loss, rows - spare.rows, Cut { attribute, from: lo, to: hi, spare }));
         });
     }
 
@@ -165,7 +179,7 @@ impl Search<'_> {
             let (mine, others) = if low { (lower, upper) } else { (upper, lower) };
             let loss = self.loss([(self.least, &mine.with(&kept)), (all - self.least, &others.with(&spared))]);
             let spare = Spare { rows: spare, from: at, to: at };
-            found.push((loss, Cut { attribute, from: ends[0], to: ends[1], spare }));
+            found.push((loss, self.least, Cut { attribute, from: ends[0], to: ends[1], spare }));
         }
     }
 }

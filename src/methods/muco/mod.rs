@@ -4,12 +4,16 @@
 //! Rows are in hidden groups of at least `l` with different sensitive values. In every group and for every single
 //! quasi-identifier, a *random output table* says with which probability each row publishes which value, and no row contributes more than
 //! `delta` of a value's probability over all rows (*delta-probability*). So a value that is published in a group stems from each of
-//! its rows with probability at most `delta`, and could stem from at least `1 / delta` of them (Corollary 3.2).
+//! its rows with probability at most `delta`, and could stem from at least `1 / delta` of them (Corollary 3.2). The tables are
+//! those that rows are drawn from, with nothing replaced afterwards; the check is of them.
+//!
+//! Where at least two quasi-identifiers differ in a group, none of its rows comes out as it was: whoever looks for somebody by all
+//! quasi-identifiers does not find their row. Where only one does, `delta` bounds whoever combines all of them, and where none does, the
+//! rows are all alike: there, rows may stay, and are counted ([`Perturbed::unchanged`](crate::release::Perturbed)).
 //!
 //! This bounds **one quasi-identifier at a time**, for a reader who does not know the groups. Who knew them and the tables and combined
 //! all quasi-identifiers would find the right row far more often. [`risk::Perturbed`](crate::risk::Perturbed) measures what a reader without
-//! the groups finds. The last step below, which hides that a row kept all its values, comes after the tables and weakens delta itself
-//! somewhat. With a single quasi-identifier it could undo it, so there must be two.
+//! the groups finds.
 //!
 //! Every draw from the same tables is another look at the originals: averages of many converge to them. In a publication, rows of people
 //! whose quasi-identifiers have not changed are therefore published as they were ([`Ledger::drawn`]), and the others are grouped among
@@ -19,21 +23,24 @@
 //! # Method
 //! Li et al., *MuCo: Publishing Microdata with Privacy Preservation through Mutual Cover*, 2023. Its steps are the files of this
 //! module: `grouping` (Mondrian's cuts under l-diversity, then an assignment inside of the parts), `reduced` (what a table depends
-//! on), `program` (its linear program: least expected distance between original and published value), `table` (made exact), `draw`
-//! (and one more value for rows that came out unchanged). Ours differ in that cuts may be chosen by what they lose
+//! on), `program` (its linear program: least expected distance between original and published value), `table` (made exact), `mix`
+//! (so that rows change), `tables` (all that of a group), `draw`. Ours differ in that cuts may be chosen by what they lose
 //! ([`Cuts::Tight`]), that the program is solved over covers, so that it takes microseconds, that tables are exact in floating
-//! point, and that unchanged rows get a value that their group publishes anyway.
+//! point, and that rows change by the tables instead of by a replacement after them, which would undo delta: the paper's Algorithm 2,
+//! in a group of nine people of 20 and one of 60 years with delta 0.2, publishes the age of 20 of the one of 60 only.
 //!
 //! # Cost
 //! O(n log n) for the cuts, and a linear program for every group and quasi-identifier that is not like one before, cubic in its number of
-//! different values. Parallel over groups.
+//! different values. Mixing takes as long as a look at the tables. Parallel over groups.
 
 mod check;
 mod draw;
 mod grouping;
+mod mix;
 mod program;
 mod reduced;
 mod table;
+mod tables;
 
 #[cfg(test)]
 mod tests;
@@ -41,8 +48,8 @@ mod tests;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use self::draw::Source;
 use self::reduced::Memo;
+use self::tables::Source;
 use super::mondrian::{self, Cuts};
 use super::{Monitor, Share, assignment};
 use crate::error::{Error, Result};
@@ -85,18 +92,6 @@ impl Muco {
         Ok(Self { delta: Share::try_new("delta", delta)?, l, cuts })
     }
 
-    /// # Errors
-    /// When there are too few quasi-identifiers.
-    pub fn check_quasi(quasi: usize) -> Result<()> {
-        match quasi {
-            0 | 1 => Err(Error::refused(
-                "one quasi-identifier is too few: rows that keep their value get another one, which would undo delta; name at \
-                 least two, or use mondrian",
-            )),
-            _ => Ok(()),
-        }
-    }
-
     /// Bytes the method needs beside the microdata itself: for each row its positions, twice while a part is cut, its place, its value,
     /// its group and its published values; and the tables.
     pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
@@ -115,7 +110,6 @@ impl Muco {
         monitor: &Monitor,
         rng: &mut impl Rng,
     ) -> Result<Release> {
-        Self::check_quasi(microdata.quasi.len())?;
         let (repeated, fresh): (Vec<u32>, Vec<u32>) =
             (0..microdata.rows as u32).partition(|&row| ledger.drawn(row).is_some());
         if repeated.is_empty() {
@@ -150,7 +144,7 @@ impl Muco {
         let widest: Vec<f64> = all.map(|(attribute, distance)| distance.widest(&ends(attribute))).collect();
         let source = Source { microdata, distances: &distances, memo: &memo, widest: &widest };
         groups.perturbed = monitor.phase("drawing", || source.draw(&groups, drawing, monitor))?;
-        monitor.phase("check", || check::check(microdata, &groups, &distances, &memo, self))?;
+        monitor.phase("check", || check::check(&source, &groups, self))?;
         Ok(groups)
     }
 

@@ -3,7 +3,7 @@
 //! Solutions of linear programs are right to rounding only. A table's probabilities are whole multiples of a power of two instead, so
 //! that sums of rows and columns are exact in floating point, and `delta` can be checked without a tolerance.
 
-use rand::Rng;
+use super::mix;
 
 /// What a row or a column would have to lose at most so that the table can be made exact, tried in this order.
 const SPARE: [f64; 5] =
@@ -15,12 +15,14 @@ pub(super) struct OutputTable {
     values: usize,
     /// The parts that make a probability of one.
     whole: u64,
-    /// Parts up to and including each published value, row after row.
-    up_to: Vec<u64>,
+    /// Parts of each published value, row after row.
+    parts: Vec<u64>,
 }
 
 /// Whether a column whose greatest entry is `most` and which sums to `sum` keeps delta. Both are exact as doubles.
-fn keeps(most: u64, sum: u64, delta: f64) -> bool {
+///
+/// Sums of columns that keep delta keep it: of two fractions, their mediant lies between, and rounding does not change an order.
+pub(super) fn keeps(most: u64, sum: u64, delta: f64) -> bool {
     most == 0 || most as f64 / sum as f64 <= delta
 }
 
@@ -29,67 +31,39 @@ impl OutputTable {
     pub(super) fn new(solution: &[f64], weights: &[u32], delta: f64) -> Self {
         let values = weights.len();
         let rows: u64 = weights.iter().copied().map(u64::from).sum();
-        // Sums over all rows stay below 2^53.
-        let whole = 1 << (52 - (rows.ilog2() + 1)).min(40);
+        // Sums over all rows stay below 2^53 when tables are mixed, which makes them finer.
+        let whole = 1 << (52 - mix::FINER.ilog2()).saturating_sub(rows.ilog2() + 1).min(28);
         let mass = |value: usize| -> f64 {
             weights.iter().enumerate().map(|(row, &weight)| f64::from(weight) * solution[row * values + value]).sum()
         };
         let rest = (0..values).max_by(|&a, &b| mass(a).total_cmp(&mass(b)).then(b.cmp(&a))).unwrap_or(0);
         let exact = SPARE.iter().find_map(|spare| exact(solution, weights, delta, whole, rest, *spare));
-        let mut parts = exact.unwrap_or_else(|| {
+        let parts = exact.unwrap_or_else(|| {
             // Everybody publishes one value, which no one can be told by.
             (0..values * values).map(|at| if at % values == rest { whole } else { 0 }).collect()
         });
-        for row in parts.chunks_exact_mut(values) {
-            let mut sum = 0;
-            for part in row {
-                sum += *part;
-                *part = sum;
-            }
-        }
-        Self { values, whole, up_to: parts }
+        Self { values, whole, parts }
     }
 
-    /// The probability that a row of one value publishes another.
-    pub(super) fn probability(&self, row: usize, value: usize) -> f64 {
-        let row = &self.up_to[row * self.values..][..self.values];
-        let before = if value == 0 { 0 } else { row[value - 1] };
-        (row[value] - before) as f64 / self.whole as f64
+    /// The parts that make a probability of one.
+    pub(super) fn whole(&self) -> u64 {
+        self.whole
     }
 
-    /// How many rows publish a value on average.
-    pub(super) fn sum(&self, value: usize, weights: &[u32]) -> f64 {
-        weights.iter().enumerate().map(|(row, &rows)| f64::from(rows) * self.probability(row, value)).sum()
+    /// Parts of all probabilities, row after row.
+    pub(super) fn parts(&self) -> &[u64] {
+        &self.parts
     }
 
-    /// Whether rows sum to one and columns keep delta: by the probabilities as they are drawn, in floating point, without a tolerance.
-    pub(super) fn keeps(&self, weights: &[u32], delta: f64) -> bool {
-        let d = self.values;
-        let sums_to_one = |row: usize| (0..d).map(|value| self.probability(row, value)).sum::<f64>() == 1.0;
-        let covers = |value: usize| {
-            let most = (0..d).map(|row| self.probability(row, value)).fold(0.0, f64::max);
-            most == 0.0 || most / self.sum(value, weights) <= delta
-        };
-        weights.len() == d && (0..d).all(|at| sums_to_one(at) && covers(at))
-    }
-
-    /// Draws the value that a row publishes.
+    /// Parts of the probability that a row of one value publishes another.
     #[inline]
-    pub(super) fn draw(&self, row: usize, rng: &mut impl Rng) -> usize {
-        let row = &self.up_to[row * self.values..][..self.values];
-        // Most rows have no choice.
-        match row.iter().position(|&up_to| up_to > 0) {
-            Some(first) if row[first] == self.whole => first,
-            _ => {
-                let drawn = rng.random_range(0..self.whole);
-                row.partition_point(|&up_to| up_to <= drawn)
-            }
-        }
+    pub(super) fn parts_of(&self, row: usize, value: usize) -> u64 {
+        self.parts[row * self.values + value]
     }
 
     /// Bytes held.
     pub(super) fn size(&self) -> usize {
-        size_of::<Self>() + self.up_to.capacity() * size_of::<u64>()
+        size_of::<Self>() + self.parts.capacity() * size_of::<u64>()
     }
 }
 
@@ -127,6 +101,28 @@ fn exact(solution: &[f64], weights: &[u32], delta: f64, whole: u64, rest: usize,
 }
 
 #[cfg(test)]
+impl OutputTable {
+    /// The probability that a row of one value publishes another.
+    pub(super) fn probability(&self, row: usize, value: usize) -> f64 {
+        self.parts_of(row, value) as f64 / self.whole as f64
+    }
+
+    /// Whether rows sum to one and columns keep delta: by the probabilities as they are drawn, in floating point, without a tolerance.
+    pub(super) fn keeps(&self, weights: &[u32], delta: f64) -> bool {
+        let d = self.values;
+        let sums_to_one = |row: usize| (0..d).map(|value| self.probability(row, value)).sum::<f64>() == 1.0;
+        let sum = |value: usize| -> f64 {
+            weights.iter().enumerate().map(|(row, &rows)| f64::from(rows) * self.probability(row, value)).sum()
+        };
+        let covers = |value: usize| {
+            let most = (0..d).map(|row| self.probability(row, value)).fold(0.0, f64::max);
+            most == 0.0 || most / sum(value) <= delta
+        };
+        weights.len() == d && (0..d).all(|at| sums_to_one(at) && covers(at))
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -152,10 +148,10 @@ mod tests {
 
     #[test]
     fn tables_that_break_delta_are_told() {
-        let identity = OutputTable { values: 2, whole: 4, up_to: vec![4, 4, 0, 4] };
+        let identity = OutputTable { values: 2, whole: 4, parts: vec![4, 0, 0, 4] };
         assert!(!identity.keeps(&[2, 2], 0.4));
         assert!(identity.keeps(&[2, 2], 0.5));
-        let short = OutputTable { values: 2, whole: 4, up_to: vec![1, 3, 1, 3] };
+        let short = OutputTable { values: 2, whole: 4, parts: vec![1, 2, 1, 2] };
         assert!(!short.keeps(&[2, 2], 0.5));
     }
 }

@@ -6,9 +6,10 @@
 //! whatever its columns, is consistent with all of them: in each world there is a one-to-one assignment of people to released rows in which
 //! every row has the values of its person there, quasi-identifiers generalized. So not even a reader who knows everybody's
 //! quasi-identifiers and has all releases links somebody to a sensitive value with a probability above `1/l` (Theorem 4.1), **provided the
-//! worlds are equally likely to that reader**. Where values are equally frequent, the worlds are drawn so that they nearly are: orders,
-//! starts, directions and ties of cycles are random. The greedy order of rows ([`Order::Greedy`]) leaves a reader who knows this code, and
-//! all quasi-identifiers, a small advantage; [`Order::Random`] nearly removes it, at a higher loss.
+//! worlds are equally likely to that reader**. They are, exactly, to a reader who knows this code and all parameters, and is even shown all
+//! worlds, if all ways to give out the values (with what travels with them) were equally likely to that reader before: see below. Beliefs that tie
+//! values to quasi-identifiers, and knowledge of other people's values, are not covered: whoever knows one value that differs from world to
+//! world, and the worlds, knows the true one.
 //!
 //! Values that travel (sensitive, or declared as other) must not change between releases, for the worlds would contradict earlier releases;
 //! changed ones are refused. Quasi-identifiers may. New people get worlds among themselves. People who leave take a row away, and with
@@ -17,24 +18,29 @@
 //! one along the permutation, which may be one that they have in another world already. The paper leaves this unsolved.
 //!
 //! # Method
-//! E. Shmueli and T. Tassa, *Privacy by Diversity in Sequential Releases of Databases*, Information Sciences 2015. Algorithm 1 is
-//! `ordering` (buckets by Mondrian, a cycle in each), `cycle` (Lemma 8.1), `permutations` (drawn at random) and `worlds`; Algorithm 2 is
-//! `parts` and `matching`; `baseline` is what the paper compares with. Ours differ in how a matching is cut into parts: the paper clusters
+//! E. Shmueli and T. Tassa, *Privacy by Diversity in Sequential Releases of Databases*, Information Sciences 2015. Algorithm 2 is `parts` and
+//! `matching`; `baseline` is what the paper compares with. `worlds` stands in the place of Algorithm 1, and is ours, for that makes the truth an end
+//! of a window of `l` consecutive people in a cycle, so that a reader who sees who can have which row is right for one of two people,
+//! whatever `l` is. Here people are dealt into *rings* with different values, in a cyclic order, and a world is a *shift*, one of `l` different ones:
+//! the true one is any of them (`rings`). Rings stay for ever. Their buckets come of cuts that are made if they can be made in all
+//! worlds, and tried once (`mondrian::fair`): the usual cuts of Mondrian would tell of the true world what was not cut. There
+//! is no order of rows that loses little; such an order depends on who has which value, and tells of it.
+//!
+//! Algorithm 2 treats all worlds alike, whichever is true: it begins with one drawn at random, and takes the others in random order. It differs from the paper
+//! in how a matching is cut into parts: the paper clusters
 //! the released side and gives each cluster in turn the closest rows of the world, which costs time quadratic in the size of a class and
 //! leaves the last cluster with what nobody wanted; here both sides are cut alike. And a row may keep who carries its own values in a
 //! world, whom the baseline would give it, where that loses less.
 //!
 //! # Cost
-//! O(n log n) for worlds. O(l n (log n + p^2)) at worst for a release, whichever it is (Theorem 4.4). Parallel over buckets and parts.
+//! O((d + l + log n) n log n) for worlds. O(l n (log n + p^2)) at worst for a release, whichever it is (Theorem 4.4). Parallel over
+//! buckets and parts.
 
 mod baseline;
 mod check;
-mod cycle;
 mod matching;
 mod measure;
-mod ordering;
 mod parts;
-mod permutations;
 mod worlds;
 
 #[cfg(test)]
@@ -45,7 +51,6 @@ use serde::{Deserialize, Serialize};
 
 pub use self::baseline::NonSequential;
 pub use self::measure::Loss;
-pub use self::ordering::Order;
 pub use self::worlds::Worlds;
 
 use self::matching::Matching;
@@ -53,7 +58,7 @@ use self::measure::Measure;
 use super::Monitor;
 use super::mondrian::Cuts;
 use crate::error::{Error, Result, thousands};
-use crate::microdata::{Ledger, Microdata};
+use crate::microdata::{Ledger, Microdata, Partners};
 use crate::release::{self, Groups, Release};
 
 /// Most rows that are matched at a time, if nothing else is said: the paper's sweet spot.
@@ -72,6 +77,9 @@ pub struct SequentialRelease {
     /// Whether people with worlds may be missing.
     #[serde(default)]
     pub allow_removals: bool,
+    /// Whether worlds may be of a version whose worlds are not equally likely.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_former_worlds: bool,
 }
 
 /// Worlds for new people, and a release of everybody: what a publication is made with.
@@ -84,15 +92,31 @@ pub struct Sequential {
     /// The loss to minimize.
     #[serde(default)]
     pub loss: Loss,
-    /// How rows are put into cycles.
-    #[serde(default)]
-    pub order: Order,
     /// How new people are cut into buckets.
     #[serde(default)]
     pub cuts: Cuts,
     /// Whether people of earlier releases may be missing.
     #[serde(default)]
     pub allow_removals: bool,
+    /// Whether the ledger's worlds may be of a version whose worlds are not equally likely.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_former_worlds: bool,
+}
+
+/// Refuses worlds of versions that made the true one an end of a window, unless they are allowed.
+///
+/// # Errors
+/// [`Error::Refused`] with the number of people who have such.
+fn refuse_former(partners: &Partners, allowed: bool) -> Result<()> {
+    if partners.former == 0 || allowed {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "the worlds of {} people were made by an earlier version of this program, in which a reader of the program, who sees which people \
+         can have which row, takes one of two worlds for the true one, and is right, whatever l is: each release shows more of it. \
+         Publish other people with new worlds; or, if that is to be accepted, pass allow_former_worlds",
+        thousands(partners.former)
+    )))
 }
 
 impl SequentialRelease {
@@ -136,6 +160,7 @@ impl SequentialRelease {
     /// When values that travel have changed, or people are missing.
     fn check_ledger(&self, ledger: &Ledger) -> Result<()> {
         let partners = ledger.partners();
+        refuse_former(partners, self.allow_former_worlds)?;
         if partners.changed > 0 {
             return Err(Error::refused(format!(
                 "{} people have other values in the sensitive column, or in one that travels with it, than when their worlds were made or \
@@ -190,11 +215,13 @@ impl SequentialRelease {
 
 impl Sequential {
     fn worlds(&self) -> Worlds {
-        Worlds { l: self.l, loss: self.loss, order: self.order, cuts: self.cuts }
+        let Self { l, cuts, allow_former_worlds, .. } = *self;
+        Worlds { l, cuts, allow_former_worlds }
     }
 
     fn of_release(&self) -> SequentialRelease {
-        SequentialRelease { p: self.p, loss: self.loss, allow_removals: self.allow_removals }
+        let Self { p, loss, allow_removals, allow_former_worlds, .. } = *self;
+        SequentialRelease { p, loss, allow_removals, allow_former_worlds }
     }
 
     /// Bytes needed beside the microdata.

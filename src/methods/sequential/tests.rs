@@ -21,7 +21,7 @@ use super::*;
 use crate::methods::Method;
 use crate::microdata::{Layout, MicrodataBuilder, Roles, resealed};
 use crate::release::{Description, Published, Shape, View, schema};
-use crate::risk::{ReleasedRows, World};
+use crate::risk::{ReleasedRows, World, people_outside_rings};
 
 /// People with identifiers from `first` on.
 #[derive(Debug, Clone, Default)]
@@ -116,7 +116,7 @@ fn run(
     let release = method.anonymize(microdata, &ledger, &Monitor::default(), &mut rng)?;
     let description =
         Description { method: "test".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
-    let shape = Shape { view: View::Private, form: method.form(), signatures: false, nodes: flat };
+    let shape = Shape { view: View::Private, form: method.form(), signatures: false, labels: false, nodes: flat };
     let published = Published::new(release, Arc::new(schema(&layout, shape, &description)), &mut rng);
     published.batch(0, published.len())
 }
@@ -152,12 +152,16 @@ fn builder(
     Ok((layout, builder))
 }
 
-fn worlds_of(l: usize, order: Order) -> Method {
-    Method::SequentialWorlds(Worlds { l, loss: Loss::Lm, order, cuts: Cuts::Tight })
+fn worlds_of(l: usize) -> Method {
+    Method::SequentialWorlds(Worlds { l, cuts: Cuts::Tight, allow_former_worlds: false })
 }
 
 fn release_of(p: usize, loss: Loss) -> Method {
-    Method::SequentialRelease(SequentialRelease { p, loss, allow_removals: false })
+    Method::SequentialRelease(release_with(p, loss))
+}
+
+fn release_with(p: usize, loss: Loss) -> SequentialRelease {
+    SequentialRelease { p, loss, allow_removals: false, allow_former_worlds: false }
 }
 
 /// Person to partners.
@@ -166,6 +170,13 @@ fn partners(worlds: &RecordBatch) -> BTreeMap<i64, Vec<i64>> {
     let lists = worlds.column_by_name("partners").unwrap().as_list::<i32>();
     let list = |i: usize| lists.value(i).as_primitive::<Int64Type>().values().to_vec();
     (0..worlds.num_rows()).map(|i| (ids.value(i), list(i))).collect()
+}
+
+/// People who are not in a ring of different values with their partners, by the checker that shares no code with the method.
+fn outside_rings(people: &People, partners: &BTreeMap<i64, Vec<i64>>) -> usize {
+    let partners: Vec<Vec<usize>> = partners.values().map(|ids| ids.iter().map(|&id| id as usize).collect()).collect();
+    let values: Vec<u64> = people.sensitive.iter().map(|&value| value as u64).collect();
+    people_outside_rings(&partners, &values)
 }
 
 /// NULL lies below all values.
@@ -271,12 +282,12 @@ proptest! {
     #[test]
     fn every_world_is_consistent_with_every_release(
         first in people(2..60), more in people(2..30), chosen in prop::collection::vec(columns(), 1..4),
-        l in 2_usize..7, p in 1_usize..40, em in any::<bool>(), random in any::<bool>(), seed in any::<u64>(),
+        l in 2_usize..7, p in 1_usize..40, em in any::<bool>(), median in any::<bool>(), seed in any::<u64>(),
     ) {
         let more = People { first: first.len() as i64, ..more };
-        let order = if random { Order::Random } else { Order::Greedy };
         let loss = if em { Loss::Em } else { Loss::Lm };
-        let method = worlds_of(l, order);
+        let cuts = if median { Cuts::Median } else { Cuts::Tight };
+        let method = Method::SequentialWorlds(Worlds { l, cuts, allow_former_worlds: false });
         let made = run(&method, &first, &first.all(), None, false, seed);
         if diversity(&first) < l {
             let text = made.unwrap_err().to_string();
@@ -306,6 +317,7 @@ proptest! {
             // Batches keep to themselves.
             prop_assert!(of_person.iter().all(|&other| (other < more.first) == (id < more.first)));
         }
+        prop_assert_eq!(outside_rings(&everybody, &partners), 0);
         for columns in &chosen {
             let release = run(&release_of(p, loss), &everybody, columns, Some(&worlds), false, seed).unwrap();
             let rows = released(&release, columns);
@@ -333,7 +345,7 @@ proptest! {
     #[test]
     fn a_release_depends_on_nothing_else(people in people(20..60), columns in columns(), seed in any::<u64>()) {
         prop_assume!(diversity(&people) >= 3);
-        let worlds = run(&worlds_of(3, Order::Greedy), &people, &people.all(), None, false, seed).unwrap();
+        let worlds = run(&worlds_of(3), &people, &people.all(), None, false, seed).unwrap();
         let one = || run(&release_of(7, Loss::Lm), &people, &columns, Some(&worlds), false, seed).unwrap();
         let before = one();
         run(&release_of(7, Loss::Lm), &people, &people.all(), Some(&worlds), false, seed ^ 1).unwrap();
@@ -348,11 +360,11 @@ proptest! {
     #[test]
     fn people_who_leave(people in people(20..60), columns in columns(), left in 1_usize..10, seed in any::<u64>()) {
         prop_assume!(diversity(&people) >= 3);
-        let worlds = run(&worlds_of(3, Order::Greedy), &people, &people.all(), None, false, seed).unwrap();
+        let worlds = run(&worlds_of(3), &people, &people.all(), None, false, seed).unwrap();
         let stayed = people.truncated(people.len() - left);
         let refused = run(&release_of(7, Loss::Lm), &stayed, &columns, Some(&worlds), false, seed).unwrap_err();
         prop_assert!(refused.to_string().contains(&format!("{left} people who have worlds are missing")), "{}", refused);
-        let allowing = Method::SequentialRelease(SequentialRelease { p: 7, loss: Loss::Lm, allow_removals: true });
+        let allowing = Method::SequentialRelease(SequentialRelease { allow_removals: true, ..release_with(7, Loss::Lm) });
         let release = run(&allowing, &stayed, &columns, Some(&worlds), false, seed).unwrap();
         let rows = released(&release, &columns);
         let partners = partners(&worlds);
@@ -382,8 +394,7 @@ proptest! {
     /// Every row of the baseline covers l people of different values, among them its own.
     #[test]
     fn the_baseline_is_diverse(people in people(2..60), l in 2_usize..6, seed in any::<u64>()) {
-        let method =
-            Method::NonSequential(NonSequential { l, loss: Loss::Em, order: Order::Greedy, cuts: Cuts::Tight });
+        let method = Method::NonSequential(NonSequential { l, cuts: Cuts::Tight });
         let made = run(&method, &people, &people.all(), None, false, seed);
         if diversity(&people) < l {
             prop_assert!(made.unwrap_err().to_string().contains("eligible"));
@@ -415,14 +426,89 @@ fn example() -> (People, RecordBatch) {
         sensitive: vec![1, 2, 3, 2, 3],
         other: Vec::new(),
     };
-    let made = run(&worlds_of(2, Order::Greedy), &people, &people.all(), None, false, 1).unwrap();
+    let made = run(&worlds_of(2), &people, &people.all(), None, false, 1).unwrap();
+    let worlds = resealed(&made, &next_ones(&made), false);
+    (people, worlds)
+}
+
+/// Everybody carries what the next one has, of five people.
+fn next_ones(made: &RecordBatch) -> datafusion::arrow::array::ListArray {
     let ids = made.column(0).as_primitive::<Int64Type>();
     let lists = ids.values().iter().map(|id| Some(vec![Some((id + 1) % 5)]));
     let item = Field::new_list_field(datafusion::arrow::datatypes::DataType::Int64, true);
     let lists = datafusion::arrow::array::ListArray::from_iter_primitive::<Int64Type, _, _>(lists);
     let (_, offsets, values, nulls) = lists.into_parts();
-    let partners = datafusion::arrow::array::ListArray::new(Arc::new(item), offsets, values, nulls);
-    (people, resealed(&made, &partners))
+    datafusion::arrow::array::ListArray::new(Arc::new(item), offsets, values, nulls)
+}
+
+/// Worlds of a version in which the true one was an end of a window.
+#[test]
+fn former_worlds_are_refused() {
+    let (people, worlds) = example();
+    let former = resealed(&worlds, &next_ones(&worlds), true);
+    let refused = |method: &Method| {
+        let text = run(method, &people, &people.all(), Some(&former), false, 1).unwrap_err().to_string();
+        assert!(text.contains("the worlds of 5 people were made by an earlier version"), "{text}");
+        assert!(text.contains("allow_former_worlds"), "{text}");
+    };
+    refused(&release_of(100, Loss::Lm));
+    refused(&worlds_of(2));
+    let both = Sequential {
+        l: 2,
+        p: 100,
+        loss: Loss::Lm,
+        cuts: Cuts::Tight,
+        allow_removals: false,
+        allow_former_worlds: false,
+    };
+    refused(&Method::Sequential(both.clone()));
+    let allowed = SequentialRelease { allow_former_worlds: true, ..release_with(100, Loss::Lm) };
+    for method in
+        [Method::SequentialRelease(allowed), Method::Sequential(Sequential { allow_former_worlds: true, ..both })]
+    {
+        let release = run(&method, &people, &people.all(), Some(&former), false, 1).unwrap();
+        assert_eq!(release.num_rows(), 5);
+    }
+    assert_eq!(crate::microdata::former_worlds(former.column(2)).unwrap(), 5);
+    assert_eq!(crate::microdata::former_worlds(worlds.column(2)).unwrap(), 0);
+}
+
+/// What readers may know of everybody cannot travel, and worlds are of one sensitive column.
+#[test]
+fn roles_are_those_of_the_worlds() {
+    let people = People {
+        first: 0,
+        quasi: vec![(0..8).map(Some).collect()],
+        sensitive: vec![0, 1, 2, 3, 0, 1, 2, 3],
+        other: vec![vec![1, 1, 1, 1, 2, 2, 2, 2]],
+    };
+    let named = Columns { quasi: vec![0], sensitive: true, other: Vec::new() };
+    let worlds = run(&worlds_of(2), &people, &named, None, false, 1).unwrap();
+    let refusal = |quasi: &str, sensitive: Option<&str>, other: &[&str]| {
+        let (batch, _) = people.batch(&people.all());
+        let roles = Roles {
+            id: Some("id".to_owned()),
+            quasi: vec![quasi.to_owned()],
+            sensitive: sensitive.map(str::to_owned),
+            within: None,
+            other: other.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let places = roles.columns().map(|name| batch.schema().index_of(name).unwrap()).collect::<Vec<_>>();
+        let batch = batch.project(&places).unwrap();
+        let mut builder = MicrodataBuilder::try_new(Layout::try_new(&batch.schema(), &roles).unwrap()).unwrap();
+        builder.append(&batch).unwrap();
+        builder.append_previous(&worlds).unwrap();
+        builder.finish([1, 2]).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let text = refusal("o0", Some("s"), &["q0"]).unwrap_err();
+    assert!(text.starts_with("column q0 was a quasi-identifier when the worlds were made"), "{text}");
+    let text = refusal("o0", Some("q0"), &[]).unwrap_err();
+    assert!(text.starts_with("column q0 was a quasi-identifier when the worlds were made"), "{text}");
+    let text = refusal("q0", Some("o0"), &[]).unwrap_err();
+    assert!(text.starts_with("column o0 is not the sensitive column that the worlds were made for"), "{text}");
+    assert!(refusal("s", None, &[]).unwrap_err().starts_with("column s was sensitive"));
+    refusal("q0", Some("s"), &["o0"]).unwrap();
+    refusal("o0", None, &["s"]).unwrap();
 }
 
 #[test]
@@ -462,7 +548,7 @@ fn broken_memories_are_refused() {
     assert!(refusal(&twice).contains("two entries"), "{}", refusal(&twice));
     let forged = partners_rotated(&worlds);
     assert!(refusal(&forged).contains("is not what sequential_worlds returned"), "{}", refusal(&forged));
-    let other = run(&worlds_of(3, Order::Greedy), &people, &people.all(), Some(&worlds), false, 1).unwrap_err();
+    let other = run(&worlds_of(3), &people, &people.all(), Some(&worlds), false, 1).unwrap_err();
     assert!(other.to_string().contains("l must be 2"), "{other}");
 }
 
@@ -476,11 +562,11 @@ fn rows_that_are_alike() {
         sensitive: (0..rows as i32).map(|row| row % 10).collect(),
         other: vec![vec![1; rows]],
     };
-    let worlds = run(&worlds_of(10, Order::Greedy), &people, &people.all(), None, false, 1).unwrap();
+    let worlds = run(&worlds_of(10), &people, &people.all(), None, false, 1).unwrap();
     let release = run(&release_of(100, Loss::Em), &people, &people.all(), Some(&worlds), false, 1).unwrap();
     assert_eq!(generalized(&released(&release, &people.all())), 0);
     let one = people.truncated(1);
-    assert!(run(&worlds_of(2, Order::Greedy), &one, &one.all(), None, false, 1).is_err());
+    assert!(run(&worlds_of(2), &one, &one.all(), None, false, 1).is_err());
 }
 
 /// Taking people for rows that they already are, first, costs nothing by the loss metric: against an assignment of all at once.

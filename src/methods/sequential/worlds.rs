@@ -2,15 +2,13 @@
 
 use std::collections::HashSet;
 
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha20Rng;
-use rayon::prelude::*;
+use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::ordering::Cycles;
-use super::{Loss, Order, permutations};
+use super::refuse_former;
 use crate::error::{Error, Result};
 use crate::methods::mondrian::{self, Cuts};
+use crate::methods::rings::Rings;
 use crate::methods::{Monitor, assignment};
 use crate::microdata::{Ledger, Microdata};
 use crate::release::{self, Groups, Release};
@@ -20,22 +18,19 @@ use crate::release::{self, Groups, Release};
 pub struct Worlds {
     /// Number of worlds, the true one included: of different sensitive values for everybody.
     pub l: usize,
-    /// The loss to minimize.
-    #[serde(default)]
-    pub loss: Loss,
-    /// How rows are put into cycles.
-    #[serde(default)]
-    pub order: Order,
     /// How the table is cut into buckets.
     #[serde(default)]
     pub cuts: Cuts,
+    /// Whether there may be worlds that a version made whose worlds are not equally likely.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_former_worlds: bool,
 }
 
 impl Worlds {
-    /// Bytes needed beside the microdata: for each row its positions, twice while a bucket is cut, its place, partners and salt, and a copy
+    /// Bytes needed beside the microdata: for each row its positions, twice while a bucket is cut, its ring, partners and salt, and a copy
     /// of its codes where some rows have worlds already.
     pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        rows * (mondrian::leaves_bytes(quasi) + 32 + 12 * self.l + 4 * quasi)
+        rows * (mondrian::leaves_with_worlds_bytes(quasi) + 32 + 8 * self.l + 4 * quasi)
     }
 
     /// Makes worlds for everybody of whom the ledger has none. The release is of these people only.
@@ -69,6 +64,7 @@ impl Worlds {
     ) -> Result<release::Worlds> {
         let width = self.l - 1;
         let known = ledger.partners();
+        refuse_former(known, self.allow_former_worlds)?;
         if known.width() != 0 && known.width() != width {
             return Err(Error::refused(format!(
                 "the worlds that there are were made for l = {}, so l must be {} for all other people, too",
@@ -80,14 +76,14 @@ impl Worlds {
         worlds.salts.extend((0..microdata.rows).map(|_| rng.random::<i64>()));
         worlds.is_new.extend((0..microdata.rows as u32).map(|row| known.of(row).is_none()));
         let fresh: Vec<u32> = (0..microdata.rows as u32).filter(|&row| known.of(row).is_none()).collect();
-        let seeds: [[u8; 32]; 2] = [rng.random(), rng.random()];
+        let seed: [u8; 32] = rng.random();
         if fresh.len() == microdata.rows {
-            worlds.partners = self.draw(microdata, "rows", seeds, monitor)?;
+            worlds.partners = self.draw(microdata, "rows", seed, monitor)?;
             return Ok(worlds);
         }
         let drawn = match fresh.is_empty() {
             true => Vec::new(),
-            false => self.draw(&microdata.part(&fresh, ledger).0, "rows of new people", seeds, monitor)?,
+            false => self.draw(&microdata.part(&fresh, ledger).0, "rows of new people", seed, monitor)?,
         };
         let mut drawn = drawn.chunks_exact(width);
         for row in 0..microdata.rows as u32 {
@@ -100,58 +96,53 @@ impl Worlds {
     }
 
     /// Partners of all rows, row after row.
-    fn draw(
-        &self,
-        microdata: &Microdata,
-        what: &str,
-        [ordering, drawing]: [[u8; 32]; 2],
-        monitor: &Monitor,
-    ) -> Result<Vec<u32>> {
-        let sensitive = microdata.sensitive.as_ref().ok_or_else(|| {
-            Error::refused(format!(
+    fn draw(&self, microdata: &Microdata, what: &str, seed: [u8; 32], monitor: &Monitor) -> Result<Vec<u32>> {
+        if microdata.sensitive.is_none() {
+            return Err(Error::refused(format!(
                 "there are {what}, and new people get their worlds by the sensitive value: it must be in the table"
-            ))
-        })?;
+            )));
+        }
         if microdata.rows == 0 {
             return Ok(Vec::new());
         }
-        let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
-        let most = assignment::by_value(&mut rows, &microdata.sensitive_codes).iter().map(|rows| rows.len()).max();
-        assignment::check_eligible(what, microdata.rows, most.unwrap_or(0), self.l, sensitive.field.name())?;
-        drop(rows);
-        let cycles = Cycles::make(microdata, self, ordering, monitor)?;
-        let partners = monitor.phase("worlds", || self.deal(&cycles, microdata.rows, drawing, monitor))?;
+        let rings = rings(microdata, self.l, self.cuts, what, seed, monitor)?;
+        let partners = monitor.phase("worlds", || Ok(partners(&rings, microdata.rows)))?;
         monitor.phase("check", || check(microdata, &partners, self.l))?;
         Ok(partners)
     }
+}
 
-    fn deal(&self, cycles: &Cycles, rows: usize, secret: [u8; 32], monitor: &Monitor) -> Result<Vec<u32>> {
-        let k = self.l - 1;
-        let buckets: Vec<&[u32]> = cycles.iter().collect();
-        let drawn: Vec<Vec<u32>> = buckets
-            .par_iter()
-            .enumerate()
-            .map(|(number, bucket)| {
-                monitor.check()?;
-                let mut rng = ChaCha20Rng::from_seed(secret);
-                rng.set_stream(number as u64);
-                let offsets = permutations::draw(bucket.len(), self.l, &mut rng);
-                match permutations::is_valid(&offsets, bucket.len(), self.l) {
-                    true => Ok(offsets),
-                    false => Err(Error::internal("worlds that are no permutations; nothing was published")),
-                }
-            })
-            .collect::<Result<_>>()?;
-        let mut partners = vec![0; rows * k];
-        for (bucket, offsets) in buckets.iter().zip(drawn) {
-            for (h, (&row, offsets)) in bucket.iter().zip(offsets.chunks_exact(k)).enumerate() {
-                for (partner, &offset) in partners[row as usize * k..][..k].iter_mut().zip(offsets) {
-                    *partner = bucket[(h + offset as usize) % bucket.len()];
-                }
-            }
-        }
-        Ok(partners)
+/// Rings of all rows, in buckets of rows that lie close together; `what` is what the rows are called.
+///
+/// # Errors
+/// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l`.
+pub(super) fn rings(
+    microdata: &Microdata,
+    l: usize,
+    cuts: Cuts,
+    what: &str,
+    seed: [u8; 32],
+    monitor: &Monitor,
+) -> Result<Rings> {
+    let sensitive = microdata.sensitive()?;
+    let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
+    let most = assignment::by_value(&mut rows, &microdata.sensitive_codes).iter().map(|rows| rows.len()).max();
+    assignment::check_eligible(what, microdata.rows, most.unwrap_or(0), l, sensitive.field.name())?;
+    drop(rows);
+    let leaves = monitor.phase("buckets", || mondrian::leaves_with_worlds(microdata, l, cuts, seed, monitor))?;
+    match leaves.rings.are_rings(microdata.rows, &microdata.sensitive_codes) {
+        true => Ok(leaves.rings),
+        false => Err(Error::internal("rings that are none; nothing was published")),
     }
+}
+
+/// Whose suffix every row carries in the worlds that are not true: of the place so many places on in its ring.
+fn partners(rings: &Rings, rows: usize) -> Vec<u32> {
+    let mut partners = vec![0; rows * rings.width];
+    for world in 0..rings.width {
+        rings.each(world + 1, |row, whose| partners[row as usize * rings.width + world] = whose);
+    }
+    partners
 }
 
 /// Everybody has `l` different sensitive values over the worlds, and every world is the table with people's values dealt anew.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
-use datafusion::object_store::ObjectStoreExt;
 use datafusion::object_store::path::Path;
+use datafusion::object_store::{self, ObjectStoreExt};
 use datafusion::parquet::arrow::ARROW_SCHEMA_META_KEY;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use deltalake_core::DeltaTable;
@@ -55,7 +55,7 @@ impl Files {
                 None => match reader.store().get(&path).await {
                     Ok(found) => found.bytes().await?,
                     // Taken away: that is a finding, too.
-                    Err(datafusion::object_store::Error::NotFound { .. }) => {
+                    Err(object_store::Error::NotFound { .. }) => {
                         found.missing += 1;
                         continue;
                     }

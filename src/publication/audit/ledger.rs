@@ -1,22 +1,29 @@
 //! The publisher's memory, and whether releases agree with it.
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::prelude::SessionContext;
+use datafusion::object_store::path::Path;
 use deltalake_core::DeltaTable;
 use url::Url;
 
+use super::FUNCTION;
 use super::promises::Remembered;
-use super::{FUNCTION, rows};
 use crate::error::Error;
-use crate::microdata::PARTNERS;
+use crate::methods::Method;
+use crate::methods::m_distinct::Possible;
+use crate::microdata::{LABEL, PARTNERS, SEALS, former_worlds};
 use crate::publication::charter::Charter;
 use crate::publication::delta;
-use crate::publication::fingerprint::Fingerprint;
+use crate::publication::entries::Entries;
+use crate::publication::files::intact;
+use crate::publication::fingerprint::RelationFingerprint;
 use crate::publication::memory::{IDENTIFIER, RELEASE, original_column, published_column};
 use crate::publication::place::{Access, Place};
+use crate::publication::record::Record;
+use crate::publication::standing::{self, Standing};
 use crate::release::SIGNATURE;
 use crate::risk::{Check, Histories, Partnerships, ReleasedTable, Repeats};
 
@@ -26,17 +33,31 @@ fn named(error: Error) -> DataFusionError {
 
 /// The ledger of a publication.
 pub(super) struct Ledger {
+    place: Place,
     table: DeltaTable,
+    newest: Option<Record>,
+    standing: Standing,
     pub(super) charter: Charter,
 }
 
 impl Ledger {
     pub(super) async fn open(private: &Url, runtime: &RuntimeEnv) -> Result<Self> {
         let place = Place::open(private, Access::Private, runtime)?;
-        match delta::newest(&place).await? {
-            Some(table) => Ok(Self { charter: Charter::of(&table, private)?, table }),
-            None => exec_err!("{FUNCTION}: there is no ledger"),
-        }
+        let Some(table) = delta::newest(&place).await? else { return exec_err!("{FUNCTION}: there is no ledger") };
+        let (newest, standing) = standing::newest(&table).await?;
+        Ok(Self { charter: Charter::of(&table, private)?, place, table, newest, standing })
+    }
+
+    /// Whether nobody has added to it since.
+    pub(super) async fn is_newest(&self) -> bool {
+        delta::is_newest(&self.table).await.unwrap_or(true)
+    }
+
+    /// Whether the commits of all releases are those that were written. What an INSERT needs is in the newest; the older ones tell
+    /// what was published when.
+    pub(super) async fn commits(&self) -> Check {
+        let (damaged, all) = standing::damaged_commits(&self.table).await;
+        Check::none(None, "ledger: commits are those that were written", damaged, all, "are missing or not")
     }
 
     /// It is at the newest release, or one ahead: decided, to be completed by the next INSERT.
@@ -49,16 +70,33 @@ impl Ledger {
     /// Whether the update relation is the one that a release was made with; `None` if releases have none.
     pub(super) fn agreed(&self, said: Option<&String>, updates: Option<&[RecordBatch]>) -> Result<Option<Check>> {
         let Some(said) = said else { return Ok(None) };
-        let mut fingerprint = Fingerprint::new(self.charter.key);
+        let mut fingerprint = RelationFingerprint::new(self.charter.key);
         updates.unwrap_or_default().iter().try_for_each(|batch| fingerprint.add(batch))?;
         let same = fingerprint.finish() == *said;
-        let figures = if same { "the same rows" } else { "other rows" };
+        let figures = if same { "the same updates" } else { "other updates" };
         Ok(Some(Check::new(None, "update relation: that of the first release", same, figures)))
     }
 
-    /// All of its entries.
-    pub(super) async fn entries(&self, session: &SessionContext) -> Result<RecordBatch> {
-        rows(&self.table, session).await
+    /// Whether every value can become every other.
+    pub(super) fn any_update(&self) -> bool {
+        matches!(&self.charter.terms.method, Method::MDistinct(params) if params.updates == Possible::Any)
+    }
+
+    /// All of its entries, if all of its files are as they were written: what an INSERT compares before it goes on.
+    pub(super) async fn entries(&self) -> Result<RecordBatch> {
+        if let Some(held) = self.newest.as_ref().and_then(|newest| newest.held_back.as_ref()?.file.as_ref())
+            && intact(self.place.store().as_ref(), &Path::from(held.name.as_str()), held).await?.is_none()
+        {
+            return exec_err!("{FUNCTION}: the rows that are held back are not as they were written");
+        }
+        let entries =
+            Entries { place: self.place.clone(), ledger: self.table.clone(), files: self.standing.entries.clone() };
+        let batches = entries.rows().await?;
+        let schema = match batches.first() {
+            Some(batch) => batch.schema(),
+            None => delta::columns(&self.table)?,
+        };
+        Ok(concat_batches(&schema, &batches)?)
     }
 }
 
@@ -71,8 +109,8 @@ pub(super) enum Past {
 }
 
 impl Past {
-    /// What a ledger's entries remember of people. Computes.
-    pub(super) fn of(entries: &RecordBatch, updates: &[RecordBatch]) -> Result<Self> {
+    /// What a ledger's entries remember of people, whose values change as a relation says, or in any way. Computes.
+    pub(super) fn of(entries: &RecordBatch, updates: &[RecordBatch], any_update: bool) -> Result<Self> {
         let column = |name: &str| entries.column_by_name(name);
         let (Some(ids), Some(releases)) = (column(IDENTIFIER), column(RELEASE)) else { return Ok(Self::Nothing) };
         if let Some(signatures) = column(SIGNATURE) {
@@ -80,15 +118,21 @@ impl Past {
                 return exec_err!("{FUNCTION}: the signatures of the ledger are not lists");
             };
             let mut histories = Histories::try_new(ids.data_type(), item.data_type()).map_err(named)?;
-            histories.append_entries(ids, signatures, releases).map_err(named)?;
+            histories.append_entries(ids, signatures, column(LABEL), releases).map_err(named)?;
             for batch in updates {
                 histories.append_updates(batch.column(0), batch.column(1)).map_err(named)?;
+            }
+            if any_update {
+                histories.allow_any_update();
             }
             return Ok(Self::Signatures(histories));
         }
         if let Some(partners) = column(PARTNERS) {
             let mut partnerships = Partnerships::try_new(ids.data_type()).map_err(named)?;
             partnerships.append_entries(ids, partners, releases).map_err(named)?;
+            if let Some(seals) = column(SEALS) {
+                partnerships.append_former(former_worlds(seals).map_err(named)?);
+            }
             return Ok(Self::Worlds(partnerships));
         }
         let all = |name: fn(usize) -> String| -> Vec<ArrayRef> {

@@ -8,6 +8,7 @@ use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue, int
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions::math::expr_fn::{round, sqrt};
+use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::functions_nested::expr_fn::array_length;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
@@ -53,6 +54,9 @@ impl Question<'_> {
         let reader = Reader { released, schema: &chain.schema, spread: &spread };
         let mut rows = Rows { chain: &chain, spread: &spread, weight: chain.source.is_real()? };
         let mut plan = chain.source.release.clone();
+        if let Some(intact) = &chain.source.intact {
+            plan = LogicalPlanBuilder::from(plan).filter(intact.clone())?.build()?;
+        }
         let (mut later, mut shared) = (Vec::new(), Polynomial::one());
         for condition in &chain.conditions {
             if before.is_exact(condition)? {
@@ -70,7 +74,8 @@ impl Question<'_> {
         for group in groups.iter().filter(|group| !matches!(group, Expr::Column(_))) {
             refuse_errors_of(group, &before, aggregates)?;
         }
-        let mut sums = Sums { rows: &rows, reader: &reader, exprs: Vec::new() };
+        let replaced = chain.conditions.iter().chain(&groups).any(|expr| reader.is_replaced(expr));
+        let mut sums = Sums { rows: &rows, reader: &reader, replaced, exprs: Vec::new() };
         let aggregates = aggregates.iter().zip(schema.fields().iter().skip(groups.len()));
         let answers = aggregates.map(|(aggregate, field)| sums.answer(aggregate, &shared, field.data_type()));
         let answers = answers.collect::<Result<Vec<_>>>()?;
@@ -82,7 +87,12 @@ impl Question<'_> {
         let keys = groups.iter().enumerate().map(|(i, group)| Ok(rows.exact(group)?.alias(key(i))));
         let keys = keys.collect::<Result<Vec<_>>>()?;
         let sums = sums.exprs.into_iter().enumerate().map(|(i, expr)| expr.alias(sum_name(i)));
-        let mut plan = LogicalPlanBuilder::from(plan).aggregate(keys, sums.collect::<Vec<_>>())?;
+        let mut sums = sums.collect::<Vec<_>>();
+        if keys.is_empty() && sums.is_empty() {
+            // All answers are known to be NULL, but there is one row of them all the same.
+            sums.push(count(lit(1)).alias(sum_name(0)));
+        }
+        let mut plan = LogicalPlanBuilder::from(plan).aggregate(keys, sums)?;
         if let Some(possible) = possible {
             plan = plan.filter(possible)?;
         }
@@ -224,6 +234,8 @@ impl Rows<'_> {
 struct Sums<'a> {
     rows: &'a Rows<'a>,
     reader: &'a Reader<'a>,
+    /// Whether the rows were chosen by values that a method has replaced at random.
+    replaced: bool,
     exprs: Vec<Expr>,
 }
 
@@ -271,15 +283,22 @@ impl Sums<'_> {
             );
         }
         let mut rows = shared.clone();
+        let mut replaced = self.replaced;
         if let Some(filter) = &params.filter {
             let filter = self.rows.chain.resolve(filter.as_ref().clone())?;
+            replaced |= self.reader.is_replaced(&filter);
             rows = rows.times(&self.reader.truth(&filter)?)?;
         }
         let mut values = Vec::new();
         for argument in &params.args {
             let argument = self.rows.chain.resolve(argument.clone())?;
+            replaced |= self.reader.is_replaced(&argument);
             rows = rows.times(&self.reader.known(&argument)?)?;
             values.push(argument);
+        }
+        if replaced && [COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV].contains(&name) {
+            // How often values were replaced is not in the release.
+            return Ok(lit(ScalarValue::Float64(None)));
         }
         match (name, values.as_slice()) {
             ("count", _) => {

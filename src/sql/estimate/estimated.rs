@@ -12,6 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::Source;
 use super::footers::{Described, describe};
+use super::intact::intact;
 use crate::estimate::Released;
 use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
@@ -40,15 +41,17 @@ impl RelationFunction for EstimatedFunction {
             Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
             None => None,
         };
-        let Described { fields, without_null } = describe(function, &release, arguments.session()?)?;
+        let Described { fields, without_null, by_person } = describe(function, &release, arguments.session()?)?;
         let released = Released::try_new(function, &Schema::new(fields))?;
+        released.refuse_people(function, by_person)?;
+        let intact = intact(function, &release)?;
         // The rule that uses them runs when everything else has its types.
         let session = arguments.session()?;
         let analyzed = |plan| session.analyzer().execute_and_check(plan, session.config_options(), |_, _| {});
         let (release, hierarchies) = (analyzed(release)?, hierarchies.map(analyzed).transpose()?);
         // One qualifier for all columns, whatever was renamed.
         let release = LogicalPlanBuilder::from(release).alias("release")?.build()?;
-        Ok(Arc::new(EstimatedTable::new(Source { release, released, hierarchies, without_null })))
+        Ok(Arc::new(EstimatedTable::new(Source { release, released, hierarchies, without_null, intact })))
     }
 }
 

@@ -22,7 +22,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, visit_execu
 use futures::{StreamExt, TryStreamExt};
 
 use crate::microdata::Role;
-use crate::release::{Description, LO};
+use crate::release::{COUNTERFEIT_MARK, Description, LO};
 use crate::sql::resolve::wait_long_for;
 use crate::sql::table::AnonymizedTable;
 
@@ -35,6 +35,8 @@ pub(in crate::sql) struct Described {
     pub fields: Vec<FieldRef>,
     /// Columns of which it is known that no interval has NULL in it.
     pub without_null: BTreeSet<String>,
+    /// Whether rows were chosen by what only the publisher knows: who a row is about, or that it is a counterfeit.
+    pub by_person: bool,
 }
 
 /// Describes the columns of a query over a release.
@@ -45,11 +47,19 @@ pub(in crate::sql) fn describe(function: &str, plan: &LogicalPlan, session: &Ses
     match plan {
         LogicalPlan::TableScan(scan) => of_table(function, scan, session),
         LogicalPlan::SubqueryAlias(alias) => describe(function, &alias.input, session),
-        LogicalPlan::Filter(filter) => describe(function, &filter.input, session),
+        LogicalPlan::Filter(filter) => {
+            let mut below = describe(function, &filter.input, session)?;
+            for column in filter.predicate.column_refs() {
+                let field = &below.fields[filter.input.schema().index_of_column(column)?];
+                let role = field.metadata().get(Role::KEY).map(String::as_str);
+                below.by_person |= role == Some(COUNTERFEIT_MARK) || role == Some(Role::Id.name());
+            }
+            Ok(below)
+        }
         LogicalPlan::Sort(sort) if sort.fetch.is_none() => describe(function, &sort.input, session),
         LogicalPlan::Projection(projection) => {
             let below = describe(function, &projection.input, session)?;
-            let mut above = Described::default();
+            let mut above = Described { by_person: below.by_person, ..Described::default() };
             for (expr, field) in projection.expr.iter().zip(projection.schema.fields()) {
                 let place = match expr.clone().unalias() {
                     Expr::Column(column) => Some(projection.input.schema().index_of_column(&column)?),
@@ -76,7 +86,7 @@ fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<
     let fields: Vec<FieldRef> = scan.projected_schema.fields().iter().cloned().collect();
     let described = fields.iter().any(|field| Description::from_metadata(field.metadata()).is_some());
     if let Some(anonymized) = table.downcast_ref::<AnonymizedTable>() {
-        return Ok(Described { fields, without_null: anonymized.without_null() });
+        return Ok(Described { fields, without_null: anonymized.without_null(), by_person: false });
     }
     #[cfg(feature = "publication")]
     if table.is::<crate::sql::publication::PublicationTable>() {
@@ -89,14 +99,14 @@ fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<
     }
     // Several files can say several things, and the table only one of them.
     if described && !table.is::<ListingTable>() {
-        return Ok(Described { fields, without_null: BTreeSet::new() });
+        return Ok(Described { fields, ..Described::default() });
     }
     let footers = wait_long_for(|| async {
         let plan = table.scan(session, None, &[], None).await?;
         footers(plan.as_ref(), session).await
     })?;
     let Some((schema, complete)) = one_release(function, &footers)? else {
-        return Ok(Described { fields, without_null: BTreeSet::new() });
+        return Ok(Described { fields, ..Described::default() });
     };
     // A column that directories are named by is in no file, but one of the release all the same.
     let partitions: Vec<String> = match table.downcast_ref::<ListingTable>() {
@@ -115,7 +125,8 @@ fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<
             Err(_) => Arc::new(field.as_ref().clone().with_metadata(HashMap::new())),
         }
     };
-    Ok(Described { fields: fields.iter().map(with_metadata).collect(), without_null: complete })
+    let fields = fields.iter().map(with_metadata).collect();
+    Ok(Described { fields, without_null: complete, by_person: false })
 }
 
 /// A file's schema and the columns whose intervals have no NULL.

@@ -5,11 +5,13 @@ mod chain;
 mod deviations;
 mod estimated;
 mod footers;
+mod intact;
 mod rule;
 mod source;
 
 pub(super) use deviations::{DeviationPlanner, deviations};
 pub(super) use estimated::{EstimatedFunction, EstimatedTable};
 pub(super) use footers::{Described, describe};
+pub(super) use intact::intact;
 pub(super) use rule::EstimateRule;
 pub(super) use source::Source;

@@ -9,10 +9,10 @@ use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::functions::core::expr_fn::{coalesce, named_struct};
 use datafusion::functions_aggregate::expr_fn::{array_agg, min};
 use datafusion::functions_nested::expr_fn::make_array;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery, cast, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery, cast, lit, not};
 
 use crate::estimate::{Axis, Form, Known, OriginalColumn, Released, Scale};
-use crate::release::{COUNTERFEITS, GROUP_SIZE, HI, LO, NULLS};
+use crate::release::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_SIZE, HI, LO, NULLS};
 
 /// A release and what is known of it.
 #[derive(Debug, Clone)]
@@ -24,6 +24,8 @@ pub(in crate::sql) struct Source {
     pub hierarchies: Option<LogicalPlan>,
     /// Columns of which it is known that no interval has NULL in it.
     pub without_null: BTreeSet<String>,
+    /// What must hold for the release to be there once; fails if it does not.
+    pub intact: Option<Expr>,
 }
 
 impl Source {
@@ -37,6 +39,9 @@ impl Source {
 
     /// The probability that a row stands for a person.
     pub(super) fn is_real(&self) -> Result<Expr> {
+        if self.released.marked {
+            return Ok(cast(not(self.released_column(COUNTERFEIT_MARK)?), DataType::Float64));
+        }
         if !self.released.groups {
             return Ok(lit(1.0));
         }
@@ -47,7 +52,7 @@ impl Source {
 
     /// The values of a column, for the functions of an estimate.
     pub(super) fn axis(column: &OriginalColumn) -> Arc<Axis> {
-        Arc::new(Axis::new(&column.field, column.order.clone()))
+        Arc::new(Axis::new(column))
     }
 
     /// How a row tells of a column, and the arguments that say it.

@@ -63,7 +63,8 @@ impl TableProviderFactory for PublicationFactory {
             None => private_beside(&public)?,
         };
         check_apart(&public, &private)?;
-        let independent = options.independent;
+        let moved_from = options.moved_from.as_deref().map(locate).transpose()?;
+        let (independent, repeated) = (options.independent, options.repeated);
         let stream = options.reposition(session)?;
         let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
         let (method, mut needs) = function.method(&arguments)?;
@@ -84,7 +85,6 @@ impl TableProviderFactory for PublicationFactory {
             None => None,
         };
         let layout = layout(&table, &roles, method.name())?;
-        method.check_quasi(layout.quasi.len()).map_err(|error| error.in_function(method.name()))?;
         let updates = match (arguments.relation_if_given(UPDATES), &layout.sensitive) {
             (Some(plan), Some(sensitive)) => {
                 Some(updates(Input { function: method.name(), argument: UPDATES, plan }, sensitive)?)
@@ -101,7 +101,7 @@ impl TableProviderFactory for PublicationFactory {
         let terms = Terms { types, method, roles, hierarchies: with_hierarchies, updates: with_updates, repositioned };
         let finish = stream.as_ref().is_some_and(|arguments| arguments.boolean("finish"));
         let late = stream.as_ref().map(late).unwrap_or_default();
-        let publication = Publication { public, private, terms, independent, late, finish };
+        let publication = Publication { public, private, moved_from, terms, independent, repeated, late, finish };
         // Fails where an INSERT would, but earlier.
         Desk::open(publication.clone(), &runtime).await?;
         let publisher = Publisher { publication, schema: table, hierarchies, updates };
@@ -223,7 +223,7 @@ fn updates(relation: Input, sensitive: &FieldRef) -> Result<LogicalPlan> {
 fn check_storable(method: &Method, nodes: bool, layout: &Layout) -> Result<()> {
     let description =
         Description { method: String::new(), parameters: String::new(), release_id: String::new(), number: None };
-    let shape = Shape { view: View::Public, form: method.form(), signatures: false, nodes };
+    let shape = Shape { view: View::Public, form: method.form(), signatures: false, labels: false, nodes };
     check_schema(&schema(layout, shape, &description))?;
     let memory = Memory::of(method).schema(layout).map_err(|error| error.in_function(method.name()))?;
     check_schema(&memory)

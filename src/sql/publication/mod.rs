@@ -1,15 +1,18 @@
-//! `STORED AS PUBLICATION`, `release(..)`, `releases(..)` and `audit(..)`.
+//! `STORED AS PUBLICATION`, `release(..)`, `releases(..)`, `audit(..)` and `check_snapshots(..)`.
 
 mod audit;
 mod factory;
+mod inserts;
 mod options;
 mod release;
 mod releases;
+mod snapshots;
 mod table;
 
 use std::sync::Arc;
 
 pub(super) use factory::{FILE_TYPE, PublicationFactory};
+pub(super) use inserts::CheckInserts;
 pub(super) use options::AnyOption;
 pub(super) use table::PublicationTable;
 
@@ -18,6 +21,11 @@ pub(super) use release::releases_of;
 use super::function::RelationFunction;
 
 /// The relation functions on publications.
-pub(super) fn functions() -> [Arc<dyn RelationFunction>; 3] {
-    [Arc::new(release::ReleaseByNumber), Arc::new(releases::Releases), Arc::new(audit::AuditFunction)]
+pub(super) fn functions() -> [Arc<dyn RelationFunction>; 4] {
+    [
+        Arc::new(release::ReleaseByNumber),
+        Arc::new(releases::Releases),
+        Arc::new(audit::AuditFunction),
+        Arc::new(snapshots::CheckSnapshots),
+    ]
 }

@@ -24,7 +24,7 @@ use crate::sql::syntax::split_names;
 const NOT_OFFERED: [Parameter; 4] = [Parameter::INPUT, Parameter::SEED, Parameter::PRIVATE, Parameter::PREVIOUS];
 
 /// Options that are the publication's own.
-const OWN: [&str; 3] = ["method", "private", "allow_independent_releases"];
+const OWN: [&str; 5] = ["method", "private", "moved_from", "allow_independent_releases", "allow_repeated_snapshots"];
 
 /// Prefixes of options that are for the object stores.
 const STORES: [&str; 5] = ["aws", "gcp", "oss", "cos", "azure"];
@@ -37,14 +37,25 @@ pub(super) struct Options {
     method: Option<String>,
     /// Where the ledger is.
     pub private: Option<String>,
+    /// Where the publication was to be when its first release was decided.
+    pub moved_from: Option<String>,
     /// Whether a method without a ledger may make further releases.
     pub independent: bool,
+    /// Whether the snapshot of an earlier release may be published again.
+    pub repeated: bool,
 }
 
 impl Options {
     /// Sorts the options of a statement; plain ones arrive as `format.key`.
     pub(super) fn try_new(options: &HashMap<String, String>) -> Result<Self> {
-        let mut sorted = Self { values: Vec::new(), method: None, private: None, independent: false };
+        let mut sorted = Self {
+            values: Vec::new(),
+            method: None,
+            private: None,
+            moved_from: None,
+            independent: false,
+            repeated: false,
+        };
         let mut given: Vec<(&str, &String)> = Vec::new();
         for (key, value) in options {
             let name = match key.split_once('.') {
@@ -63,13 +74,9 @@ impl Options {
             match name {
                 "method" => sorted.method = Some(value.trim().to_ascii_lowercase()),
                 "private" => sorted.private = Some(value.clone()),
-                "allow_independent_releases" => {
-                    sorted.independent = match value.trim().to_ascii_lowercase().as_str() {
-                        "true" => true,
-                        "false" => false,
-                        _ => return plan_err!("publication: option {name} must be 'true' or 'false'"),
-                    };
-                }
+                "moved_from" => sorted.moved_from = Some(value.clone()),
+                "allow_independent_releases" => sorted.independent = boolean(name, value)?,
+                "allow_repeated_snapshots" => sorted.repeated = boolean(name, value)?,
                 _ => sorted.values.push((name.to_owned(), value.clone())),
             }
         }
@@ -78,7 +85,8 @@ impl Options {
 
     /// Whether nothing is said about how to publish: a publication that is only read.
     pub(super) fn is_for_reading(&self) -> bool {
-        self.values.is_empty() && self.method.is_none() && self.private.is_none() && !self.independent
+        let own = self.method.is_some() || self.private.is_some() || self.moved_from.is_some();
+        self.values.is_empty() && !own && !self.independent && !self.repeated
     }
 
     /// Of a stream that is repositioned: the arguments for that. What is left is for the method that makes groups, within the published
@@ -161,6 +169,14 @@ impl Options {
         let values = self.values.into_iter().map(|(name, value)| (Some(name), value)).collect();
         let arguments = Arguments::bind(&signature, values, &mut OptionScope { session })?;
         Ok((Arc::clone(method), arguments))
+    }
+}
+
+fn boolean(name: &str, value: &str) -> Result<bool> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => plan_err!("publication: option {name} must be 'true' or 'false'"),
     }
 }
 

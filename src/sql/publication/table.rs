@@ -5,14 +5,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Column, DFSchemaRef, Result, plan_err};
+use datafusion::common::{DFSchemaRef, Result, plan_err};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::logical_plan::MergeIntoClause;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, cast};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSource, TableType};
+use datafusion::object_store::path::Path as StorePath;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions;
 use datafusion::physical_plan::ExecutionPlan;
@@ -23,11 +27,12 @@ use super::options::refused;
 use super::release::ReleaseTable;
 use crate::error::Error;
 use crate::estimate::Released;
-use crate::exec::{Inputs, PublishExec};
+use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
 use crate::microdata::Layout;
-use crate::publication::{Desk, Memory, Publication, introduce, provider};
+use crate::publication::{Desk, Memory, Publication};
 use crate::sql::estimate::Source;
-use crate::sql::input::plan_if_given;
+use crate::sql::lake::refuse_loose_files;
+use crate::sql::planned::planned_if_given;
 use crate::sql::resolve::wait_long_for;
 
 /// How a publication is published to.
@@ -74,7 +79,12 @@ impl PublicationTable {
         let released = Released::try_new(ESTIMATE, &newest.schema())?;
         let hierarchies = self.publisher.as_ref().and_then(|publisher| publisher.hierarchies.clone());
         let release = LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(newest)), None)?.build()?;
-        Ok(Arc::new(Source { release, released, hierarchies, without_null: BTreeSet::new() }))
+        Ok(Arc::new(Source { release, released, hierarchies, without_null: BTreeSet::new(), intact: None }))
+    }
+
+    /// How it is published to, if this is the publisher's.
+    pub(super) fn publisher(&self) -> Option<&Publisher> {
+        self.publisher.as_ref()
     }
 
     /// Where the ledger is, if this is the publisher's.
@@ -85,6 +95,13 @@ impl PublicationTable {
     /// The update relation, if this is the publisher's and has one.
     pub(super) fn updates(&self) -> Option<&LogicalPlan> {
         self.publisher.as_ref()?.updates.as_ref()
+    }
+
+    /// The column of identifiers of a publication that can be published to.
+    pub(super) fn identifier(target: &Arc<dyn TableSource>) -> Vec<String> {
+        let table = source_as_provider(target).ok();
+        let publisher = table.as_ref().and_then(|table| table.downcast_ref::<Self>()?.publisher.as_ref());
+        publisher.and_then(|publisher| publisher.publication.terms.roles.id.clone()).into_iter().collect()
     }
 
     /// Whether a relation is a publication.
@@ -158,11 +175,19 @@ impl TableProvider for PublicationTable {
                 "to publish, declare its columns and OPTIONS such as 'method' 'm_invariant'",
             ));
         };
+        let Some(hidden) = input.downcast_ref::<HiddenExec>() else {
+            return Err(refused(
+                "this session does not check what is inserted",
+                "make it with datafusion_anonymize::register_all, and keep its analyzer rules",
+            ));
+        };
+        refuse_loose_files("publication", &read_files(&hidden.revealed()?), session.runtime_env()).await?;
         let desk = Desk::open(publication.clone(), session.runtime_env()).await?;
         let microdata = self.microdata(publication, input)?;
-        let previous = ledger(session, &desk, publication, &microdata.schema()).await?;
-        let hierarchies = plan_if_given(session, hierarchies.as_ref()).await?;
-        let updates = plan_if_given(session, updates.as_ref()).await?;
+        let name = publication.terms.method.name();
+        let previous = ledger(&desk, publication, &microdata.schema())?;
+        let hierarchies = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
+        let updates = planned_if_given(session, updates.as_ref(), name, "updates").await?;
         let inputs = Inputs { microdata, previous, hierarchies, updates };
         Ok(Arc::new(PublishExec::try_new(inputs, publication.clone(), desk.decided().unwrap_or(0))?))
     }
@@ -216,26 +241,35 @@ impl PublicationTable {
     }
 }
 
+/// The files that a plan reads, but for those that a Delta table has chosen.
+fn read_files(plan: &Arc<dyn ExecutionPlan>) -> Vec<(ObjectStoreUrl, StorePath)> {
+    if plan.name().starts_with("DeltaScan") {
+        return Vec::new();
+    }
+    let mut files: Vec<_> = plan.children().into_iter().flat_map(read_files).collect();
+    if let Some(scan) = plan.downcast_ref::<DataSourceExec>()
+        && let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>()
+    {
+        let read = config.file_groups.iter().flat_map(|group| group.iter());
+        files.extend(read.map(|file| (config.object_store_url.clone(), file.object_meta.location.clone())));
+    }
+    files
+}
+
 /// A plan that reads the ledger, if the method has one and something is in it.
-async fn ledger(
-    session: &dyn Session,
-    desk: &Desk,
-    publication: &Publication,
-    microdata: &Schema,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn ledger(desk: &Desk, publication: &Publication, microdata: &Schema) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let memory = Memory::of(&publication.terms.method);
-    let Some(table) = desk.ledger().filter(|_| memory != Memory::Nothing && desk.decided() != Some(0)) else {
+    if let Some(columns) = desk.ledger_columns()? {
+        memory.check_ledger(&columns).map_err(|error| error.in_function("publication"))?;
+    }
+    let Some(entries) = desk.entries().filter(|_| memory != Memory::Nothing && desk.decided() != Some(0)) else {
         return Ok(None);
     };
-    introduce(table, session)?;
     let named = |error: Error| error.in_function(publication.terms.method.name());
     let layout = Layout::try_new(microdata, &publication.terms.roles).map_err(named)?;
-    let column = |field: &FieldRef| {
-        cast(Expr::Column(Column::from_name(field.name())), field.data_type().clone()).alias(field.name())
-    };
-    let columns: Vec<Expr> = memory.read(&layout).map_err(named)?.iter().map(column).collect();
-    let plan = LogicalPlanBuilder::scan("ledger", provider_as_source(provider(table).await?), None)?
-        .project(columns)?
-        .build()?;
-    session.create_physical_plan(&plan).await.map(Some)
+    let columns = memory.read(&layout).map_err(named)?;
+    let plan = entries.plan(Arc::new(Schema::new(columns)))?;
+    let function = publication.terms.method.name().to_owned();
+    let origin = Origin { function, argument: "the ledger".to_owned(), names: Vec::new() };
+    hide(&plan, &Arc::new(origin)).map(Some)
 }

@@ -1,6 +1,7 @@
 //! The paper's examples.
 
 use super::*;
+use crate::methods::rings::Rings;
 
 #[test]
 fn example_4_2() {
@@ -30,8 +31,8 @@ fn example_4_2_at_once() {
     let (microdata, _) = builder.finish([1, 2]).unwrap();
     let arrival = &microdata.people.as_ref().unwrap().arrival;
     let row = |place: u32| arrival.iter().position(|&arrived| arrived == place).unwrap() as u32;
-    let cycles = ordering::Cycles { starts: vec![0, 5], rows: (0..5).map(row).collect() };
-    let boxes = baseline::cover(&microdata, &cycles, 2);
+    let rings = Rings { people: (0..5).map(row).collect(), ends: vec![5], shifts: vec![1], width: 1 };
+    let boxes = baseline::cover(&microdata, &rings);
     assert_eq!(boxes.iter().filter(|[lo, hi]| lo != hi).count(), 7);
 }
 
@@ -76,7 +77,7 @@ fn together(people: &People, columns: &[Columns; 2], disclosed: usize) {
     let plain: Vec<_> = columns.iter().map(plain).collect();
     assert_eq!(possible(people, &plain).iter().filter(|values| values.len() == 1).count(), disclosed);
     for seed in 0..20 {
-        let worlds = run(&worlds_of(2, Order::Greedy), people, &people.all(), None, false, seed).unwrap();
+        let worlds = run(&worlds_of(2), people, &people.all(), None, false, seed).unwrap();
         let release = |columns: &Columns| {
             let release = run(&release_of(100, Loss::Lm), people, columns, Some(&worlds), false, seed).unwrap();
             (columns.clone(), released(&release, columns))
@@ -116,6 +117,6 @@ fn example_3_2() {
     };
     let releases = [plain(of(1)), plain(of(0))];
     assert_eq!(possible(&people, &releases)[0].len(), 1);
-    let refused = run(&worlds_of(2, Order::Greedy), &people, &people.all(), None, false, 1).unwrap_err();
+    let refused = run(&worlds_of(2), &people, &people.all(), None, false, 1).unwrap_err();
     assert!(refused.to_string().contains("not 2-eligible"), "{refused}");
 }

@@ -1,0 +1,59 @@
+//! Where values stand in a list of all values of their column.
+
+use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::row::{RowConverter, Rows, SortField};
+use datafusion::common::{Result, exec_err};
+
+use super::axis::OTHER_ORDER;
+
+/// The values of a column in their order, and how to find them. Made once per query: with a million values it takes as long as
+/// thousands of rows.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    order: ArrayRef,
+    converter: RowConverter,
+    rows: Rows,
+    /// Places in the order, by rows.
+    sorted: Vec<u32>,
+}
+
+impl Listing {
+    /// Of values that are all different.
+    pub(super) fn new(order: &ArrayRef) -> Result<Self> {
+        let converter = RowConverter::new(vec![SortField::new(order.data_type().clone())])?;
+        let rows = converter.convert_columns(std::slice::from_ref(order))?;
+        let mut sorted: Vec<u32> = (0..order.len() as u32).collect();
+        let row = |place: u32| rows.row(place as usize);
+        // Orders by value are sorted already.
+        if !sorted.is_sorted_by(|&a, &b| row(a) <= row(b)) {
+            sorted.sort_unstable_by(|&a, &b| row(a).cmp(&row(b)));
+        }
+        Ok(Self { order: ArrayRef::clone(order), converter, rows, sorted })
+    }
+
+    /// The values in their order.
+    pub(super) fn order(&self) -> &ArrayRef {
+        &self.order
+    }
+
+    /// Whether it is of this list, which is the same array for all rows of a query.
+    pub(super) fn is_of(&self, order: &ArrayRef) -> bool {
+        ArrayRef::ptr_eq(&self.order, order)
+    }
+
+    /// Where values stand in the order, `None` for NULL.
+    ///
+    /// # Errors
+    /// When a value is not in the list.
+    pub(super) fn places(&self, values: &ArrayRef) -> Result<Vec<Option<usize>>> {
+        let wanted = self.converter.convert_columns(std::slice::from_ref(values))?;
+        let place = |(i, row)| match values.is_valid(i) {
+            false => Ok(None),
+            true => match self.sorted.binary_search_by(|&place| self.rows.row(place as usize).cmp(&row)) {
+                Ok(found) => Ok(Some(self.sorted[found] as usize)),
+                Err(_) => exec_err!("{OTHER_ORDER}"),
+            },
+        };
+        wanted.iter().enumerate().map(place).collect()
+    }
+}

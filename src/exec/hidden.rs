@@ -1,0 +1,315 @@
+//! What an operator reads, shown without the data in it.
+//!
+//! The engine puts values of the data into its errors (a failing cast prints what it failed on), into the statistics that EXPLAIN
+//! prints (smallest and greatest values of a column), and into filters that it makes while it runs (the range of a join's keys). So
+//! every plan that one of our operators reads from is wrapped, node by node, by [`hide`]: it runs as it would, and looks as it did
+//! before it ran, with numbers of rows and nothing else of its statistics.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{OrderingRequirements, PhysicalExpr};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::metrics::{Metric, MetricsSet};
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, InputDistributionRequirements,
+    PlanProperties, ReplaceChildrenOptions,
+};
+use futures::StreamExt;
+
+use super::files::{Files, with_every_value};
+use crate::error::without_values;
+
+/// Whose input a plan is, for errors.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Name of the function.
+    pub function: String,
+    /// The argument, as in "the input" or "argument previous".
+    pub argument: String,
+    /// Names that the query has for tables and files, so that a file is named as it was written.
+    pub names: Vec<String>,
+}
+
+/// Hides the data that a plan would show. What is hidden already stays as it is.
+///
+/// # Errors
+/// When a node of the plan cannot take its own children.
+pub fn hide(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>) -> Result<Arc<dyn ExecutionPlan>> {
+    if is_hidden(plan) {
+        return Ok(Arc::clone(plan));
+    }
+    hide_node(plan, origin, true)
+}
+
+/// Whether nothing of a plan is to be seen: it is hidden, below nodes that move rows and look into none.
+fn is_hidden(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    if plan.is::<HiddenExec>() {
+        return true;
+    }
+    let moves = plan.is::<CoalescePartitionsExec>()
+        || plan.is::<CooperativeExec>()
+        || plan.is::<RepartitionExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        // With a limit it makes a filter, of values.
+        || plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none());
+    moves && plan.children().into_iter().all(is_hidden)
+}
+
+fn hide_node(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>, root: bool) -> Result<Arc<dyn ExecutionPlan>> {
+    if plan.is::<HiddenExec>() {
+        return Ok(Arc::clone(plan));
+    }
+    let children = plan.children();
+    let shown = Shown::of(plan.as_ref());
+    let (inner, files) = match children.is_empty() {
+        true => (with_every_value(plan), Files::of(plan, &origin.names)),
+        false => {
+            let children = children.into_iter().map(|child| hide_node(child, origin, false));
+            let children = children.collect::<Result<Vec<_>>>()?;
+            (replace_children_if_necessary(Arc::clone(plan), children)?, None)
+        }
+    };
+    let properties = Arc::clone(plan.properties());
+    Ok(Arc::new(HiddenExec { inner, origin: Arc::clone(origin), root, files, shown, properties }))
+}
+
+/// A node of a plan that an operator reads from. It has the name and the looks of the node in it, runs it and has its metrics;
+/// statistics of columns are unknown, and errors have no values.
+///
+/// Optimizer rules take it for a node that they do not know: what is in it was optimized when it was planned. An engine that
+/// ships plans sends what [`revealed`](Self::revealed) returns, and operators that are made anew from it hide it again.
+pub struct HiddenExec {
+    inner: Arc<dyn ExecutionPlan>,
+    origin: Arc<Origin>,
+    /// Whether the operator reads from this node.
+    root: bool,
+    files: Option<Files>,
+    shown: Shown,
+    properties: Arc<PlanProperties>,
+}
+
+impl HiddenExec {
+    /// The plan that is hidden, whole.
+    ///
+    /// # Errors
+    /// When a node of the plan cannot take its own children.
+    pub fn revealed(&self) -> Result<Arc<dyn ExecutionPlan>> {
+        let reveal = |child: &Arc<dyn ExecutionPlan>| match child.downcast_ref::<Self>() {
+            Some(hidden) => hidden.revealed(),
+            None => Ok(Arc::clone(child)),
+        };
+        let children = self.inner.children().into_iter().map(reveal).collect::<Result<Vec<_>>>()?;
+        match children.is_empty() {
+            true => Ok(Arc::clone(&self.inner)),
+            false => replace_children_if_necessary(Arc::clone(&self.inner), children),
+        }
+    }
+
+    fn around(&self, inner: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        let (origin, files, shown) = (Arc::clone(&self.origin), self.files.clone(), self.shown.clone());
+        let properties = match self.inner.children().is_empty() {
+            true => Arc::clone(&self.properties),
+            false => Arc::clone(inner.properties()),
+        };
+        Arc::new(Self { inner, origin, root: self.root, files, shown, properties })
+    }
+
+    /// Only numbers of rows.
+    fn of_rows(&self, statistics: &Statistics) -> Arc<Statistics> {
+        let unknown = Statistics::new_unknown(self.schema().as_ref());
+        Arc::new(Statistics { num_rows: statistics.num_rows, ..unknown })
+    }
+}
+
+/// As a node looked before it ran.
+#[derive(Clone)]
+struct Shown {
+    default: Arc<str>,
+    verbose: Arc<str>,
+    tree: Arc<str>,
+}
+
+impl Shown {
+    fn of(plan: &dyn ExecutionPlan) -> Self {
+        if let Some(text) = constants(plan) {
+            let text: Arc<str> = text.into();
+            return Self { default: Arc::clone(&text), verbose: Arc::clone(&text), tree: "".into() };
+        }
+        let text = |t: DisplayFormatType| -> Arc<str> { Looks(plan, t).to_string().into() };
+        Self {
+            default: text(DisplayFormatType::Default),
+            verbose: text(DisplayFormatType::Verbose),
+            tree: text(DisplayFormatType::TreeRender),
+        }
+    }
+}
+
+/// Aggregates can be answered from statistics while a query is planned: `max(age)` is a constant then, and a value of the data.
+fn constants(plan: &dyn ExecutionPlan) -> Option<String> {
+    let projection = plan.downcast_ref::<ProjectionExec>()?;
+    let revealed = |plan: &Arc<dyn ExecutionPlan>| match plan.downcast_ref::<HiddenExec>() {
+        Some(hidden) => hidden.inner.is::<PlaceholderRowExec>(),
+        None => plan.is::<PlaceholderRowExec>(),
+    };
+    if !revealed(projection.input()) {
+        return None;
+    }
+    let names: Vec<String> =
+        plan.schema().fields().iter().map(|field| format!("constant as {}", field.name())).collect();
+    Some(format!("ProjectionExec: expr=[{}]", names.join(", ")))
+}
+
+struct Looks<'a>(&'a dyn ExecutionPlan, DisplayFormatType);
+
+impl fmt::Display for Looks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_as(self.1, f)
+    }
+}
+
+impl fmt::Debug for HiddenExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HiddenExec").field("name", &self.inner.name()).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for HiddenExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match t {
+            DisplayFormatType::Default => &self.shown.default,
+            DisplayFormatType::Verbose => &self.shown.verbose,
+            DisplayFormatType::TreeRender => &self.shown.tree,
+        })
+    }
+}
+
+impl ExecutionPlan for HiddenExec {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn schema(&self) -> SchemaRef {
+        self.inner.schema()
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.inner.children()
+    }
+
+    // What is below was planned as it must be. Without requirements nothing is put between these nodes any more, and no sort is pushed
+    // through a node whose columns the rule does not know.
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![Distribution::UnspecifiedDistribution; self.children().len()])
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![None; self.children().len()]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![false; self.children().len()]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false; self.children().len()]
+    }
+
+    fn dynamic_expressions_produced(&self) -> Vec<Arc<dyn PhysicalExpr>> {
+        self.inner.dynamic_expressions_produced()
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.inner.apply_expressions(f)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let inner = Arc::clone(&self.inner).replace_children(children, options)?;
+        Ok(self.around(inner))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let inner = Arc::clone(&self.inner).reset_state()?;
+        Ok(self.around(inner))
+    }
+
+    fn with_new_state(&self, state: Arc<dyn Any + Send + Sync>) -> Option<Arc<dyn ExecutionPlan>> {
+        self.inner.with_new_state(state).map(|inner| self.around(inner))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let stream = self.inner.execute(partition, context);
+        if !self.root && self.files.is_none() {
+            return stream;
+        }
+        let (origin, files) = (Arc::clone(&self.origin), self.files.clone());
+        let hidden = move |error| {
+            let file = files.as_ref().map(Files::to_string);
+            without_values(error, &origin.function, &origin.argument, file.as_deref())
+        };
+        let stream = stream.map_err(&hidden)?;
+        let rows = stream.map(move |batch| batch.map_err(&hidden));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        // Labels can be expressions, and these constants that are values of the data.
+        let mut unlabelled = MetricsSet::new();
+        for metric in self.inner.metrics()?.iter() {
+            let copy = Metric::new(metric.value().clone(), metric.partition()).with_type(metric.metric_type());
+            let copy = match metric.metric_category() {
+                Some(category) => copy.with_category(category),
+                None => copy,
+            };
+            unlabelled.push(Arc::new(copy));
+        }
+        Some(unlabelled)
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        self.inner.child_stats_requests(partition)
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        input_stats: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        // Not even an error is worth showing for an estimate.
+        let statistics = self.inner.statistics_from_inputs(input_stats, args);
+        Ok(statistics.map_or_else(
+            |_| Arc::new(Statistics::new_unknown(self.schema().as_ref())),
+            |statistics| self.of_rows(&statistics),
+        ))
+    }
+}

@@ -1,0 +1,37 @@
+//! What somebody should know about a statement that has not failed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::execution::TaskContext;
+
+type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Told what is worth knowing about statements that succeed: that a snapshot was published before, say. Put one into a session's
+/// configuration (`SessionConfig::with_extension`). Notices have counts, numbers of releases and names of columns, never values.
+#[derive(Clone, Default)]
+pub struct Notices(Option<Listener>);
+
+impl Notices {
+    /// Calls `listener` with each notice, from any thread.
+    pub fn new(listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(listener)))
+    }
+
+    /// Those of a query's session; of one that has none nobody is told.
+    pub(crate) fn of(context: &TaskContext) -> Self {
+        context.session_config().get_extension::<Self>().map_or_else(Self::default, |found| found.as_ref().clone())
+    }
+
+    pub(crate) fn tell(&self, notice: &str) {
+        if let Some(listener) = &self.0 {
+            listener(notice);
+        }
+    }
+}
+
+impl fmt::Debug for Notices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Notices(..)")
+    }
+}

@@ -1,0 +1,59 @@
+//! Chains of releases to a reader who combines people: everybody keeps as many values as m says, in some assignment of everybody.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use proptest::prelude::*;
+
+use super::tests::{Known, chains, private, publish, verify};
+use super::{Balance, MInvariance, OnIneligible};
+use crate::risk::{Disclosure, EvidenceBuilder, KnownColumns, ReleaseColumns, Strength};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn everybody_keeps_m_values_together(
+        (snapshots, m) in chains(),
+        blind in any::<bool>(),
+        on_ineligible in prop_oneof![Just(OnIneligible::Refuse), Just(OnIneligible::Counterfeit), Just(OnIneligible::Withhold)],
+        seed in any::<u64>(),
+    ) {
+        let balance = if blind { Balance::Blind } else { Balance::Minimal };
+        let params = MInvariance { m, balance, on_ineligible };
+        let mut known = Known::new();
+        let field = |name: &str, data_type: DataType| FieldRef::new(Field::new(name, data_type, true));
+        let id = field("id", DataType::Int64);
+        let mut reader = EvidenceBuilder::try_new(id, Vec::new(), field("disease", DataType::Utf8)).unwrap();
+        let mut versions = 0;
+        for snapshot in snapshots {
+            // Refused snapshots are no releases.
+            let Ok(release) = publish(&snapshot, &known, &params, seed) else { continue };
+            let withheld = release.withheld;
+            let batch = private(release, seed);
+            verify(&batch, &snapshot, &mut known, m, withheld);
+            versions += snapshot.len() - withheld;
+            reader.begin_release(ReleaseColumns { group: true, id: true });
+            let column = |name: &str| (name.to_owned(), batch.column_by_name(name).unwrap().clone());
+            let columns = ["disease", "group_id", "id"].map(column);
+            reader.append_release(&RecordBatch::try_from_iter_with_nullable(
+                columns.into_iter().map(|(name, column)| (name, column, true)),
+            ).unwrap()).unwrap();
+        }
+        let ids: ArrayRef = Arc::new(known.keys().copied().collect::<Int64Array>());
+        let people = RecordBatch::try_from_iter([("id", ids)]).unwrap();
+        reader.append_known(&people, KnownColumns { sensitive: false, release: false }).unwrap();
+        let disclosure = Disclosure::try_new(reader.finish().unwrap(), Strength::Joint).unwrap();
+        let mut found = 0;
+        for findings in disclosure.all() {
+            for place in 0..findings.people.len() {
+                prop_assert!(findings.undecided.get(place).is_empty());
+                prop_assert!(findings.remaining.size(place) >= m, "{:?}", findings.remaining.get(place));
+                prop_assert_eq!(findings.remaining.get(place), findings.candidates.get(place));
+                found += 1;
+            }
+        }
+        prop_assert_eq!(found, versions);
+    }
+}

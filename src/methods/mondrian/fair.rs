@@ -1,0 +1,390 @@
+//! Cuts decided by all worlds: leaves of which a reader learns nothing but their values.
+//!
+//! Whoever knows that a cut is made wherever both sides stay diverse learns something from every cut that was not made (the *minimality
+//! attack*). Here a part is cut once, if at all: at the place that looks best by quasi-identifiers, numbers of rows and counts of values alone. Then
+//! rings are drawn in the whole part ([`rings`](super::super::rings)), and the cut is made if both sides are diverse in all `l` worlds. If it
+//! is, the rings are forgotten, and both sides go on; if not, the part is a leaf, and these are its rings. A part that is not worth a try, by the
+//! same figures, is a leaf with rings of people who lie close together ([`Rings::close`]).
+//!
+//! Shown all leaves and all `l` worlds, a reader who knows this code gives each world `1/l`. For let another of them be the true one. It differs
+//! from the true one by exchanges inside leaves, so inside both sides of every cut that was made: rings are drawn as uniformly, and the test
+//! looks at sides only, so that the cut is made with the same probability. In a leaf, rings and shifts are as likely ([`rings`](super::super::rings)), and
+//! that not all worlds pass the test is true whichever of them is the true one; where nothing was tried, nothing was learned. **A second try after a failure would break this**: the worlds of a
+//! leaf need not differ by exchanges inside the sides of a cut that failed.
+
+use std::sync::{Mutex, PoisonError};
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
+
+use super::axis::Axis;
+use super::cut::{Cut, Item, around};
+use super::grow::{PARALLEL_FROM, SAMPLE, SAMPLED_FROM};
+use super::tight::{self, Scratch};
+use super::{Cuts, median};
+use crate::error::{Error, Result};
+use crate::methods::Monitor;
+use crate::methods::extent::in_width;
+use crate::methods::rings::{Drawn, Lots, Rings};
+use crate::microdata::Microdata;
+
+/// Leaves, and rings inside them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::methods) struct Leaves {
+    /// Where each leaf ends in the people of the rings.
+    pub ends: Vec<u32>,
+    /// Rings of rows, leaf after leaf.
+    pub rings: Rings,
+}
+
+/// Where the draws of a part come from: every part has a stream of its own, so that threads do not matter.
+pub(in crate::methods) trait Source: Sync {
+    /// That of the part which has this place, and so many rows.
+    fn at(&self, offset: usize, rows: usize) -> impl Lots;
+}
+
+/// Streams of one generator.
+pub(in crate::methods) struct Streams(pub [u8; 32]);
+
+impl Source for Streams {
+    fn at(&self, offset: usize, rows: usize) -> impl Lots {
+        let mut stream = ChaCha20Rng::from_seed(self.0);
+        stream.set_stream((offset as u64) << 32 | rows as u64);
+        stream
+    }
+}
+
+/// What is to be cut.
+pub(in crate::methods) struct Fair<'a, S> {
+    pub microdata: &'a Microdata,
+    /// Value of each row, of which none makes up more than `1/l` of the rows.
+    pub values: &'a [u32],
+    pub l: usize,
+    pub cuts: Cuts,
+    pub source: &'a S,
+    pub monitor: &'a Monitor,
+}
+
+impl<S: Source> Fair<'_, S> {
+    /// Cuts the rows.
+    ///
+    /// # Errors
+    /// When there are too many quasi-identifiers, or leaves of a hierarchy; when memory is short.
+    pub(in crate::methods) fn leaves(&self) -> Result<Leaves> {
+        in_width!(self.microdata.quasi.len(), wide(self))
+    }
+}
+
+/// A leaf: its place, its rows, and the rings of the rows, which stand in their order.
+struct Leaf {
+    offset: usize,
+    rows: usize,
+    ends: Vec<u32>,
+    shifts: Vec<u32>,
+}
+
+fn wide<const W: usize>(fair: &Fair<'_, impl Source>) -> Result<Leaves> {
+    let Fair { microdata, values, .. } = *fair;
+    let mut all = Leaves { rings: Rings { width: fair.l - 1, ..Rings::default() }, ..Leaves::default() };
+    if microdata.rows == 0 {
+        return Ok(all);
+    }
+    let axes = Axis::all(microdata)?;
+    let rows = (0..microdata.rows as u32).into_par_iter().with_min_len(PARALLEL_FROM);
+    let mut items: Vec<Item<W>> = rows.map(|row| Item::new(microdata, &axes, row, values[row as usize])).collect();
+    let mut buffer = vec![Item { row: 0, sensitive: 0, at: [0.0; W] }; items.len()];
+    let trunk = Trunk { fair, axes: &axes, logs: log_factorials(items.len()), failed: Mutex::new(Ok(0)) };
+    let mut leaves = Vec::new();
+    trunk.split(&mut items, &mut buffer, 0, &mut Scratch::default(), &mut leaves);
+    drop(buffer);
+    fair.monitor.check()?;
+    trunk.failed.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+    leaves.sort_unstable_by_key(|leaf| leaf.offset);
+    for leaf in leaves {
+        all.ends.push((leaf.offset + leaf.rows) as u32);
+        all.rings.ends.extend(leaf.ends.iter().map(|&end| leaf.offset as u32 + end));
+        all.rings.shifts.extend(leaf.shifts);
+    }
+    all.rings.people = items.into_iter().map(|item| item.row).collect();
+    Ok(all)
+}
+
+/// Logarithms of the factorials up to that of `n`.
+fn log_factorials(n: usize) -> Vec<f64> {
+    let mut sum = 0.0;
+    std::iter::once(0.0)
+        .chain((1..=n).map(|i| {
+            sum += (i as f64).ln();
+            sum
+        }))
+        .collect()
+}
+
+/// What became of a part.
+enum Attempt {
+    /// So many rows stand in front now, on one side of the cut.
+    Cut(usize),
+    /// The rows stand in the order of these rings.
+    Leaf(Rings),
+}
+
+/// How often each value occurs.
+fn counts(values: &[u32]) -> Vec<usize> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.chunk_by(|a, b| a == b).map(<[u32]>::len).collect()
+}
+
+struct Trunk<'a, S> {
+    fair: &'a Fair<'a, S>,
+    axes: &'a [Axis],
+    logs: Vec<f64>,
+    /// Bytes charged for searches of large parts, or what went wrong.
+    failed: Mutex<Result<usize>>,
+}
+
+impl<S: Source> Trunk<'_, S> {
+    fn split<const W: usize>(
+        &self,
+        mut items: &mut [Item<W>],
+        mut buffer: &mut [Item<W>],
+        mut offset: usize,
+        scratch: &mut Scratch<W>,
+        leaves: &mut Vec<Leaf>,
+    ) {
+        while !self.fair.monitor.is_cancelled() {
+            let Some(inside) = self.step(items, buffer, offset, scratch, leaves) else { return };
+            let (a, b) = items.split_at_mut(inside);
+            let (buffer_a, buffer_b) = buffer.split_at_mut(inside);
+            if a.len().min(b.len()) >= PARALLEL_FROM {
+                let mut others = Vec::new();
+                rayon::join(
+                    || self.split(a, buffer_a, offset, scratch, leaves),
+                    || self.split(b, buffer_b, offset + inside, &mut Scratch::default(), &mut others),
+                );
+                leaves.append(&mut others);
+                return;
+            }
+            // The smaller side on the stack, the larger in the loop: the stack stays low however uneven cuts are.
+            if a.len() <= b.len() {
+                self.split(a, buffer_a, offset, scratch, leaves);
+                (items, buffer, offset) = (b, buffer_b, offset + inside);
+            } else {
+                self.split(b, buffer_b, offset + inside, scratch, leaves);
+                (items, buffer) = (a, buffer_a);
+            }
+        }
+    }
+
+    /// The one try: rows inside, which stand in front now; `None` for a leaf, and when something went wrong.
+    fn step<const W: usize>(
+        &self,
+        items: &mut [Item<W>],
+        buffer: &mut [Item<W>],
+        offset: usize,
+        scratch: &mut Scratch<W>,
+        leaves: &mut Vec<Leaf>,
+    ) -> Option<usize> {
+        match self.attempt(items, buffer, offset, scratch) {
+            Ok(Attempt::Cut(inside)) => return Some(inside),
+            Ok(Attempt::Leaf(Rings { ends, shifts, .. })) => {
+                leaves.push(Leaf { offset, rows: items.len(), ends, shifts });
+            }
+            Err(error) => self.fail(error),
+        }
+        None
+    }
+
+    fn attempt<const W: usize>(
+        &self,
+        items: &mut [Item<W>],
+        buffer: &mut [Item<W>],
+        offset: usize,
+        scratch: &mut Scratch<W>,
+    ) -> Result<Attempt> {
+        let Fair { microdata, values, l, monitor, .. } = *self.fair;
+        let mut lots = self.fair.source.at(offset, items.len());
+        let of_items: Vec<u32> = items.iter().map(|item| item.sensitive).collect();
+        let Some(cut) = self.best(items, &counts(&of_items), scratch) else {
+            let mut rows: Vec<u32> = items.iter().map(|item| item.row).collect();
+            let rings = Rings::close(microdata, &mut rows, values, l, &mut lots, monitor)?;
+            items.iter_mut().zip(&rings.people).for_each(|(item, &row)| item.row = row);
+            return Ok(Attempt::Leaf(rings));
+        };
+        let drawn = Drawn::draw(&of_items, l, &mut lots)?;
+        let inside: Vec<bool> = cut.sides(items).map(|(_, inside)| inside).collect();
+        if drawn.are_diverse(&inside) {
+            return Ok(Attempt::Cut(cut.apply(items, buffer)));
+        }
+        buffer.copy_from_slice(items);
+        items.iter_mut().zip(&drawn.rings.people).for_each(|(item, &person)| *item = buffer[person as usize]);
+        Ok(Attempt::Leaf(drawn.rings))
+    }
+
+    fn fail(&self, error: Error) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.is_ok() {
+            *failed = Err(error);
+        }
+    }
+
+    /// The cut to try, if there is one that may pass. `counts` are those of the values.
+    fn best<const W: usize>(&self, items: &[Item<W>], counts: &[usize], scratch: &mut Scratch<W>) -> Option<Cut> {
+        let l = self.fair.l;
+        if items.len() < 2 * l {
+            return None;
+        }
+        let extent = around(items);
+        if extent.lo == extent.hi {
+            return None;
+        }
+        if self.fair.cuts == Cuts::Median {
+            return median::cuts(self.axes, items, &extent, l).into_iter().next();
+        }
+        let mut odds = Odds::new(&self.logs, l, items.len(), counts);
+        let top = counts.iter().max().copied().unwrap_or(0);
+        if items.len() > LARGE && TIGHT.1 * top * l > TIGHT.0 * items.len() {
+            return None;
+        }
+        if items.len() > SAMPLED_FROM {
+            let sample: Vec<Item<W>> = (0..SAMPLE).map(|i| items[i * items.len() / SAMPLE]).collect();
+            let even = tight::Search { axes: self.axes, least: SAMPLE / tight::EVEN, even: true };
+            if let Some(cut) = odds.best(&even, &sample, scratch) {
+                return Some(cut);
+            }
+            let bytes = items.len() * tight::bytes_per_row::<W>();
+            let mut charged = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Ok(before) = *charged
+                && bytes > before
+            {
+                *charged = self.fair.monitor.charge(bytes - before).map(|()| bytes);
+            }
+            if charged.is_err() {
+                return None;
+            }
+        }
+        odds.best(&tight::Search { axes: self.axes, least: l, even: false }, items, scratch)
+    }
+}
+
+/// The one try of a part with more rows than this is worth much.
+const LARGE: usize = 512;
+/// It is not taken where the most frequent value makes up more of the part than this share of what it may: values and quasi-identifiers
+/// need not have much to do with each other for it to fail, and then the part is put into rings as it is.
+const TIGHT: (usize, usize) = (2, 3);
+/// Parts below so many times `l` rows are seldom cut.
+const LEAF: usize = 3;
+
+/// Which cuts are likely to pass, and worth it: by numbers of rows, counts of values and lengths only.
+struct Odds<'a> {
+    logs: &'a [f64],
+    l: usize,
+    rows: usize,
+    /// How often values occur, and how many occur so often.
+    counts: Vec<(usize, usize)>,
+    /// Chance of a cut to pass, by the rows of its smaller side; not a number where it is not known yet.
+    of_side: Vec<f32>,
+}
+
+impl<'a> Odds<'a> {
+    fn new(logs: &'a [f64], l: usize, rows: usize, counts: &[usize]) -> Self {
+        let mut counts = counts.to_vec();
+        counts.sort_unstable();
+        let counts = counts.chunk_by(|a, b| a == b).map(|same| (same[0], same.len())).collect();
+        Self { logs, l, rows, counts, of_side: vec![f32::NAN; rows / 2 + 1] }
+    }
+
+    /// Of the cuts of these items, which are all rows or a sample, the one after which the least loss is to be expected in the end.
+    fn best<const W: usize>(
+        &mut self,
+        search: &tight::Search<'_>,
+        items: &[Item<W>],
+        scratch: &mut Scratch<W>,
+    ) -> Option<Cut> {
+        let extent = around(items);
+        let now = search.loss([(items.len(), &extent)]);
+        let varying = extent.lo.iter().zip(&extent.hi).filter(|(lo, hi)| lo < hi).count().max(1);
+        let all = self.rows;
+        let of_items = |rows: usize| rows * all / items.len();
+        let mut best: Option<(f32, Cut)> = None;
+        for &(after, inside, cut) in search.all(items, &extent, scratch) {
+            let sides = [of_items(inside), all - of_items(inside)];
+            let left: f32 = sides.iter().map(|&rows| rows as f32 * self.left(rows, varying)).sum();
+            let saved = now - after * left / all as f32;
+            if best.is_some_and(|(most, _)| saved <= most) {
+                continue;
+            }
+            let expected = saved * self.passes(sides[0].min(sides[1]));
+            if expected > best.map_or(0.0, |(most, _)| most) {
+                best = Some((expected, cut));
+            }
+        }
+        best.map(|(_, cut)| cut)
+    }
+
+    /// The share of its loss that a part of so many rows may end with: a halving takes half of one of the lengths away.
+    fn left(&self, rows: usize, varying: usize) -> f32 {
+        let halvings = (rows as f32 / (LEAF * self.l) as f32).log2().max(0.0);
+        (1.0 - 0.5 / varying as f32).powf(halvings)
+    }
+
+    /// Chance that a cut with a side of so many rows passes in all worlds, as if values were dealt anew in each and independently.
+    fn passes(&mut self, side: usize) -> f32 {
+        if self.of_side[side].is_nan() {
+            let one: f64 =
+                self.counts.iter().map(|&(count, values)| self.fits(side, count).powi(values as i32)).product();
+            self.of_side[side] = one.powi(self.l as i32) as f32;
+        }
+        self.of_side[side]
+    }
+
+    /// Chance that of `count` rows with a value so few are on either side that the sides are diverse: hypergeometric.
+    fn fits(&self, side: usize, count: usize) -> f64 {
+        let other = self.rows - side;
+        let least = count.saturating_sub(other / self.l);
+        let most = count.min(side / self.l);
+        if least > most {
+            return 0.0;
+        }
+        if least <= count.saturating_sub(other) && most == count.min(side) {
+            return 1.0;
+        }
+        let choose = |n: usize, k: usize| self.logs[n] - self.logs[k] - self.logs[n - k];
+        let chance = |inside: usize| {
+            (choose(count, inside) + choose(self.rows - count, side - inside) - choose(self.rows, side)).exp()
+        };
+        // What is farther than this from the mean does not happen.
+        let mean = count as f64 * side as f64 / self.rows as f64;
+        let far = 10.0 * mean.sqrt() + 10.0;
+        let from = least.max((mean - far).max(0.0) as usize).max(count.saturating_sub(other));
+        let to = most.min((mean + far) as usize);
+        (from..=to).map(chance).sum::<f64>().min(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against all ways to choose a side of eight rows.
+    #[test]
+    fn chances_are_those_of_all_sides() {
+        let values = [0, 0, 0, 1, 1, 2, 3, 4];
+        let logs = log_factorials(8);
+        for l in [2, 3] {
+            for side in 1..=4_u32 {
+                let all = || (0_u32..1 << 8).filter(|mask| mask.count_ones() == side);
+                let odds = Odds::new(&logs, l, 8, &[3, 2, 1, 1, 1]);
+                for (value, count) in [(0, 3), (1, 2), (2, 1)] {
+                    let fits = |mask: &u32| {
+                        let inside = (0..8).filter(|&i| mask >> i & 1 == 1 && values[i] == value).count();
+                        inside * l <= side as usize && (count - inside) * l <= 8 - side as usize
+                    };
+                    let exact = all().filter(fits).count() as f64 / all().count() as f64;
+                    assert!((odds.fits(side as usize, count) - exact).abs() < 1e-9, "{l} {side} {value}");
+                }
+            }
+        }
+    }
+}

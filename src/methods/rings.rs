@@ -1,0 +1,347 @@
+//! Rings: small sets of people with different sensitive values in a cyclic order, and worlds made of them by shifts.
+//!
+//! In world `i`, whoever stands at place `j` of a ring carries what belongs to place `j + shift_i`. The true world is the one with shift 0, one
+//! of `l` different shifts. Of a ring of `s` people all cyclic orders are equally likely, and all sets of `l - 1` other shifts; who is in a
+//! ring with whom depends on how often values occur, and on a uniform draw. Had another of the `l` worlds been the true one, the same people
+//! could have come into the same rings in the same order, with the same probability, and the shifts, counted from there, would be a
+//! set that is as likely as this one: a translate of it. So a reader who is shown all `l` worlds gives each of them `1/l`, if all ways to give
+//! out the values were equally likely to begin with.
+//!
+//! A window of `l` consecutive places, as in Shmueli and Tassa's Algorithm 1, is no such set: the true world is always an end of it, which is
+//! one of two, whatever `l` is.
+
+use std::collections::BTreeMap;
+
+use rand::Rng;
+
+use super::Monitor;
+use super::assignment::{self, Step};
+use super::split::{self, Lists, Sorted};
+use crate::error::{Error, Result};
+use crate::microdata::Microdata;
+
+/// Where uniform choices come from: a generator, or whoever enumerates all choices.
+pub(super) trait Lots {
+    /// One of `0..n`, each as likely as the others.
+    fn below(&mut self, n: usize) -> usize;
+
+    /// Any order, each as likely as the others.
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = self.below(last + 1);
+            items.swap(last, other);
+        }
+    }
+}
+
+impl<R: Rng> Lots for R {
+    fn below(&mut self, n: usize) -> usize {
+        self.random_range(0..n as u32) as usize
+    }
+}
+
+/// Rings of some people, and the shifts of each.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Rings {
+    /// People, ring after ring, each in its cyclic order.
+    pub people: Vec<u32>,
+    /// Where each ring ends.
+    pub ends: Vec<u32>,
+    /// `l - 1` different shifts of each ring, from 1 to its size less 1, world by world.
+    pub shifts: Vec<u32>,
+    /// Worlds beside the true one: `l - 1`.
+    pub width: usize,
+}
+
+/// Rings of the people of a part, who are numbered from 0.
+pub(super) struct Drawn {
+    pub rings: Rings,
+    /// Number of everybody's value among those that occur.
+    value_of: Vec<u32>,
+    /// How often each of them occurs.
+    pub counts: Vec<usize>,
+}
+
+impl Drawn {
+    /// Draws rings of people with these values, of which none may make up more than `1/l`: as many people of each value in rings of the same
+    /// values as m-invariance's assignment says, and any of those who have the value.
+    pub(super) fn draw(values: &[u32], l: usize, lots: &mut impl Lots) -> Result<Self> {
+        let mut people: Vec<u32> = (0..values.len() as u32).collect();
+        let mut lines = assignment::by_value(&mut people, values);
+        let mut value_of = vec![0; values.len()];
+        for (number, line) in (0..).zip(&lines) {
+            line.iter().for_each(|&person| value_of[person as usize] = number);
+        }
+        let counts: Vec<usize> = lines.iter().map(|line| line.len()).collect();
+        let mut rings = Rings { people: Vec::with_capacity(values.len()), width: l - 1, ..Rings::default() };
+        let mut dealt = Dealt::of(&mut lines, l, lots)?;
+        let mut shifts = Vec::new();
+        for step in std::mem::take(&mut dealt.steps) {
+            for _ in 0..step.rows {
+                let start = rings.people.len();
+                for &value in &step.signature {
+                    rings.people.extend_from_slice(dealt.take(value, 1)?);
+                }
+                // Where a ring begins does not matter, so that the first may stay.
+                lots.shuffle(&mut rings.people[start + 1..]);
+                rings.ends.push(rings.people.len() as u32);
+                draw_shifts(step.signature.len(), l, lots, &mut shifts);
+                rings.shifts.extend_from_slice(&shifts);
+            }
+        }
+        match rings.people.len() == values.len() {
+            true => Ok(Self { rings, value_of, counts }),
+            false => Err(Error::internal("people without a ring")),
+        }
+    }
+
+    /// Whether in every world no value makes up more than `1/l` of those on either side.
+    pub(super) fn are_diverse(&self, inside: &[bool]) -> bool {
+        let l = self.rings.width + 1;
+        let within = inside.iter().filter(|&&inside| inside).count();
+        let most = [(inside.len() - within) / l, within / l];
+        let mut counts = vec![[0_usize; 2]; self.counts.len()];
+        (0..l).all(|world| {
+            counts.fill([0; 2]);
+            let mut diverse = true;
+            self.rings.each(world, |person, whose| {
+                let side = usize::from(inside[person as usize]);
+                let count = &mut counts[self.value_of[whose as usize] as usize][side];
+                *count += 1;
+                diverse &= *count <= most[side];
+            });
+            diverse
+        })
+    }
+}
+
+/// Who goes into rings with whom: steps by counts, and people of each value in random order.
+struct Dealt<'a> {
+    steps: Vec<Step>,
+    left: Vec<&'a [u32]>,
+}
+
+impl<'a> Dealt<'a> {
+    fn of(lines: &'a mut [&mut [u32]], l: usize, lots: &mut impl Lots) -> Result<Self> {
+        let counts: Vec<usize> = lines.iter().map(|line| line.len()).collect();
+        let mut ties: Vec<u32> = (0..counts.len() as u32).collect();
+        lots.shuffle(&mut ties);
+        lines.iter_mut().for_each(|line| lots.shuffle(line));
+        Ok(Self { steps: assignment::steps_by(&counts, l, &ties)?, left: lines.iter().map(|line| &**line).collect() })
+    }
+
+    /// So many people of a value who were not taken yet.
+    fn take(&mut self, value: u32, people: usize) -> Result<&'a [u32]> {
+        let left = &mut self.left[value as usize];
+        let from =
+            left.len().checked_sub(people).ok_or_else(|| Error::internal("more people in rings than there are"))?;
+        let (rest, taken) = left.split_at(from);
+        *left = rest;
+        Ok(taken)
+    }
+}
+
+/// `l - 1` different shifts of a ring.
+fn draw_shifts(size: usize, l: usize, lots: &mut impl Lots, shifts: &mut Vec<u32>) {
+    shifts.clear();
+    shifts.extend(1..size as u32);
+    for place in 0..l - 1 {
+        let other = place + lots.below(size - 1 - place);
+        shifts.swap(place, other);
+    }
+    shifts.truncate(l - 1);
+}
+
+impl Rings {
+    /// Rings of rows that lie close together: all rows of a signature (a set of values) are put into rings as m-invariance puts them into groups.
+    ///
+    /// What is drawn uniformly is who is under which signature. Everything else commutes with renaming the values of a signature, for the split treats its
+    /// lists alike. So the cyclic order, of values, and the shifts are drawn once for all rings of a signature: a world is such a
+    /// renaming, and each of them explains the rings as well as the true one does.
+    pub(super) fn close(
+        microdata: &Microdata,
+        rows: &mut [u32],
+        values: &[u32],
+        l: usize,
+        lots: &mut impl Lots,
+        monitor: &Monitor,
+    ) -> Result<Self> {
+        let all = rows.len();
+        let mut lines = assignment::by_value(rows, values);
+        let mut dealt = Dealt::of(&mut lines, l, lots)?;
+        let mut heights: BTreeMap<Box<[u32]>, usize> = BTreeMap::new();
+        for step in std::mem::take(&mut dealt.steps) {
+            *heights.entry(step.signature).or_default() += step.rows;
+        }
+        let mut buckets = vec![0];
+        let mut lists: Vec<&[u32]> = Vec::new();
+        for (signature, &height) in &heights {
+            for &value in signature {
+                lists.push(dealt.take(value, height)?);
+            }
+            buckets.push(lists.len());
+        }
+        let lists = Lists::new(buckets, |put| {
+            lists.iter().enumerate().for_each(|(number, list)| list.iter().for_each(|&row| put(row, number)));
+        })?;
+        let (signatures, heights): (Vec<Box<[u32]>>, Vec<usize>) = heights.into_iter().unzip();
+        // Without counterfeits there is nothing to be decided by a secret.
+        let groups = split::split(microdata, &lists, &heights, 0, &Sorted, monitor)?;
+        let mut rings = Self { people: Vec::with_capacity(all), width: l - 1, ..Self::default() };
+        let (mut left, mut shifts) = (groups.as_slice(), Vec::new());
+        for (signature, height) in signatures.iter().zip(heights) {
+            let size = signature.len();
+            let mut order: Vec<usize> = (0..size).collect();
+            lots.shuffle(&mut order[1..]);
+            draw_shifts(size, l, lots, &mut shifts);
+            let (groups, after) = left.split_at(size * height);
+            left = after;
+            for group in groups.chunks_exact(size) {
+                rings.people.extend(order.iter().map(|&place| group[place]));
+                rings.ends.push(rings.people.len() as u32);
+                rings.shifts.extend_from_slice(&shifts);
+            }
+        }
+        match rings.people.len() == all {
+            true => Ok(rings),
+            false => Err(Error::internal("rows without a ring")),
+        }
+    }
+
+    /// Calls `f` with everybody and whose values they carry in a world; the true one is 0.
+    pub(super) fn each(&self, world: usize, mut f: impl FnMut(u32, u32)) {
+        for (ring, shifts) in self.iter() {
+            let shift = world.checked_sub(1).map_or(0, |world| shifts[world] as usize);
+            let (before, after) = ring.split_at(shift);
+            ring.iter().zip(after.iter().chain(before)).for_each(|(&person, &whose)| f(person, whose));
+        }
+    }
+
+    /// The rings, each with its shifts.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
+        let mut start = 0;
+        self.ends.iter().zip(self.shifts.chunks_exact(self.width)).map(move |(&end, shifts)| {
+            let ring = &self.people[start..end as usize];
+            start = end as usize;
+            (ring, shifts)
+        })
+    }
+
+    /// Whether these are rings of `rows` rows, everybody in one, with different values and different shifts.
+    pub(super) fn are_rings(&self, rows: usize, values: &[u32]) -> bool {
+        let mut seen = vec![false; rows];
+        let mut sorted = Vec::new();
+        let once = self.people.iter().all(|&row| !std::mem::replace(&mut seen[row as usize], true));
+        let ends = self.ends.windows(2).all(|ends| ends[0] < ends[1]);
+        let whole = self.people.len() == rows && self.ends.last().copied().unwrap_or(0) as usize == rows;
+        let mut differ = |items: &mut dyn Iterator<Item = u32>| {
+            sorted.clear();
+            sorted.extend(items);
+            sorted.sort_unstable();
+            sorted.windows(2).all(|pair| pair[0] < pair[1])
+        };
+        once && ends
+            && whole
+            && self.shifts.len() == self.ends.len() * self.width
+            && self.iter().all(|(ring, shifts)| {
+                ring.len() > self.width
+                    && differ(&mut ring.iter().map(|&row| values[row as usize]))
+                    && differ(&mut shifts.iter().copied())
+                    && shifts.iter().all(|shift| (1..ring.len() as u32).contains(shift))
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn eligible_values_make_rings(counts in prop::collection::vec(1_usize..20, 2..12), l in 2_usize..6, seed in any::<u64>()) {
+            prop_assume!(counts.iter().max().unwrap() * l <= counts.iter().sum());
+            let values: Vec<u32> = (0..).zip(&counts).flat_map(|(value, &count)| std::iter::repeat_n(value, count)).collect();
+            let drawn = Drawn::draw(&values, l, &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+            prop_assert!(drawn.rings.are_rings(values.len(), &values));
+            prop_assert_eq!(&drawn.counts, &counts);
+            // Every world is the true one with values dealt anew, and nobody has a value in two of them.
+            let mut carried = vec![Vec::new(); values.len()];
+            for world in 0..l {
+                let mut dealt = Vec::new();
+                drawn.rings.each(world, |person, whose| {
+                    dealt.push(whose);
+                    carried[person as usize].push(values[whose as usize]);
+                });
+                dealt.sort_unstable();
+                prop_assert!(dealt.iter().copied().eq(0..values.len() as u32));
+            }
+            for values in &mut carried {
+                values.sort_unstable();
+                values.dedup();
+                prop_assert_eq!(values.len(), l);
+            }
+            let whole = vec![true; values.len()];
+            prop_assert!(drawn.are_diverse(&whole));
+        }
+    }
+
+    /// Of the six cyclic orders of four people and the three pairs of shifts, each comes as often.
+    #[test]
+    fn orders_and_shifts_are_uniform() {
+        const DRAWS: usize = 36_000;
+        let mut rng = ChaCha20Rng::seed_from_u64(9);
+        let mut seen: HashMap<(Vec<u32>, Vec<u32>), usize> = HashMap::new();
+        for _ in 0..DRAWS {
+            let mut rings = Drawn::draw(&[4, 1, 7, 0], 3, &mut rng).unwrap().rings;
+            let first = rings.people.iter().position(|&person| person == 0).unwrap();
+            rings.people.rotate_left(first);
+            *seen.entry((rings.people, rings.shifts)).or_default() += 1;
+        }
+        assert_eq!(seen.len(), 36);
+        // Five standard deviations.
+        assert!(seen.values().all(|count| count.abs_diff(DRAWS / 36) < 160), "{seen:?}");
+    }
+
+    #[test]
+    fn a_side_with_a_value_too_often_is_found_in_any_world() {
+        // Two rings of two, whose people exchange values.
+        let rings = Rings { people: vec![0, 1, 2, 3], ends: vec![2, 4], shifts: vec![1, 1], width: 1 };
+        let drawn =
+            |value_of: [u32; 4]| Drawn { rings: rings.clone(), value_of: value_of.to_vec(), counts: vec![2; 2] };
+        let sides = [true, false, true, false];
+        assert!(drawn([0, 1, 1, 0]).are_diverse(&sides));
+        assert!(!drawn([0, 1, 0, 1]).are_diverse(&sides), "in the true world");
+        // Three rings of two: only in the other world are both who stand inside of the same value.
+        let rings = Rings { people: (0..6).collect(), ends: vec![2, 4, 6], shifts: vec![1; 3], width: 1 };
+        let drawn = Drawn { rings, value_of: vec![0, 2, 1, 2, 0, 1], counts: vec![2; 3] };
+        assert!(!drawn.are_diverse(&[true, false, true, false, false, false]));
+        assert!(drawn.are_diverse(&[true, true, false, false, false, false]));
+    }
+
+    #[test]
+    fn what_are_no_rings_is_found() {
+        let values = [0, 1, 2, 3, 0, 1];
+        let right = Rings { people: vec![0, 1, 2, 3, 4, 5], ends: vec![3, 6], shifts: vec![1, 2, 2, 1], width: 2 };
+        assert!(right.are_rings(6, &values));
+        let wrong = |change: fn(&mut Rings)| {
+            let mut rings = right.clone();
+            change(&mut rings);
+            assert!(!rings.are_rings(6, &values), "{rings:?}");
+        };
+        wrong(|rings| rings.people[0] = 5);
+        wrong(|rings| rings.people.swap(0, 3));
+        wrong(|rings| rings.people.swap(2, 4));
+        wrong(|rings| rings.shifts[0] = 2);
+        wrong(|rings| rings.shifts[0] = 3);
+        wrong(|rings| rings.shifts[1] = 0);
+        wrong(|rings| rings.ends = vec![2, 6]);
+        wrong(|rings| rings.ends = vec![3]);
+        assert!(!right.are_rings(7, &[0; 7]));
+    }
+}

@@ -1,0 +1,203 @@
+//! The entries of the ledger: read as they were written or not at all, and merged so that their files are few.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::object_store::path::Path;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use deltalake_core::DeltaTable;
+use futures::{StreamExt, TryStreamExt};
+
+use super::delta;
+use super::files::{MadeFile, intact, make};
+use super::place::Place;
+use super::protocol::numbered;
+use super::standing::Kept;
+use crate::error::Error;
+
+/// Files read at a time; each is in memory as a whole.
+const FILES_AT_ONCE: usize = 4;
+/// Files with fewer rows are merged.
+const SMALL: u64 = 1 << 18;
+/// So many small ones may be there.
+const FEW: usize = 4;
+
+/// What an INSERT hears that another one has overtaken.
+pub(crate) const OVERTAKEN: &str = "publication: another INSERT decided a release of this publication since this one was planned; \
+                                    nothing was published: run it again";
+
+/// The entries of a ledger at one time.
+#[derive(Debug, Clone)]
+pub(crate) struct Entries {
+    pub(super) place: Place,
+    pub(super) ledger: DeltaTable,
+    pub(super) files: Vec<Kept>,
+}
+
+/// Files that become others with the same rows.
+#[derive(Debug, Default)]
+pub(crate) struct Merged {
+    pub(super) gone: Vec<Kept>,
+    pub(super) made: Vec<MadeFile>,
+}
+
+impl Entries {
+    /// Reads all files and compares them with what was written.
+    ///
+    /// # Errors
+    /// When one is missing or damaged, or the store fails.
+    pub(crate) async fn verify(&self) -> Result<()> {
+        let reads = self.files.iter().map(|kept| async move { self.read(kept).await.map(|_| ()) });
+        futures::stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(FILES_AT_ONCE).try_collect().await
+    }
+
+    /// A file's contents, if they are those that were written.
+    async fn read(&self, kept: &Kept) -> Result<Bytes> {
+        let path = Path::from(kept.file.name.as_str());
+        let read = intact(self.place.store().as_ref(), &path, &kept.file).await;
+        if let Some(contents) = read.map_err(|error| error.context(self.place.described()))? {
+            return Ok(contents);
+        }
+        // Who has decided in the meantime may have merged it.
+        if !delta::is_newest(&self.ledger).await.unwrap_or(true) {
+            return exec_err!("{OVERTAKEN}");
+        }
+        exec_err!(
+            "publication: the ledger at {} is damaged: its entries of release {} are not those that were written; restore it from \
+             a backup of the time after the last release",
+            self.place.url(),
+            kept.release
+        )
+    }
+
+    /// Their rows.
+    ///
+    /// # Errors
+    /// As for [`verify`](Self::verify).
+    pub(super) async fn rows(&self) -> Result<Vec<RecordBatch>> {
+        let reads = self.files.iter().map(|kept| async move { decode(self.read(kept).await?).await });
+        let batches: Vec<Vec<RecordBatch>> =
+            futures::stream::iter(reads.collect::<Vec<_>>()).buffered(FILES_AT_ONCE).try_collect().await?;
+        Ok(batches.concat())
+    }
+
+    /// A plan that reads columns of them.
+    ///
+    /// # Errors
+    /// When DataFusion does not take it.
+    pub(crate) fn plan(self, columns: SchemaRef) -> Result<Arc<dyn ExecutionPlan>> {
+        let partition: Arc<dyn PartitionStream> =
+            Arc::new(EntriesStream { entries: self, columns: SchemaRef::clone(&columns) });
+        Ok(Arc::new(StreamingTableExec::try_new(columns, vec![partition], None, None, false, None)?))
+    }
+
+    /// Merges the small files, if there are many. `number` is that of the release that they are merged for.
+    ///
+    /// # Errors
+    /// As for [`verify`](Self::verify), and when there is not enough memory.
+    pub(crate) async fn merge(&self, number: u64, memory: &MemoryReservation) -> Result<Merged> {
+        let small: Vec<Kept> = self.files.iter().filter(|kept| kept.file.rows < SMALL).cloned().collect();
+        if small.len() < FEW {
+            return Ok(Merged::default());
+        }
+        // What is read, what is made of it, and a batch.
+        let bytes: u64 = small.iter().map(|kept| kept.file.size).sum();
+        memory.try_grow(3 * bytes as usize)?;
+        let reads = small.iter().map(|kept| self.read(kept));
+        let contents: Vec<Bytes> =
+            futures::stream::iter(reads.collect::<Vec<_>>()).buffered(FILES_AT_ONCE).try_collect().await?;
+        let made = SpawnedTask::spawn_blocking(move || merge(contents, number)).join_unwind().await;
+        let made = made.map_err(|error| DataFusionError::External(Box::new(error)))??;
+        Ok(if made.is_empty() { Merged::default() } else { Merged { gone: small, made } })
+    }
+}
+
+/// Writes the rows of files into as few as possible; no files if their columns differ.
+fn merge(contents: Vec<Bytes>, number: u64) -> Result<Vec<MadeFile>> {
+    let readers =
+        contents.into_iter().map(|contents| ParquetRecordBatchReaderBuilder::try_new(contents).map_err(parquet));
+    let readers = readers.collect::<Result<Vec<_>>>()?;
+    let Some(schema) = readers.first().map(|reader| SchemaRef::clone(reader.schema())) else { return Ok(Vec::new()) };
+    if readers.iter().any(|reader| *reader.schema() != schema) {
+        return Ok(Vec::new());
+    }
+    let readers = readers.into_iter().map(|reader| reader.build().map_err(parquet)).collect::<Result<Vec<_>>>()?;
+    let mut batches = readers.into_iter().flatten().peekable();
+    let mut made = Vec::new();
+    while batches.peek().is_some() {
+        let mut rows = 0;
+        let some = std::iter::from_fn(|| {
+            let batch = if rows < SMALL { batches.next()? } else { return None };
+            rows += batch.as_ref().map_or(0, RecordBatch::num_rows) as u64;
+            Some(batch.map_err(Error::from))
+        });
+        let file = make(numbered(number)? + ".parquet", &schema, some);
+        made.push(file.map_err(|error| error.in_function("publication"))?);
+    }
+    Ok(made)
+}
+
+fn parquet(error: datafusion::parquet::errors::ParquetError) -> DataFusionError {
+    DataFusionError::ParquetError(Box::new(error))
+}
+
+/// The rows of a Parquet file in memory.
+pub(super) async fn decode(contents: Bytes) -> Result<Vec<RecordBatch>> {
+    let decoded = SpawnedTask::spawn_blocking(move || {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(contents).map_err(parquet)?.build().map_err(parquet)?;
+        reader.map(|batch| batch.map_err(DataFusionError::from)).collect()
+    });
+    decoded.join_unwind().await.map_err(|error| DataFusionError::External(Box::new(error)))?
+}
+
+/// Entries as a plan reads them.
+#[derive(Debug)]
+struct EntriesStream {
+    entries: Entries,
+    columns: SchemaRef,
+}
+
+impl PartitionStream for EntriesStream {
+    fn schema(&self) -> &SchemaRef {
+        &self.columns
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let (entries, columns) = (Arc::new(self.entries.clone()), SchemaRef::clone(&self.columns));
+        let reads = (0..entries.files.len()).map(move |place| {
+            let (entries, columns) = (Arc::clone(&entries), SchemaRef::clone(&columns));
+            async move {
+                let batches = decode(entries.read(&entries.files[place]).await?).await?;
+                let chosen = batches.into_iter().map(move |batch| choose(&batch, &columns));
+                Ok::<_, DataFusionError>(futures::stream::iter(chosen))
+            }
+        });
+        let rows = futures::stream::iter(reads).buffered(FILES_AT_ONCE).try_flatten();
+        Box::pin(RecordBatchStreamAdapter::new(SchemaRef::clone(&self.columns), rows.boxed()))
+    }
+}
+
+/// Columns of a batch, with the types that they are to have.
+fn choose(batch: &RecordBatch, columns: &SchemaRef) -> Result<RecordBatch> {
+    let column = |field: &FieldRef| -> Result<ArrayRef> {
+        match batch.column_by_name(field.name()) {
+            Some(column) => Ok(cast(column, field.data_type())?),
+            None => exec_err!(
+                "publication: the ledger has no column {}: it is of another version of this program",
+                field.name()
+            ),
+        }
+    };
+    let chosen = columns.fields().iter().map(column).collect::<Result<Vec<_>>>()?;
+    Ok(RecordBatch::try_new(SchemaRef::clone(columns), chosen)?)
+}

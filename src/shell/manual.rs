@@ -1,0 +1,36 @@
+//! What installers want: completions for shells, and a manual page.
+
+use std::io::Write;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+use datafusion::error::{DataFusionError, Result};
+
+use super::Args;
+
+const NAME: &str = "anonymize";
+
+/// Prints a script that completes our arguments in this shell.
+///
+/// # Errors
+/// When nobody reads on.
+pub(crate) fn completions(shell: Shell) -> Result<()> {
+    // Not straight to the output: the generator panics if that fails.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), NAME, &mut script);
+    print(&script)
+}
+
+/// Prints the manual page, in roff.
+///
+/// # Errors
+/// When nobody reads on.
+pub(crate) fn page() -> Result<()> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Args::command()).render(&mut page).map_err(DataFusionError::IoError)?;
+    print(&page)
+}
+
+fn print(text: &[u8]) -> Result<()> {
+    std::io::stdout().write_all(text).map_err(DataFusionError::IoError)
+}

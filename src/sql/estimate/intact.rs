@@ -1,0 +1,116 @@
+//! A release must be there once: no group has more rows than it says, and the rows of a group agree.
+//!
+//! Tables that releases were copied into, several or one of them twice, describe themselves as the first; files in a folder likewise. Counts
+//! over them are wrong without a sign of it, but the numbers of groups begin anew in every release, so groups get too large there.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::{Column, Result, ScalarValue, Spans, exec_err};
+use datafusion::datasource::source_as_provider;
+use datafusion::functions::core::expr_ext::FieldAccessor;
+use datafusion::functions_aggregate::expr_fn::{count, max, min};
+use datafusion::logical_expr::logical_plan::TableScan;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Subquery, Volatility, cast, lit,
+};
+
+use crate::error::thousands;
+use crate::release::{COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO};
+use crate::sql::table::AnonymizedTable;
+
+/// What the table must hold that a query over a release selects columns and rows of: it is true, or fails. `None` if there is nothing to
+/// compare, or a method makes the rows as they are read, which checks its groups itself.
+pub(in crate::sql) fn intact(function: &'static str, release: &LogicalPlan) -> Result<Option<Expr>> {
+    const NAME: &str = "rows_of_groups";
+    let Some(table) = table_of(release) else { return Ok(None) };
+    let provider = source_as_provider(&table.source)?;
+    let schema = provider.schema();
+    let is_number = |name: &&str| schema.field_with_name(name).is_ok_and(|field| field.data_type().is_integer());
+    if provider.is::<AnonymizedTable>() || ![GROUP_ID, GROUP_SIZE, COUNTERFEITS].iter().all(is_number) {
+        return Ok(None);
+    }
+    let rows = LogicalPlanBuilder::scan(NAME, Arc::clone(&table.source), None)?.build()?;
+    let column = |name: &str| Expr::Column(Column::new(Some(NAME), name));
+    let own = |name: &str| Expr::Column(Column::from_name(name));
+    let mut same = vec![column(GROUP_SIZE), column(COUNTERFEITS)];
+    for field in schema.fields() {
+        let DataType::Struct(ends) = field.data_type() else { continue };
+        let ends = ends.iter().filter(|end| [LO, HI].contains(&end.name().as_str()));
+        let ends = ends.filter(|end| end.data_type().is_primitive());
+        same.extend(ends.map(|end| column(field.name()).field(end.name())));
+    }
+    let mut aggregates = vec![count(lit(1_i64)).alias("rows"), max(column(GROUP_SIZE)).alias("size")];
+    let mut wrong = own("rows").gt(cast(own("size"), DataType::Int64));
+    for (place, expr) in same.into_iter().enumerate() {
+        let (least, greatest) = (format!("least_{place}"), format!("greatest_{place}"));
+        aggregates.extend([min(expr.clone()).alias(&least), max(expr).alias(&greatest)]);
+        wrong = wrong.or(own(&least).not_eq(own(&greatest)));
+    }
+    let groups = LogicalPlanBuilder::from(rows)
+        .aggregate([column(GROUP_ID)], aggregates)?
+        .filter(wrong)?
+        .aggregate(Vec::<Expr>::new(), [count(lit(1_i64)).alias("wrong")])?
+        .build()?;
+    let wrong = Expr::ScalarSubquery(Subquery {
+        subquery: Arc::new(groups),
+        outer_ref_columns: Vec::new(),
+        spans: Spans::new(),
+    });
+    Ok(Some(
+        ScalarUDF::new_from_impl(Intact { function, signature: Signature::any(1, Volatility::Immutable) })
+            .call(vec![wrong]),
+    ))
+}
+
+/// The table below a query that selects columns and filters rows.
+fn table_of(plan: &LogicalPlan) -> Option<&TableScan> {
+    match plan {
+        LogicalPlan::TableScan(scan) => Some(scan),
+        LogicalPlan::SubqueryAlias(alias) => table_of(&alias.input),
+        LogicalPlan::Filter(filter) => table_of(&filter.input),
+        LogicalPlan::Sort(sort) => table_of(&sort.input),
+        LogicalPlan::Projection(projection) => table_of(&projection.input),
+        _ => None,
+    }
+}
+
+/// `is_intact(wrong)`: true if no group is wrong, else an error.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Intact {
+    function: &'static str,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Intact {
+    fn name(&self) -> &'static str {
+        "is_intact"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let mut wrong = 0;
+        for argument in &args.args {
+            let numbers = argument.to_array(args.number_rows)?;
+            wrong = numbers.as_primitive::<Int64Type>().iter().flatten().fold(wrong, i64::max);
+        }
+        if wrong > 0 {
+            return exec_err!(
+                "{}: {} groups of the table have more rows than they say, or rows that disagree: it holds rows of several releases, \
+                 or some of them twice, and whatever is counted there is wrong; name one release as it was written",
+                self.function,
+                thousands(wrong as usize)
+            );
+        }
+        Ok(ColumnarValue::Scalar(ScalarValue::Boolean(Some(true))))
+    }
+}

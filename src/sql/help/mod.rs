@@ -1,0 +1,114 @@
+//! What there is to say of each function and argument: for the shell's `\h`, and for the tables of the reference, which a test
+//! compares with these texts.
+
+mod texts;
+
+use std::fmt::Write;
+
+use super::functions;
+use super::signature::{Kind, Signature, suggestion};
+use texts::{FUNCTIONS, PARAMETERS};
+
+/// Names of all relation functions, with what each is for.
+pub fn function_overview() -> Vec<(&'static str, &'static str)> {
+    functions().iter().map(|function| function.signature().name).map(|name| (name, about(name))).collect()
+}
+
+/// How to call a function: what it is for, its arguments with their defaults, and an example.
+///
+/// # Errors
+/// When there is no such function: the text says which one was probably meant.
+pub fn function_help(name: &str) -> Result<String, String> {
+    let name = name.trim().trim_end_matches(';').to_lowercase();
+    let functions = functions();
+    let Some(function) = functions.iter().find(|function| function.signature().name == name) else {
+        let names = functions.iter().map(|function| function.signature().name);
+        return Err(format!("there is no relation function {name}{}", suggestion(&name, names)));
+    };
+    let signature = function.signature();
+    let mut text = format!("{}: {}\n\n", signature.name, about(signature.name));
+    for (name, what, default) in arguments(signature) {
+        let default = if default.is_empty() { String::new() } else { format!(" [{default}]") };
+        let _ = writeln!(text, "  {name:<16} {what}{default}");
+    }
+    let _ = write!(text, "\nSELECT * FROM {};", signature.example());
+    Ok(text)
+}
+
+/// The arguments of a function as a table of the reference.
+pub fn function_arguments(name: &str) -> Option<String> {
+    let functions = functions();
+    let function = functions.iter().find(|function| function.signature().name == name)?;
+    let mut text = "| argument | | default |\n|---|---|---|\n".to_owned();
+    for (name, what, default) in arguments(function.signature()) {
+        let _ = writeln!(text, "| `{name}` | {what} | {default} |");
+    }
+    Some(text)
+}
+
+fn about(function: &str) -> &'static str {
+    FUNCTIONS.iter().find(|(name, _)| *name == function).map_or("", |(_, about)| about)
+}
+
+/// Name, text and default of each argument. What is said of a function's own argument comes before what is said of all.
+fn arguments(signature: &Signature<'static>) -> Vec<(&'static str, String, &'static str)> {
+    let mut arguments = Vec::new();
+    for parameter in signature.parameters {
+        let said = |of: &str| PARAMETERS.iter().find(|text| text.0 == of && text.1 == parameter.name);
+        let (what, default) = said(signature.name).or_else(|| said("")).map_or(("", ""), |text| (text.2, text.3));
+        let words = match parameter.kind {
+            Kind::Word(words) => {
+                format!(" ({})", words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(", "))
+            }
+            _ => String::new(),
+        };
+        let default = if parameter.required { "required" } else { default };
+        arguments.push((parameter.name, format!("{what}{words}"), default));
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_explained() {
+        for function in functions() {
+            let signature = function.signature();
+            assert!(!about(signature.name).is_empty(), "{}", signature.name);
+            for (name, what, default) in arguments(signature) {
+                assert!(!what.is_empty() && !default.is_empty(), "{} {name}", signature.name);
+            }
+            let text = function_help(signature.name).unwrap();
+            assert!(text.contains(signature.name) && text.contains("SELECT * FROM"), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_explained_that_is_not_there() {
+        let functions = functions();
+        let has = |function: &str, parameter: &str| {
+            let of = |known: &Signature<'_>| {
+                (function.is_empty() || known.name == function)
+                    && known.parameters.iter().any(|known| known.name == parameter)
+            };
+            functions.iter().any(|known| of(known.signature()))
+        };
+        for (function, parameter, ..) in PARAMETERS {
+            assert!(has(function, parameter), "{function} {parameter}");
+        }
+        for (name, _) in FUNCTIONS {
+            assert!(functions.iter().any(|known| known.signature().name == *name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_name_is_recognised() {
+        assert_eq!(
+            function_help("m_invarient").unwrap_err(),
+            "there is no relation function m_invarient; did you mean m_invariant?"
+        );
+        assert!(function_help("M_Invariant;").unwrap().contains("previous"));
+    }
+}

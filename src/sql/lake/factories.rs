@@ -1,0 +1,112 @@
+//! Where a session makes tables of locations.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider, TableProviderFactory, UrlTableFactory};
+use datafusion::common::{Result, plan_datafusion_err, plan_err};
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr::CreateExternalTable;
+
+use super::folder::{Found, find, loose_text};
+
+/// `FROM 'lake/people/'`: Delta tables where there are some, files elsewhere.
+#[derive(Debug, Default)]
+pub struct DeltaFolders {
+    files: DynamicListTableFactory,
+}
+
+impl DeltaFolders {
+    /// Makes tables of what is no Delta table; it must be told its session.
+    pub fn files(&self) -> &DynamicListTableFactory {
+        &self.files
+    }
+
+    fn session(&self) -> Result<(Arc<RuntimeEnv>, ConfigOptions)> {
+        let session = self.files.session_store().get_session().upgrade();
+        let session = session.ok_or_else(|| plan_datafusion_err!("the session has ended"))?;
+        let session = session.read();
+        Ok((Arc::clone(session.runtime_env()), session.config_options().clone()))
+    }
+}
+
+#[async_trait]
+impl UrlTableFactory for DeltaFolders {
+    async fn try_new(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Ok(location) = ListingTableUrl::parse(url) {
+            let (runtime, config) = self.session()?;
+            match find(&location, &runtime, &config).await {
+                Some(Found::Table) => return newest(&location, runtime).await.map(Some),
+                Some(Found::Parts) => return plan_err!("{}", loose_text(url)),
+                // One that was meant, whatever it is by now.
+                Some(Found::File) | None => {}
+            }
+        }
+        self.files.try_new(url).await
+    }
+}
+
+#[cfg(feature = "publication")]
+async fn newest(location: &ListingTableUrl, runtime: Arc<RuntimeEnv>) -> Result<Arc<dyn TableProvider>> {
+    let location = crate::publication::locate(location.get_url().as_str())?;
+    Ok(Arc::new(super::table::NewestVersion::open(location, runtime).await?))
+}
+
+#[cfg(not(feature = "publication"))]
+#[expect(clippy::unused_async, reason = "that of the feature is")]
+async fn newest(location: &ListingTableUrl, _runtime: Arc<RuntimeEnv>) -> Result<Arc<dyn TableProvider>> {
+    plan_err!(
+        "{} is a Delta table, and this build has no feature publication, with which such tables are read",
+        location.as_str()
+    )
+}
+
+/// `STORED AS DELTATABLE`: a table that somebody else writes, for reading.
+#[cfg(feature = "publication")]
+#[derive(Debug)]
+pub(in crate::sql) struct DeltaFactory;
+
+#[cfg(feature = "publication")]
+#[async_trait]
+impl TableProviderFactory for DeltaFactory {
+    async fn create(&self, session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
+        let [location] = command.locations.as_slice() else {
+            return plan_err!("DELTATABLE: there must be one LOCATION, the folder of the table");
+        };
+        let clauses = [
+            (!command.schema.fields().is_empty(), "columns"),
+            (!command.table_partition_cols.is_empty(), "PARTITIONED BY"),
+            (!command.order_exprs.is_empty(), "WITH ORDER"),
+            (!command.constraints.is_empty(), "constraints"),
+            (command.unbounded, "UNBOUNDED"),
+        ];
+        if let Some((_, clause)) = clauses.into_iter().find(|(given, _)| *given) {
+            return plan_err!("DELTATABLE: leave out {clause}: the table says by itself what it has");
+        }
+        let location = crate::publication::locate(location).map_err(|error| error.context("DELTATABLE"))?;
+        let runtime = Arc::clone(session.runtime_env());
+        let table = super::table::NewestVersion::open(location, runtime).await;
+        Ok(Arc::new(table.map_err(|error| error.context("DELTATABLE"))?))
+    }
+}
+
+/// `STORED AS PARQUET`, but not at the folder of a Delta table.
+#[derive(Debug)]
+pub(in crate::sql) struct NotLoose(pub Arc<dyn TableProviderFactory>);
+
+#[async_trait]
+impl TableProviderFactory for NotLoose {
+    async fn create(&self, session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
+        for text in &command.locations {
+            let Ok(location) = ListingTableUrl::parse(text) else { continue };
+            let found = find(&location, session.runtime_env(), session.config_options()).await;
+            if matches!(found, Some(Found::Table | Found::Parts)) {
+                return plan_err!("{}: {}", command.name, loose_text(text));
+            }
+        }
+        self.0.create(session, command).await
+    }
+}

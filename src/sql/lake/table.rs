@@ -1,0 +1,80 @@
+//! A Delta table that somebody else writes, at its newest version.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use url::Url;
+
+use crate::publication::{introduce, newest_version, provider};
+
+/// Opened anew by every query: what was deleted since the last one must not be published.
+pub(super) struct NewestVersion {
+    location: Url,
+    runtime: Arc<RuntimeEnv>,
+    /// As it was when the table was named.
+    first: Arc<dyn TableProvider>,
+}
+
+impl NewestVersion {
+    /// The table at a location.
+    ///
+    /// # Errors
+    /// When there is none, and when it or its store cannot be read.
+    pub(super) async fn open(location: Url, runtime: Arc<RuntimeEnv>) -> Result<Self> {
+        let Some(table) = newest_version(&location, &runtime).await? else {
+            return plan_err!("there is no Delta table at {location}");
+        };
+        let first = provider(&table).await?;
+        Ok(Self { location, runtime, first })
+    }
+}
+
+impl fmt::Debug for NewestVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewestVersion").field("location", &self.location.as_str()).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl TableProvider for NewestVersion {
+    fn schema(&self) -> SchemaRef {
+        self.first.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        self.first.supports_filters_pushdown(filters)
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(table) = newest_version(&self.location, &self.runtime).await? else {
+            return exec_err!("the Delta table at {} is gone", self.location);
+        };
+        let rows = provider(&table).await?;
+        if rows.schema() != self.first.schema() {
+            return exec_err!(
+                "the Delta table at {} has other columns than when the query was planned or the table was created; run the query \
+                 again, or create the external table again",
+                self.location
+            );
+        }
+        introduce(&table, session)?;
+        rows.scan(session, projection, filters, limit).await
+    }
+}

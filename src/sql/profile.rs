@@ -1,0 +1,63 @@
+//! `profile(rel, ..)`: what a table is like before it is anonymized.
+
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+
+use super::arguments::Arguments;
+use super::computed::ComputedTable;
+use super::function::RelationFunction;
+use super::input::Input;
+use super::options::AnonymizeOptions;
+use super::signature::{Parameter, Signature};
+use crate::exec::{Profile, ProfiledColumn};
+use crate::microdata::{Role, published_type};
+
+/// A look at a table.
+#[derive(Debug)]
+pub(super) struct ProfileFunction;
+
+static SIGNATURE: Signature = Signature {
+    name: "profile",
+    parameters: &[Parameter::INPUT, Parameter::ID, Parameter::QUASI, Parameter::SENSITIVE],
+};
+
+impl RelationFunction for ProfileFunction {
+    fn signature(&self) -> &'static Signature<'static> {
+        &SIGNATURE
+    }
+
+    fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+        let function = SIGNATURE.name;
+        let input = Input { function, argument: "the input", plan: arguments.relation("input")? };
+        let mut given: Vec<(String, Role)> = Vec::new();
+        for (parameter, role) in [("id", Role::Id), ("quasi", Role::Quasi), ("sensitive", Role::Sensitive)] {
+            for name in arguments.columns(parameter).unwrap_or_default() {
+                input.column(name)?;
+                if given.iter().any(|(other, _)| other == name) {
+                    return plan_err!("{function}: column {name} has two roles; leave one out");
+                }
+                given.push((name.clone(), role));
+            }
+        }
+        let mut columns = Vec::new();
+        let mut chosen = Vec::new();
+        for (qualifier, field) in input.plan.schema().iter() {
+            // What can have no role is not looked at: structs, lists and the like.
+            if published_type(field.data_type()).is_none() {
+                continue;
+            }
+            let role = given.iter().find(|(name, _)| name == field.name()).map(|&(_, role)| role);
+            columns.push(ProfiledColumn { field: Arc::clone(field), role });
+            chosen.push(Expr::Column((qualifier, field).into()));
+        }
+        if columns.is_empty() {
+            return plan_err!("{function}: the input has no column that could be published");
+        }
+        let input = LogicalPlanBuilder::from(input.plan).project(chosen)?.build()?;
+        let computation = Arc::new(Profile { columns });
+        Ok(Arc::new(ComputedTable { computation, inputs: vec![input] }))
+    }
+}

@@ -1,0 +1,107 @@
+//! What is inserted into a publication: checked as the input of a function is, and read without showing the data.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::logical_expr::logical_plan::{DmlStatement, WriteOp};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::table::PublicationTable;
+use crate::exec::{Origin, hide};
+use crate::sql::computed::project;
+use crate::sql::planned::planned;
+use crate::sql::repeatable::{check_choices, check_volatile};
+
+/// What the rows are called in errors.
+const SNAPSHOT: &str = "the rows of the INSERT";
+
+/// Puts the rows of an INSERT into a publication behind a scan, so that they are planned like the input of a function.
+#[derive(Debug)]
+pub(in crate::sql) struct CheckInserts;
+
+impl AnalyzerRule for CheckInserts {
+    fn name(&self) -> &str {
+        "anonymize_check_inserts"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let checked = plan.transform_down(|node| match node {
+            LogicalPlan::Dml(insert) => match snapshot(&insert)? {
+                Some(input) => {
+                    Ok(Transformed::yes(LogicalPlan::Dml(DmlStatement { input: Arc::new(input), ..insert })))
+                }
+                None => Ok(Transformed::no(LogicalPlan::Dml(insert))),
+            },
+            node => Ok(Transformed::no(node)),
+        })?;
+        Ok(checked.data)
+    }
+}
+
+/// The rows of an INSERT into a publication, if it is one that was not seen yet.
+fn snapshot(insert: &DmlStatement) -> Result<Option<LogicalPlan>> {
+    let target = source_as_provider(&insert.target).ok();
+    let publishes = target.is_some_and(|table| table.downcast_ref::<PublicationTable>().is_some());
+    if !publishes || !matches!(insert.op, WriteOp::Insert(_)) {
+        return Ok(None);
+    }
+    if let LogicalPlan::TableScan(scan) = insert.input.as_ref()
+        && source_as_provider(&scan.source).is_ok_and(|table| table.downcast_ref::<Snapshot>().is_some())
+    {
+        return Ok(None);
+    }
+    let unique = PublicationTable::identifier(&insert.target);
+    let subject = format!("publication: {SNAPSHOT}");
+    check_volatile(&subject, &insert.input)?;
+    check_choices(&subject, &insert.input, &unique)?;
+    let schema = SchemaRef::clone(insert.input.schema().inner());
+    let rows = Snapshot { plan: LogicalPlan::clone(&insert.input), schema };
+    Ok(Some(LogicalPlanBuilder::scan("snapshot", provider_as_source(Arc::new(rows)), None)?.build()?))
+}
+
+struct Snapshot {
+    plan: LogicalPlan,
+    schema: SchemaRef,
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl TableProvider for Snapshot {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let rows = planned(session, &self.plan, "publication", SNAPSHOT).await?;
+        let all = projection.is_none_or(|columns| columns.iter().copied().eq(0..self.schema.fields().len()));
+        if all {
+            return Ok(rows);
+        }
+        let origin = Origin { function: "publication".to_owned(), argument: SNAPSHOT.to_owned(), names: Vec::new() };
+        hide(&project(rows, projection)?, &Arc::new(origin))
+    }
+}

@@ -1,0 +1,113 @@
+//! `check_snapshots(publication, (snapshot1, snapshot2, ..))`: what would be refused, before anything is published.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::FieldRef;
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::LogicalPlan;
+
+use super::release::PUBLICATION;
+use super::table::{PublicationTable, Publisher};
+use crate::exec::SnapshotsCheck;
+use crate::methods::Method;
+use crate::methods::m_distinct::{OnIneligible, Possible};
+use crate::publication::Changes;
+use crate::sql::arguments::Arguments;
+use crate::sql::computed::ComputedTable;
+use crate::sql::function::RelationFunction;
+use crate::sql::input::{Input, InputColumn};
+use crate::sql::options::AnonymizeOptions;
+use crate::sql::signature::{Kind, Parameter, Signature};
+
+/// A dry run over snapshots of the past.
+#[derive(Debug)]
+pub(super) struct CheckSnapshots;
+
+const SNAPSHOTS: &str = "snapshots";
+
+static SIGNATURE: Signature = Signature {
+    name: "check_snapshots",
+    parameters: &[
+        PUBLICATION,
+        Parameter::required(SNAPSHOTS, Kind::Relations, "('first.parquet', 'second.parquet')"),
+        Parameter::PRIVATE,
+    ],
+};
+
+impl RelationFunction for CheckSnapshots {
+    fn signature(&self) -> &'static Signature<'static> {
+        &SIGNATURE
+    }
+
+    fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+        let people = arguments.boolean("private");
+        let plan = arguments.relation(PUBLICATION.name)?;
+        let snapshots = arguments.relations(SNAPSHOTS);
+        PublicationTable::with(&plan, SIGNATURE.name, |publication| match publication.publisher() {
+            Some(publisher) => check(publisher, snapshots, people),
+            None => plan_err!(
+                "{}: this publication is declared for reading; only its publisher can tell what would be refused",
+                SIGNATURE.name
+            ),
+        })
+    }
+}
+
+fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Result<Arc<dyn TableProvider>> {
+    let function = SIGNATURE.name;
+    let terms = &publisher.publication.terms;
+    if terms.repositioned.is_some() {
+        return plan_err!(
+            "{function}: the rows of a stream are put into snapshots by their times, so whole snapshots cannot be looked at; ask \
+             reposition(..) what becomes of them"
+        );
+    }
+    let (m, on_ineligible, changes) = match &terms.method {
+        Method::MDistinct(params) if params.updates == Possible::Any => (params.m, params.on_ineligible, Changes::Any),
+        Method::MDistinct(params) => (params.m, params.on_ineligible, Changes::Listed),
+        Method::MInvariance(params) => (params.m, params.on_ineligible, Changes::Listed),
+        method @ (Method::Muco(_) | Method::Sequential(_)) => {
+            return plan_err!(
+                "{function}: what {} takes depends on what was drawn for earlier releases, so it cannot be told beforehand; publish \
+                 the snapshots at another LOCATION that nobody reads, and delete that",
+                method.name()
+            );
+        }
+        method => {
+            return plan_err!(
+                "{function}: releases of {} do not know of each other, so each snapshot is taken or refused for itself: ask \
+                 {}(..) of each",
+                method.name(),
+                method.name()
+            );
+        }
+    };
+    let (Some(id), Some(sensitive)) = (&terms.roles.id, &terms.roles.sensitive) else {
+        return plan_err!("{function}: the publication has no identifier or no sensitive column");
+    };
+    let field = |name: &String| -> Result<FieldRef> { Ok(Arc::new(publisher.schema.field_with_name(name)?.clone())) };
+    let (id, sensitive) = (field(id)?, field(sensitive)?);
+    let mut inputs: Vec<LogicalPlan> = publisher.updates.iter().cloned().collect();
+    for plan in snapshots {
+        let snapshot = Input { function, argument: SNAPSHOTS, plan };
+        let columns = [&id, &sensitive].map(|field| -> Result<InputColumn> {
+            let mut column = snapshot.column(field.name())?;
+            column.field = Arc::clone(field);
+            Ok(column)
+        });
+        let columns = columns.into_iter().collect::<Result<Vec<_>>>()?;
+        inputs.push(snapshot.project(columns)?);
+    }
+    // Within parts, new people are counted part by part, and with other policies too many are no reason to refuse.
+    let limited = on_ineligible == OnIneligible::Refuse && terms.roles.within.is_none();
+    let computation = SnapshotsCheck {
+        id,
+        sensitive,
+        changes,
+        updates: publisher.updates.is_some(),
+        m: limited.then_some(m as u64),
+        people,
+    };
+    Ok(Arc::new(ComputedTable { computation: Arc::new(computation), inputs }))
+}

@@ -1,0 +1,42 @@
+//! Releases as CSV, and as columns that every program knows.
+
+use super::support::{error, number, run, session, table};
+
+const RELEASE: &str = "SELECT * FROM m_invariant('data/patients_q1.parquet', 2, id => patient_id, quasi => (age, zip), \
+                       sensitive => disease, seed => 2)";
+
+#[tokio::test]
+async fn csv_has_the_ends_of_ranges_as_columns() {
+    std::env::set_current_dir(super::support::path("")).unwrap();
+    let context = session();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("release.csv");
+    let file = file.display();
+    assert_eq!(number(&context, &format!("COPY ({RELEASE}) TO '{file}'")).await, 11);
+    let text = std::fs::read_to_string(file.to_string()).unwrap();
+    let header = "age_lo,age_hi,zip_lo,zip_hi,disease,group_id,group_size,counterfeits";
+    assert_eq!(text.lines().next(), Some(header));
+    // The rows are those of the release.
+    run(&context, &format!("CREATE TABLE release AS {RELEASE}")).await.unwrap();
+    let columns = "disease, group_id, group_size, counterfeits";
+    let ranges = format!("SELECT age.lo, age.hi, zip.lo, zip.hi, {columns} FROM release ORDER BY 1, 2, 3, 4, 5");
+    let ends =
+        |from: &str| format!("SELECT age_lo, age_hi, zip_lo, zip_hi, {columns} FROM {from} ORDER BY 1, 2, 3, 4, 5");
+    let rows = |table: String| {
+        let rows = table.lines().filter(|line| line.starts_with('|')).skip(1);
+        rows.map(|line| line.replace(' ', "")).collect::<Vec<_>>()
+    };
+    let wanted = rows(table(&context, &ranges).await);
+    assert_eq!(rows(table(&context, &ends(&format!("'{file}'"))).await), wanted);
+    assert_eq!(rows(table(&context, &ends("flat(release)")).await), wanted);
+}
+
+#[tokio::test]
+async fn names_must_not_meet() {
+    std::env::set_current_dir(super::support::path("")).unwrap();
+    let context = session();
+    let message = error(&context, &format!("SELECT * FROM flat((SELECT *, 1 AS age_lo FROM ({RELEASE})))")).await;
+    assert!(message.contains("flat: with ranges as columns, age_lo is there twice; rename"), "{message}");
+    // What has no ranges stays as it is.
+    assert_eq!(number(&context, "SELECT count(*) FROM flat((SELECT 1 AS a)) WHERE a = 1").await, 1);
+}
