@@ -194,16 +194,16 @@ impl Question {
             monitor.check()?;
             Ok(self.memory.try_grow(bytes)?)
         };
-        let disclosure = Disclosure::within(builder.finish()?, self.strength, self.budget, &check)?;
         let lists = self.schema.fields().iter().any(|field| matches!(field.data_type(), DataType::List(_)));
         let wanted = if lists { Wanted::Values } else { Wanted::Sizes };
+        let disclosure = Disclosure::within(builder.finish()?, self.strength, wanted, self.budget, &check)?;
         let pieces: Vec<usize> = (0..disclosure.pieces()).collect();
         self.memory.try_grow(rayon::current_num_threads().min(pieces.len()) * disclosure.piece_bytes())?;
         // What is kept of a piece is small without lists, so that threads need not wait for each other so often.
         let round = rayon::current_num_threads() * if lists { 1 } else { 4 };
         for round in pieces.chunks(round) {
             monitor.check()?;
-            let batches = round.par_iter().map(|&piece| self.batch(&disclosure, &disclosure.piece(piece, wanted)));
+            let batches = round.par_iter().map(|&piece| self.batch(&disclosure, &disclosure.piece(piece)));
             for batch in batches.collect::<crate::error::Result<Vec<_>>>()? {
                 if self.output.blocking_send(Ok(batch)).is_err() {
                     return Ok(()); // Nobody wants the rest.

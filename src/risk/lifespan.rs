@@ -1,8 +1,10 @@
 //! What is left of a person's candidates when all releases that had the person are put together.
 
+mod counted;
+
 use rayon::prelude::*;
 
-use super::cover::{Candidates, Join};
+use super::cover::{Candidates, join};
 use super::evidence::{Evidence, NONE, Released, distinct};
 use super::known::{ALL, by_place};
 use super::{BUDGET, Joint, Tally, UpdateGraph, Version};
@@ -51,8 +53,12 @@ pub struct Disclosure {
     joint: Option<Joint>,
     /// People in an order in which neighbours have similar quasi-identifiers.
     order: Vec<u32>,
+    /// How much is wanted of sets.
+    wanted: Wanted,
     /// People of a piece.
     piece: usize,
+    /// People whose candidates are listed at a time.
+    listed: usize,
     /// Candidates that a person has, about: in all releases, and twice in one.
     entries: usize,
 }
@@ -116,6 +122,11 @@ impl Sets {
         &self.values[start..self.ends[place]]
     }
 
+    /// A set of this size.
+    fn add(&mut self, size: usize) {
+        self.ends.push(self.ends.last().copied().unwrap_or(0) + size);
+    }
+
     fn push(&mut self, values: impl ExactSizeIterator<Item = u32>, wanted: Wanted) {
         let start = self.ends.last().copied().unwrap_or(0);
         let size = values.len();
@@ -133,17 +144,21 @@ impl Disclosure {
     /// # Errors
     /// When the reader is to know groups and a release does not show them.
     pub fn try_new(evidence: Evidence, strength: Strength) -> Result<Self> {
-        Self::within(evidence, strength, BUDGET, &|_| Ok(()))
+        Self::within(evidence, strength, Wanted::Values, BUDGET, &|_| Ok(()))
     }
 
-    /// The same, with a budget of decisions for each part of a joint inference, and something to ask now and then whether to go on
-    /// and whether so many more bytes are to be had.
+    /// The same, with what is wanted of sets, a budget of decisions for each part of a joint inference, and something to ask now and
+    /// then whether to go on and whether so many more bytes are to be had.
+    ///
+    /// Sizes of what readers of public tables think possible take time in proportion to the releases, values all the more the longer
+    /// their lists are.
     ///
     /// # Errors
     /// As for [`try_new`](Self::try_new), and those of `check`.
     pub fn within(
         evidence: Evidence,
         strength: Strength,
+        wanted: Wanted,
         budget: u64,
         check: &(dyn Fn(usize) -> Result<()> + Sync),
     ) -> Result<Self> {
@@ -155,10 +170,15 @@ impl Disclosure {
         }
         let joint = strength.is_joint().then(|| Joint::of_releases(&evidence, strength, budget, check)).transpose()?;
         let order = by_place(&evidence.known, evidence.quasi);
-        let mut disclosure = Self { evidence, strength, joint, order, piece: 1, entries: 0 };
+        let mut disclosure = Self { evidence, strength, joint, order, wanted, piece: 1, listed: 1, entries: 0 };
         disclosure.entries = disclosure.sample();
         let [most, fewest] = PIECE;
-        disclosure.piece = (PIECE_BYTES / disclosure.piece_bytes().max(1)).clamp(fewest, most);
+        disclosure.listed = (PIECE_BYTES / disclosure.listed_bytes().max(1)).clamp(fewest, most);
+        disclosure.piece = disclosure.listed;
+        if disclosure.counts(wanted) {
+            disclosure.piece = most;
+            disclosure.arrange();
+        }
         Ok(disclosure)
     }
 
@@ -179,7 +199,11 @@ impl Disclosure {
 
     /// Bytes that a piece needs while it is looked at, about.
     pub fn piece_bytes(&self) -> usize {
-        self.piece * (self.entries * size_of::<(u32, f64)>() + self.evidence.releases() * 64)
+        self.listed_bytes() + if self.counts(self.wanted) { self.counting_bytes() } else { 0 }
+    }
+
+    fn listed_bytes(&self) -> usize {
+        self.listed * (self.entries * size_of::<(u32, f64)>() + self.evidence.releases() * 64)
     }
 
     /// How many candidates to expect of a person: the most of some people, spread over all of them.
@@ -198,13 +222,22 @@ impl Disclosure {
     }
 
     /// The findings of a piece. Pieces are independent of each other, and of the number of threads.
-    pub fn piece(&self, number: usize, wanted: Wanted) -> Findings {
+    pub fn piece(&self, number: usize) -> Findings {
         let end = self.order.len().min((number + 1) * self.piece);
         let people = &self.order[number * self.piece..end];
+        if self.counts(self.wanted) {
+            return self.counted(people);
+        }
+        let mut findings = Findings::default();
+        self.list(people, self.wanted, &mut findings);
+        findings
+    }
+
+    /// By lists of everybody's candidates.
+    fn list(&self, people: &[u32], wanted: Wanted, findings: &mut Findings) {
         let layers: Vec<Layers<'_>> =
             (1..).zip(&self.evidence.releases).map(|(number, release)| self.layers(number, release, people)).collect();
         let mut graph = UpdateGraph::new(&self.evidence.updates);
-        let mut findings = Findings::default();
         let mut before: Vec<(u64, &[(u32, f64)])> = Vec::new();
         let mut versions: Vec<Version> = Vec::new();
         for (place, &person) in people.iter().enumerate() {
@@ -243,12 +276,11 @@ impl Disclosure {
             }
             before = seen;
         }
-        findings
     }
 
     /// The findings of all pieces, in order.
     pub fn all(&self) -> Vec<Findings> {
-        (0..self.pieces()).into_par_iter().map(|number| self.piece(number, Wanted::Values)).collect()
+        (0..self.pieces()).into_par_iter().map(|number| self.piece(number)).collect()
     }
 
     fn id(&self, person: u32) -> u32 {
@@ -273,7 +305,7 @@ impl Disclosure {
         let quasi = &self.evidence.known.quasi;
         let (points, numbers) = distinct(rows.iter().flatten().map(|row| &quasi[row * d..][..d]));
         let values = self.evidence.values().len();
-        let found = Join::candidates(&release.boxes, &points, values);
+        let found = join(&release.boxes, &points, values);
         let mut numbers = numbers.into_iter();
         let point = rows.iter().map(|row| row.and_then(|_| numbers.next())).collect();
         Layers::Covers { found, point }

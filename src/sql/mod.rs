@@ -1,6 +1,7 @@
 //! SQL: relation functions, their arguments, and the opaque tables they stand for.
 
 mod anatomy;
+mod apart;
 mod arguments;
 mod census;
 mod computed;
@@ -82,6 +83,13 @@ fn planner() -> Arc<dyn RelationPlanner> {
     Arc::new(FunctionPlanner { functions: functions() })
 }
 
+/// The rule that keeps calls of one function apart, and the tables that a release is compared with itself by.
+fn tell_apart() -> Arc<apart::TellApart> {
+    let mut names: Vec<&'static str> = functions().iter().map(|function| function.signature().name).collect();
+    names.push(estimate::ROWS_OF_GROUPS);
+    Arc::new(apart::TellApart { names })
+}
+
 fn table_functions() -> Vec<Arc<TableFunction>> {
     let plain = functions().into_iter().map(|function| {
         let name = function.signature().name.to_owned();
@@ -128,6 +136,7 @@ pub fn register_all(context: &SessionContext) {
     #[cfg(feature = "publication")]
     context.add_analyzer_rule(Arc::new(publication::CheckInserts));
     context.add_analyzer_rule(Arc::new(flat::FlattenCsv));
+    context.add_analyzer_rule(tell_apart());
     context.add_optimizer_rule(Arc::new(stamp::StampReleases));
     // Registered last, so asked first.
     let _ = context.register_relation_planner(planner());
@@ -160,6 +169,7 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
     let builder = builder.with_analyzer_rule(Arc::new(publication::CheckInserts));
     builder
         .with_analyzer_rule(Arc::new(flat::FlattenCsv))
+        .with_analyzer_rule(tell_apart())
         .with_optimizer_rule(Arc::new(stamp::StampReleases))
         .with_physical_optimizer_rule(Arc::new(WholeFiles))
         .with_physical_optimizer_rule(Arc::new(KeepNan))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
-use datafusion::common::{Column, Result, ScalarValue, Spans, exec_err};
+use datafusion::common::{Column, Result, ScalarValue, Spans};
 use datafusion::datasource::source_as_provider;
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::functions_aggregate::expr_fn::{count, max, min};
@@ -17,14 +17,17 @@ use datafusion::logical_expr::{
     Subquery, Volatility, cast, lit,
 };
 
-use crate::error::thousands;
+use crate::error::{Failure, FailureKind, thousands};
 use crate::release::{COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO};
 use crate::sql::table::AnonymizedTable;
+
+/// Name of the table in the query that looks at it.
+pub(in crate::sql) const ROWS_OF_GROUPS: &str = "rows_of_groups";
 
 /// What the table must hold that a query over a release selects columns and rows of: it is true, or fails. `None` if there is nothing to
 /// compare, or a method makes the rows as they are read, which checks its groups itself.
 pub(in crate::sql) fn intact(function: &'static str, release: &LogicalPlan) -> Result<Option<Expr>> {
-    const NAME: &str = "rows_of_groups";
+    const NAME: &str = ROWS_OF_GROUPS;
     let Some(table) = table_of(release) else { return Ok(None) };
     let provider = source_as_provider(&table.source)?;
     let schema = provider.schema();
@@ -104,12 +107,12 @@ impl ScalarUDFImpl for Intact {
             wrong = numbers.as_primitive::<Int64Type>().iter().flatten().fold(wrong, i64::max);
         }
         if wrong > 0 {
-            return exec_err!(
-                "{}: {} groups of the table have more rows than they say, or rows that disagree: it holds rows of several releases, \
+            let message = format!(
+                "{} groups of the table have more rows than they say, or rows that disagree: it holds rows of several releases, \
                  or some of them twice, and whatever is counted there is wrong; name one release as it was written",
-                self.function,
                 thousands(wrong as usize)
             );
+            return Err(Failure::new(self.function, FailureKind::Refused, message).into());
         }
         Ok(ColumnarValue::Scalar(ScalarValue::Boolean(Some(true))))
     }

@@ -12,6 +12,6 @@ mod source;
 pub(super) use deviations::{DeviationPlanner, deviations};
 pub(super) use estimated::{EstimatedFunction, EstimatedTable};
 pub(super) use footers::{Described, describe};
-pub(super) use intact::intact;
+pub(super) use intact::{ROWS_OF_GROUPS, intact};
 pub(super) use rule::EstimateRule;
 pub(super) use source::Source;

@@ -17,7 +17,7 @@ use crate::sql::method::{MethodFunction, Offered, methods};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::reposition::{INNER, PUBLISHED};
 use crate::sql::resolve;
-use crate::sql::signature::{Parameter, Signature, Style, suggestion};
+use crate::sql::signature::{Parameter, Signature, Style, retired, suggestion};
 use crate::sql::syntax::split_names;
 
 /// What a publication decides by itself, or knows from its ledger.
@@ -148,6 +148,9 @@ impl Options {
             .collect();
         for (option, _) in &self.values {
             let candidates = || offered.iter().map(|parameter| parameter.name).chain(OWN);
+            if let Some(why) = retired(name, option) {
+                return plan_err!("publication: option {option} of {name} is gone: {why}; leave it out");
+            }
             if !candidates().any(|candidate| candidate == option.as_str()) {
                 return plan_err!(
                     "publication: unknown option {option}{}; with {name} it takes {}",

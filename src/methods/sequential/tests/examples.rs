@@ -3,6 +3,30 @@
 use super::*;
 use crate::methods::rings::Rings;
 
+/// Example 4.2 with its one bucket in the paper's order: a row for everybody, who all carry the next one's value.
+pub(super) fn example() -> (People, RecordBatch) {
+    let some = |codes: [i32; 5]| codes.map(Some).to_vec();
+    let people = People {
+        first: 0,
+        quasi: vec![some([0, 0, 1, 1, 2]), some([0, 1, 1, 0, 2])],
+        sensitive: vec![1, 2, 3, 2, 3],
+        other: Vec::new(),
+    };
+    let made = run(&worlds_of(2), &people, &people.all(), None, false, 1).unwrap();
+    let worlds = resealed(&made, &next_ones(&made), false);
+    (people, worlds)
+}
+
+/// Everybody carries what the next one has, of five people.
+pub(super) fn next_ones(made: &RecordBatch) -> datafusion::arrow::array::ListArray {
+    let ids = made.column(0).as_primitive::<Int64Type>();
+    let lists = ids.values().iter().map(|id| Some(vec![Some((id + 1) % 5)]));
+    let item = Field::new_list_field(datafusion::arrow::datatypes::DataType::Int64, true);
+    let lists = datafusion::arrow::array::ListArray::from_iter_primitive::<Int64Type, _, _>(lists);
+    let (_, offsets, values, nulls) = lists.into_parts();
+    datafusion::arrow::array::ListArray::new(Arc::new(item), offsets, values, nulls)
+}
+
 #[test]
 fn example_4_2() {
     let (people, worlds) = example();

@@ -1,0 +1,115 @@
+//! What is refused: worlds of earlier versions, roles that changed, values that changed, damaged memories.
+
+use super::examples::{example, next_ones};
+use super::*;
+
+/// Worlds of a version in which the true one was an end of a window.
+#[test]
+fn former_worlds_are_refused() {
+    let (people, worlds) = example();
+    let former = resealed(&worlds, &next_ones(&worlds), true);
+    let refused = |method: &Method| {
+        let text = run(method, &people, &people.all(), Some(&former), false, 1).unwrap_err().to_string();
+        assert!(text.contains("the worlds of 5 people were made by an earlier version"), "{text}");
+        assert!(text.contains("allow_former_worlds"), "{text}");
+    };
+    refused(&release_of(100, Loss::Lm));
+    refused(&worlds_of(2));
+    let both = Sequential {
+        l: 2,
+        p: 100,
+        loss: Loss::Lm,
+        cuts: Cuts::Tight,
+        allow_removals: false,
+        allow_former_worlds: false,
+    };
+    refused(&Method::Sequential(both.clone()));
+    let allowed = SequentialRelease { allow_former_worlds: true, ..release_with(100, Loss::Lm) };
+    for method in
+        [Method::SequentialRelease(allowed), Method::Sequential(Sequential { allow_former_worlds: true, ..both })]
+    {
+        let release = run(&method, &people, &people.all(), Some(&former), false, 1).unwrap();
+        assert_eq!(release.num_rows(), 5);
+    }
+    assert_eq!(crate::microdata::former_worlds(former.column(2)).unwrap(), 5);
+    assert_eq!(crate::microdata::former_worlds(worlds.column(2)).unwrap(), 0);
+}
+
+/// What readers may know of everybody cannot travel, and worlds are of one sensitive column.
+#[test]
+fn roles_are_those_of_the_worlds() {
+    let people = People {
+        first: 0,
+        quasi: vec![(0..8).map(Some).collect()],
+        sensitive: vec![0, 1, 2, 3, 0, 1, 2, 3],
+        other: vec![vec![1, 1, 1, 1, 2, 2, 2, 2]],
+    };
+    let named = Columns { quasi: vec![0], sensitive: true, other: Vec::new() };
+    let worlds = run(&worlds_of(2), &people, &named, None, false, 1).unwrap();
+    let refusal = |quasi: &str, sensitive: Option<&str>, other: &[&str]| {
+        let (batch, _) = people.batch(&people.all());
+        let roles = Roles {
+            id: Some("id".to_owned()),
+            quasi: vec![quasi.to_owned()],
+            sensitive: sensitive.map(str::to_owned),
+            within: None,
+            other: other.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let places = roles.columns().map(|name| batch.schema().index_of(name).unwrap()).collect::<Vec<_>>();
+        let batch = batch.project(&places).unwrap();
+        let mut builder = MicrodataBuilder::try_new(Layout::try_new(&batch.schema(), &roles).unwrap()).unwrap();
+        builder.append(&batch).unwrap();
+        builder.append_previous(&worlds).unwrap();
+        builder.finish([1, 2]).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let text = refusal("o0", Some("s"), &["q0"]).unwrap_err();
+    assert!(text.starts_with("column q0 was a quasi-identifier when the worlds were made"), "{text}");
+    let text = refusal("o0", Some("q0"), &[]).unwrap_err();
+    assert!(text.starts_with("column q0 was a quasi-identifier when the worlds were made"), "{text}");
+    let text = refusal("q0", Some("o0"), &[]).unwrap_err();
+    assert!(text.starts_with("column o0 is not the sensitive column that the worlds were made for"), "{text}");
+    assert!(refusal("s", None, &[]).unwrap_err().starts_with("column s was sensitive"));
+    refusal("q0", Some("s"), &["o0"]).unwrap();
+    refusal("o0", None, &["s"]).unwrap();
+}
+
+#[test]
+fn changed_values_are_refused() {
+    let (people, worlds) = example();
+    let release =
+        |people: &People, columns: &Columns| run(&release_of(100, Loss::Lm), people, columns, Some(&worlds), false, 1);
+    let mut changed = people.clone();
+    changed.sensitive[0] = 9;
+    let text = release(&changed, &people.all()).unwrap_err().to_string();
+    assert!(text.starts_with("1 people have other values") && !text.contains('9'), "{text}");
+    // Without the column nothing contradicts anything; and quasi-identifiers may change.
+    let without = Columns { sensitive: false, ..people.all() };
+    release(&changed, &without).unwrap();
+    let mut moved = people.clone();
+    moved.quasi[0][2] = Some(0);
+    release(&moved, &people.all()).unwrap();
+}
+
+/// Everybody has the partners of somebody else: still one to one, but not what was drawn.
+fn partners_rotated(worlds: &RecordBatch) -> RecordBatch {
+    let rotated =
+        concat_batches(&worlds.schema(), [&worlds.slice(1, worlds.num_rows() - 1), &worlds.slice(0, 1)]).unwrap();
+    let mut columns = worlds.columns().to_vec();
+    columns[1] = Arc::clone(rotated.column(1));
+    RecordBatch::try_new(worlds.schema(), columns).unwrap()
+}
+
+#[test]
+fn broken_memories_are_refused() {
+    let (people, worlds) = example();
+    let refusal = |worlds: &RecordBatch| {
+        run(&release_of(100, Loss::Lm), &people, &people.all(), Some(worlds), false, 1).unwrap_err().to_string()
+    };
+    assert!(refusal(&worlds.slice(1, 4)).contains("not complete"), "{}", refusal(&worlds.slice(1, 4)));
+    let twice = concat_batches(&worlds.schema(), [&worlds, &worlds.slice(0, 1)]).unwrap();
+    assert!(refusal(&twice).contains("two entries"), "{}", refusal(&twice));
+    let forged = partners_rotated(&worlds);
+    assert!(refusal(&forged).contains("is not what sequential_worlds returned"), "{}", refusal(&forged));
+    let other = run(&worlds_of(3), &people, &people.all(), Some(&worlds), false, 1).unwrap_err();
+    assert!(other.to_string().contains("l must be 2"), "{other}");
+}

@@ -1,0 +1,213 @@
+//! How many values each point can have, and how heavy one of them is, without lists of them.
+//!
+//! Where values never change, what is left of somebody's candidates after several releases is what all of them have in common, and
+//! the probability of a value is its share of the products of weights. Down the tree of [`Walk`] candidates only become more
+//! and heavier, so that both are kept up to date with each box, and a point costs nothing more, however many values there are.
+
+use super::super::evidence::NONE;
+use super::Boxes;
+use super::walk::{Visitor, Walk};
+
+/// Products of weights outside are added up anew, by logarithms.
+const SAFE: std::ops::Range<f64> = 1e-200..1e200;
+
+/// People whom the same releases had, and those releases.
+pub(in crate::risk) struct Counts<'a> {
+    /// Boxes of each release.
+    pub releases: &'a [&'a Boxes],
+    /// Number of sensitive values.
+    pub values: usize,
+    /// Points, each with the codes of all releases one after the other; or with one release's, if all are alike.
+    pub points: &'a [u32],
+    /// Number of each person's point.
+    pub point: &'a [u32],
+    /// Of each person and release, the true value or [`NONE`].
+    pub truth: &'a [u32],
+}
+
+/// What was found, of each person and release.
+#[derive(Debug, Default)]
+pub(in crate::risk) struct Sizes {
+    /// Values that the person can have by the release alone.
+    pub candidates: Vec<u32>,
+    /// Values that are left in view of all.
+    pub remaining: Vec<u32>,
+    /// Probability of the true value in view of all.
+    pub risk: Vec<Option<f64>>,
+}
+
+impl Counts<'_> {
+    /// Counts. `attributes` is the number of codes of a point.
+    pub(in crate::risk) fn sizes(&self, attributes: usize) -> Sizes {
+        let k = self.releases.len();
+        let apart = attributes > self.releases.first().map_or(0, |boxes| boxes.quasi);
+        let (mut ends, mut places) = (Vec::new(), Vec::new());
+        for (number, boxes) in (0..).zip(self.releases) {
+            let first = if apart { number as usize * boxes.quasi } else { 0 };
+            for (place, own) in (0..).zip(boxes.ends.chunks_exact(boxes.quasi)) {
+                let start = ends.len();
+                ends.resize(start + attributes, [0, u32::MAX]);
+                ends[start + first..][..own.len()].copy_from_slice(own);
+                places.push((number, place));
+            }
+        }
+        let points = self.points.len() / attributes.max(1);
+        let mut people = vec![Vec::new(); points];
+        (0..).zip(self.point).for_each(|(person, &point)| people[point as usize].push(person));
+        let scale = |boxes: &&Boxes| self.values as f64 / boxes.rows.iter().map(|&n| f64::from(n)).sum::<f64>().max(1.0);
+        let all = self.point.len() * k;
+        let counter = Counter {
+            asked: self,
+            boxes: places.len(),
+            scale: self.releases.iter().map(scale).collect(),
+            places,
+            people,
+            cells: vec![(0.0, 0); self.values * k],
+            present: vec![0; self.values],
+            touched: Vec::new(),
+            sizes: vec![0; k],
+            common: 0,
+            weight: 0.0,
+            found: Sizes { candidates: vec![0; all], remaining: vec![0; all], risk: vec![None; all] },
+        };
+        let boxes = counter.boxes;
+        Walk::run(attributes, self.points, ends, boxes, counter).found
+    }
+
+    /// Bytes that this takes, about.
+    pub(in crate::risk) fn bytes(releases: &[&Boxes], values: usize, attributes: usize, people: usize) -> usize {
+        let boxes: usize = releases.iter().map(|boxes| boxes.group.len()).sum();
+        let cells = values * (releases.len() * size_of::<(f64, u32)>() + size_of::<u32>());
+        let walk = boxes * (2 * attributes * size_of::<[u32; 2]>() + 4 * size_of::<u32>());
+        cells + walk + people * (attributes * 4 + releases.len() * 40)
+    }
+}
+
+/// Counts on the way down.
+struct Counter<'a, 'b> {
+    asked: &'a Counts<'b>,
+    boxes: usize,
+    /// Release and place of each box.
+    places: Vec<(u32, u32)>,
+    /// People of each point.
+    people: Vec<Vec<u32>>,
+    /// By what weights of each release are multiplied, for products to stay near 1.
+    scale: Vec<f64>,
+    /// Of each value and release, the rows of the boxes around the node, and how many of these boxes have it.
+    cells: Vec<(f64, u32)>,
+    /// Number of releases that have the value.
+    present: Vec<u32>,
+    /// Values that a release has, in the order in which they were found.
+    touched: Vec<u32>,
+    /// Number of values of each release.
+    sizes: Vec<u32>,
+    /// Number of values that all releases have, and the sum of their products.
+    common: u32,
+    weight: f64,
+    found: Sizes,
+}
+
+impl Counter<'_, '_> {
+    fn of(&self, value: u32) -> &[(f64, u32)] {
+        let k = self.scale.len();
+        &self.cells[value as usize * k..][..k]
+    }
+
+    /// Logarithm of the product of a value's weights in the releases that cover the point; `None` if one of them does not have it.
+    fn logarithm(&self, value: u32) -> Option<f64> {
+        let covering = self.of(value).iter().zip(&self.sizes).filter(|(_, size)| **size > 0);
+        covering.map(|((sum, boxes), _)| (*boxes > 0).then(|| sum.ln())).sum()
+    }
+}
+
+impl Visitor for Counter<'_, '_> {
+    /// Number of values that were touched, and the sum of products, which would not survive subtraction.
+    type Mark = (usize, f64);
+
+    fn mark(&self) -> (usize, f64) {
+        (self.touched.len(), self.weight)
+    }
+
+    fn enter(&mut self, place: u32) {
+        let k = self.scale.len();
+        let (release, place) = self.places[place as usize];
+        let release = release as usize;
+        let Self { asked, cells, present, touched, sizes, common, weight, scale, .. } = self;
+        asked.releases[release].for_each(place, |value, rows| {
+            let cells = &mut cells[value as usize * k..][..k];
+            let (sum, boxes) = &mut cells[release];
+            let new = *boxes == 0;
+            *sum += rows;
+            *boxes += 1;
+            let more = if new { *sum } else { rows };
+            if new {
+                let present = &mut present[value as usize];
+                *present += 1;
+                sizes[release] += 1;
+                *common += u32::from(*present as usize == k);
+                if *present == 1 {
+                    touched.push(value);
+                }
+            }
+            if present[value as usize] as usize == k {
+                let others = cells.iter().zip(&*scale).enumerate().filter(|(other, _)| *other != release);
+                let others: f64 = others.map(|(_, ((sum, _), scale))| sum * scale).product();
+                *weight += others * more * scale[release];
+            }
+        });
+    }
+
+    fn leave(&mut self, place: u32) {
+        let k = self.scale.len();
+        let (release, place) = self.places[place as usize];
+        let release = release as usize;
+        let Self { asked, cells, present, sizes, common, .. } = self;
+        asked.releases[release].for_each(place, |value, rows| {
+            let (sum, boxes) = &mut cells[value as usize * k + release];
+            *boxes -= 1;
+            if *boxes > 0 {
+                *sum -= rows;
+                return;
+            }
+            *sum = 0.0;
+            let present = &mut present[value as usize];
+            *common -= u32::from(*present as usize == k);
+            *present -= 1;
+            sizes[release] -= 1;
+        });
+    }
+
+    fn restore(&mut self, (touched, weight): (usize, f64)) {
+        self.touched.truncate(touched);
+        self.weight = weight;
+    }
+
+    fn report(&mut self, points: &[u32]) {
+        let k = self.scale.len();
+        let mut remaining = self.common;
+        // The sum of products of weights, and the logarithm of the factor that it was divided by.
+        let mut total = (self.weight, None);
+        if self.sizes.contains(&0) || (remaining > 0 && !SAFE.contains(&self.weight)) {
+            let logarithms: Vec<f64> = self.touched.iter().filter_map(|&value| self.logarithm(value)).collect();
+            let most = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            remaining = logarithms.len() as u32;
+            total = (logarithms.iter().map(|logarithm| (logarithm - most).exp()).sum(), Some(most));
+        }
+        let risk = |truth: u32| match total {
+            (sum, Some(most)) => self.logarithm(truth).map_or(0.0, |logarithm| (logarithm - most).exp() / sum),
+            (sum, None) => {
+                let product: f64 = self.of(truth).iter().zip(&self.scale).map(|((sum, _), scale)| sum * scale).product();
+                product / sum
+            }
+        };
+        for &person in points.iter().flat_map(|&point| &self.people[point as usize]) {
+            for release in (0..k).filter(|&release| self.sizes[release] > 0) {
+                let at = person as usize * k + release;
+                self.found.candidates[at] = self.sizes[release];
+                self.found.remaining[at] = remaining;
+                let truth = self.asked.truth[at];
+                self.found.risk[at] = (remaining > 0 && truth != NONE).then(|| risk(truth));
+            }
+        }
+    }
+}
