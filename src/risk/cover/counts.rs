@@ -54,7 +54,8 @@ impl Counts<'_> {
         let points = self.points.len() / attributes.max(1);
         let mut people = vec![Vec::new(); points];
         (0..).zip(self.point).for_each(|(person, &point)| people[point as usize].push(person));
-        let scale = |boxes: &&Boxes| self.values as f64 / boxes.rows.iter().map(|&n| f64::from(n)).sum::<f64>().max(1.0);
+        let scale =
+            |boxes: &&Boxes| self.values as f64 / boxes.rows.iter().map(|&n| f64::from(n)).sum::<f64>().max(1.0);
         let all = self.point.len() * k;
         let counter = Counter {
             asked: self,
@@ -196,7 +197,8 @@ impl Visitor for Counter<'_, '_> {
         let risk = |truth: u32| match total {
             (sum, Some(most)) => self.logarithm(truth).map_or(0.0, |logarithm| (logarithm - most).exp() / sum),
             (sum, None) => {
-                let product: f64 = self.of(truth).iter().zip(&self.scale).map(|((sum, _), scale)| sum * scale).product();
+                let product: f64 =
+                    self.of(truth).iter().zip(&self.scale).map(|((sum, _), scale)| sum * scale).product();
                 product / sum
             }
         };

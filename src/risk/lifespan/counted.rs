@@ -64,8 +64,10 @@ impl Disclosure {
     /// Counts for people whom these releases had. `false` if their quasi-identifiers differ too much from release to release.
     fn count(&self, people: &[u32], seen: &[u64], findings: &mut Findings) -> bool {
         let (d, known) = (self.evidence.quasi, &self.evidence.known);
-        let rows: Vec<usize> =
-            people.iter().flat_map(|&person| seen.iter().filter_map(move |&release| self.row(person, release))).collect();
+        let rows: Vec<usize> = people
+            .iter()
+            .flat_map(|&person| seen.iter().filter_map(move |&release| self.row(person, release)))
+            .collect();
         let codes = |row: usize| &known.quasi[row * d..][..d];
         let k = seen.len();
         let apart = rows.chunks_exact(k.max(1)).any(|rows| rows.iter().any(|&row| codes(row) != codes(rows[0])));
