@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -21,10 +22,24 @@ pub(super) async fn planned(
     function: &str,
     argument: &str,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let physical = session.create_physical_plan(plan).await;
+    let physical = match without_leaf_pushdown(session) {
+        Some(session) => session.create_physical_plan(plan).await,
+        None => session.create_physical_plan(plan).await,
+    };
     let physical = physical.map_err(|error| planning_without_values(error, function, argument))?;
     let origin = Origin { function: function.to_owned(), argument: argument.to_owned(), names: names(plan)? };
     hide(&physical, &Arc::new(origin))
+}
+
+/// The session without a rule by which DataFusion 55 reads other columns than were asked for: of `SELECT s['b'], -a AS a FROM t WHERE ..`
+/// it takes `a` for the table's (<https://github.com/apache/datafusion/issues/25414>). `None` if the rule is off.
+fn without_leaf_pushdown(session: &dyn Session) -> Option<SessionState> {
+    let state = session.as_any().downcast_ref::<SessionState>()?;
+    state.config_options().optimizer.enable_leaf_expression_pushdown.then(|| {
+        let mut state = state.clone();
+        state.config_mut().options_mut().optimizer.enable_leaf_expression_pushdown = false;
+        state
+    })
 }
 
 /// Plans an optional relation.
