@@ -6,6 +6,7 @@ mod integration {
     mod audits;
     mod correlation;
     mod delta;
+    mod digests;
     mod docs;
     mod estimates;
     mod experiments;

@@ -6,7 +6,7 @@ use super::walk::{Visitor, Walk};
 /// What the covering rows say of each point: lists of values, each with the number of covering rows that have it (by the shares of
 /// their groups).
 #[derive(Debug, Default)]
-pub(super) struct Candidates {
+pub(in crate::risk) struct Candidates {
     /// Number of each point's list. Points may share lists.
     list: Vec<u32>,
     /// First entry of each list, and one more.
@@ -16,7 +16,7 @@ pub(super) struct Candidates {
 
 impl Candidates {
     /// Those of a point, in no order.
-    pub(super) fn of(&self, point: u32) -> &[(u32, f64)] {
+    pub(in crate::risk) fn of(&self, point: u32) -> &[(u32, f64)] {
         let list = self.list[point as usize] as usize;
         &self.entries[self.starts[list]..self.starts[list + 1]]
     }

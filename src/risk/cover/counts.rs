@@ -114,6 +114,16 @@ impl Counter<'_, '_> {
         &self.cells[value as usize * k..][..k]
     }
 
+    /// The share that the product of a value's weights has in the sum of all: `total`, and the logarithm of the factor that it was
+    /// divided by, if it was added up by logarithms.
+    fn share(&self, value: u32, (total, factor): (f64, Option<f64>)) -> f64 {
+        if let Some(factor) = factor {
+            return self.logarithm(value).map_or(0.0, |logarithm| (logarithm - factor).exp() / total);
+        }
+        let weights = self.of(value).iter().zip(&self.scale);
+        weights.map(|((sum, _), scale)| sum * scale).product::<f64>() / total
+    }
+
     /// Logarithm of the product of a value's weights in the releases that cover the point; `None` if one of them does not have it.
     fn logarithm(&self, value: u32) -> Option<f64> {
         let covering = self.of(value).iter().zip(&self.sizes).filter(|(_, size)| **size > 0);
@@ -186,7 +196,6 @@ impl Visitor for Counter<'_, '_> {
     fn report(&mut self, points: &[u32]) {
         let k = self.scale.len();
         let mut remaining = self.common;
-        // The sum of products of weights, and the logarithm of the factor that it was divided by.
         let mut total = (self.weight, None);
         if self.sizes.contains(&0) || (remaining > 0 && !SAFE.contains(&self.weight)) {
             let logarithms: Vec<f64> = self.touched.iter().filter_map(|&value| self.logarithm(value)).collect();
@@ -194,21 +203,13 @@ impl Visitor for Counter<'_, '_> {
             remaining = logarithms.len() as u32;
             total = (logarithms.iter().map(|logarithm| (logarithm - most).exp()).sum(), Some(most));
         }
-        let risk = |truth: u32| match total {
-            (sum, Some(most)) => self.logarithm(truth).map_or(0.0, |logarithm| (logarithm - most).exp() / sum),
-            (sum, None) => {
-                let product: f64 =
-                    self.of(truth).iter().zip(&self.scale).map(|((sum, _), scale)| sum * scale).product();
-                product / sum
-            }
-        };
         for &person in points.iter().flat_map(|&point| &self.people[point as usize]) {
             for release in (0..k).filter(|&release| self.sizes[release] > 0) {
                 let at = person as usize * k + release;
                 self.found.candidates[at] = self.sizes[release];
                 self.found.remaining[at] = remaining;
                 let truth = self.asked.truth[at];
-                self.found.risk[at] = (remaining > 0 && truth != NONE).then(|| risk(truth));
+                self.found.risk[at] = (remaining > 0 && truth != NONE).then(|| self.share(truth, total));
             }
         }
     }

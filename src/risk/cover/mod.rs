@@ -8,7 +8,7 @@ mod counts;
 mod walk;
 
 pub(super) use candidates::{Candidates, join};
-pub(super) use counts::{Counts, Sizes};
+pub(super) use counts::Counts;
 
 /// Boxes of a release in codes, and the sensitive values of their groups.
 #[derive(Debug, Default)]

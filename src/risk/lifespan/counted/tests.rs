@@ -38,7 +38,10 @@ fn history() -> impl Strategy<Value = History> {
             let sets = prop::collection::vec(prop::collection::vec(any::<bool>(), 3), 2);
             (people, releases, sets).prop_map(move |(mut people, releases, sets)| {
                 if !moving {
-                    people.iter_mut().for_each(|(places, ..)| places.fill(places[0]));
+                    people.iter_mut().for_each(|(places, ..)| {
+                        let first = places[0];
+                        places.fill(first);
+                    });
                 }
                 History { people, releases, sets, times }
             })
