@@ -9,6 +9,7 @@ use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
+use super::choice::Choice;
 use super::computed::ComputedTable;
 use super::function::RelationFunction;
 use super::information_loss::end_of;
@@ -38,6 +39,18 @@ const BUDGET_OF: &str = "budget";
 /// Column of what is known: the number of the release that it is about.
 const RELEASE: &str = "release";
 
+/// What the reader sees.
+static STRENGTH: Choice<Strength, 4> = Choice::new(
+    "strength",
+    [
+        ("cover", Strength::Cover),
+        ("group", Strength::Group),
+        ("joint", Strength::Joint),
+        ("joint_cover", Strength::JointCover),
+    ],
+    "'cover'",
+);
+
 static SIGNATURE: Signature = Signature {
     name: "disclosure",
     parameters: &[
@@ -47,7 +60,7 @@ static SIGNATURE: Signature = Signature {
         Parameter::ID,
         Parameter::QUASI,
         Parameter::SENSITIVE,
-        Parameter::optional("strength", Kind::Word(&["group", "cover", "joint", "joint_cover"]), "'cover'"),
+        STRENGTH.parameter(),
         Parameter::UPDATES,
         Parameter::HIERARCHIES,
         Parameter::optional(P_MATCH, Kind::Number, "0.7"),
@@ -77,12 +90,7 @@ impl RelationFunction for DisclosureFunction {
             }
             (Some(_), Some(_)) => return plan_err!("{function}: either original or background, not both"),
         };
-        let strength = match arguments.word("strength") {
-            Some("group") => Strength::Group,
-            Some("joint") => Strength::Joint,
-            Some("joint_cover") => Strength::JointCover,
-            _ => Strength::Cover,
-        };
+        let strength = STRENGTH.of(&arguments);
         let session = arguments.session().ok();
         let columns: Vec<Vec<FieldRef>> = releases.iter().map(|release| release.released_columns(session)).collect();
         let roles = Roles::find(&arguments, options, &known, &columns)?;

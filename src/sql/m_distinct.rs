@@ -3,10 +3,9 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
-use super::m_invariant::{balance, on_ineligible};
 use super::method::MethodFunction;
 use super::roles::Needs;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{BALANCE, Kind, ON_INELIGIBLE, Parameter, Signature};
 use crate::methods::Method;
 use crate::methods::m_distinct::{MDistinct, Possible};
 
@@ -49,8 +48,8 @@ impl MethodFunction for MDistinctFunction {
                 Some(_) => Possible::Any,
                 None => Possible::Listed,
             },
-            balance: balance(arguments),
-            on_ineligible: on_ineligible(arguments),
+            balance: BALANCE.of(arguments),
+            on_ineligible: ON_INELIGIBLE.of(arguments),
         });
         Ok((method, Needs { id: true, sensitive: true, other: false }))
     }

@@ -5,9 +5,9 @@ use datafusion::common::Result;
 use super::arguments::Arguments;
 use super::method::MethodFunction;
 use super::roles::Needs;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{BALANCE, Kind, ON_INELIGIBLE, Parameter, Signature};
 use crate::methods::Method;
-use crate::methods::m_invariance::{Balance, MInvariance, OnIneligible};
+use crate::methods::m_invariance::MInvariance;
 
 /// Re-publication when rows come and go.
 #[derive(Debug)]
@@ -38,23 +38,8 @@ impl MethodFunction for MInvariantFunction {
 
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
         let m = arguments.integer("m", 2)?.unwrap_or(2) as usize;
-        let (balance, on_ineligible) = (balance(arguments), on_ineligible(arguments));
+        let (balance, on_ineligible) = (BALANCE.of(arguments), ON_INELIGIBLE.of(arguments));
         let method = Method::MInvariance(MInvariance { m, balance, on_ineligible });
         Ok((method, Needs { id: true, sensitive: true, other: false }))
-    }
-}
-
-pub(super) fn balance(arguments: &Arguments) -> Balance {
-    match arguments.word("balance") {
-        Some("blind") => Balance::Blind,
-        _ => Balance::Minimal,
-    }
-}
-
-pub(super) fn on_ineligible(arguments: &Arguments) -> OnIneligible {
-    match arguments.word("on_ineligible") {
-        Some("counterfeit") => OnIneligible::Counterfeit,
-        Some("withhold") => OnIneligible::Withhold,
-        _ => OnIneligible::Refuse,
     }
 }

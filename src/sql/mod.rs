@@ -4,6 +4,7 @@ mod anatomy;
 mod apart;
 mod arguments;
 mod census;
+mod choice;
 mod computed;
 mod disclosure;
 mod estimate;

@@ -3,15 +3,23 @@
 use datafusion::common::{Result, plan_datafusion_err, plan_err};
 
 use super::arguments::Arguments;
+use super::choice::Choice;
 use super::method::MethodFunction;
 use super::roles::Needs;
-use super::signature::{Kind, Parameter, Signature};
-use crate::methods::mondrian::{Cuts, Diversity, Mondrian};
+use super::signature::{CUTS, Kind, Parameter, Signature};
+use crate::methods::mondrian::{Diversity, Mondrian};
 use crate::methods::{Method, Share};
 
 /// One release, generalized.
 #[derive(Debug)]
 pub(super) struct MondrianFunction;
+
+/// What `l` means.
+static DIVERSITY: Choice<Diversity, 3> = Choice::new(
+    "diversity",
+    [("frequency", Diversity::Frequency), ("distinct", Diversity::Distinct), ("entropy", Diversity::Entropy)],
+    "'distinct'",
+);
 
 static SIGNATURE: Signature = Signature {
     name: "mondrian",
@@ -21,7 +29,7 @@ static SIGNATURE: Signature = Signature {
         Parameter::optional("l", Kind::Integer, "5"),
         Parameter::QUASI,
         Parameter::SENSITIVE,
-        Parameter::optional("diversity", Kind::Word(&["frequency", "distinct", "entropy"]), "'distinct'"),
+        DIVERSITY.parameter(),
         Parameter::optional("t", Kind::Number, "0.2"),
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
@@ -52,27 +60,20 @@ impl MethodFunction for MondrianFunction {
         }
         // What t allows alone may be groups of one row, which hide nobody.
         let least = if l.is_none() { 2 } else { 1 };
-        let diversity = match arguments.word("diversity") {
-            Some("distinct") => Some(Diversity::Distinct),
-            Some("entropy") => Some(Diversity::Entropy),
-            Some(_) => Some(Diversity::Frequency),
-            None => l.map(|_| Diversity::Frequency),
-        };
+        let given = DIVERSITY.given(arguments);
+        let diversity = given.or_else(|| l.map(|_| DIVERSITY.of(arguments)));
         if diversity.is_some() && l.is_none() {
             let example = arguments.style().write("l", "5");
             return plan_err!("{name}: diversity says what l means, but there is no l; give it, for example {example}");
         }
         let needs = Needs { id: false, sensitive: l.is_some() || t.is_some(), other: false };
-        let method =
-            Mondrian { k: k.unwrap_or(least) as usize, l: l.map(|l| l as usize), diversity, t, cuts: cuts(arguments) };
+        let method = Mondrian {
+            k: k.unwrap_or(least) as usize,
+            l: l.map(|l| l as usize),
+            diversity,
+            t,
+            cuts: CUTS.of(arguments),
+        };
         Ok((Method::Mondrian(method), needs))
-    }
-}
-
-/// How a table is cut.
-pub(super) fn cuts(arguments: &Arguments) -> Cuts {
-    match arguments.word("cuts") {
-        Some("median") => Cuts::Median,
-        _ => Cuts::Tight,
     }
 }

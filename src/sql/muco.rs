@@ -4,9 +4,8 @@ use datafusion::common::{Result, plan_datafusion_err};
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
-use super::mondrian::cuts;
 use super::roles::Needs;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{CUTS, Kind, Parameter, Signature};
 use crate::methods::Method;
 use crate::methods::muco::Muco;
 
@@ -39,7 +38,7 @@ impl MethodFunction for MucoFunction {
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
         let delta = arguments.number("delta").unwrap_or_default();
         let l = arguments.integer("l", 2)?.map(|l| l as usize);
-        let method = Muco::try_new(delta, l, cuts(arguments));
+        let method = Muco::try_new(delta, l, CUTS.of(arguments));
         let method = method.map_err(|error| plan_datafusion_err!("{}: {error}", SIGNATURE.name))?;
         Ok((Method::Muco(method), Needs { id: false, sensitive: true, other: false }))
     }

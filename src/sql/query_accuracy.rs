@@ -9,6 +9,7 @@ use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
+use super::choice::Choice;
 use super::computed::ComputedTable;
 use super::estimate::{Described, describe, intact};
 use super::function::RelationFunction;
@@ -25,6 +26,13 @@ use crate::release::{COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NULLS};
 #[derive(Debug)]
 pub(super) struct QueryAccuracyFunction;
 
+/// What queries ask for.
+static AGGREGATE: Choice<Aggregate, 3> = Choice::new(
+    "aggregate",
+    [("count", Aggregate::Count), ("sum", Aggregate::Sum), ("avg", Aggregate::Avg)],
+    "'count'",
+);
+
 static SIGNATURE: Signature = Signature {
     name: "query_accuracy",
     parameters: &[
@@ -32,7 +40,7 @@ static SIGNATURE: Signature = Signature {
         Parameter::required("release", Kind::Release, "'release.parquet'"),
         Parameter::optional("queries", Kind::Integer, "10000"),
         Parameter::optional("selectivity", Kind::Number, "0.1"),
-        Parameter::optional("aggregate", Kind::Word(&["count", "sum", "avg"]), "'count'"),
+        AGGREGATE.parameter(),
         Parameter::optional("predicates", Kind::Integer, "4"),
         Parameter::HIERARCHIES,
         Parameter::SEED,
@@ -158,11 +166,7 @@ fn workload(arguments: &Arguments) -> Result<Workload> {
     if queries > MOST_QUERIES {
         return plan_err!("{function}: argument queries must be at most {MOST_QUERIES}, for example queries => 10000");
     }
-    let aggregate = match arguments.word("aggregate") {
-        Some("sum") => Aggregate::Sum,
-        Some("avg") => Aggregate::Avg,
-        _ => Aggregate::Count,
-    };
+    let aggregate = AGGREGATE.of(arguments);
     let predicates = arguments.integer("predicates", 1)?.map(|number| number as usize);
     Ok(Workload { queries: queries as usize, selectivity, aggregate, predicates })
 }

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType,
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::arguments::{Arguments, Length};
+use super::choice::Choice;
 use super::computed::project;
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
@@ -30,9 +31,13 @@ const L: Parameter = Parameter::required("l", Kind::Integer, "4");
 const TIME: Parameter = Parameter::required("time", Kind::Column, "day");
 const WINDOW: Parameter = Parameter::required("window", Kind::Integer, "7");
 const EVERY: Parameter = Parameter::optional("every", Kind::Length, "INTERVAL '1 day'");
-const MOVE_COST: Parameter = Parameter::optional("move_cost", Kind::Word(&["linear", "quadratic"]), "'quadratic'");
+/// How the cost of a move grows with its length.
+static MOVE_COST: Choice<MoveCost, 2> =
+    Choice::new("move_cost", [("linear", MoveCost::Linear), ("quadratic", MoveCost::Quadratic)], "'quadratic'");
 const MOVE_FACTOR: Parameter = Parameter::optional("move_factor", Kind::Number, "1.0");
-const LATE: Parameter = Parameter::optional("late", Kind::Word(&["refuse", "suppress"]), "'suppress'");
+/// What becomes of late rows.
+pub(super) static LATE: Choice<Late, 2> =
+    Choice::new("late", [("refuse", Late::Refuse), ("suppress", Late::Suppress)], "'suppress'");
 const FINISH: Parameter = Parameter::optional("finish", Kind::Boolean, "true");
 
 static SIGNATURE: Signature = Signature {
@@ -44,10 +49,10 @@ static SIGNATURE: Signature = Signature {
         WINDOW,
         Parameter::SENSITIVE,
         EVERY,
-        MOVE_COST,
+        MOVE_COST.parameter(),
         MOVE_FACTOR,
         Parameter::optional("suppress_cost", Kind::NumberOrRelation, "10"),
-        LATE,
+        LATE.parameter(),
         FINISH,
         Parameter::SEED,
         Parameter::PRIVATE,
@@ -67,10 +72,10 @@ pub(super) static PUBLISHED: Signature = Signature {
         TIME,
         WINDOW,
         EVERY,
-        MOVE_COST,
+        MOVE_COST.parameter(),
         MOVE_FACTOR,
         Parameter::optional("suppress_cost", Kind::Number, "10"),
-        LATE,
+        LATE.parameter(),
         FINISH,
         Parameter::required(INNER, Kind::Word(&["anatomy", "mondrian", "m_invariant"]), "'anatomy'"),
     ],
@@ -103,7 +108,7 @@ impl RelationFunction for RepositionFunction {
         let names: Vec<String> = input.plan.schema().fields().iter().map(|field| field.name().clone()).collect();
         let columns = names.iter().map(|name| input.column(name)).collect::<Result<Vec<_>>>()?;
         let plan = input.project(columns)?;
-        let late = late(&arguments);
+        let late = LATE.of(&arguments);
         let schema = repositioned_schema(plan.schema().as_arrow(), &time, view);
         let given = arguments.seed("seed");
         let fixed = given.is_some();
@@ -114,11 +119,6 @@ impl RelationFunction for RepositionFunction {
     }
 }
 
-/// What becomes of late rows.
-pub(super) fn late(arguments: &Arguments) -> Late {
-    if arguments.word("late") == Some("suppress") { Late::Suppress } else { Late::Refuse }
-}
-
 /// The method's parameters.
 pub(super) fn parameters(arguments: &Arguments) -> Result<Reposition> {
     let function = SIGNATURE.name;
@@ -126,9 +126,7 @@ pub(super) fn parameters(arguments: &Arguments) -> Result<Reposition> {
     let window = arguments.integer("window", 1)?.unwrap_or_default() as usize;
     let named = |error: crate::error::Error| plan_datafusion_err!("{function}: {error}");
     let mut params = Reposition::try_new(l, window).map_err(named)?;
-    if arguments.word("move_cost") == Some("quadratic") {
-        params.move_cost = MoveCost::Quadratic;
-    }
+    params.move_cost = MOVE_COST.of(arguments);
     let cost = |name: &str| arguments.number(name).map(|number| Cost::try_new(name, number)).transpose();
     if let Some(factor) = cost("move_factor").map_err(named)? {
         params.move_factor = factor;

@@ -4,17 +4,18 @@
 use datafusion::common::{Result, plan_err};
 
 use super::arguments::Arguments;
+use super::choice::Choice;
 use super::input::WORLDS;
 use super::method::{MethodFunction, Offered};
-use super::mondrian::cuts;
 use super::roles::Needs;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{CUTS, Kind, Parameter, Signature};
 use crate::methods::Method;
 use crate::methods::sequential::{Loss, MOST_PART, NonSequential, PART, Sequential, SequentialRelease, Worlds};
 
 const L: Parameter = Parameter::required("l", Kind::Integer, "5");
 const P: Parameter = Parameter::optional("p", Kind::Integer, "100");
-const LOSS: Parameter = Parameter::optional("loss", Kind::Word(&["lm", "em"]), "'em'");
+/// By what measure a release loses little.
+static LOSS: Choice<Loss, 2> = Choice::new("loss", [("lm", Loss::Lm), ("em", Loss::Em)], "'em'");
 const ALLOW_REMOVALS: Parameter = Parameter::optional("allow_removals", Kind::Boolean, "true");
 const ALLOW_FORMER_WORLDS: Parameter = Parameter::optional("allow_former_worlds", Kind::Boolean, "true");
 /// More worlds than this would cost more memory than the table, many times.
@@ -47,7 +48,8 @@ impl MethodFunction for SequentialWorldsFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
-        let (l, cuts, allow_former_worlds) = (l(arguments)?, cuts(arguments), arguments.boolean("allow_former_worlds"));
+        let (l, cuts, allow_former_worlds) =
+            (l(arguments)?, CUTS.of(arguments), arguments.boolean("allow_former_worlds"));
         let method = Method::SequentialWorlds(Worlds { l, cuts, allow_former_worlds });
         Ok((method, Needs { id: true, sensitive: true, other: true }))
     }
@@ -71,7 +73,7 @@ static RELEASE_SIGNATURE: Signature = Signature {
         Parameter::SENSITIVE,
         Parameter::OTHER,
         P,
-        LOSS,
+        LOSS.parameter(),
         ALLOW_REMOVALS,
         Parameter::HIERARCHIES,
         Parameter::SEED,
@@ -86,7 +88,7 @@ impl MethodFunction for SequentialReleaseFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
-        let (p, loss, allow_removals) = (p(arguments)?, loss(arguments), arguments.boolean("allow_removals"));
+        let (p, loss, allow_removals) = (p(arguments)?, LOSS.of(arguments), arguments.boolean("allow_removals"));
         let allow_former_worlds = arguments.boolean("allow_former_worlds");
         let method = Method::SequentialRelease(SequentialRelease { p, loss, allow_removals, allow_former_worlds });
         Ok((method, Needs { id: true, sensitive: false, other: true }))
@@ -123,7 +125,7 @@ impl MethodFunction for NonSequentialFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
-        let method = Method::NonSequential(NonSequential { l: l(arguments)?, cuts: cuts(arguments) });
+        let method = Method::NonSequential(NonSequential { l: l(arguments)?, cuts: CUTS.of(arguments) });
         Ok((method, Needs { id: false, sensitive: true, other: true }))
     }
 
@@ -146,7 +148,7 @@ static SEQUENTIAL_SIGNATURE: Signature = Signature {
         Parameter::SENSITIVE,
         Parameter::OTHER,
         P,
-        LOSS,
+        LOSS.parameter(),
         Parameter::CUTS,
         ALLOW_REMOVALS,
         Parameter::HIERARCHIES,
@@ -163,8 +165,8 @@ impl MethodFunction for SequentialFunction {
         let method = Method::Sequential(Sequential {
             l: l(arguments)?,
             p: p(arguments)?,
-            loss: loss(arguments),
-            cuts: cuts(arguments),
+            loss: LOSS.of(arguments),
+            cuts: CUTS.of(arguments),
             allow_removals: arguments.boolean("allow_removals"),
             allow_former_worlds: arguments.boolean("allow_former_worlds"),
         });
@@ -191,12 +193,5 @@ fn at_most(arguments: &Arguments, name: &str, least: i64, most: usize, otherwise
         }
         Some(number) => Ok(number),
         None => Ok(otherwise),
-    }
-}
-
-fn loss(arguments: &Arguments) -> Loss {
-    match arguments.word("loss") {
-        Some("em") => Loss::Em,
-        _ => Loss::Lm,
     }
 }

@@ -1,5 +1,26 @@
 //! How relation functions declare their parameters.
 
+use super::choice::Choice;
+use crate::methods::m_invariance::{Balance, OnIneligible};
+use crate::methods::mondrian::Cuts;
+
+/// How returning rows are balanced.
+pub(super) static BALANCE: Choice<Balance, 2> =
+    Choice::new("balance", [("minimal", Balance::Minimal), ("blind", Balance::Blind)], "'blind'");
+/// What to do with new rows that are not m-eligible.
+pub(super) static ON_INELIGIBLE: Choice<OnIneligible, 3> = Choice::new(
+    "on_ineligible",
+    [
+        ("refuse", OnIneligible::Refuse),
+        ("counterfeit", OnIneligible::Counterfeit),
+        ("withhold", OnIneligible::Withhold),
+    ],
+    "'counterfeit'",
+);
+/// How a table is cut into groups.
+pub(super) static CUTS: Choice<Cuts, 2> =
+    Choice::new("cuts", [("tight", Cuts::Tight), ("median", Cuts::Median)], "'median'");
+
 /// What a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -70,17 +91,16 @@ impl Parameter {
     /// Which sensitive values can become which.
     pub const UPDATES: Self = Self::optional("updates", Kind::WordOrRelation("any"), "updates");
     /// How returning rows are balanced.
-    pub const BALANCE: Self = Self::optional("balance", Kind::Word(&["minimal", "blind"]), "'blind'");
+    pub const BALANCE: Self = BALANCE.parameter();
     /// What to do with new rows that are not m-eligible.
-    pub const ON_INELIGIBLE: Self =
-        Self::optional("on_ineligible", Kind::Word(&["refuse", "counterfeit", "withhold"]), "'counterfeit'");
+    pub const ON_INELIGIBLE: Self = ON_INELIGIBLE.parameter();
     /// The column whose values are tables of their own.
     pub const WITHIN: Self = Self::optional("within", Kind::Column, "month");
     /// The earlier private releases.
     pub const PREVIOUS: Self =
         Self::optional("previous", Kind::Relation, "(SELECT patient_id, signature FROM releases)");
     /// How a table is cut into groups.
-    pub const CUTS: Self = Self::optional("cuts", Kind::Word(&["tight", "median"]), "'median'");
+    pub const CUTS: Self = CUTS.parameter();
     /// Columns that travel with the sensitive value.
     pub const OTHER: Self = Self::optional("other", Kind::Columns, "(symptom, ward)");
     /// Where randomness comes from.

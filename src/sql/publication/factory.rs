@@ -20,7 +20,7 @@ use crate::release::{Description, Shape, View, schema};
 use crate::sql::arguments::Arguments;
 use crate::sql::input::{Input, InputColumn, UPDATES};
 use crate::sql::options::AnonymizeOptions;
-use crate::sql::reposition::{clock, late, parameters};
+use crate::sql::reposition::{LATE, clock, parameters};
 use crate::sql::roles::roles;
 use crate::sql::signature::suggestion;
 
@@ -100,7 +100,7 @@ impl TableProviderFactory for PublicationFactory {
         let types = type_names(&layout)?;
         let terms = Terms { types, method, roles, hierarchies: with_hierarchies, updates: with_updates, repositioned };
         let finish = stream.as_ref().is_some_and(|arguments| arguments.boolean("finish"));
-        let late = stream.as_ref().map(late).unwrap_or_default();
+        let late = stream.as_ref().map(|arguments| LATE.of(arguments)).unwrap_or_default();
         let publication = Publication { public, private, moved_from, terms, independent, repeated, late, finish };
         // Fails where an INSERT would, but earlier.
         Desk::open(publication.clone(), &runtime).await?;
