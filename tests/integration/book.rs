@@ -97,8 +97,18 @@ fn the_book_is_whole() {
         let text = std::fs::read_to_string(page).unwrap();
         let targets = ["href=\"", "src=\""].into_iter().flat_map(|name| text.split(name).skip(1));
         for target in targets.filter_map(|rest| rest.split('"').next()) {
-            let file = target.split('#').next().unwrap_or_default();
-            if !file.is_empty() && !file.contains(':') && !page.parent().unwrap().join(file).exists() {
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            if file.contains(':') {
+                continue;
+            }
+            let place = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            let found = match heading {
+                "" => place.exists(),
+                heading => {
+                    std::fs::read_to_string(&place).is_ok_and(|text| text.contains(&format!("id=\"{heading}\"")))
+                }
+            };
+            if !found {
                 broken.push(format!("{}: {target}", page.strip_prefix(&book).unwrap().display()));
             }
         }
