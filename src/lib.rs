@@ -80,7 +80,7 @@ pub mod sql;
 
 pub use sql::{register_all, register_all_with};
 
-/// The README's Rust example compiles and runs.
+/// The examples of the page on embedding compile and run.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../docs/embedding.md")]
+struct Embedding;

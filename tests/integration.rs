@@ -4,6 +4,7 @@ mod integration {
     mod anonypyx;
     mod attacks;
     mod audits;
+    mod book;
     mod correlation;
     mod delta;
     mod digests;

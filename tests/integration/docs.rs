@@ -1,9 +1,10 @@
 //! Every SQL example in README and docs runs, in the order in which it stands there; where a table follows, it is the
-//! example's output. So do the walk-throughs in `sql`, whose output is in the file beside each.
+//! example's output, and where the block is called `sql fails`, its error. So do the
+//! walk-throughs in `sql`, whose output is in their pages in `docs/walk-throughs`.
 
 use std::path::Path;
 
-use super::support::{path, run, session, table};
+use super::support::{error, path, run, session, table};
 
 /// `ANONYMIZE_BLESS=1` writes the outputs instead of comparing them, here and below.
 #[tokio::test]
@@ -11,11 +12,14 @@ async fn examples_are_true() {
     std::env::set_current_dir(path("")).unwrap();
     let bless = std::env::var_os("ANONYMIZE_BLESS").is_some();
     let mut examples = 0;
-    for name in documents() {
+    // The pages of walk-throughs are written from scripts that run.
+    for name in documents().into_iter().filter(|name| !name.starts_with("docs/walk-throughs/")) {
         // Where the examples have a lake, each document has one of its own.
         let lake = tempfile::tempdir().unwrap();
         let lake = format!("'{}/", lake.path().display());
         let context = session();
+        // As in the shell: a copy of a release's file stays a release.
+        run(&context, "SET datafusion.execution.parquet.skip_metadata = false").await.unwrap();
         let text = std::fs::read_to_string(&name).unwrap();
         let mut output = None;
         let mut parts: Vec<String> = text.split("```").map(str::to_owned).collect();
@@ -24,11 +28,17 @@ async fn examples_are_true() {
             let Some((language, block)) = part.split_once('\n') else { continue };
             match language {
                 "sql" => {
-                    let (last, before) = statements(&block.replace("'lake/", &lake));
-                    for statement in before {
+                    let mut all = statements(&block.replace("'lake/", &lake));
+                    let last = all.pop().expect("a statement");
+                    for statement in all {
                         run(&context, &statement).await.unwrap_or_else(|error| panic!("{name}: {statement}\n{error}"));
                     }
                     output = Some(table(&context, &last).await);
+                    examples += 1;
+                }
+                "sql fails" => {
+                    let statement = statements(&block.replace("'lake/", &lake)).concat();
+                    output = Some(wrapped(&error(&context, &statement).await));
                     examples += 1;
                 }
                 "text" => {
@@ -49,6 +59,8 @@ async fn examples_are_true() {
     assert!(examples >= 5, "only {examples} examples");
 }
 
+/// Each script of `sql` is a page of the book, with its output: comments are the text, SELECTs have the table that they return below.
+/// `ANONYMIZE_BLESS=1` writes the pages.
 #[tokio::test]
 async fn walk_throughs_are_true() {
     std::env::set_current_dir(path("")).unwrap();
@@ -58,23 +70,33 @@ async fn walk_throughs_are_true() {
     assert!(names.len() >= 6, "only {} walk-throughs", names.len());
     for name in names {
         let context = session();
-        let text = std::fs::read_to_string(&name).unwrap().replace("'lake/", &lake);
-        let (last, mut all) = statements(&text);
-        all.push(last);
-        let mut tables = Vec::new();
-        for statement in all {
-            if statement.starts_with("SELECT") {
-                tables.push(table(&context, &statement).await);
-            } else {
-                run(&context, &statement).await.unwrap_or_else(|error| panic!("{name}: {statement}\n{error}"));
+        let mut page = format!("# Walk-through: `{name}`\n");
+        for block in std::fs::read_to_string(&name).unwrap().split("\n\n") {
+            let lines: Vec<&str> = block.trim_end().lines().collect();
+            let comments = lines.iter().take_while(|line| line.starts_with("--")).count();
+            let (text, code) = lines.split_at(comments);
+            if !text.is_empty() {
+                let text: Vec<&str> = text.iter().map(|line| line.trim_start_matches("--").trim()).collect();
+                page += &format!("\n{}\n", text.join("\n"));
+            }
+            if code.is_empty() {
+                continue;
+            }
+            let code = code.join("\n");
+            page += &format!("\n```sql\n{code}\n```\n");
+            for statement in statements(&code.replace("'lake/", &lake)) {
+                if statement.starts_with("SELECT") {
+                    page += &format!("```text\n{}\n```\n", table(&context, &statement).await);
+                } else {
+                    run(&context, &statement).await.unwrap_or_else(|error| panic!("{name}: {statement}\n{error}"));
+                }
             }
         }
-        let output = format!("{}\n", tables.join("\n\n"));
-        let file = Path::new(&name).with_extension("out");
+        let file = Path::new("docs/walk-throughs").join(Path::new(&name).with_extension("md").file_name().unwrap());
         if std::env::var_os("ANONYMIZE_BLESS").is_some() {
-            std::fs::write(&file, &output).unwrap();
+            std::fs::write(&file, &page).unwrap();
         }
-        assert_eq!(output, std::fs::read_to_string(&file).unwrap(), "{name}");
+        assert_eq!(page, std::fs::read_to_string(&file).unwrap_or_default(), "{name}");
     }
 }
 
@@ -88,19 +110,41 @@ fn walk_throughs() -> Vec<String> {
     names
 }
 
-fn documents() -> Vec<String> {
+/// README and all pages of `docs`, from the root of the repository.
+pub(super) fn documents() -> Vec<String> {
     let mut names = vec!["README.md".to_owned()];
-    for folder in ["docs", "docs/reference"] {
-        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path().display().to_string());
-        names.extend(files.filter(|name| name.ends_with(".md")));
+    let mut folders = vec!["docs".to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let name = entry.path().display().to_string();
+            if entry.path().is_dir() {
+                folders.push(name);
+            } else if name.ends_with(".md") {
+                names.push(name);
+            }
+        }
     }
     names.sort();
     names
 }
 
-/// The last statement and those before it.
-fn statements(block: &str) -> (String, Vec<String>) {
-    let mut statements: Vec<String> = block
+/// An error in lines that a page has room for.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("a line");
+        match (line.is_empty(), line.len() + word.len() < 120) {
+            (true, _) => line.push_str(word),
+            (false, true) => *line += &format!(" {word}"),
+            (false, false) => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}
+
+/// The statements of a block, without comments.
+fn statements(block: &str) -> Vec<String> {
+    block
         .lines()
         .filter(|line| !line.trim_start().starts_with("--"))
         .collect::<Vec<_>>()
@@ -108,53 +152,7 @@ fn statements(block: &str) -> (String, Vec<String>) {
         .split(";\n")
         .map(|statement| statement.trim().trim_end_matches(';').to_owned())
         .filter(|statement| !statement.is_empty())
-        .collect();
-    (statements.pop().expect("a statement"), statements)
-}
-
-/// Every link of a page to another file, and to a heading in it, leads somewhere.
-#[test]
-fn links_lead_somewhere() {
-    let root = path("");
-    let root = Path::new(&root);
-    let mut pages = vec!["CONTRIBUTING.md".to_owned(), "CHANGELOG.md".to_owned(), "sql/README.md".to_owned()];
-    std::env::set_current_dir(root).unwrap();
-    pages.extend(documents());
-    let (mut links, mut broken) = (0, Vec::new());
-    for page in &pages {
-        let text = std::fs::read_to_string(root.join(page)).unwrap();
-        // What is between the fences is no Markdown.
-        let prose: String = text.split("```").step_by(2).collect();
-        for target in prose.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target) {
-            if target.starts_with("http") || target.is_empty() {
-                continue;
-            }
-            links += 1;
-            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
-            let place = match file {
-                "" => root.join(page),
-                file => root.join(page).parent().unwrap().join(file),
-            };
-            let found = match heading {
-                "" => place.exists(),
-                heading => std::fs::read_to_string(&place).is_ok_and(|text| headings(&text).any(|own| own == heading)),
-            };
-            if !found {
-                broken.push(format!("{page}: {target}"));
-            }
-        }
-    }
-    assert!(links > 50, "only {links} links");
-    assert!(broken.is_empty(), "{}", broken.join("\n"));
-}
-
-/// Headings as links name them: lower case, without punctuation, dashes for spaces.
-fn headings(text: &str) -> impl Iterator<Item = String> {
-    text.lines().filter(|line| line.starts_with('#')).map(|line| {
-        let title = line.trim_start_matches('#').trim().to_lowercase();
-        let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
-    })
+        .collect()
 }
 
 /// The page of all arguments says what the program knows of them. `ANONYMIZE_BLESS=1` writes it.
