@@ -1,7 +1,5 @@
 //! The SQL surface, in tests/slt.
 
-use std::path::PathBuf;
-
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::DataFusionError;
@@ -53,25 +51,63 @@ fn rows(batches: &[RecordBatch]) -> Result<Vec<Vec<String>>, DataFusionError> {
     Ok(rows)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn sqllogictests() {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(super::support::path("tests/slt"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "slt"))
-        .collect();
-    files.sort();
-    assert!(!files.is_empty());
-    let mut failures = Vec::new();
-    for file in files {
-        let mut runner = Runner::new(|| async { Ok(Database(session())) });
-        runner.with_column_validator(sqllogictest::strict_column_validator);
-        // Record by record: one run shows all that is wrong.
-        for record in sqllogictest::parse_file(&file).unwrap() {
-            if let Err(error) = runner.run_async(record).await {
-                failures.push(error.display(false).to_string());
+/// A test for each file, and their names.
+macro_rules! files {
+    ($($name:ident)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                run_file(stringify!($name)).await;
             }
+        )*
+
+        const FILES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+files! {
+    again
+    anatomy
+    audit
+    calls
+    census
+    disclosure
+    errors
+    estimated
+    hierarchies
+    information_loss
+    m_distinct
+    made_with
+    mondrian
+    muco
+    profile
+    publication
+    repeatable
+    reposition
+    roles
+    sequential
+    types
+    updates
+}
+
+async fn run_file(name: &str) {
+    let mut runner = Runner::new(|| async { Ok(Database(session())) });
+    runner.with_column_validator(sqllogictest::strict_column_validator);
+    let mut failures = Vec::new();
+    // Record by record: one run shows all that is wrong.
+    for record in sqllogictest::parse_file(super::support::path(&format!("tests/slt/{name}.slt"))).unwrap() {
+        if let Err(error) = runner.run_async(record).await {
+            failures.push(error.display(false).to_string());
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn every_file_is_a_test() {
+    let files = std::fs::read_dir(super::support::path("tests/slt")).unwrap().map(|entry| entry.unwrap().path());
+    let slt = files.filter(|path| path.extension().is_some_and(|extension| extension == "slt"));
+    let mut names: Vec<String> = slt.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    names.sort();
+    assert_eq!(names, FILES);
 }
