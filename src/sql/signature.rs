@@ -1,5 +1,7 @@
 //! How relation functions declare their parameters.
 
+use crate::estimate::Distribution;
+
 /// What a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -65,6 +67,8 @@ impl Parameter {
     pub const QUASI: Self = Self::optional("quasi", Kind::Columns, "(age, zip)");
     /// The sensitive attribute.
     pub const SENSITIVE: Self = Self::optional("sensitive", Kind::Column, "disease");
+    /// How values are spread over intervals.
+    pub const DISTRIBUTION: Self = Self::optional("distribution", Kind::Word(Distribution::NAMES), "'uniform'");
     /// How values generalize.
     pub const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'");
     /// Which sensitive values can become which.
