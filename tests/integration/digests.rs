@@ -92,10 +92,16 @@ async fn a_seed_gives_what_it_gave() {
     }
     let mut found = String::new();
     for (name, call) in releases() {
-        let batches = run(&context, &format!("SELECT * FROM {call}")).await.unwrap_or_else(|error| panic!("{call}: {error}"));
+        let batches =
+            run(&context, &format!("SELECT * FROM {call}")).await.unwrap_or_else(|error| panic!("{call}: {error}"));
         writeln!(found, "{name}: {}", digest(&batches)).unwrap();
         if !batches.is_empty() {
-            context.register_batch(name, datafusion::arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap()).unwrap();
+            context
+                .register_batch(
+                    name,
+                    datafusion::arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap(),
+                )
+                .unwrap();
         }
     }
     let file = path("tests/digests.txt");
