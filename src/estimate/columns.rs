@@ -58,6 +58,11 @@ impl OriginalColumn {
     pub(crate) fn scale(&self) -> Scale {
         Scale::of(self.field.data_type())
     }
+
+    /// Whether it has intervals that end at values of people, as those of groups do unless they are nodes of hierarchies.
+    pub(crate) fn is_tight(&self) -> bool {
+        matches!(self.form, Form::Interval { nodes: false, .. })
+    }
 }
 
 /// A release as far as estimates need it.

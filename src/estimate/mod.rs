@@ -1,7 +1,8 @@
 //! Answers from a release: what an aggregate over the original table would be, as far as the release tells.
 //!
 //! A released row stands for a person who is real with probability `(|g| - c) / |g|` (`c` of the `|g|` rows of its group are
-//! counterfeits) and whose quasi-identifiers are uniform in its intervals, independently of each other. So the expectation
+//! counterfeits) and whose quasi-identifiers lie in its intervals, independently of each other: evenly, or as the ends of all
+//! intervals do ([`Distribution`]). So the expectation
 //! of a sum is a sum over rows of products of shares, one per column (m-invariance, Section 5.2; m-Distinct, Section VI-C1;
 //! MuCo, Section 5.3).
 //!
@@ -11,7 +12,9 @@
 mod accuracy;
 mod axis;
 mod columns;
+mod ends;
 mod factor;
+mod fitted;
 mod listing;
 mod means;
 mod number;
@@ -19,10 +22,13 @@ mod polynomial;
 mod scale;
 mod share;
 mod spread;
+mod weight;
 
 pub(crate) use accuracy::{Aggregate, Answer, Collector, ReleaseBatch, Workload};
 pub(crate) use axis::Axis;
 pub(crate) use columns::{BY_PERSON, Form, OriginalColumn, Released};
+pub(crate) use ends::Distribution;
 pub(crate) use polynomial::{Polynomial, Reader, Term};
 pub(crate) use scale::Scale;
 pub(crate) use share::{Known, ShareOf, ValuesOf};
+pub(crate) use weight::WeightOf;

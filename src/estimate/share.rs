@@ -16,6 +16,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::axis::Axis;
 use super::factor::Factor;
+use super::fitted::{Fitted, Tight};
 use super::means::{Intervals, Means};
 use super::scale::Scale;
 
@@ -23,7 +24,8 @@ use super::scale::Scale;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Known {
     /// An interval. Arguments: `lo`, `hi`, the least value of the column or a list of its values, the share of NULL, the
-    /// rows of hierarchies; the last three NULL where they are not needed.
+    /// rows of hierarchies; the last three NULL where they are not needed. Where values are spread as the ends of intervals are, two more:
+    /// how many people the group has, and a list of structs: an end, and how many rows have it.
     Interval,
     /// A list of values and how often each occurs. One argument.
     Histogram,
@@ -36,6 +38,7 @@ pub(crate) struct ShareOf {
     factor: Factor,
     known: Known,
     means: Means,
+    fitted: Fitted,
     signature: Signature,
 }
 
@@ -58,18 +61,36 @@ impl ShareOf {
     pub(crate) fn function(axis: Arc<Axis>, factor: Factor, known: Known) -> ScalarUDF {
         let means = Means::new(axis.column.clone(), axis.data_type.clone(), factor.clone());
         let signature = Signature::variadic_any(Volatility::Immutable);
-        ScalarUDF::new_from_impl(Self { axis, factor, known, means, signature })
+        ScalarUDF::new_from_impl(Self { axis, factor, known, means, fitted: Fitted::default(), signature })
     }
 
     fn over_intervals(&self, args: &[ColumnarValue], rows: usize) -> Result<Vec<f64>> {
-        let [lo, hi, least, nulls, hierarchies] = args else {
+        let [lo, hi, least, nulls, hierarchies, fit @ ..] = args else {
             return internal_err!("share_of takes an interval, the values of its column, NULLs and hierarchies");
         };
         let (lo, hi) = (lo.to_array(rows)?, hi.to_array(rows)?);
-        if let Some(listing) = self.axis.listing(least, hierarchies)? {
-            let intervals = Intervals { lo: &lo, hi: &hi, least: None, nulls: None };
-            return self.means.over_list(&intervals, &listing);
+        let listing = self.axis.listing(least, hierarchies)?;
+        let mut means = match &listing {
+            Some(listing) => {
+                let intervals = Intervals { lo: &lo, hi: &hi, least: None, nulls: None };
+                self.means.over_list(&intervals, listing)?
+            }
+            None => self.over_numbers((&lo, &hi), least, nulls, rows)?,
+        };
+        if let [people, ends] = fit {
+            let tight = Tight { lo: &lo, hi: &hi, people, ends, listing: listing.as_deref() };
+            self.fitted.adjust(&self.means, &self.axis.data_type, &tight, &mut means)?;
         }
+        Ok(means)
+    }
+
+    fn over_numbers(
+        &self,
+        (lo, hi): (&ArrayRef, &ArrayRef),
+        least: &ColumnarValue,
+        nulls: &ColumnarValue,
+        rows: usize,
+    ) -> Result<Vec<f64>> {
         let least = match least {
             ColumnarValue::Scalar(value) if value.is_null() => None,
             ColumnarValue::Scalar(value) => Some(value.to_array()?),
@@ -79,7 +100,7 @@ impl ShareOf {
             ColumnarValue::Scalar(ScalarValue::Null) => None,
             nulls => Some(cast(&nulls.to_array(rows)?, &DataType::Float64)?.as_primitive::<Float64Type>().clone()),
         };
-        self.means.over_numbers(&Intervals { lo: &lo, hi: &hi, least: least.as_ref(), nulls: nulls.as_ref() })
+        self.means.over_numbers(&Intervals { lo, hi, least: least.as_ref(), nulls: nulls.as_ref() })
     }
 
     fn over_histograms(&self, args: &[ColumnarValue], rows: usize) -> Result<Vec<f64>> {

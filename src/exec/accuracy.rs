@@ -12,7 +12,7 @@ use futures::StreamExt;
 use super::Seed;
 use super::computation::{Computation, Resources};
 use crate::error::Error;
-use crate::estimate::{Answer, Collector, OriginalColumn, ReleaseBatch, Workload};
+use crate::estimate::{Answer, Collector, Distribution, OriginalColumn, ReleaseBatch, Workload};
 use crate::microdata::Hierarchies;
 
 const FUNCTION: &str = "query_accuracy";
@@ -31,6 +31,8 @@ pub(crate) struct QueryAccuracy {
     pub numbers: bool,
     /// Whether it has sizes and counterfeits of groups.
     pub counts: bool,
+    /// How values are spread over intervals.
+    pub distribution: Distribution,
     pub seed: Seed,
 }
 
@@ -60,7 +62,10 @@ impl Computation for QueryAccuracy {
     fn parameters(&self) -> String {
         let Workload { queries, selectivity, aggregate, predicates } = &self.workload;
         let predicates = predicates.map_or_else(|| "all".to_owned(), |number| number.to_string());
-        format!("queries={queries}, selectivity={selectivity}, aggregate={aggregate:?}, predicates={predicates}")
+        let distribution = if self.distribution == Distribution::Uniform { ", distribution=uniform" } else { "" };
+        format!(
+            "queries={queries}, selectivity={selectivity}, aggregate={aggregate:?}, predicates={predicates}{distribution}"
+        )
     }
 
     fn schema(&self) -> SchemaRef {
@@ -74,7 +79,7 @@ impl Computation for QueryAccuracy {
             return internal_err!("{FUNCTION}: inputs are missing");
         };
         let sums = self.workload.aggregate != crate::estimate::Aggregate::Count;
-        let collector = Collector::try_new(self.columns.clone(), self.sensitive, sums, self.numbers);
+        let collector = Collector::try_new(self.columns.clone(), self.sensitive, sums, self.numbers, self.distribution);
         let mut collector = collector.map_err(named)?;
         while let Some(batch) = original.next().await {
             let _timer = resources.metrics.elapsed_compute().timer();

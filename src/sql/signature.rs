@@ -1,6 +1,7 @@
 //! How relation functions declare their parameters.
 
 use super::choice::Choice;
+use crate::estimate::Distribution;
 use crate::methods::m_invariance::{Balance, OnIneligible};
 use crate::methods::mondrian::Cuts;
 
@@ -20,6 +21,12 @@ pub(super) static ON_INELIGIBLE: Choice<OnIneligible, 3> = Choice::new(
 /// How a table is cut into groups.
 pub(super) static CUTS: Choice<Cuts, 2> =
     Choice::new("cuts", [("tight", Cuts::Tight), ("median", Cuts::Median)], "'median'");
+/// How values are spread over intervals.
+pub(super) static DISTRIBUTION: Choice<Distribution, 2> = Choice::new(
+    "distribution",
+    [("fitted", Distribution::Fitted), ("uniform", Distribution::Uniform)],
+    "'uniform'",
+);
 
 /// What a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +93,8 @@ impl Parameter {
     pub const QUASI: Self = Self::optional("quasi", Kind::Columns, "(age, zip)");
     /// The sensitive attribute.
     pub const SENSITIVE: Self = Self::optional("sensitive", Kind::Column, "disease");
+    /// How values are spread over intervals.
+    pub const DISTRIBUTION: Self = DISTRIBUTION.parameter();
     /// How values generalize.
     pub const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'");
     /// Which sensitive values can become which.

@@ -36,12 +36,14 @@ async fn make_table(context: &SessionContext, rng: &mut StdRng) {
 }
 
 /// A release `r` of it, what to ask, and whether it is by Anatomy; and everybody whom its rows may stand for in `e`: `i` is the row, `w` the probability.
-async fn release(context: &SessionContext, rng: &mut StdRng) -> (&'static str, bool) {
+async fn release(context: &SessionContext, rng: &mut StdRng) -> (String, bool) {
     const INTERVALS: [&str; 3] = [
         "m_invariant(t, 2, id => id, quasi => (a, b, c), sensitive => s, on_ineligible => 'counterfeit'",
         "mondrian(t, k => 3, quasi => (a, b, c), sensitive => s",
         "mondrian(t, k => 2, l => 2, quasi => (a, b, c), sensitive => s, cuts => 'median'",
     ];
+    let fitted = rng.random_bool(0.5);
+    let distribution = if fitted { "" } else { ", distribution => 'uniform'" };
     let anatomy = rng.random_bool(0.2);
     let hierarchies = !anatomy && rng.random_bool(0.3);
     let call =
@@ -53,14 +55,15 @@ async fn release(context: &SessionContext, rng: &mut StdRng) -> (&'static str, b
         // Not eligible.
         let call = INTERVALS[1];
         run(context, &format!("CREATE OR REPLACE TABLE r AS SELECT * FROM {call}, seed => {seed})")).await.unwrap();
-        expand(context, false, BY_VALUE).await;
-        return ("estimated(r)", false);
+        expand(context, false, BY_VALUE, fitted).await;
+        return (format!("estimated(r{distribution})"), false);
     }
-    expand(context, anatomy, if hierarchies { BY_LEAF } else { BY_VALUE }).await;
-    (if hierarchies { "estimated(r, hierarchies => h)" } else { "estimated(r)" }, anatomy)
+    expand(context, anatomy, if hierarchies { BY_LEAF } else { BY_VALUE }, fitted).await;
+    let with = if hierarchies { ", hierarchies => h" } else { "" };
+    (format!("estimated(r{with}{distribution})"), anatomy)
 }
 
-async fn expand(context: &SessionContext, anatomy: bool, order: &str) {
+async fn expand(context: &SessionContext, anatomy: bool, order: &str, fitted: bool) {
     run(context, "CREATE OR REPLACE TABLE n AS SELECT row_number() OVER () AS i, * FROM r").await.unwrap();
     let real = "(group_size - counterfeits) / CAST(group_size AS DOUBLE)";
     if anatomy {
@@ -90,9 +93,45 @@ async fn expand(context: &SessionContext, anatomy: bool, order: &str) {
              LEFT JOIN d{name} l ON l.v = n.{name}['lo'] LEFT JOIN d{name} h ON h.v = n.{name}['hi']"
         );
         run(context, &places).await.unwrap();
+        let values = format!("(SELECT v, k FROM d{name} UNION ALL SELECT NULL, 0)");
+        if !fitted || name == "b" && order == BY_LEAF {
+            let people = format!(
+                "CREATE OR REPLACE TABLE x{name} AS SELECT p.i, d.v AS {name}, 1.0 / (p.hi - p.lo + 1) AS w FROM p{name} p
+                 JOIN {values} d ON d.k BETWEEN p.lo AND p.hi"
+            );
+            run(context, &people).await.unwrap();
+            continue;
+        }
+        // How many rows have each value as one of two ends, and as both.
+        let counts = format!(
+            "CREATE OR REPLACE TABLE q AS SELECT k, sum(wide) AS wide, sum(single) AS single, sum(people) AS people FROM (
+             SELECT lo AS k, CASE WHEN lo < hi THEN 1.0 ELSE 0.0 END AS wide, CASE WHEN lo = hi THEN 1.0 ELSE 0.0 END AS single,
+                    CASE WHEN lo = hi THEN group_size - counterfeits ELSE 0 END AS people
+             FROM p{name} JOIN n ON n.i = p{name}.i WHERE lo > 0
+             UNION ALL SELECT hi, 1.0, 0.0, 0 FROM p{name} WHERE lo > 0 AND lo < hi) GROUP BY k"
+        );
+        run(context, &counts).await.unwrap();
+        let length = match name {
+            "a" => "(SELECT max(k) - min(k) + 1 FROM q)",
+            _ => &format!("(SELECT count(*) FROM d{name})"),
+        };
+        let weights = format!(
+            "CREATE OR REPLACE TABLE y AS SELECT d.k, 0.3 / {length} + coalesce(
+               (q.wide + 0.5 * q.single + alike * q.people) / sum(q.wide + 0.5 * q.single + alike * q.people) OVER (), 0) AS y
+             FROM d{name} d LEFT JOIN q ON q.k = d.k CROSS JOIN (
+               SELECT coalesce(greatest(2 * max(single) / sum(single) - 1, 0) * power(sum(wide) / 2 / (sum(wide) / 2 + sum(single)), 3), 0)
+               AS alike FROM q)"
+        );
+        // A sum of no rows that are alike is no number.
+        let weights = weights.replace("max(single) / sum(single)", "max(single) / greatest(sum(single), 1)");
+        run(context, &weights).await.unwrap();
         let people = format!(
-            "CREATE OR REPLACE TABLE x{name} AS SELECT p.i, d.v AS {name}, 1.0 / (p.hi - p.lo + 1) AS w FROM p{name} p JOIN
-             (SELECT v, k FROM d{name} UNION ALL SELECT NULL, 0) d ON d.k BETWEEN p.lo AND p.hi"
+            "CREATE OR REPLACE TABLE x{name} AS SELECT p.i, d.v AS {name},
+             CASE WHEN p.lo = 0 OR p.lo = p.hi THEN 1.0 / (p.hi - p.lo + 1)
+                  ELSE ((CASE WHEN d.k IN (p.lo, p.hi) THEN 1.0 ELSE 0.0 END) + (n.group_size - n.counterfeits - 2) * y.y / s.y)
+                       / (n.group_size - n.counterfeits) END AS w
+             FROM p{name} p JOIN n ON n.i = p.i JOIN {values} d ON d.k BETWEEN p.lo AND p.hi LEFT JOIN y ON y.k = d.k
+             LEFT JOIN (SELECT p.i, sum(y.y) AS y FROM p{name} p JOIN y ON y.k BETWEEN p.lo AND p.hi GROUP BY p.i) s ON s.i = p.i"
         );
         run(context, &people).await.unwrap();
     }

@@ -8,9 +8,11 @@ use rayon::prelude::*;
 use super::bitmaps::Bitmaps;
 use super::people::People;
 use super::rows::{Column, Intervals, Rows};
+use super::tight::{Sizes, Tight};
 use super::{Axis, Comparison};
 use crate::error::{Error, Result};
 use crate::estimate::columns::{Form, OriginalColumn};
+use crate::estimate::ends::Distribution;
 use crate::estimate::scale::{Scale, coordinates};
 use crate::microdata::{ColumnEncoder, Hierarchies, Order};
 
@@ -23,6 +25,9 @@ pub(crate) struct Collector {
     groups: Option<(ColumnEncoder, Vec<u32>)>,
     /// The probability that a row of each group stands for a person.
     real: Vec<f64>,
+    /// The people in each group; not a number where it is not told.
+    sizes: Vec<f64>,
+    distribution: Distribution,
     people: usize,
     rows: usize,
 }
@@ -59,7 +64,13 @@ impl Collector {
     ///
     /// # Errors
     /// When a type cannot be grouped by.
-    pub(crate) fn try_new(columns: Vec<OriginalColumn>, sensitive: bool, sums: bool, groups: bool) -> Result<Self> {
+    pub(crate) fn try_new(
+        columns: Vec<OriginalColumn>,
+        sensitive: bool,
+        sums: bool,
+        groups: bool,
+        distribution: Distribution,
+    ) -> Result<Self> {
         let new = |column: OriginalColumn| {
             let released = match column.form {
                 Form::Exact => Released::Exact(Vec::new()),
@@ -76,6 +87,8 @@ impl Collector {
             sums,
             groups: groups.then(number).transpose()?.map(|encoder| (encoder, Vec::new())),
             real: Vec::new(),
+            sizes: Vec::new(),
+            distribution,
             people: 0,
             rows: 0,
         })
@@ -118,6 +131,8 @@ impl Collector {
         let real = |&row: &usize| counts.as_ref().map_or(1.0, |(size, fake)| (size[row] - fake[row]) / size[row]);
         let people = |&row: &usize| counts.as_ref().map_or(1.0, |(size, fake)| size[row] - fake[row]);
         self.real.extend(first.iter().map(real));
+        let told = counts.is_some();
+        self.sizes.extend(first.iter().map(|row| if told { people(row) } else { f64::NAN }));
         self.rows += rows;
         let mut columns = batch.attributes.iter();
         let mut next = || columns.next().ok_or_else(|| Error::internal("a release with too few columns"));
@@ -158,12 +173,12 @@ impl Collector {
         let of_column = |collected: &Collected| {
             let released = match &collected.released {
                 Released::Exact(codes) => codes.len() * 8 + Bitmaps::size(codes.len()),
-                Released::Interval { lo, .. } => lo.len() * 48,
+                Released::Interval { lo, .. } => lo.len() * 96,
                 Released::Histogram { codes, .. } => codes.len() * 32,
             };
             collected.encoder.size() + collected.original.len() * 8 + Bitmaps::size(self.people) + released
         };
-        self.columns.iter().map(of_column).sum::<usize>() + (self.rows + self.people) * 16 + self.real.len() * 32
+        self.columns.iter().map(of_column).sum::<usize>() + (self.rows + self.people) * 16 + self.real.len() * 48
     }
 
     /// Sorts domains and makes what queries are answered with.
@@ -171,7 +186,7 @@ impl Collector {
     /// # Errors
     /// When the order of a column lacks values, or a hierarchy is malformed.
     pub(crate) fn finish(self, hierarchies: Option<&Hierarchies>) -> Result<Comparison> {
-        let Self { columns, sensitive, sums, groups, real, people, rows } = self;
+        let Self { columns, sensitive, sums, groups, real, sizes, distribution, people, rows } = self;
         let uncertain = columns.iter().any(|collected| collected.column.form != Form::Exact);
         let (group_of, real) = match groups {
             Some((_, group_of)) => (group_of, real),
@@ -180,8 +195,12 @@ impl Collector {
             None => (vec![0; rows], vec![1.0]),
         };
         let (starts, order) = by_group(&group_of, real.len());
-        let finished: Vec<Finished> =
-            columns.into_par_iter().map(|collected| collected.finish(hierarchies, &order)).collect::<Result<_>>()?;
+        let present = starts.windows(2).map(|pair| f64::from(pair[1] - pair[0])).collect();
+        let sizes = (distribution == Distribution::Fitted).then(|| Sizes { people: sizes, rows: present });
+        let finished: Vec<Finished> = columns
+            .into_par_iter()
+            .map(|collected| collected.finish(hierarchies, &order, sizes.as_ref()))
+            .collect::<Result<_>>()?;
         let axes: Vec<Axis> =
             finished.iter().map(|column| Axis { places: column.places.clone(), counted: column.counted }).collect();
         let codes: Vec<Vec<Option<u32>>> = finished.iter().map(|column| column.original.clone()).collect();
@@ -220,7 +239,7 @@ struct Finished {
 }
 
 impl Collected {
-    fn finish(self, hierarchies: Option<&Hierarchies>, order: &[u32]) -> Result<Finished> {
+    fn finish(self, hierarchies: Option<&Hierarchies>, order: &[u32], sizes: Option<&Sizes>) -> Result<Finished> {
         let Self { column, encoder, original, released, .. } = self;
         let listed = hierarchies.and_then(|all| all.of(column.name()));
         let by = match (listed, &column.order) {
@@ -258,7 +277,11 @@ impl Collected {
                 let ends: Vec<(Option<u32>, Option<u32>)> =
                     lo.into_iter().map(code).zip(hi.into_iter().map(code)).collect();
                 let open = in_list && listed.is_none() && column.order.is_none();
-                Column::Intervals(intervals(&ends, &nulls, &places, counted, open))
+                let mut intervals = intervals(&ends, &nulls, &places, counted, open);
+                if let Some(sizes) = sizes.filter(|_| column.is_tight()) {
+                    intervals.tight = Tight::new(&ends, &intervals, sizes, places.len(), counted, in_list);
+                }
+                Column::Intervals(intervals)
             }
             Released::Histogram { starts, codes, counts } => {
                 let places = codes.iter().map(|&code| place(code).unwrap_or(f64::NAN)).collect();

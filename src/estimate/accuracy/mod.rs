@@ -15,6 +15,7 @@ mod query;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod tight;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;

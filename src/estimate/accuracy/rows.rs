@@ -2,6 +2,7 @@
 
 use super::bitmaps::{self, Bitmaps};
 use super::query::Query;
+use super::tight::{Range, Tight};
 use super::{Aggregate, Axis, Scratch};
 
 /// Groups looked at by all queries of a batch before the next ones: what is known of them stays in the nearest cache.
@@ -35,6 +36,8 @@ pub(super) struct Intervals {
     /// Of categories whose values are known only as far as they are ends of intervals: how many of those come before each.
     /// Intervals and ranges are then counted in these.
     pub known: Option<Vec<u32>>,
+    /// How values are spread, unless evenly.
+    pub tight: Option<Tight>,
 }
 
 /// A release. Its rows stand group after group; what stands for itself is a group.
@@ -191,7 +194,7 @@ impl Rows {
             match &self.columns[attribute] {
                 Column::Exact(_) => {}
                 Column::Intervals(intervals) => {
-                    intervals.weigh(from, to, axes[attribute].counted, groups.clone(), weights);
+                    intervals.weigh(from, to, &axes[attribute], groups.clone(), weights);
                 }
                 Column::Histograms { starts, places, shares } => {
                     for (weight, group) in weights.iter_mut().zip(groups.clone()) {
@@ -207,12 +210,27 @@ impl Rows {
 }
 
 impl Intervals {
-    fn weigh(&self, from: f64, to: f64, counted: bool, groups: std::ops::Range<usize>, weights: &mut [f64]) {
+    fn weigh(&self, from: f64, to: f64, axis: &Axis, groups: std::ops::Range<usize>, weights: &mut [f64]) {
+        let codes = axis.codes(from, to);
         let (from, to) = match &self.known {
             Some(known) => (f64::from(known[from as usize]), f64::from(known[to as usize + 1]) - 1.0),
             None => (from, to),
         };
-        let end = if counted { to + 1.0 } else { to };
+        match &self.tight {
+            Some(tight) => tight.weigh(self, Range { from, to, codes }, groups, weights),
+            None => self.weigh_evenly((from, to), f64::from(u8::from(axis.counted)), groups, weights),
+        }
+    }
+
+    /// The same where values are spread evenly; `step` is 1 for values that are counted.
+    pub(super) fn weigh_evenly(
+        &self,
+        (from, to): (f64, f64),
+        step: f64,
+        groups: std::ops::Range<usize>,
+        weights: &mut [f64],
+    ) {
+        let end = to + step;
         // Comparisons, for they become one instruction each; there is no NaN.
         let (least, most) = (|a: f64, b: f64| if a < b { a } else { b }, |a: f64, b: f64| if a > b { a } else { b });
         let ends = self.lo[groups.clone()].iter().zip(&self.end[groups.clone()]);

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuil
 
 use super::chain::Chain;
 use super::deviations::{AVG_STDDEV, COUNT_STDDEV, SUM_STDDEV};
-use crate::estimate::{Form, Known, OriginalColumn, Polynomial, Reader, Scale, ShareOf, Term, ValuesOf};
+use crate::estimate::{Form, Known, OriginalColumn, Polynomial, Reader, Scale, ShareOf, Term, ValuesOf, WeightOf};
 use crate::release::GROUP_SIZE;
 
 /// What is asked: an aggregate over the topmost node of a chain.
@@ -147,6 +147,7 @@ impl Rows<'_> {
             let column = self.column(name)?;
             let (values, share) = (own("values", name), own("share", name));
             let (known, mut arguments) = source.known(column)?;
+            let mut fit = None;
             let list = match known {
                 Known::Histogram => arguments.remove(0),
                 Known::Interval => {
@@ -160,6 +161,10 @@ impl Rows<'_> {
                     }
                     // The share of NULL is that of the list.
                     arguments.remove(3);
+                    if source.is_fitted(column) {
+                        fit = Some(arguments.clone());
+                        arguments.truncate(4);
+                    }
                     ValuesOf::function(super::Source::axis(column)).call(arguments)
                 }
             };
@@ -171,7 +176,16 @@ impl Rows<'_> {
             let columns = columns.chain([(lit(1.0) / length).alias(&share)]).collect::<Vec<_>>();
             plan = listed.project(columns)?.unnest_column(Column::from_name(&values))?.build()?;
             let of_row = match known {
-                Known::Interval => Expr::Column(Column::from_name(&share)),
+                Known::Interval => {
+                    let share = Expr::Column(Column::from_name(&share));
+                    match fit {
+                        Some(fit) => {
+                            let arguments = [Expr::Column(Column::from_name(&values)), share].into_iter().chain(fit);
+                            WeightOf::function(super::Source::axis(column)).call(arguments.collect())
+                        }
+                        None => share,
+                    }
+                }
                 Known::Histogram => {
                     let count = Expr::Column(Column::from_name(&values)).field("count");
                     cast(count, DataType::Float64) / cast(source.released_column(GROUP_SIZE)?, DataType::Float64)

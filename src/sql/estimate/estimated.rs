@@ -13,7 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::Source;
 use super::footers::{Described, describe};
 use super::intact::intact;
-use crate::estimate::Released;
+use crate::estimate::{Distribution, Released};
 use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
 use crate::sql::input::Input;
@@ -26,7 +26,11 @@ pub(in crate::sql) struct EstimatedFunction;
 
 static SIGNATURE: Signature = Signature {
     name: "estimated",
-    parameters: &[Parameter::required("release", Kind::Release, "'release.parquet'"), Parameter::HIERARCHIES],
+    parameters: &[
+        Parameter::required("release", Kind::Release, "'release.parquet'"),
+        Parameter::HIERARCHIES,
+        Parameter::DISTRIBUTION,
+    ],
 };
 
 impl RelationFunction for EstimatedFunction {
@@ -37,6 +41,7 @@ impl RelationFunction for EstimatedFunction {
     fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
         let function = SIGNATURE.name;
         let release = arguments.relation("release")?;
+        let distribution = Distribution::named(arguments.word("distribution"));
         let hierarchies = match arguments.relation_if_given("hierarchies") {
             Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
             None => None,
@@ -51,7 +56,7 @@ impl RelationFunction for EstimatedFunction {
         let (release, hierarchies) = (analyzed(release)?, hierarchies.map(analyzed).transpose()?);
         // One qualifier for all columns, whatever was renamed.
         let release = LogicalPlanBuilder::from(release).alias("release")?.build()?;
-        Ok(Arc::new(EstimatedTable::new(Source { release, released, hierarchies, without_null, intact })))
+        Ok(Arc::new(EstimatedTable::new(Source { release, released, hierarchies, without_null, distribution, intact })))
     }
 }
 

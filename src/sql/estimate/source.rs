@@ -7,11 +7,11 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, Result, ScalarValue, Spans, internal_err, plan_err};
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::functions::core::expr_fn::{coalesce, named_struct};
-use datafusion::functions_aggregate::expr_fn::{array_agg, min};
+use datafusion::functions_aggregate::expr_fn::{array_agg, count, min, sum};
 use datafusion::functions_nested::expr_fn::make_array;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery, cast, lit, not};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery, cast, lit, not, when};
 
-use crate::estimate::{Axis, Form, Known, OriginalColumn, Released, Scale};
+use crate::estimate::{Axis, Distribution, Form, Known, OriginalColumn, Released, Scale};
 use crate::release::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_SIZE, HI, LO, NULLS};
 
 /// A release and what is known of it.
@@ -24,6 +24,8 @@ pub(in crate::sql) struct Source {
     pub hierarchies: Option<LogicalPlan>,
     /// Columns of which it is known that no interval has NULL in it.
     pub without_null: BTreeSet<String>,
+    /// How values are spread over intervals.
+    pub distribution: Distribution,
     /// What must hold for the release to be there once; fails if it does not.
     pub intact: Option<Expr>,
 }
@@ -74,7 +76,49 @@ impl Source {
         let hierarchies = if nodes { self.hierarchies()? } else { lit(ScalarValue::Null) };
         let (lo, hi) = (released.clone().field(LO), released.field(HI));
         let values = self.values(column, &lo, &hi)?;
-        Ok((Known::Interval, vec![lo, hi, values, share, hierarchies]))
+        let mut arguments = vec![lo, hi, values, share, hierarchies];
+        if self.is_fitted(column) {
+            let people = self.released_column(GROUP_SIZE)? - self.released_column(COUNTERFEITS)?;
+            let people = cast(people, DataType::Float64);
+            let ends = self.ends(&arguments[0], &arguments[1], &people)?;
+            arguments.extend([people, ends]);
+        }
+        Ok((Known::Interval, arguments))
+    }
+
+    /// Whether the values of a column are spread as the ends of its intervals are.
+    pub(super) fn is_fitted(&self, column: &OriginalColumn) -> bool {
+        self.distribution == Distribution::Fitted && self.released.groups && column.is_tight()
+    }
+
+    /// The ends of all intervals as a list: each with the number of rows that have it as one of two ends, of those that have it as both, and
+    /// the sum of the people in the groups of the latter.
+    fn ends(&self, lo: &Expr, hi: &Expr, people: &Expr) -> Result<Expr> {
+        let column = |name: &str| Expr::Column(Column::from_name(name));
+        let counts = vec![count(lit(1)).alias("rows"), sum(people.clone()).alias("people")];
+        let intervals = LogicalPlanBuilder::from(self.release.clone())
+            .filter(lo.clone().is_not_null())?
+            .aggregate(vec![lo.clone().alias("lo"), hi.clone().alias("hi")], counts)?;
+        let rows = || cast(column("rows"), DataType::Float64);
+        let single = || column("lo").eq(column("hi"));
+        let of = |single: Expr, number: Expr| when(single, number).otherwise(lit(0.0));
+        let at_lo = vec![
+            column("lo").alias("end"),
+            of(single().is_not_true(), rows())?.alias("wide"),
+            of(single(), rows())?.alias("single"),
+            of(single(), column("people"))?.alias("people"),
+        ];
+        let none = |name: &str| lit(0.0).alias(name);
+        let at_hi = vec![column("hi").alias("end"), rows().alias("wide"), none("single"), none("people")];
+        let wide = intervals.clone().filter(single().is_not_true())?.project(at_hi)?.build()?;
+        let names = ["wide", "single", "people"];
+        let sums = intervals
+            .project(at_lo)?
+            .union(wide)?
+            .aggregate(vec![column("end")], names.map(|name| sum(column(name)).alias(name)))?;
+        let fields = ["end"].into_iter().chain(names).flat_map(|name| [lit(name), column(name)]).collect();
+        let ends = array_agg(named_struct(fields)).alias("ends");
+        Ok(subquery(sums.aggregate(Vec::<Expr>::new(), vec![ends])?.build()?))
     }
 
     /// What the values of a column are where the interval does not tell: of categories a list, of others the least.

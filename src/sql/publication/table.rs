@@ -26,7 +26,7 @@ use url::Url;
 use super::options::refused;
 use super::release::ReleaseTable;
 use crate::error::Error;
-use crate::estimate::Released;
+use crate::estimate::{Distribution, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
 use crate::microdata::Layout;
 use crate::publication::{Desk, Memory, Publication};
@@ -79,7 +79,8 @@ impl PublicationTable {
         let released = Released::try_new(ESTIMATE, &newest.schema())?;
         let hierarchies = self.publisher.as_ref().and_then(|publisher| publisher.hierarchies.clone());
         let release = LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(newest)), None)?.build()?;
-        Ok(Arc::new(Source { release, released, hierarchies, without_null: BTreeSet::new(), intact: None }))
+        let (without_null, distribution) = (BTreeSet::new(), Distribution::default());
+        Ok(Arc::new(Source { release, released, hierarchies, without_null, distribution, intact: None }))
     }
 
     /// How it is published to, if this is the publisher's.

@@ -1,0 +1,151 @@
+//! Intervals whose values are spread as the ends of all intervals are; see [`ends`](crate::estimate::ends).
+//!
+//! A value is measured by the ends before it and, for the even part, by where it lies; so an interval is as long as what is spread
+//! over it, and a query's part of it is an overlap of lengths here, too.
+
+use super::rows::Intervals;
+use crate::estimate::ends::{Count, EVEN, before};
+
+/// The measures of one attribute's intervals, group by group.
+#[derive(Debug)]
+pub(super) struct Tight {
+    /// Share of the ends before each value of the domain.
+    before: Vec<f64>,
+    /// Even part per unit of length, or per value.
+    per_length: f64,
+    /// 1 for values that are counted.
+    step: f64,
+    lo: Vec<f64>,
+    end: Vec<f64>,
+    /// Share of the group's people, per unit of measure, who are not at the ends.
+    per_measure: Vec<f64>,
+    /// Share of one person in the group.
+    at_end: Vec<f64>,
+    /// Groups with NULL, whose values are taken as even.
+    even: Vec<u32>,
+}
+
+/// What is known of groups.
+#[derive(Debug)]
+pub(super) struct Sizes {
+    /// People of each; not a number where it is not told.
+    pub people: Vec<f64>,
+    /// Rows of each that are there.
+    pub rows: Vec<f64>,
+}
+
+/// A range of a query, in the units of intervals.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Range {
+    pub from: f64,
+    pub to: f64,
+    /// The values in it, as the first and the one after the last.
+    pub codes: (usize, usize),
+}
+
+impl Tight {
+    /// Of intervals between these values of a domain of so many; `intervals` has where they lie. `None` if it is not told how many people there are.
+    pub(super) fn new(
+        ends: &[(Option<u32>, Option<u32>)],
+        intervals: &Intervals,
+        sizes: &Sizes,
+        values: usize,
+        counted: bool,
+        listed: bool,
+    ) -> Option<Self> {
+        if sizes.people.len() != ends.len() || sizes.people.iter().any(|people| people.is_nan()) {
+            return None;
+        }
+        let step = f64::from(u8::from(counted));
+        let mut counts = vec![Count::default(); values];
+        let (mut first, mut last) = (f64::INFINITY, f64::NEG_INFINITY);
+        for (group, &(lo, hi)) in ends.iter().enumerate() {
+            let (Some(lo), Some(hi)) = (lo, hi) else { continue };
+            let (rows, people) = (sizes.rows[group], sizes.people[group]);
+            if lo == hi {
+                counts[lo as usize].single += rows;
+                counts[lo as usize].people += rows * people;
+            } else {
+                counts[lo as usize].wide += rows;
+                counts[hi as usize].wide += rows;
+            }
+            first = first.min(intervals.lo[group]);
+            last = last.max(intervals.end[group]);
+        }
+        let whole = match (&intervals.known, listed) {
+            (Some(known), _) => known.last().map_or(0.0, |&known| f64::from(known)),
+            (None, true) => values as f64,
+            (None, false) => last - first,
+        };
+        let per_length = if whole > 0.0 && whole.is_finite() { EVEN / whole } else { 0.0 };
+        let mut tight = Self {
+            before: before(&counts),
+            per_length,
+            step,
+            lo: Vec::with_capacity(ends.len()),
+            end: Vec::with_capacity(ends.len()),
+            per_measure: Vec::with_capacity(ends.len()),
+            at_end: Vec::with_capacity(ends.len()),
+            even: Vec::new(),
+        };
+        for (group, &interval) in ends.iter().enumerate() {
+            let (mut measures, mut per_measure, mut at_end) = ((0.0, 0.0), 0.0, 0.5);
+            match interval {
+                (Some(lo), Some(hi)) if lo != hi => {
+                    let people = sizes.people[group];
+                    let known = if people >= 2.0 { 2.0 } else { 0.0 };
+                    let lo = tight.before[lo as usize] + per_length * intervals.lo[group];
+                    let end = tight.before[hi as usize + 1] + per_length * intervals.end[group];
+                    measures = (lo, end);
+                    at_end = known / 2.0 / people.max(1.0);
+                    per_measure = (1.0 - 2.0 * at_end) / (end - lo);
+                }
+                (Some(_), Some(_)) => {}
+                _ => tight.even.push(group as u32),
+            }
+            tight.lo.push(measures.0);
+            tight.end.push(measures.1);
+            tight.per_measure.push(per_measure);
+            tight.at_end.push(at_end);
+        }
+        Some(tight)
+    }
+
+    /// Multiplies the weights of some groups by their shares of a range.
+    pub(super) fn weigh(
+        &self,
+        intervals: &Intervals,
+        range: Range,
+        groups: std::ops::Range<usize>,
+        weights: &mut [f64],
+    ) {
+        let Range { from, to, codes } = range;
+        let first = self.even.partition_point(|&group| (group as usize) < groups.start);
+        let even = self.even[first..].iter().map(|&group| group as usize).take_while(|group| *group < groups.end);
+        let even: Vec<(usize, f64)> = even
+            .map(|group| {
+                let mut weight = [weights[group - groups.start]];
+                intervals.weigh_evenly((from, to), self.step, group..group + 1, &mut weight);
+                (group, weight[0])
+            })
+            .collect();
+        let start = self.before[codes.0] + self.per_length * from;
+        let stop = self.before[codes.1.max(codes.0)] + self.per_length * (to + self.step);
+        let end = to + self.step;
+        // Comparisons, for they become one instruction each; there is no NaN.
+        let (least, most) = (|a: f64, b: f64| if a < b { a } else { b }, |a: f64, b: f64| if a > b { a } else { b });
+        let measures = self.lo[groups.clone()].iter().zip(&self.end[groups.clone()]);
+        let shares = self.per_measure[groups.clone()].iter().zip(&self.at_end[groups.clone()]);
+        let places = intervals.lo[groups.clone()].iter().zip(&intervals.end[groups.clone()]);
+        let all = weights.iter_mut().zip(measures).zip(shares).zip(places);
+        for (((weight, (&lo, &hi)), (per_measure, at_end)), (&first, &last)) in all {
+            let both = most(least(hi, stop) - most(lo, start), 0.0) * per_measure;
+            let at_lo = if (first >= from) & (first <= to) { *at_end } else { 0.0 };
+            let at_hi = if (last >= from + self.step) & (last <= end) { *at_end } else { 0.0 };
+            *weight *= both + at_lo + at_hi;
+        }
+        for (group, weight) in even {
+            weights[group - groups.start] = weight;
+        }
+    }
+}

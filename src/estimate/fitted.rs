@@ -1,0 +1,97 @@
+//! Means of a function over intervals whose values are spread as the ends of all intervals are.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::common::Result;
+use datafusion::logical_expr::ColumnarValue;
+
+use super::axis::only_list;
+use super::ends::{Ends, places, with_ends};
+use super::listing::Listing;
+use super::means::Means;
+
+/// A function at the ends of a column's intervals.
+#[derive(Debug)]
+struct Fit {
+    ends: Ends,
+    at: Vec<f64>,
+    sums: Vec<f64>,
+}
+
+/// The same, made once per query.
+#[derive(Debug, Default)]
+pub(super) struct Fitted(RwLock<Option<Arc<Fit>>>);
+
+/// Intervals, and how many people of its group each stands for.
+#[derive(Debug)]
+pub(super) struct Tight<'a> {
+    pub lo: &'a ArrayRef,
+    pub hi: &'a ArrayRef,
+    pub people: &'a ColumnarValue,
+    /// A list of structs: an end of intervals, and how many rows have it; see [`Ends::new`].
+    pub ends: &'a ColumnarValue,
+    /// Of categories.
+    pub listing: Option<&'a Listing>,
+}
+
+impl Fitted {
+    /// Turns the means over evenly spread values into those over values that are spread as the ends are. Intervals with NULL keep theirs,
+    /// for it is not told which of their ends is somebody's.
+    ///
+    /// # Errors
+    /// When the function fails at an end.
+    pub(super) fn adjust(
+        &self,
+        means: &Means,
+        data_type: &DataType,
+        tight: &Tight<'_>,
+        even: &mut [f64],
+    ) -> Result<()> {
+        let Some(list) = only_list(tight.ends)? else { return Ok(()) };
+        let fit = self.fit(means, data_type, tight, &list)?;
+        // One infinite value would spoil all sums.
+        if !fit.sums.last().is_some_and(|sum| sum.is_finite()) {
+            return Ok(());
+        }
+        let people = numbers(tight.people, even.len())?;
+        let (lo, hi) = (places(tight.lo, tight.listing)?, places(tight.hi, tight.listing)?);
+        for (i, mean) in even.iter_mut().enumerate() {
+            if let Some(span) = fit.ends.span(lo[i], hi[i])
+                && people.is_valid(i)
+            {
+                let ends = fit.sums[span.last + 1] - fit.sums[span.first];
+                let rest = (ends + span.even * *mean) / (span.ends + span.even);
+                *mean = with_ends(people.value(i), fit.at[span.first], fit.at[span.last], rest);
+            }
+        }
+        Ok(())
+    }
+
+    fn fit(&self, means: &Means, data_type: &DataType, tight: &Tight<'_>, list: &ArrayRef) -> Result<Arc<Fit>> {
+        let of = |fit: &Option<Arc<Fit>>| fit.clone().filter(|fit| fit.ends.is_of(list));
+        if let Some(fit) = of(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(fit);
+        }
+        // Whoever comes second waits, instead of making another one.
+        let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fit) = of(&kept) {
+            return Ok(fit);
+        }
+        let ends = Ends::new(list, data_type, tight.listing)?;
+        let at = means.evaluate(ends.values())?;
+        let fit = Arc::new(Fit { sums: ends.sums(&at), at, ends });
+        *kept = Some(Arc::clone(&fit));
+        Ok(fit)
+    }
+}
+
+/// One number per row.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn numbers(value: &ColumnarValue, rows: usize) -> Result<Float64Array> {
+    Ok(cast(&value.to_array(rows)?, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
+}
