@@ -1,6 +1,7 @@
 //! Everything that needs a session, the shell or files, in one binary, so that it is linked once.
 
 mod integration {
+    mod accuracy;
     mod anonypyx;
     mod attacks;
     mod audits;

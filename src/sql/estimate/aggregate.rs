@@ -15,7 +15,8 @@ use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams}
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 
 use super::chain::Chain;
-use super::deviations::{AVG_STDDEV, COUNT_STDDEV, SUM_STDDEV};
+use super::deviations::{AVG_STDDEV, COUNT_INTERVAL, COUNT_STDDEV, ERRORS, SUM_STDDEV};
+use super::interval::{Bounds, confidence, interval};
 use crate::estimate::{Form, Known, OriginalColumn, Polynomial, Reader, Scale, ShareOf, Term, ValuesOf, WeightOf};
 use crate::release::GROUP_SIZE;
 
@@ -75,7 +76,8 @@ impl Question<'_> {
             refuse_errors_of(group, &before, aggregates)?;
         }
         let replaced = chain.conditions.iter().chain(&groups).any(|expr| reader.is_replaced(expr));
-        let mut sums = Sums { rows: &rows, reader: &reader, replaced, exprs: Vec::new() };
+        let everybody = chain.conditions.is_empty() && groups.is_empty();
+        let mut sums = Sums { rows: &rows, reader: &reader, replaced, everybody, exprs: Vec::new() };
         let aggregates = aggregates.iter().zip(schema.fields().iter().skip(groups.len()));
         let answers = aggregates.map(|(aggregate, field)| sums.answer(aggregate, &shared, field.data_type()));
         let answers = answers.collect::<Result<Vec<_>>>()?;
@@ -250,6 +252,8 @@ struct Sums<'a> {
     reader: &'a Reader<'a>,
     /// Whether the rows were chosen by values that a method has replaced at random.
     replaced: bool,
+    /// Whether the rows were chosen by nothing.
+    everybody: bool,
     exprs: Vec<Expr>,
 }
 
@@ -281,7 +285,7 @@ impl Sums<'_> {
             return internal_err!("an aggregate that is no aggregate function");
         };
         let name = func.name();
-        let known = ["count", "sum", "avg", COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV];
+        let known = ["count", "sum", "avg", COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV, COUNT_INTERVAL];
         if !known.contains(&name) {
             return plan_err!(
                 "estimate: {name} cannot be estimated from a release, only {}: rows stand for intervals and some for nobody, and \
@@ -310,9 +314,9 @@ impl Sums<'_> {
             rows = rows.times(&self.reader.known(&argument)?)?;
             values.push(argument);
         }
-        if replaced && [COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV].contains(&name) {
+        if replaced && ERRORS.contains(&name) {
             // How often values were replaced is not in the release.
-            return Ok(lit(ScalarValue::Float64(None)));
+            return Ok(lit(ScalarValue::try_from(data_type)?));
         }
         match (name, values.as_slice()) {
             ("count", _) => {
@@ -322,6 +326,11 @@ impl Sums<'_> {
             (COUNT_STDDEV, _) => {
                 let variance = self.variance(&rows, &rows)?;
                 Ok(sqrt(coalesce(vec![variance, lit(0.0)])))
+            }
+            (COUNT_INTERVAL, [_, probability]) => {
+                let probability = confidence(probability)?;
+                let bounds = self.bounds(&rows)?;
+                interval(bounds, probability, self.everybody && rows.is_one())
             }
             (_, [value]) => {
                 let value = rows.times(&self.reader.value(value)?)?;
@@ -342,6 +351,23 @@ impl Sums<'_> {
     /// A value times itself; 0 and 1 stay what they are, so only the value is squared.
     fn square(&self, value: &Polynomial) -> Result<Polynomial> {
         value.times(value)
+    }
+
+    /// What a count is at least and at most.
+    fn bounds(&mut self, rows: &Polynomial) -> Result<Bounds> {
+        let (share, real) = (self.rows.expectation(rows)?, self.rows.chain.source.is_real()?);
+        let possible = share.clone().gt(lit(0.0));
+        // Not less than a person, but for rounding.
+        let certain = share.clone().gt_eq(real.clone() * lit(1.0 - 1e-9)).and(possible.clone());
+        let of = |condition: Expr, value: Expr| when(condition, value).otherwise(lit(0.0));
+        let counterfeit = real.clone() * (lit(1.0) - real.clone());
+        Ok(Bounds {
+            estimate: self.sum(share.clone()),
+            certain: self.sum(of(certain, real.clone())?),
+            possible: self.sum(of(possible.clone(), real)?),
+            variance: self.sum(share.clone() * (lit(1.0) - share)),
+            of_counterfeits: self.sum(of(possible, counterfeit)?),
+        })
     }
 
     /// The variance of a sum: each row counts independently of the others.
@@ -377,7 +403,7 @@ fn significant(variance: Expr, squares: Expr) -> Result<Expr> {
 /// Values of one row that fall into one group exclude each other, and are not independent.
 fn refuse_errors_of(group: &Expr, reader: &Reader<'_>, aggregates: &[Expr]) -> Result<()> {
     let is_error = |aggregate: &Expr| match aggregate.clone().unalias() {
-        Expr::AggregateFunction(function) => [COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV].contains(&function.func.name()),
+        Expr::AggregateFunction(function) => ERRORS.contains(&function.func.name()),
         _ => false,
     };
     if aggregates.iter().any(is_error) && !reader.is_exact(group)? {

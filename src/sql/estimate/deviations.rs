@@ -16,20 +16,25 @@ pub(super) const COUNT_STDDEV: &str = "count_stddev";
 pub(super) const SUM_STDDEV: &str = "sum_stddev";
 /// Standard error of an estimated AVG.
 pub(super) const AVG_STDDEV: &str = "avg_stddev";
+/// Between which numbers a COUNT lies, with a probability.
+pub(super) const COUNT_INTERVAL: &str = "count_interval";
+/// What says how far off an estimate can be.
+pub(super) const ERRORS: [&str; 4] = [COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV, COUNT_INTERVAL];
 
 /// All of them.
 pub(in crate::sql) fn deviations() -> Vec<Arc<AggregateUDF>> {
     let function = |name| {
         let signature = match name {
             COUNT_STDDEV => Signature::any(1, Volatility::Immutable),
+            COUNT_INTERVAL => Signature::any(2, Volatility::Immutable),
             _ => Signature::numeric(1, Volatility::Immutable),
         };
         Arc::new(AggregateUDF::new_from_impl(Deviation { name, signature }))
     };
-    [COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV].map(function).into()
+    ERRORS.map(function).into()
 }
 
-/// A standard error: DOUBLE.
+/// A standard error: DOUBLE; or an interval: a struct of the BIGINTs `lo` and `hi`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Deviation {
     name: &'static str,
@@ -46,7 +51,12 @@ impl AggregateUDFImpl for Deviation {
     }
 
     fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Float64)
+        Ok(match self.name {
+            COUNT_INTERVAL => {
+                DataType::Struct(["lo", "hi"].map(|end| Field::new(end, DataType::Int64, true)).to_vec().into())
+            }
+            _ => DataType::Float64,
+        })
     }
 
     fn state_fields(&self, _args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -55,23 +65,37 @@ impl AggregateUDFImpl for Deviation {
 
     fn accumulator(&self, _args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         plan_err!(
-            "{}: it is the standard error of an estimate, and this table is no release; ask for it over estimated(release) or a \
+            "{}: it says how far off an estimate can be, and this table is no release; ask for it over estimated(release) or a \
              publication",
             self.name
         )
     }
 }
 
-/// Lets `count_stddev(*)` be written.
+/// Lets `count_stddev(*)` and `count_interval(*, 0.95)` be written.
 #[derive(Debug)]
 pub(in crate::sql) struct DeviationPlanner;
 
 impl ExprPlanner for DeviationPlanner {
     fn plan_aggregate(&self, raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
         #[expect(deprecated, reason = "what the planner makes of *")]
-        let star = matches!(raw.args.as_slice(), [] | [Expr::Wildcard { .. }]);
-        if !star || ![COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV].contains(&raw.func.name()) {
+        let star = matches!(raw.args.as_slice(), [] | [Expr::Wildcard { .. }, ..]);
+        if !star || !ERRORS.contains(&raw.func.name()) {
             return Ok(PlannerResult::Original(raw));
+        }
+        if raw.func.name() == COUNT_INTERVAL {
+            let RawAggregateExpr { func, mut args, distinct, filter, order_by, null_treatment } = raw;
+            let [star, confidence] = args.as_mut_slice() else {
+                return plan_err!(
+                    "{COUNT_INTERVAL}: it takes what to count and a probability: {COUNT_INTERVAL}(*, 0.95)"
+                );
+            };
+            *star = Expr::Literal(COUNT_STAR_EXPANSION, None);
+            let name = format!("{COUNT_INTERVAL}(*,{confidence})");
+            let filtered = filter.is_some();
+            let function = AggregateFunction::new_udf(func, args, distinct, filter, order_by, null_treatment);
+            let function = Expr::AggregateFunction(function);
+            return Ok(PlannerResult::Planned(if filtered { function } else { function.alias(name) }));
         }
         if raw.func.name() != COUNT_STDDEV {
             return plan_err!(

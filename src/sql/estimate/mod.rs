@@ -6,6 +6,7 @@ mod deviations;
 mod estimated;
 mod footers;
 mod intact;
+mod interval;
 mod rule;
 mod source;
 

@@ -50,6 +50,12 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
     ("", "seed", "a long secret text, for reproducible runs", "entropy"),
     ("", "private", "true for the publisher's own view, with identifiers", "false"),
     ("", "hierarchies", "attribute, leaf, level1, level2, ..: what values generalize to", "none"),
+    (
+        "",
+        "distribution",
+        "how values lie in ranges: as the ends of all ranges do, and somebody at each end, or evenly",
+        "'fitted'",
+    ),
     ("", "within", "each value of this column is anonymized as a table of its own", "none"),
     ("", "cuts", "where groups are: where least is lost, or at the median of the widest column", "'tight'"),
     ("", "updates", "from_value, to_value and perhaps probability: what values can become", "no value can change"),
