@@ -52,7 +52,7 @@ fn all() -> Vec<Data> {
             quasi: &["age", "sex", "education", "birthplace"],
             sensitive: "occupation",
             m: 10,
-            most: 20.0,
+            most: 17.0,
         });
     }
     if let Some(chicago) = microdata("chicago_crime.parquet") {
@@ -65,7 +65,7 @@ fn all() -> Vec<Data> {
             quasi: &["location_description", "district", "community_area", "domestic"],
             sensitive: "description",
             m: 9,
-            most: 25.0,
+            most: 18.0,
         });
     }
     all
@@ -122,7 +122,7 @@ async fn domains(context: &SessionContext, data: &Data) -> Vec<(&'static str, Ve
 
 /// How many of some random counts are in their intervals.
 async fn covered(context: &SessionContext, data: &Data, selectivity: f64, rng: &mut StdRng) -> (usize, usize) {
-    const QUERIES: usize = 120;
+    const QUERIES: usize = 60;
     let domains = domains(context, data).await;
     let share = selectivity.powf(1.0 / domains.len() as f64);
     let (mut inside, mut asked) = (0, 0);

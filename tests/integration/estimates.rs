@@ -137,7 +137,7 @@ async fn expand(context: &SessionContext, anatomy: bool, order: &str, fitted: bo
     }
     let sql = format!(
         "CREATE OR REPLACE TABLE e AS SELECT n.i, CAST(xa.a AS INT) AS a, xb.b, xc.c, n.s, {real} * xa.w * xb.w * xc.w AS w
-         FROM n JOIN xa ON n.i = xa.i JOIN xb ON n.i = xb.i JOIN xc ON n.i = xc.i"
+         FROM n JOIN xa ON n.i = xa.i JOIN xb ON n.i = xb.i JOIN xc ON n.i = xc.i WHERE xa.w * xb.w * xc.w > 0"
     );
     run(context, &sql).await.unwrap();
 }

@@ -90,18 +90,18 @@ impl Tight {
         };
         for (group, &interval) in ends.iter().enumerate() {
             let (mut measures, mut per_measure, mut at_end) = ((0.0, 0.0), 0.0, 0.5);
-            match interval {
-                (Some(lo), Some(hi)) if lo != hi => {
+            if let (Some(lo), Some(hi)) = interval {
+                let start = tight.before[lo as usize] + per_length * intervals.lo[group];
+                let stop = tight.before[hi as usize + 1] + per_length * intervals.end[group];
+                measures = (start, stop);
+                if lo != hi {
                     let people = sizes.people[group];
                     let known = if people >= 2.0 { 2.0 } else { 0.0 };
-                    let lo = tight.before[lo as usize] + per_length * intervals.lo[group];
-                    let end = tight.before[hi as usize + 1] + per_length * intervals.end[group];
-                    measures = (lo, end);
                     at_end = known / 2.0 / people.max(1.0);
-                    per_measure = (1.0 - 2.0 * at_end) / (end - lo);
+                    per_measure = (1.0 - 2.0 * at_end) / (stop - start);
                 }
-                (Some(_), Some(_)) => {}
-                _ => tight.even.push(group as u32),
+            } else {
+                tight.even.push(group as u32);
             }
             tight.lo.push(measures.0);
             tight.end.push(measures.1);
@@ -120,6 +120,7 @@ impl Tight {
         weights: &mut [f64],
     ) {
         let Range { from, to, codes } = range;
+        let start_of_groups = groups.start;
         let first = self.even.partition_point(|&group| (group as usize) < groups.start);
         let even = self.even[first..].iter().map(|&group| group as usize).take_while(|group| *group < groups.end);
         let even: Vec<(usize, f64)> = even
@@ -131,21 +132,19 @@ impl Tight {
             .collect();
         let start = self.before[codes.0] + self.per_length * from;
         let stop = self.before[codes.1.max(codes.0)] + self.per_length * (to + self.step);
-        let end = to + self.step;
-        // Comparisons, for they become one instruction each; there is no NaN.
+        // Comparisons, for they become one instruction each; there is no NaN. Values are in the order of their measures, so that
+        // these tell which ends are in the range.
         let (least, most) = (|a: f64, b: f64| if a < b { a } else { b }, |a: f64, b: f64| if a > b { a } else { b });
         let measures = self.lo[groups.clone()].iter().zip(&self.end[groups.clone()]);
-        let shares = self.per_measure[groups.clone()].iter().zip(&self.at_end[groups.clone()]);
-        let places = intervals.lo[groups.clone()].iter().zip(&intervals.end[groups.clone()]);
-        let all = weights.iter_mut().zip(measures).zip(shares).zip(places);
-        for (((weight, (&lo, &hi)), (per_measure, at_end)), (&first, &last)) in all {
+        let shares = self.per_measure[groups.clone()].iter().zip(&self.at_end[groups]);
+        for ((weight, (&lo, &hi)), (per_measure, at_end)) in weights.iter_mut().zip(measures).zip(shares) {
             let both = most(least(hi, stop) - most(lo, start), 0.0) * per_measure;
-            let at_lo = if (first >= from) & (first <= to) { *at_end } else { 0.0 };
-            let at_hi = if (last >= from + self.step) & (last <= end) { *at_end } else { 0.0 };
+            let at_lo = if (lo >= start) & (lo < stop) { *at_end } else { 0.0 };
+            let at_hi = if (hi > start) & (hi <= stop) { *at_end } else { 0.0 };
             *weight *= both + at_lo + at_hi;
         }
         for (group, weight) in even {
-            weights[group - groups.start] = weight;
+            weights[group - start_of_groups] = weight;
         }
     }
 }

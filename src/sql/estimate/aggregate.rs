@@ -81,8 +81,10 @@ impl Question<'_> {
         let aggregates = aggregates.iter().zip(schema.fields().iter().skip(groups.len()));
         let answers = aggregates.map(|(aggregate, field)| sums.answer(aggregate, &shared, field.data_type()));
         let answers = answers.collect::<Result<Vec<_>>>()?;
-        // Rows that cannot be in the answer form no group.
-        let possible = match groups.is_empty() || shared.is_one() {
+        // Rows that cannot be in the answer form no group, nor do values that nobody can have: of two people, one is at each end.
+        let fitted =
+            released.columns.iter().any(|column| spread.contains(column.name()) && chain.source.is_fitted(column));
+        let possible = match groups.is_empty() || shared.is_one() && !fitted {
             true => None,
             false => Some(sums.sum(rows.expectation(&shared)?).gt(lit(0.0))),
         };
