@@ -28,16 +28,6 @@ pub(crate) enum Distribution {
     Uniform,
 }
 
-impl Distribution {
-    /// What it is called in SQL.
-    pub(crate) const NAMES: &'static [&'static str] = &["fitted", "uniform"];
-
-    /// The distribution of this name; the default for any other.
-    pub(crate) fn named(name: Option<&str>) -> Self {
-        if name == Some("uniform") { Self::Uniform } else { Self::Fitted }
-    }
-}
-
 /// Weight of the even part against that of all ends, which is 1.
 pub(super) const EVEN: f64 = 0.3;
 /// Weight of an interval of one value, against 1 for each end of a wider one. With it and [`EVEN`], median errors were least over all of

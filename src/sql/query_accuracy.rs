@@ -15,9 +15,9 @@ use super::estimate::{Described, describe, intact};
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{DISTRIBUTION, Kind, Parameter, Signature};
 use super::trees;
-use crate::estimate::{Aggregate, BY_PERSON, Distribution, Form, Released, Workload};
+use crate::estimate::{Aggregate, BY_PERSON, Form, Released, Workload};
 use crate::exec::{QueryAccuracy, Seed};
 use crate::microdata::Role;
 use crate::release::{COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NULLS};
@@ -150,7 +150,7 @@ impl RelationFunction for QueryAccuracyFunction {
         let rows = LogicalPlanBuilder::from(release.plan).project(exprs.collect::<Vec<_>>())?.build()?;
         let inputs = [original.project(originals)?, rows].into_iter().chain(hierarchies).collect();
         let (sensitive, counts) = (sensitive.is_some(), released.groups);
-        let distribution = Distribution::named(arguments.word("distribution"));
+        let distribution = DISTRIBUTION.of(&arguments);
         let computation = QueryAccuracy { workload, columns, sensitive, numbers, counts, distribution, seed };
         Ok(Arc::new(ComputedTable { computation: Arc::new(computation), inputs }))
     }

@@ -22,11 +22,8 @@ pub(super) static ON_INELIGIBLE: Choice<OnIneligible, 3> = Choice::new(
 pub(super) static CUTS: Choice<Cuts, 2> =
     Choice::new("cuts", [("tight", Cuts::Tight), ("median", Cuts::Median)], "'median'");
 /// How values are spread over intervals.
-pub(super) static DISTRIBUTION: Choice<Distribution, 2> = Choice::new(
-    "distribution",
-    [("fitted", Distribution::Fitted), ("uniform", Distribution::Uniform)],
-    "'uniform'",
-);
+pub(super) static DISTRIBUTION: Choice<Distribution, 2> =
+    Choice::new("distribution", [("fitted", Distribution::Fitted), ("uniform", Distribution::Uniform)], "'uniform'");
 
 /// What a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,12 +13,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::Source;
 use super::footers::{Described, describe};
 use super::intact::intact;
-use crate::estimate::{Distribution, Released};
+use crate::estimate::Released;
 use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
 use crate::sql::input::Input;
 use crate::sql::options::AnonymizeOptions;
-use crate::sql::signature::{Kind, Parameter, Signature};
+use crate::sql::signature::{DISTRIBUTION, Kind, Parameter, Signature};
 
 /// Estimates from a release.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl RelationFunction for EstimatedFunction {
     fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
         let function = SIGNATURE.name;
         let release = arguments.relation("release")?;
-        let distribution = Distribution::named(arguments.word("distribution"));
+        let distribution = DISTRIBUTION.of(&arguments);
         let hierarchies = match arguments.relation_if_given("hierarchies") {
             Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
             None => None,
