@@ -21,6 +21,9 @@ pub(super) static ON_INELIGIBLE: Choice<OnIneligible, 3> = Choice::new(
 /// How a table is cut into groups.
 pub(super) static CUTS: Choice<Cuts, 2> =
     Choice::new("cuts", [("tight", Cuts::Tight), ("median", Cuts::Median)], "'median'");
+/// How values are spread over intervals.
+pub(super) static DISTRIBUTION: Choice<Distribution, 2> =
+    Choice::new("distribution", [("fitted", Distribution::Fitted), ("uniform", Distribution::Uniform)], "'uniform'");
 
 /// How values are taken to lie within the intervals of a release.
 pub(super) static DISTRIBUTION: Choice<Distribution, 2> =

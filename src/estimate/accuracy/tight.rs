@@ -132,15 +132,15 @@ impl Tight {
             .collect();
         let start = self.before[codes.0] + self.per_length * from;
         let stop = self.before[codes.1.max(codes.0)] + self.per_length * (to + self.step);
-        // Comparisons, for they become one instruction each; there is no NaN. Values are in the order of their measures, so that
+        // Comparisons of what is read already, for they become one instruction each; there is no NaN. Values are in the order of their measures, so that
         // these tell which ends are in the range.
         let (least, most) = (|a: f64, b: f64| if a < b { a } else { b }, |a: f64, b: f64| if a > b { a } else { b });
         let measures = self.lo[groups.clone()].iter().zip(&self.end[groups.clone()]);
         let shares = self.per_measure[groups.clone()].iter().zip(&self.at_end[groups]);
-        for ((weight, (&lo, &hi)), (per_measure, at_end)) in weights.iter_mut().zip(measures).zip(shares) {
+        for ((weight, (&lo, &hi)), (&per_measure, &at_end)) in weights.iter_mut().zip(measures).zip(shares) {
             let both = most(least(hi, stop) - most(lo, start), 0.0) * per_measure;
-            let at_lo = if (lo >= start) & (lo < stop) { *at_end } else { 0.0 };
-            let at_hi = if (hi > start) & (hi <= stop) { *at_end } else { 0.0 };
+            let at_lo = if (lo >= start) & (lo < stop) { at_end } else { 0.0 };
+            let at_hi = if (hi > start) & (hi <= stop) { at_end } else { 0.0 };
             *weight *= both + at_lo + at_hi;
         }
         for (group, weight) in even {
