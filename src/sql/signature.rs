@@ -64,7 +64,7 @@ impl Parameter {
     /// The quasi-identifiers.
     pub const QUASI: Self = Self::optional("quasi", Kind::Columns, "(age, zip)");
     /// The sensitive attribute.
-    pub const SENSITIVE: Self = Self::optional("sensitive", Kind::Column, "disease");
+    pub const SENSITIVE: Self = Self::optional("sensitive", Kind::Columns, "disease");
     /// How values generalize.
     pub const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'");
     /// Which sensitive values can become which.
