@@ -2,6 +2,7 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 
+mod advice;
 mod experiments;
 mod shell;
 
@@ -18,6 +19,7 @@ async fn main() -> ExitCode {
     let mut args = shell::Args::parse();
     let end = match args.task.take() {
         Some(shell::Task::Experiment(args)) => experiments::run(*args).await,
+        Some(shell::Task::Advise(args)) => advice::run(*args).await,
         Some(shell::Task::Completions { shell }) => shell::manual::completions(shell),
         Some(shell::Task::Man) => shell::manual::page(),
         None => shell::run(args).await,

@@ -14,6 +14,7 @@ mod integration {
     mod experiments;
     mod faults;
     mod flat;
+    mod helpful;
     mod joint;
     mod lake;
     mod ledgers;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
@@ -22,8 +24,9 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 use tokio::sync::mpsc::Sender;
 
+use super::progress::Reporting;
 use super::work::CancelOnDrop;
-use super::{Origin, hide};
+use super::{Origin, Progress, Step, hide};
 use crate::error::Error;
 use crate::methods::Monitor;
 
@@ -113,6 +116,39 @@ impl Resources {
             .join_unwind()
             .await
             .unwrap_or_else(|_| Err(Error::Cancelled.in_function(function)))
+    }
+}
+
+/// Tells how many rows were read of all inputs, and when the last of them ends.
+#[derive(Clone)]
+struct Watch {
+    progress: Progress,
+    function: &'static str,
+    rows: Arc<AtomicUsize>,
+    open: Arc<AtomicUsize>,
+}
+
+impl Watch {
+    fn new(progress: Progress, function: &'static str, inputs: usize) -> Self {
+        Self { progress, function, rows: Arc::default(), open: Arc::new(AtomicUsize::new(inputs)) }
+    }
+
+    fn over(&self, input: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        let (watch, schema) = (self.clone(), input.schema());
+        let read = input.inspect(move |batch| {
+            if let Ok(batch) = batch {
+                let rows = watch.rows.fetch_add(batch.num_rows(), Ordering::Relaxed) + batch.num_rows();
+                watch.progress.tell(Step::Read { rows });
+            }
+        });
+        let watch = self.clone();
+        let end = futures::stream::poll_fn(move |_| {
+            if watch.open.fetch_sub(1, Ordering::Relaxed) == 1 {
+                watch.progress.tell(Step::Computing(watch.function));
+            }
+            Poll::Ready(None)
+        });
+        Box::pin(RecordBatchStreamAdapter::new(schema, read.chain(end)))
     }
 }
 
@@ -209,9 +245,10 @@ impl ExecutionPlan for ComputationExec {
         if partition != 0 {
             return internal_err!("{} has one partition, not {partition}", self.computation.name());
         }
-        let inputs = self.inputs.iter().map(|plan| plan.execute(0, Arc::clone(&context)));
-        let inputs = inputs.collect::<Result<Vec<_>>>()?;
         let computation = Arc::clone(&self.computation);
+        let watch = Watch::new(Progress::of(&context), computation.function(), self.inputs.len());
+        let inputs = self.inputs.iter().map(|plan| Ok(watch.over(plan.execute(0, Arc::clone(&context))?)));
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
         let metrics = BaselineMetrics::new(&self.metrics, 0);
         let mut builder = RecordBatchReceiverStream::builder(self.schema(), 2);
         let resources = Resources {
@@ -222,7 +259,10 @@ impl ExecutionPlan for ComputationExec {
             peak_memory: MetricBuilder::new(&self.metrics).gauge("peak_mem_used", 0),
             output: builder.tx(),
         };
-        builder.spawn(async move { computation.compute(inputs, &resources).await });
+        builder.spawn(async move {
+            let _done = Reporting(watch.progress.clone());
+            computation.compute(inputs, &resources).await
+        });
         let rows = builder.build().inspect(move |batch| {
             if let Ok(batch) = batch {
                 metrics.record_output(batch.num_rows());

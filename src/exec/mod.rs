@@ -34,7 +34,7 @@ pub use anonymize::{AnonymizeExec, Inputs, Job};
 pub use audits::FailedAudits;
 #[cfg(feature = "publication")]
 pub(crate) use audits::PublicationAudit;
-pub(crate) use computation::{Computation, ComputationExec};
+pub(crate) use computation::{Computation, ComputationExec, Resources};
 pub(crate) use disclosure::DisclosureQuestion;
 pub use files::KeepNan;
 pub use hidden::{HiddenExec, Origin, hide};
@@ -42,6 +42,7 @@ pub(crate) use loss::InformationLoss;
 pub use notices::Notices;
 pub(crate) use perturbed::PerturbedQuestion;
 pub(crate) use profile::{Profile, ProfiledColumn};
+pub(crate) use progress::Reporting;
 pub use progress::{Progress, Step};
 #[cfg(feature = "publication")]
 pub use publish::PublishExec;

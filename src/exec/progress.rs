@@ -29,6 +29,15 @@ pub enum Step {
         /// Of so many.
         of: usize,
     },
+    /// Settings measured so far.
+    Measured {
+        /// That many.
+        done: usize,
+        /// Of so many.
+        of: usize,
+    },
+    /// A function has read what it is about, and computes.
+    Computing(&'static str),
     /// The release is being made public.
     Announcing,
     /// Nothing more will come.
@@ -49,11 +58,11 @@ impl Progress {
     }
 
     /// That of a query's session; one that tells nobody if there is none.
-    pub(super) fn of(context: &TaskContext) -> Self {
+    pub(crate) fn of(context: &TaskContext) -> Self {
         context.session_config().get_extension::<Self>().map_or_else(Self::default, |found| found.as_ref().clone())
     }
 
-    pub(super) fn tell(&self, step: Step) {
+    pub(crate) fn tell(&self, step: Step) {
         if let Some(listener) = &self.0 {
             listener(step);
         }
@@ -67,7 +76,7 @@ impl fmt::Debug for Progress {
 }
 
 /// However a query ends, whoever watches hears of it.
-pub(super) struct Reporting(pub Progress);
+pub(crate) struct Reporting(pub Progress);
 
 impl Drop for Reporting {
     fn drop(&mut self) {

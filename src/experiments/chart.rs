@@ -58,7 +58,7 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Plane = Cartesian2d<RangedCoordf64, RangedCoordf64>;
 
 /// A chart of named series, each by ascending `x`.
-pub(super) fn draw(figure: &Figure, series: &[(&str, Vec<(f64, f64)>)]) -> Result<String> {
+pub(crate) fn draw(figure: &Figure, series: &[(&str, Vec<(f64, f64)>)]) -> Result<String> {
     let points = || series.iter().flat_map(|(_, points)| points);
     let y = Axis::of_y(&points().map(|point| point.1).collect::<Vec<_>>(), figure.logarithmic);
     let widest = y.ticks.iter().map(|(_, label)| text::width(label, TICK, false)).fold(0.0, f64::max);

@@ -34,16 +34,16 @@ pub(super) struct Experiment {
 
 /// A chart: lines of points, one for each series.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Figure {
+pub(crate) struct Figure {
     /// As points name it; part of a file's name.
-    pub(super) id: &'static str,
+    pub(crate) id: &'static str,
     /// Of the chart; names the figure of the paper, if it is one.
-    pub(super) title: &'static str,
+    pub(crate) title: &'static str,
     /// What is on the axes, with its unit.
-    pub(super) x: &'static str,
-    pub(super) y: &'static str,
+    pub(crate) x: &'static str,
+    pub(crate) y: &'static str,
     /// Whether the axis of `y` is logarithmic.
-    pub(super) logarithmic: bool,
+    pub(crate) logarithmic: bool,
 }
 
 /// Something that a paper found, and what we found.

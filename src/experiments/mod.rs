@@ -46,11 +46,16 @@ use datafusion::error::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 
 pub(crate) use args::Args;
+pub(crate) use chart::draw;
 use experiment::Experiment;
+pub(crate) use experiment::Figure;
 use input::Input;
 use lab::Lab;
+pub(crate) use page::PAGE_CSS;
 use results::Results;
+pub(crate) use results::number;
 use store::Store;
+pub(crate) use store::write;
 
 /// All experiments, in the order of the page.
 const EXPERIMENTS: [Experiment; 8] = [

@@ -15,6 +15,9 @@ use super::results::number;
 use super::store::{self, Drawn, Report};
 use super::{EXPERIMENTS, experiment::Experiment};
 
+/// How pages look.
+pub(crate) const PAGE_CSS: &str = include_str!("page.css");
+
 /// Writes `index.html` and `README.md`; the place of the first.
 pub(super) fn write(out: &Path) -> Result<PathBuf> {
     let mut shown = Vec::new();
@@ -40,7 +43,7 @@ fn render(shown: &[Shown], page: &str) -> Result<String> {
     environment.add_template("page.html", include_str!("page.html")).map_err(broken)?;
     environment.add_template("page.md", include_str!("page.md")).map_err(broken)?;
     let page = environment.get_template(page).map_err(broken)?;
-    page.render(context! { experiments => Serde(shown) }).map_err(broken)
+    page.render(context! { experiments => Serde(shown), css => PAGE_CSS }).map_err(broken)
 }
 
 fn broken(error: minijinja::Error) -> DataFusionError {

@@ -97,7 +97,7 @@ pub(super) fn ends(series: &[(f64, f64)]) -> String {
 }
 
 /// A number as people write it: three digits that count, thousands apart.
-pub(super) fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     if size >= 1000.0 {
         let digits = format!("{size:.0}");

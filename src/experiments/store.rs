@@ -206,7 +206,7 @@ fn read<T: DeserializeOwned>(place: &Path) -> Result<Option<T>> {
 }
 
 /// Writes a file whole or not at all.
-pub(super) fn write(place: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write(place: &Path, bytes: &[u8]) -> Result<()> {
     let making = place.with_extension("making");
     fs::write(&making, bytes)?;
     Ok(fs::rename(making, place)?)

@@ -6,7 +6,7 @@ use datafusion_cli::pool_type::PoolType;
 use datafusion_cli::print_format::PrintFormat;
 use datafusion_cli::print_options::MaxRows;
 
-use crate::experiments;
+use crate::{advice, experiments};
 
 /// Anonymized publication of Parquet data, in SQL.
 #[derive(Debug, Parser)]
@@ -67,6 +67,8 @@ pub(crate) struct Args {
 /// Something else than SQL.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
+    Advise(Box<advice::Args>),
+
     Experiment(Box<experiments::Args>),
 
     /// Print a script that completes the arguments of this program

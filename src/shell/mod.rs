@@ -1,9 +1,12 @@
 //! Arguments, session and statements of the shell.
 
 mod args;
+mod completion;
+mod functions;
 pub(crate) mod manual;
 mod output;
 mod parquet;
+mod place;
 mod plain;
 #[cfg(feature = "publication")]
 mod progress;
@@ -14,6 +17,7 @@ mod stores;
 
 use std::io::IsTerminal;
 
+use clap::Parser;
 use datafusion::common::exec_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
@@ -47,6 +51,15 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         script::run(&context, &print, sql, &format!("command {}", i + 1)).await?;
     }
     audited(&args, &context)
+}
+
+/// A session of the shell, for what is no statement.
+///
+/// # Errors
+/// When it cannot be set up.
+pub(crate) async fn session() -> Result<SessionContext> {
+    let args = Args::parse_from(["anonymize"]);
+    Ok(session::start(&args).await?.0)
 }
 
 /// # Errors

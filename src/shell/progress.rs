@@ -67,6 +67,8 @@ impl Line {
             Step::Read { rows } => format!("{rows} rows read"),
             Step::Phase(phase) => format!("anonymizing: {phase}"),
             Step::Written { rows, of } => format!("{rows} of {of} rows written"),
+            Step::Measured { done, of } => format!("{done} of {of} settings measured"),
+            Step::Computing(function) => format!("{function}: computing"),
             Step::Announcing => "publishing".to_owned(),
             Step::Withheld { .. } | Step::Done => String::new(),
         })

@@ -3,12 +3,12 @@
 use datafusion::prelude::SessionContext;
 use datafusion_anonymize::sql::{function_help, function_overview};
 use datafusion_cli::command::{Command, OutputFormat};
-use datafusion_cli::helper::CliHelper;
 use datafusion_cli::print_options::PrintOptions;
 use rustyline::Editor;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 
+use super::completion::Editing;
 use super::script;
 
 /// As datafusion-cli keeps it.
@@ -19,9 +19,9 @@ const HISTORY: &str = ".history";
 /// # Errors
 /// When the terminal fails.
 pub(super) async fn run(context: &SessionContext, print: &mut PrintOptions) -> rustyline::Result<()> {
-    let mut editor: Editor<CliHelper, DefaultHistory> = Editor::new()?;
+    let mut editor: Editor<Editing, DefaultHistory> = Editor::new()?;
     let dialect = || context.state().config_options().sql_parser.dialect;
-    editor.set_helper(Some(CliHelper::new(&dialect(), print.color)));
+    editor.set_helper(Some(Editing::new(context, &dialect(), print.color)));
     // The first session has no history.
     let _ = editor.load_history(HISTORY);
     loop {

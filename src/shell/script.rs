@@ -13,7 +13,7 @@ use datafusion_cli::exec;
 use datafusion_cli::print_options::PrintOptions;
 
 use super::stores::Named;
-use super::{output, plain};
+use super::{functions, output, place, plain};
 
 /// Text of a script; `-` is standard input.
 pub(crate) fn read(path: &str) -> Result<String> {
@@ -32,12 +32,19 @@ pub(crate) async fn run(context: &SessionContext, print: &PrintOptions, sql: &st
     let print = output::options(print);
     for (number, statement) in split(sql, dialect, origin)?.into_iter().enumerate() {
         let result = match statement.named.register(context).await {
-            Ok(()) => execute(context, &print, statement.text).await,
+            Ok(()) => execute(context, &print, statement.text.clone()).await,
             Err(error) => Err(error),
         };
-        result.map_err(|error| match origin {
-            "" => error,
-            origin => error.context(format!("{origin}: statement {} (line {})", number + 1, statement.line)),
+        result.map_err(|error| {
+            let underlined = place::underlined(&error, &statement.text);
+            match (origin, underlined) {
+                ("", None) => error,
+                ("", Some(place)) => error.context(place),
+                (origin, place) => {
+                    let place = place.map_or_else(String::new, |place| format!("\n{place}"));
+                    error.context(format!("{origin}: statement {} (line {}){place}", number + 1, statement.line))
+                }
+            }
         })?;
     }
     Ok(())
@@ -52,6 +59,9 @@ async fn execute(context: &SessionContext, print: &PrintOptions, sql: String) ->
         parsed.map(|statements| <[_; 1]>::try_from(Vec::from(statements))).and_then(|one| one.ok())
     {
         if reset(context, &statement) {
+            return Ok(());
+        }
+        if functions::show(context, &statement, print).await? {
             return Ok(());
         }
         if output::print_rows(context, statement, print).await? {

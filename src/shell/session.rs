@@ -79,6 +79,8 @@ fn config(args: &Args) -> Result<SessionConfig> {
     if let Some(rows) = args.batch_size {
         options.set("datafusion.execution.batch_size", &rows.to_string())?;
     }
+    // Errors say where they are.
+    options.sql_parser.collect_spans = true;
     if env::var_os("DATAFUSION_EXPLAIN_FORMAT").is_none() {
         options.explain.format = ExplainFormat::Tree;
     }

@@ -268,6 +268,11 @@ impl Arguments {
         }
     }
 
+    /// Other columns in the place of those that were named.
+    pub(super) fn set_columns(&mut self, name: &'static str, columns: Vec<String>) {
+        self.values.insert(name, Value::Columns(columns));
+    }
+
     /// A word out of the declared ones.
     pub fn word(&self, name: &str) -> Option<&str> {
         match self.values.get(name) {

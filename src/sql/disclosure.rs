@@ -10,6 +10,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
 use super::choice::Choice;
+use super::composite::Composite;
 use super::computed::ComputedTable;
 use super::function::RelationFunction;
 use super::information_loss::end_of;
@@ -78,8 +79,8 @@ impl RelationFunction for DisclosureFunction {
         let function = SIGNATURE.name;
         let input = |argument, plan| Input { function, argument, plan };
         let releases = expanded(arguments.relations(RELEASES))?;
-        let releases: Vec<Input> = releases.into_iter().map(|plan| input(RELEASES, plan)).collect();
-        let known = match (arguments.relation_if_given(ORIGINAL), arguments.relation_if_given(BACKGROUND)) {
+        let mut releases: Vec<Input> = releases.into_iter().map(|plan| input(RELEASES, plan)).collect();
+        let mut known = match (arguments.relation_if_given(ORIGINAL), arguments.relation_if_given(BACKGROUND)) {
             (Some(plan), None) => input(ORIGINAL, plan),
             (None, Some(plan)) => input(BACKGROUND, plan),
             (None, None) => {
@@ -93,9 +94,17 @@ impl RelationFunction for DisclosureFunction {
         let strength = STRENGTH.of(&arguments);
         let session = arguments.session().ok();
         let columns: Vec<Vec<FieldRef>> = releases.iter().map(|release| release.released_columns(session)).collect();
-        let roles = Roles::find(&arguments, options, &known, &columns)?;
+        let mut roles = Roles::find(&arguments, options, &known, &columns)?;
+        let mut facts = arguments.relation_if_given(FACTS).map(|plan| input(FACTS, plan));
+        if let Some(several) = roles.several.take() {
+            if known.argument == ORIGINAL {
+                known = known.composed(&several)?;
+            }
+            releases = releases.into_iter().map(|release| release.composed(&several)).collect::<Result<_>>()?;
+            facts = facts.map(|facts| facts.composed(&several)).transpose()?;
+        }
         if arguments.number(P_MATCH).is_some() || columns.iter().any(|columns| perturbed::is_perturbed(columns)) {
-            return perturbed_rows(&mut arguments, &roles, known, releases);
+            return perturbed_rows(&mut arguments, &roles, known, releases, facts.is_some());
         }
         let mut columns = Columns::find(&roles, &known, &releases)?;
         if known.argument == BACKGROUND {
@@ -113,10 +122,7 @@ impl RelationFunction for DisclosureFunction {
             Some(plan) => Some(columns.updates(input(UPDATES, plan))?),
             None => None,
         };
-        let facts = match arguments.relation_if_given(FACTS) {
-            Some(plan) => Some(columns.facts(&roles, input(FACTS, plan))?),
-            None => None,
-        };
+        let facts = facts.map(|facts| columns.facts(&roles, facts)).transpose()?;
         let budget = arguments.integer(BUDGET_OF, 0)?;
         if let (false, Some(name)) =
             (strength.is_joint(), facts.as_ref().map(|_| FACTS).or_else(|| budget.map(|_| BUDGET_OF)))
@@ -152,6 +158,7 @@ fn perturbed_rows(
     roles: &Roles,
     known: Input,
     releases: Vec<Input>,
+    facts: bool,
 ) -> Result<Arc<dyn TableProvider>> {
     let (function, method) = (SIGNATURE.name, perturbed::METHOD);
     let Some(p_match) = arguments.number(P_MATCH) else {
@@ -164,9 +171,9 @@ fn perturbed_rows(
         return plan_err!("{function}: argument {P_MATCH} must be above 0 and at most 1, for example {P_MATCH} => 0.7");
     }
     let others = [(arguments.word("strength").is_some(), "strength"), (known.argument == BACKGROUND, BACKGROUND)];
-    let relations = [UPDATES, HIERARCHIES, FACTS]
+    let relations = [UPDATES, HIERARCHIES]
         .map(|name| (arguments.word(name).is_some() || arguments.relation_if_given(name).is_some(), name));
-    if let Some((_, name)) = others.into_iter().chain(relations).find(|(given, _)| *given) {
+    if let Some((_, name)) = others.into_iter().chain(relations).chain([(facts, FACTS)]).find(|(given, _)| *given) {
         return plan_err!(
             "{function}: argument {name} does not go with {P_MATCH}, which is about rows that look like rows; leave it out"
         );
@@ -201,6 +208,8 @@ struct Roles {
     id: String,
     quasi: Vec<String>,
     sensitive: String,
+    /// The columns of which the sensitive attribute is to be made, if it is a value of several.
+    several: Option<Vec<String>>,
 }
 
 impl Roles {
@@ -244,10 +253,17 @@ impl Roles {
                 role.name()
             ),
         };
+        let id = one(Role::Id, &options.id, "patient_id")?;
+        let quasi = find(Role::Quasi, &options.quasi, "(age, zip)")?;
+        let sensitive = find(Role::Sensitive, &options.sensitive, "disease")?;
         Ok(Self {
-            id: one(Role::Id, &options.id, "patient_id")?,
-            quasi: find(Role::Quasi, &options.quasi, "(age, zip)")?,
-            sensitive: one(Role::Sensitive, &options.sensitive, "disease")?,
+            id,
+            quasi,
+            sensitive: match sensitive.as_slice() {
+                [name] => name.clone(),
+                several => Composite::name_of(several),
+            },
+            several: (sensitive.len() > 1).then_some(sensitive),
         })
     }
 }

@@ -11,13 +11,16 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
+use super::composite::Composite;
 use super::estimate::describe;
 use super::options::AnonymizeOptions;
-use super::roles::{Needs, roles};
+use super::roles::{Needs, roles, sensitive_columns};
 use super::signature::{Parameter, suggestion};
 use super::table::AnonymizedTable;
 use super::trees;
-use crate::microdata::{ATTRIBUTE, LABEL, LEAF, LEVEL, Layout, ORDER_KEY, PARTNERS, Roles, SEALS, published_type};
+use crate::microdata::{
+    ATTRIBUTE, LABEL, LEAF, LEVEL, Layout, ORDER_KEY, PARTNERS, Role, Roles, SEALS, published_type,
+};
 use crate::release::{Description, SIGNATURE, View, seals_type, signature_type};
 
 /// The update relation's parameter.
@@ -37,6 +40,8 @@ pub(super) struct Prepared {
     pub hierarchies: Option<LogicalPlan>,
     pub updates: Option<LogicalPlan>,
     pub layout: Layout,
+    /// The sensitive attribute, if it is a value of several columns.
+    pub composite: Option<Composite>,
 }
 
 /// Finds the roles and builds the projections of a call. `latest` says that of several signatures of a person the latest
@@ -50,7 +55,24 @@ pub(super) fn prepare(
 ) -> Result<Prepared> {
     let function = arguments.function();
     let input = Input { function, argument: "the input", plan: arguments.relation("input")? };
+    let sensitive = sensitive_columns(arguments, options, input.plan.schema())?;
+    let composite = match sensitive.len() {
+        0 | 1 => None,
+        _ => Some(Composite::try_new(&input, &sensitive, view)?),
+    };
+    let input = match &composite {
+        Some(composite) => {
+            arguments.set_columns(Role::Sensitive.name(), vec![composite.name.clone()]);
+            input.composed(&sensitive)?
+        }
+        None => input,
+    };
     let roles = roles(arguments, options, input.plan.schema(), view, needs)?;
+    if let (Some(_), Some(column)) = (&composite, roles.columns().find(|column| sensitive.contains(*column))) {
+        return plan_err!(
+            "{function}: column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
+        );
+    }
     let mut columns = roles.columns().map(|name| input.column(name)).collect::<Result<Vec<_>>>()?;
     for column in &mut columns {
         column.publish(function)?;
@@ -84,7 +106,7 @@ pub(super) fn prepare(
         layout = layout.with_trees(&trees::read(function, plan, &roles.quasi, session)?.fingerprints());
     }
     let microdata = input.project(columns)?;
-    Ok(Prepared { microdata, previous, hierarchies, updates, layout })
+    Ok(Prepared { microdata, previous, hierarchies, updates, layout, composite })
 }
 
 /// A relation of the call.

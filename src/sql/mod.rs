@@ -1,10 +1,12 @@
 //! SQL: relation functions, their arguments, and the opaque tables they stand for.
 
+mod advise;
 mod anatomy;
 mod apart;
 mod arguments;
 mod census;
 mod choice;
+mod composite;
 mod computed;
 mod disclosure;
 mod estimate;
@@ -50,7 +52,7 @@ use datafusion::logical_expr::planner::RelationPlanner;
 
 pub use arguments::{Arguments, Scope};
 pub use function::RelationFunction;
-pub use help::{function_arguments, function_help, function_overview};
+pub use help::{function_arguments, function_example, function_help, function_overview, function_parameters};
 pub use lake::{DeltaFolders, enable_url_table};
 pub use missing::NamedFiles;
 pub use options::AnonymizeOptions;
@@ -71,6 +73,7 @@ fn functions() -> Vec<Arc<dyn RelationFunction>> {
     functions.push(Arc::new(estimate::EstimatedFunction));
     functions.push(Arc::new(flat::FlatFunction));
     functions.push(Arc::new(profile::ProfileFunction));
+    functions.push(Arc::new(advise::AdviseFunction));
     functions.push(Arc::new(query_accuracy::QueryAccuracyFunction));
     functions.push(Arc::new(census::CensusFunction));
     functions.push(Arc::new(disclosure::DisclosureFunction));
@@ -129,6 +132,9 @@ pub fn register_all(context: &SessionContext) {
     for function in table_functions() {
         context.register_udtf(function.name(), Arc::clone(function.function()));
     }
+    for function in composite::functions() {
+        context.register_udf(function.as_ref().clone());
+    }
     for function in estimate::deviations() {
         context.register_udaf(function.as_ref().clone());
     }
@@ -155,6 +161,7 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
     for function in table_functions() {
         functions.insert(function.name().to_owned(), function);
     }
+    builder.scalar_functions().get_or_insert_default().extend(composite::functions());
     builder.aggregate_functions().get_or_insert_default().extend(estimate::deviations());
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(estimate::DeviationPlanner));
     builder.relation_planners().get_or_insert_default().insert(0, planner());

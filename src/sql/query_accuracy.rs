@@ -90,6 +90,12 @@ impl RelationFunction for QueryAccuracyFunction {
         }
         columns.extend(of_role(Role::Sensitive));
         let sensitive = of_role(Role::Sensitive).next();
+        if workload.aggregate != Aggregate::Count && of_role(Role::Sensitive).count() > 1 {
+            return plan_err!(
+                "{function}: sums and means are of the sensitive attribute, but the release has several columns of it; use aggregate => \
+                 'count', or select one of them in a query in parentheses"
+            );
+        }
         if workload.aggregate != Aggregate::Count
             && !sensitive.as_ref().is_some_and(|column| column.field.data_type().is_numeric())
         {

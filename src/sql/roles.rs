@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use datafusion::common::{DFSchema, Result, internal_datafusion_err, plan_err};
 
 use super::arguments::Arguments;
+use super::composite::way_out;
 use super::options::AnonymizeOptions;
 use super::signature::Style;
 use super::syntax::split_names;
@@ -59,6 +60,16 @@ pub(super) fn roles(
     Ok(roles)
 }
 
+/// The columns of the sensitive attribute of a call: none that are known, one, or several that are one value.
+pub(super) fn sensitive_columns(
+    arguments: &Arguments,
+    options: &AnonymizeOptions,
+    schema: &DFSchema,
+) -> Result<Vec<String>> {
+    let finder = Finder { arguments, options, schema };
+    finder.find(Role::Sensitive, "sensitive column", "disease", false)
+}
+
 /// The sensitive attribute of a call that has no other roles.
 pub(super) fn sensitive(arguments: &Arguments, options: &AnonymizeOptions, schema: &DFSchema) -> Result<String> {
     let finder = Finder { arguments, options, schema };
@@ -111,6 +122,14 @@ impl Finder<'_> {
 
     fn single(&self, role: Role, what: &str, column: &str, example: &str, needed: bool) -> Result<Option<String>> {
         let columns = self.find(role, column, example, needed)?;
+        if columns.len() > 1 && role == Role::Sensitive {
+            return plan_err!(
+                "{}: {} columns are declared as {what}, but here there must be one; {}",
+                self.arguments.function(),
+                columns.len(),
+                way_out(&columns)
+            );
+        }
         if columns.len() > 1 {
             return plan_err!(
                 "{}: {} columns are declared as {what}, but there must be one; choose with {}",

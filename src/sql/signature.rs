@@ -93,7 +93,7 @@ impl Parameter {
     /// The quasi-identifiers.
     pub const QUASI: Self = Self::optional("quasi", Kind::Columns, "(age, zip)");
     /// The sensitive attribute.
-    pub const SENSITIVE: Self = Self::optional("sensitive", Kind::Column, "disease");
+    pub const SENSITIVE: Self = Self::optional("sensitive", Kind::Columns, "disease");
     /// How values are spread over intervals.
     pub const DISTRIBUTION: Self = DISTRIBUTION.parameter();
     /// How values generalize.

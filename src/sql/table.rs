@@ -34,6 +34,8 @@ pub struct AnonymizedTable {
     /// The query that this table stands in, once that is known.
     occasion: Option<Occasion>,
     schema: SchemaRef,
+    /// The same with several sensitive columns as one value, as the method makes it.
+    made: SchemaRef,
 }
 
 /// A query, told from others by the nanosecond of its start.
@@ -44,8 +46,9 @@ impl AnonymizedTable {
         let fixed = seed.is_some();
         let secret = seed.map_or_else(Seed::from_entropy, Ok)?;
         let names = Seed::from_entropy()?;
-        let schema = release_schema(&prepared, &method, view, names.release_id())?;
-        Ok(Self { prepared, method, view, secret, fixed, names, occasion: None, schema })
+        let made = release_schema(&prepared, &method, view, names.release_id())?;
+        let schema = apart(&prepared, &made);
+        Ok(Self { prepared, method, view, secret, fixed, names, occasion: None, schema, made })
     }
 
     /// Whether every query sees another release.
@@ -67,8 +70,9 @@ impl AnonymizedTable {
     /// The table as one query sees it: the release has an id of its own.
     pub(super) fn on_occasion(&self, occasion: Occasion) -> Result<Self> {
         let release_id = self.names.on_occasion(occasion as u64).release_id();
-        let schema = release_schema(&self.prepared, &self.method, self.view, release_id)?;
-        Ok(Self { occasion: Some(occasion), schema, ..self.clone() })
+        let made = release_schema(&self.prepared, &self.method, self.view, release_id)?;
+        let schema = apart(&self.prepared, &made);
+        Ok(Self { occasion: Some(occasion), schema, made, ..self.clone() })
     }
 
     /// All uses of the table in one query see one release; another query draws anew.
@@ -91,6 +95,11 @@ fn release_schema(prepared: &Prepared, method: &Method, view: View, release_id: 
     let (signatures, labels) = (method.has_signatures(), method.changes_signatures());
     let shape = Shape { view, form: method.form(), signatures, labels, nodes };
     Ok(Arc::new(schema(&prepared.layout, shape, &description)))
+}
+
+/// What is published of what the method makes.
+fn apart(prepared: &Prepared, made: &SchemaRef) -> SchemaRef {
+    prepared.composite.as_ref().map_or_else(|| Arc::clone(made), |composite| composite.apart(made))
 }
 
 impl fmt::Debug for AnonymizedTable {
@@ -131,13 +140,22 @@ impl TableProvider for AnonymizedTable {
             hierarchies: planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?,
             updates: planned_if_given(session, updates.as_ref(), name, UPDATES).await?,
         };
-        let schema: Schema = match projection {
-            Some(columns) => self.schema.project(columns)?,
-            None => self.schema.as_ref().clone(),
-        };
         let roles = self.prepared.layout.roles();
         let job = Job { method: self.method.clone(), roles, view: self.view, seed: self.seed(session)? };
-        Ok(Arc::new(AnonymizeExec::try_new(inputs, job, Arc::new(schema))?))
+        let Some(composite) = &self.prepared.composite else {
+            let schema: Schema = match projection {
+                Some(columns) => self.schema.project(columns)?,
+                None => self.schema.as_ref().clone(),
+            };
+            return Ok(Arc::new(AnonymizeExec::try_new(inputs, job, Arc::new(schema))?));
+        };
+        let wanted = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
+        let origins = composite.origins(&self.made, &wanted);
+        let mut kept: Vec<usize> = origins.iter().map(|(origin, _)| *origin).collect();
+        kept.sort_unstable();
+        kept.dedup();
+        let release = Arc::new(AnonymizeExec::try_new(inputs, job, Arc::new(self.made.project(&kept)?))?);
+        composite.project(release, &kept, &origins, session.config_options())
     }
 
     async fn insert_into(

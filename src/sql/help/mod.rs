@@ -35,6 +35,20 @@ pub fn function_help(name: &str) -> Result<String, String> {
     Ok(text)
 }
 
+/// Names of a function's arguments, in the order of a call without names.
+pub fn function_parameters(name: &str) -> Option<Vec<&'static str>> {
+    let functions = functions();
+    let function = functions.iter().find(|function| function.signature().name == name)?;
+    Some(function.signature().parameters.iter().map(|parameter| parameter.name).collect())
+}
+
+/// A call of a function with the arguments that every call must have.
+pub fn function_example(name: &str) -> Option<String> {
+    let functions = functions();
+    let function = functions.iter().find(|function| function.signature().name == name)?;
+    Some(format!("SELECT * FROM {}", function.signature().example()))
+}
+
 /// The arguments of a function as a table of the reference.
 pub fn function_arguments(name: &str) -> Option<String> {
     let functions = functions();

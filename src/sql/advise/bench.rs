@@ -1,0 +1,199 @@
+//! Where everything is measured: a session of its own, with the functions that users call.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
+use datafusion::arrow::compute::{cast, concat_batches};
+use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Schema};
+use datafusion::common::{Result, plan_err};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use super::settings::quoted;
+use super::{Given, NAME};
+use crate::exec::Seed;
+use crate::microdata::Role;
+use crate::sql::register_all;
+
+/// The column that counts rows where there is no identifier.
+const ROW: &str = "anonymize_row";
+
+/// A session with the tables `people` (all that is measured, in random order), `before` (the first two thirds of them), `after` (the last two
+/// thirds) and `stayed` (who is in both).
+pub(super) struct Bench {
+    context: SessionContext,
+    rows: usize,
+    seed: Seed,
+}
+
+impl Bench {
+    pub(super) fn new(people: &RecordBatch, seed: &Seed, runtime: Arc<RuntimeEnv>) -> Result<Self> {
+        let mut config = SessionConfig::new();
+        // Releases differ in their metadata, which this check takes for a bug.
+        config.options_mut().execution.skip_physical_aggregate_schema_check = true;
+        let context = SessionContext::new_with_config_rt(config, runtime);
+        register_all(&context);
+        let rows = people.num_rows();
+        if rows < 30 {
+            return plan_err!("{NAME}: the input has {rows} rows; at least 30 are needed");
+        }
+        let people = numbered(people)?;
+        let third = rows / 3;
+        context.register_batch("before", people.slice(0, 2 * third))?;
+        context.register_batch("after", people.slice(third, rows - third))?;
+        context.register_batch("stayed", people.slice(third, third))?;
+        context.register_batch("people", people)?;
+        Ok(Self { context, rows, seed: seed.clone() })
+    }
+
+    /// How many people there are.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Keeps the result of a query as a table, in place of another one.
+    pub(super) async fn keep(&self, name: &str, query: &str) -> Result<()> {
+        let sql = format!("CREATE OR REPLACE TABLE {name} AS SELECT * FROM {query}");
+        self.context.sql(&sql).await?.collect().await?;
+        Ok(())
+    }
+
+    /// A query's first number.
+    pub(super) async fn number(&self, sql: &str) -> Result<Option<f64>> {
+        let table = self.table(sql).await?;
+        if table.num_rows() == 0 {
+            return Ok(None);
+        }
+        let numbers = cast(table.column(0), &DataType::Float64)?;
+        Ok(numbers.is_valid(0).then(|| numbers.as_primitive::<Float64Type>().value(0)))
+    }
+
+    async fn table(&self, sql: &str) -> Result<RecordBatch> {
+        let frame = self.context.sql(sql).await?;
+        let schema = Arc::clone(frame.schema().inner());
+        Ok(concat_batches(&schema, &frame.collect().await?)?)
+    }
+
+    /// `, seed => '..'` for something that is done. Nobody sees this statement.
+    pub(super) fn seed(&self, occasion: u64) -> String {
+        let bytes = self.seed.on_occasion(occasion).bytes();
+        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!(", seed => '{text}'")
+    }
+}
+
+/// The same rows with a number each.
+fn numbered(people: &RecordBatch) -> Result<RecordBatch> {
+    let numbers: ArrayRef = Arc::new((0..people.num_rows() as i64).collect::<Int64Array>());
+    let schema = people.schema();
+    // What the columns say of themselves is known by now, and would only come in between.
+    let mut fields: Vec<Field> =
+        schema.fields().iter().map(|field| Field::new(field.name(), field.data_type().clone(), true)).collect();
+    fields.push(Field::new(ROW, DataType::Int64, false));
+    let columns = people.columns().iter().cloned().chain([numbers]).collect();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+/// What the columns are.
+#[derive(Debug)]
+pub(super) struct People {
+    /// A column of identifiers, or one that counts rows.
+    pub id: String,
+    /// Whether it is the table's.
+    pub has_id: bool,
+    pub quasi: Vec<String>,
+    pub sensitive: Vec<String>,
+    /// The largest `m` or `l`: the most frequent sensitive value has one of so many rows.
+    pub largest: usize,
+}
+
+impl People {
+    /// The given roles, and for those that are not given what a profile suggests.
+    ///
+    /// # Errors
+    /// When there are no quasi-identifiers or no sensitive column, identifiers are repeated, or sensitive values are NULL.
+    pub(super) async fn find(bench: &Bench, given: &Given) -> Result<Self> {
+        let mut given = given.clone();
+        if given.id.is_empty() || given.quasi.is_empty() || given.sensitive.is_empty() {
+            let profile = bench.table(&profile(&given)).await?;
+            let [names, roles] = [0, 1].map(|column| cast(profile.column(column), &DataType::Utf8));
+            let (names, roles) = (names?, roles?);
+            for (name, role) in names.as_string::<i32>().iter().zip(roles.as_string::<i32>()) {
+                let (Some(name), Some(role)) = (name, role.and_then(Role::parse)) else { continue };
+                match role {
+                    _ if name == ROW => {}
+                    Role::Id if given.id.is_empty() => given.id.push(name.to_owned()),
+                    Role::Sensitive if given.sensitive.is_empty() => given.sensitive.push(name.to_owned()),
+                    Role::Quasi if !given.quasi.iter().any(|known| known == name) => given.quasi.push(name.to_owned()),
+                    _ => {}
+                }
+            }
+        }
+        if given.sensitive.is_empty() {
+            return plan_err!(
+                "{NAME}: no column is known to be the sensitive attribute, nor looks like it; name it with sensitive => disease"
+            );
+        }
+        if given.quasi.is_empty() {
+            return plan_err!("{NAME}: no column looks like a quasi-identifier; name them with quasi => (age, zip)");
+        }
+        let has_id = !given.id.is_empty();
+        let id = given.id.into_iter().next().unwrap_or_else(|| ROW.to_owned());
+        let repeated = format!("SELECT count(*) - count(DISTINCT {0}) FROM people", quoted(&id));
+        if let Some(repeated) = bench.number(&repeated).await?.filter(|repeated| *repeated > 0.0) {
+            return plan_err!(
+                "{NAME}: {repeated} of {} rows have an identifier that another row has, or none (column {id}); a table to be published has \
+                 one row per person",
+                bench.rows()
+            );
+        }
+        let value = given.sensitive.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+        let none =
+            given.sensitive.iter().map(|name| format!("{} IS NULL", quoted(name))).collect::<Vec<_>>().join(" OR ");
+        let none = bench.number(&format!("SELECT count(*) FROM people WHERE {none}")).await?;
+        if let Some(none) = none.filter(|none| *none > 0.0) {
+            return plan_err!(
+                "{NAME}: {none} of {} rows have NULL in the sensitive attribute; leave them out in a query in parentheses, or give NULL a \
+                 value of its own",
+                bench.rows()
+            );
+        }
+        let most = format!("SELECT max(n) FROM (SELECT count(*) AS n FROM people GROUP BY {value})");
+        let most = bench.number(&most).await?.unwrap_or(1.0).max(1.0);
+        let largest = (bench.rows() as f64 / most) as usize;
+        Ok(Self { id, has_id, quasi: given.quasi, sensitive: given.sensitive, largest })
+    }
+
+    /// `id => .., quasi => (..), sensitive => ..`, as calls have them.
+    pub(super) fn roles(&self) -> String {
+        let id = if self.has_id { format!("{}, ", self.named_id()) } else { String::new() };
+        format!("{id}{}", self.others())
+    }
+
+    /// The same with the numbers of rows, where there is no identifier.
+    pub(super) fn all_roles(&self) -> String {
+        format!("{}, {}", self.named_id(), self.others())
+    }
+
+    fn named_id(&self) -> String {
+        format!("id => {}", quoted(&self.id))
+    }
+
+    fn others(&self) -> String {
+        let list = |names: &[String]| match names {
+            [name] => quoted(name),
+            names => format!("({})", names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")),
+        };
+        format!("quasi => {}, sensitive => {}", list(&self.quasi), list(&self.sensitive))
+    }
+}
+
+fn profile(given: &Given) -> String {
+    let mut call = "profile(people".to_owned();
+    for (role, names) in [("id", &given.id), ("quasi", &given.quasi), ("sensitive", &given.sensitive)] {
+        if !names.is_empty() {
+            call += &format!(", {role} => ({})", names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "));
+        }
+    }
+    format!("SELECT columns, role FROM {call}) WHERE kind = 'column' AND role IS NOT NULL")
+}

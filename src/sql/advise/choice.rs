@@ -1,0 +1,126 @@
+//! What is recommended: the most protection whose price is acceptable.
+
+use super::bench::People;
+use super::measure::Measured;
+use super::settings::Tried;
+
+/// The share of counterfeits in a second release that is acceptable.
+const COUNTERFEITS: f64 = 0.01;
+
+/// For each setting why it is recommended, if it is. `error` is the acceptable median error of counts.
+pub(super) fn recommend(measured: &[Measured], people: &People, error: f64, rows: usize) -> Vec<Option<String>> {
+    let mut recommended = vec![None; measured.len()];
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    // Two thirds of the people are in the second release.
+    let second = rows - rows / 3;
+    let again = people.has_id.then(|| best(measured, Tried::MInvariant, error, second)).flatten();
+    if let Some((place, acceptable)) = again {
+        let row = &measured[place];
+        let (m, off) = (row.setting.value, percent(row.error.unwrap_or_default()));
+        recommended[place] = Some(match acceptable {
+            true => format!(
+                "if it will be published again: the largest m that was tried with a median error of counts of at most {} (here {off}) and \
+                 at most {} of counterfeits in a second release; nobody's value is inferred with a probability above 1/{m}, beside all \
+                 releases that know of each other",
+                percent(error),
+                percent(COUNTERFEITS)
+            ),
+            false => format!(
+                "if it will be published again: no m keeps the median error of counts at {} and counterfeits at {}; this one has the least \
+                 error, {off}",
+                percent(error),
+                percent(COUNTERFEITS)
+            ),
+        });
+    }
+    // Once: the same bound, or the largest that is acceptable, at the least error.
+    let bounded = |row: &&Measured| row.setting.method.is_bounded() && !row.setting.method.has_memory();
+    let value = again.map(|(place, _)| measured[place].setting.value).or_else(|| {
+        let acceptable = measured.iter().filter(bounded).filter(|row| row.error.is_some_and(|off| off <= error));
+        acceptable.map(|row| row.setting.value).max()
+    });
+    let candidates = measured.iter().enumerate().filter(|(_, row)| bounded(row));
+    let candidates = candidates.filter(|(_, row)| value.is_none_or(|value| row.setting.value == value));
+    let of_error = |(place, row): (usize, &Measured)| row.error.map(|off| (place, off));
+    if let Some((place, off)) = candidates.filter_map(of_error).min_by(|a, b| a.1.total_cmp(&b.1)) {
+        let l = measured[place].setting.value;
+        let at_risk = match measured[place].at_risk {
+            Some(share) => format!("; published twice, {} of those who stayed would be given away", percent(share)),
+            None => String::new(),
+        };
+        recommended[place] = Some(format!(
+            "if it is published once and never again: of the methods for one release with a bound of 1/{l} the one with the least error of \
+             counts ({}){at_risk}",
+            percent(off)
+        ));
+    }
+    recommended
+}
+
+/// The setting of a method with the largest value that is acceptable, else that with the least error; and whether it is acceptable.
+fn best(measured: &[Measured], method: Tried, error: f64, second: usize) -> Option<(usize, bool)> {
+    let of_method = || measured.iter().enumerate().filter(|(_, row)| row.setting.method == method);
+    let acceptable = of_method().filter(|(_, row)| {
+        let few = |count: usize| count as f64 <= COUNTERFEITS * second as f64;
+        row.error.is_some_and(|off| off <= error) && row.counterfeits.is_some_and(few)
+    });
+    if let Some((place, _)) = acceptable.max_by_key(|(_, row)| row.setting.value) {
+        return Some((place, true));
+    }
+    let errors = of_method().filter_map(|(place, row)| row.error.map(|off| (place, off)));
+    errors.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| (place, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::Setting;
+    use super::*;
+
+    fn people(has_id: bool) -> People {
+        let (quasi, sensitive) = (vec!["age".to_owned()], vec!["disease".to_owned()]);
+        People { id: "id".to_owned(), has_id, quasi, sensitive, largest: 20 }
+    }
+
+    fn row(method: Tried, value: usize, error: f64, counterfeits: usize) -> Measured {
+        let setting = Setting { method, value };
+        let counterfeits = method.has_memory().then_some(counterfeits);
+        Measured { setting, loss: Some(0.1), error: Some(error), counterfeits, at_risk: Some(0.25), note: None }
+    }
+
+    fn recommended(measured: &[Measured], has_id: bool) -> Vec<(Tried, usize)> {
+        let all = recommend(measured, &people(has_id), 0.1, 3000).into_iter().zip(measured);
+        all.filter(|(text, _)| text.is_some()).map(|(_, row)| (row.setting.method, row.setting.value)).collect()
+    }
+
+    #[test]
+    fn the_largest_acceptable_one() {
+        let mut all = vec![
+            row(Tried::MInvariant, 2, 0.01, 0),
+            row(Tried::MInvariant, 4, 0.09, 20),
+            row(Tried::MInvariant, 5, 0.09, 21),
+            row(Tried::MInvariant, 7, 0.11, 0),
+            row(Tried::Anatomy, 4, 0.08, 0),
+            row(Tried::MondrianDiverse, 4, 0.07, 0),
+            row(Tried::MondrianSize, 4, 0.001, 0),
+            row(Tried::Muco, 4, 0.001, 0),
+        ];
+        assert_eq!(recommended(&all, true), [(Tried::MInvariant, 4), (Tried::MondrianDiverse, 4)]);
+        // Without an identifier nothing can be published again.
+        assert_eq!(recommended(&all, false), [(Tried::MondrianDiverse, 4)]);
+        let text = recommend(&all, &people(true), 0.1, 3000)[5].clone().unwrap();
+        assert!(text.contains("published once") && text.contains("7.0 %") && text.contains("25.0 %"), "{text}");
+        // What was not measured is not recommended.
+        all[1].error = None;
+        all[5].error = None;
+        assert_eq!(recommended(&all, true), [(Tried::MInvariant, 2)]);
+    }
+
+    #[test]
+    fn the_least_error_where_none_is_acceptable() {
+        let all =
+            [row(Tried::MInvariant, 2, 0.2, 0), row(Tried::MInvariant, 3, 0.3, 0), row(Tried::Anatomy, 2, 0.4, 0)];
+        assert_eq!(recommended(&all, true), [(Tried::MInvariant, 2), (Tried::Anatomy, 2)]);
+        let text = recommend(&all, &people(true), 0.1, 3000)[0].clone().unwrap();
+        assert!(text.contains("no m keeps"), "{text}");
+    }
+}

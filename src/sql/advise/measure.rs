@@ -1,0 +1,99 @@
+//! A setting measured, by the functions that users call.
+
+use datafusion::common::{DataFusionError, Result};
+
+use super::bench::{Bench, People};
+use super::settings::{Setting, Tried, quoted};
+
+/// What a setting costs.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub setting: Setting,
+    /// The loss metric, 0 to 1; of rows that look like rows, the mean distance to the original ones.
+    pub loss: Option<f64>,
+    /// Median relative error of random counts.
+    pub error: Option<f64>,
+    /// Counterfeits of a second release, of whose people half are those of the first.
+    pub counterfeits: Option<usize>,
+    /// Of those who are in two releases that know nothing of each other: for what share only one sensitive value is left.
+    pub at_risk: Option<f64>,
+    /// Why something was not measured.
+    pub note: Option<String>,
+}
+
+impl Measured {
+    /// # Errors
+    /// When the session fails; what a method refuses is noted.
+    pub(super) async fn of(bench: &Bench, people: &People, setting: Setting, queries: usize) -> Result<Self> {
+        let mut measured = Self { setting, loss: None, error: None, counterfeits: None, at_risk: None, note: None };
+        let end = measured.measure(bench, people, queries).await;
+        match end {
+            Ok(()) => {}
+            Err(error @ (DataFusionError::ResourcesExhausted(_) | DataFusionError::Internal(_))) => return Err(error),
+            Err(error) => measured.note(said(&error)),
+        }
+        if !people.has_id && setting.method.has_memory() {
+            measured.note(
+                "measured with one row per person; a call needs an identifier that stays from release to release"
+                    .to_owned(),
+            );
+        }
+        Ok(measured)
+    }
+
+    fn note(&mut self, note: String) {
+        self.note = Some(match self.note.take() {
+            Some(before) => format!("{before}; {note}"),
+            None => note,
+        });
+    }
+
+    async fn measure(&mut self, bench: &Bench, people: &People, queries: usize) -> Result<()> {
+        let Setting { method, value } = self.setting;
+        let occasion = 1 + 16 * (value as u64 + 64 * method as u64);
+        let seed = |number: u64| bench.seed(occasion + number);
+        let (setting, roles) = (self.setting, people.all_roles());
+        let call = |table: &str, number: u64, more: &str| {
+            // The private view, in which people can be found again.
+            setting.call(table, &roles, &format!(", private => true{}{more}", seed(number)))
+        };
+        bench.keep("release", &call("people", 0, "")).await?;
+        let perturbed = method == Tried::Muco;
+        let loss = match perturbed {
+            true => format!("SELECT distance FROM information_loss(people, release, id => {})", quoted(&people.id)),
+            false => "SELECT lm FROM information_loss(people, release)".to_owned(),
+        };
+        self.loss = bench.number(&format!("{loss} WHERE attribute = '*'")).await?;
+        let errors = format!(
+            "SELECT median(relative_error) FROM query_accuracy(people, release, queries => {queries}, selectivity => 0.1{})",
+            seed(1)
+        );
+        self.error = bench.number(&errors).await?;
+        if perturbed {
+            self.note("its rows look like rows: disclosure(.., p_match => 0.7) says who is found in them".to_owned());
+            return Ok(());
+        }
+        let (first, second) = (call("before", 2, ""), call("after", 3, ""));
+        bench.keep("first", &first).await?;
+        bench.keep("second", &second).await?;
+        let risk = format!(
+            "SELECT avg(CAST(vulnerable AS DOUBLE)) FROM (SELECT bool_or(vulnerable) AS vulnerable FROM disclosure((first, second), original \
+             => stayed, {roles}, strength => 'group') GROUP BY {})",
+            quoted(&people.id)
+        );
+        self.at_risk = bench.number(&risk).await?;
+        if method.has_memory() {
+            let next = call("after", 4, ", previous => first, on_ineligible => 'counterfeit'");
+            bench.keep("second", &next).await?;
+            let counterfeits = bench.number("SELECT count(*) FILTER (WHERE counterfeit) FROM second").await?;
+            self.counterfeits = counterfeits.map(|count| count as usize);
+        }
+        Ok(())
+    }
+}
+
+/// The last line of what an error says: no values are in it.
+fn said(error: &DataFusionError) -> String {
+    let text = error.find_root().strip_backtrace();
+    text.lines().last().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,92 @@
+//! The SQL that does what is recommended, to be pasted.
+
+use datafusion::arrow::datatypes::{DataType, Schema};
+
+use super::bench::People;
+use super::settings::{Setting, Tried, quoted};
+use crate::microdata::published_type;
+
+/// What to run for a setting that is recommended.
+pub(super) fn script(setting: &Setting, table: &str, people: &People, schema: &Schema) -> String {
+    let call = setting.call(table, &people.roles(), "");
+    match setting.method {
+        Tried::MInvariant => publication(setting.value, table, people, schema).unwrap_or_else(|| {
+            let private = setting.call(table, &people.roles(), ", private => true");
+            format!("CREATE TABLE release1 AS\nSELECT * FROM {private};")
+        }),
+        _ => format!("COPY (SELECT * FROM {call})\nTO 'release.parquet' STORED AS PARQUET;"),
+    }
+}
+
+/// A publication with the columns that have roles; `None` where its options cannot name them.
+fn publication(m: usize, table: &str, people: &People, schema: &Schema) -> Option<String> {
+    let [sensitive] = people.sensitive.as_slice() else { return None };
+    let names: Vec<&String> = std::iter::once(&people.id).chain(&people.quasi).chain([sensitive]).collect();
+    if names.iter().any(|name| quoted(name) != **name) {
+        return None;
+    }
+    let column = |name: &&String| Some(format!("{name} {}", sql_type(schema.field_with_name(name).ok()?.data_type())?));
+    let columns = names.iter().map(column).collect::<Option<Vec<_>>>()?.join(", ");
+    let names = names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    Some(format!(
+        "CREATE EXTERNAL TABLE publication ({columns})\nSTORED AS PUBLICATION LOCATION 'publication/'\nOPTIONS ('method' 'm_invariant', 'm' \
+         '{m}', 'id' '{}', 'quasi' '{}', 'sensitive' '{sensitive}');\nINSERT INTO publication SELECT {names} FROM {table};",
+        people.id,
+        people.quasi.join(", "),
+    ))
+}
+
+/// How a type is declared.
+fn sql_type(data_type: &DataType) -> Option<String> {
+    Some(match published_type(data_type)? {
+        DataType::Boolean => "BOOLEAN".to_owned(),
+        DataType::Int8 => "TINYINT".to_owned(),
+        DataType::Int16 => "SMALLINT".to_owned(),
+        DataType::Int32 => "INT".to_owned(),
+        DataType::Int64 => "BIGINT".to_owned(),
+        DataType::Float32 => "REAL".to_owned(),
+        DataType::Float64 => "DOUBLE".to_owned(),
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale) => format!("DECIMAL({precision}, {scale})"),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "VARCHAR".to_owned(),
+        DataType::Date32 => "DATE".to_owned(),
+        DataType::Timestamp(_, None) => "TIMESTAMP".to_owned(),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::Field;
+
+    use super::*;
+
+    #[test]
+    fn publications_declare_what_has_a_role() {
+        let field = |name, data_type| Field::new(name, data_type, true);
+        let schema = Schema::new(vec![
+            field("zip", DataType::UInt16),
+            field("id", DataType::Int64),
+            field("disease", DataType::Utf8View),
+            field("note", DataType::Utf8),
+            field("Age", DataType::Int8),
+        ]);
+        let people = |quasi: &str| People {
+            id: "id".to_owned(),
+            has_id: true,
+            quasi: vec![quasi.to_owned()],
+            sensitive: vec!["disease".to_owned()],
+            largest: 9,
+        };
+        let setting = Setting { method: Tried::MInvariant, value: 3 };
+        let text = script(&setting, "t", &people("zip"), &schema);
+        assert!(text.contains("(id BIGINT, zip INT, disease VARCHAR)") && text.contains("'m' '3'"), "{text}");
+        assert!(text.ends_with("INSERT INTO publication SELECT id, zip, disease FROM t;"), "{text}");
+        // An option cannot name this one.
+        let text = script(&setting, "t", &people("Age"), &schema);
+        assert!(text.starts_with("CREATE TABLE release1 AS") && text.contains("quasi => \"Age\""), "{text}");
+        let text = script(&Setting { method: Tried::Anatomy, value: 3 }, "t", &people("zip"), &schema);
+        assert!(text.starts_with("COPY (SELECT * FROM anatomy(t, 3, "), "{text}");
+    }
+}
