@@ -175,6 +175,6 @@ mod tests {
             assert!(page.contains(part), "{part} is not in {page}");
         }
         // What was not measured has no chart, and the page no script.
-        assert!(!page.contains("Given away") && !page.contains("<script"));
+        assert!(!page.contains("id=\"risk\"") && page.contains("id=\"error\"") && !page.contains("<script"));
     }
 }

@@ -13,7 +13,8 @@ pub(super) fn recommend(measured: &[Measured], people: &People, error: f64, rows
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     // Two thirds of the people are in the second release.
     let second = rows - rows / 3;
-    let again = people.has_id.then(|| best(measured, Tried::MInvariant, error, second)).flatten();
+    let again =
+        people.has_id.then(|| best(measured, |row| row.setting.method == Tried::MInvariant, error, second)).flatten();
     if let Some((place, acceptable)) = again {
         let row = &measured[place];
         let (m, off) = (row.setting.value, percent(row.error.unwrap_or_default()));
@@ -33,42 +34,48 @@ pub(super) fn recommend(measured: &[Measured], people: &People, error: f64, rows
             ),
         });
     }
-    // Once: the same bound, or the largest that is acceptable, at the least error.
-    let bounded = |row: &&Measured| row.setting.method.is_bounded() && !row.setting.method.has_memory();
-    let value = again.map(|(place, _)| measured[place].setting.value).or_else(|| {
-        let acceptable = measured.iter().filter(bounded).filter(|row| row.error.is_some_and(|off| off <= error));
-        acceptable.map(|row| row.setting.value).max()
-    });
-    let candidates = measured.iter().enumerate().filter(|(_, row)| bounded(row));
-    let candidates = candidates.filter(|(_, row)| value.is_none_or(|value| row.setting.value == value));
-    let of_error = |(place, row): (usize, &Measured)| row.error.map(|off| (place, off));
-    if let Some((place, off)) = candidates.filter_map(of_error).min_by(|a, b| a.1.total_cmp(&b.1)) {
-        let l = measured[place].setting.value;
-        let at_risk = match measured[place].at_risk {
+    // Once: the largest bound that is acceptable, at the least error.
+    let bounded = |row: &Measured| row.setting.method.is_bounded() && !row.setting.method.has_memory();
+    if let Some((place, acceptable)) = best(measured, bounded, error, second) {
+        let row = &measured[place];
+        let (l, off) = (row.setting.value, percent(row.error.unwrap_or_default()));
+        let at_risk = match row.at_risk {
             Some(share) => format!("; published twice, {} of those who stayed would be given away", percent(share)),
             None => String::new(),
         };
+        let why = match acceptable {
+            true => format!(
+                "the largest l that was tried with a median error of counts of at most {} (here {off})",
+                percent(error)
+            ),
+            false => format!(
+                "no l keeps the median error of counts at {}; this one has the least error, {off}",
+                percent(error)
+            ),
+        };
         recommended[place] = Some(format!(
-            "if it is published once and never again: of the methods for one release with a bound of 1/{l} the one with the least error of \
-             counts ({}){at_risk}",
-            percent(off)
+            "if it is published once and never again: of the methods for one release with a bound of 1/l, {why}; l = {l}{at_risk}"
         ));
     }
     recommended
 }
 
-/// The setting of a method with the largest value that is acceptable, else that with the least error; and whether it is acceptable.
-fn best(measured: &[Measured], method: Tried, error: f64, second: usize) -> Option<(usize, bool)> {
-    let of_method = || measured.iter().enumerate().filter(|(_, row)| row.setting.method == method);
-    let acceptable = of_method().filter(|(_, row)| {
-        let few = |count: usize| count as f64 <= COUNTERFEITS * second as f64;
-        row.error.is_some_and(|off| off <= error) && row.counterfeits.is_some_and(few)
-    });
-    if let Some((place, _)) = acceptable.max_by_key(|(_, row)| row.setting.value) {
-        return Some((place, true));
-    }
-    let errors = of_method().filter_map(|(place, row)| row.error.map(|off| (place, off)));
-    errors.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| (place, false))
+/// Of some settings the one with the largest value that is acceptable, of several the one with the least error; else that with the least
+/// error. And whether it is acceptable.
+fn best(measured: &[Measured], of: impl Fn(&Measured) -> bool, error: f64, second: usize) -> Option<(usize, bool)> {
+    let few = |count: usize| count as f64 <= COUNTERFEITS * second as f64;
+    let candidates = measured.iter().enumerate().filter(|(_, row)| of(row));
+    let candidates: Vec<(usize, usize, f64, bool)> = candidates
+        .filter_map(|(place, row)| {
+            let off = row.error?;
+            let known = !row.setting.method.has_memory() || row.counterfeits.is_some();
+            Some((place, row.setting.value, off, off <= error && known && row.counterfeits.is_none_or(few)))
+        })
+        .collect();
+    let acceptable = candidates.iter().filter(|(.., acceptable)| *acceptable);
+    let largest = acceptable.max_by(|a, b| a.1.cmp(&b.1).then(b.2.total_cmp(&a.2)));
+    let least = || candidates.iter().min_by(|a, b| a.2.total_cmp(&b.2));
+    largest.or_else(least).map(|&(place, .., acceptable)| (place, acceptable))
 }
 
 #[cfg(test)]
@@ -101,6 +108,7 @@ mod tests {
             row(Tried::MInvariant, 7, 0.11, 0),
             row(Tried::Anatomy, 4, 0.08, 0),
             row(Tried::MondrianDiverse, 4, 0.07, 0),
+            row(Tried::MondrianDiverse, 5, 0.2, 0),
             row(Tried::MondrianSize, 4, 0.001, 0),
             row(Tried::Muco, 4, 0.001, 0),
         ];
@@ -109,10 +117,14 @@ mod tests {
         assert_eq!(recommended(&all, false), [(Tried::MondrianDiverse, 4)]);
         let text = recommend(&all, &people(true), 0.1, 3000)[5].clone().unwrap();
         assert!(text.contains("published once") && text.contains("7.0 %") && text.contains("25.0 %"), "{text}");
+        // The largest one, also where the error of another is less.
+        all.push(row(Tried::Anatomy, 7, 0.1, 0));
+        assert_eq!(recommended(&all, true), [(Tried::MInvariant, 4), (Tried::Anatomy, 7)]);
+        all.pop();
         // What was not measured is not recommended.
         all[1].error = None;
         all[5].error = None;
-        assert_eq!(recommended(&all, true), [(Tried::MInvariant, 2)]);
+        assert_eq!(recommended(&all, true), [(Tried::MInvariant, 2), (Tried::Anatomy, 4)]);
     }
 
     #[test]
