@@ -25,7 +25,6 @@ pub(super) static CUTS: Choice<Cuts, 2> =
 pub(super) static DISTRIBUTION: Choice<Distribution, 2> =
     Choice::new("distribution", [("fitted", Distribution::Fitted), ("uniform", Distribution::Uniform)], "'uniform'");
 
-
 /// What a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

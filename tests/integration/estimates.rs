@@ -245,6 +245,8 @@ fn close(a: &[Option<f64>], b: &[Option<f64>]) -> bool {
 async fn estimates_are_what_their_definition_says() {
     let mut rng = StdRng::seed_from_u64(5);
     let context = session();
+    // DataFusion's two plans of the definitions' queries may differ in which expressions can be NULL.
+    run(&context, "SET datafusion.execution.skip_physical_aggregate_schema_check = true").await.unwrap();
     run(
         &context,
         "CREATE TABLE h AS SELECT column1 AS attribute, column2 AS leaf, column3 AS level1 FROM (VALUES

@@ -66,11 +66,13 @@ macro_rules! files {
 }
 
 files! {
+    advise
     again
     anatomy
     audit
     calls
     census
+    composite
     disclosure
     errors
     estimated
