@@ -269,7 +269,7 @@ impl Chain<'_> {
             }
             for &length in lengths {
                 let sql = format!(
-                    "SELECT 100 * median(relative_error) FROM query_accuracy(snapshot, published, queries => {}, selectivity => {}, {})",
+                    "SELECT 100 * median(relative_error) FROM query_accuracy(snapshot, published, queries => {}, selectivity => {}, distribution => 'uniform', {})",
                     lab.input.pick(1_000, 10_000),
                     (length / 100.0_f64).powi(predicates),
                     lab.seed(format!("queries {release} {length}"))

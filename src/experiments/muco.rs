@@ -142,7 +142,7 @@ async fn loss(lab: &Lab, measure: &str, more: &str) -> Result<f64> {
 async fn errors(lab: &Lab) -> Result<[f64; 2]> {
     let sql = format!(
         "SELECT avg(relative_error), var_pop(relative_error) FROM query_accuracy(people, released, queries => 1000, aggregate => 'sum', \
-         predicates => {}, seed => 'queries {}')",
+         predicates => {}, distribution => 'uniform', seed => 'queries {}')",
         lab.input.quasi.len().min(4),
         lab.input.seed
     );

@@ -95,7 +95,7 @@ async fn chain(lab: Arc<Lab>, sensitive: usize, volume: f64, m: usize, most: usi
                 continue;
             }
             let sql = format!(
-                "SELECT 100 * median(relative_error) FROM query_accuracy(snapshot, published, queries => {}, selectivity => {}, {})",
+                "SELECT 100 * median(relative_error) FROM query_accuracy(snapshot, published, queries => {}, selectivity => {}, distribution => 'uniform', {})",
                 input.pick(1_000, 10_000),
                 percent / 100.0,
                 lab.seed(format!("queries {} {percent}", publisher.number()))

@@ -94,7 +94,7 @@ async fn expand(context: &SessionContext, anatomy: bool, order: &str, fitted: bo
         );
         run(context, &places).await.unwrap();
         let values = format!("(SELECT v, k FROM d{name} UNION ALL SELECT NULL, 0)");
-        if !fitted || name == "b" && order == BY_LEAF {
+        if !fitted || order == BY_LEAF {
             let people = format!(
                 "CREATE OR REPLACE TABLE x{name} AS SELECT p.i, d.v AS {name}, 1.0 / (p.hi - p.lo + 1) AS w FROM p{name} p
                  JOIN {values} d ON d.k BETWEEN p.lo AND p.hi"

@@ -196,7 +196,7 @@ impl Collector {
         };
         let (starts, order) = by_group(&group_of, real.len());
         let present = starts.windows(2).map(|pair| f64::from(pair[1] - pair[0])).collect();
-        let sizes = (distribution == Distribution::Fitted).then(|| Sizes { people: sizes, rows: present });
+        let sizes = (distribution == Distribution::Fitted).then_some(Sizes { people: sizes, rows: present });
         let finished: Vec<Finished> = columns
             .into_par_iter()
             .map(|collected| collected.finish(hierarchies, &order, sizes.as_ref()))
@@ -281,7 +281,7 @@ impl Collected {
                 if let Some(sizes) = sizes.filter(|_| column.is_tight()) {
                     intervals.tight = Tight::new(&ends, &intervals, sizes, places.len(), counted, in_list);
                 }
-                Column::Intervals(intervals)
+                Column::Intervals(Box::new(intervals))
             }
             Released::Histogram { starts, codes, counts } => {
                 let places = codes.iter().map(|&code| place(code).unwrap_or(f64::NAN)).collect();

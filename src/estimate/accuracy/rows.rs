@@ -16,7 +16,7 @@ pub(super) enum Column {
     /// Row by row, as it is.
     Exact(Bitmaps),
     /// Group by group, as an interval.
-    Intervals(Intervals),
+    Intervals(Box<Intervals>),
     /// Group by group, as values and how often they occur: those of group `g` are `starts[g]..starts[g + 1]`.
     Histograms { starts: Vec<u32>, places: Vec<f64>, shares: Vec<f64> },
 }
