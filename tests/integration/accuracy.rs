@@ -122,12 +122,12 @@ async fn domains(context: &SessionContext, data: &Data) -> Vec<(&'static str, Ve
 
 /// How many of some random counts are in their intervals.
 async fn covered(context: &SessionContext, data: &Data, selectivity: f64, rng: &mut StdRng) -> (usize, usize) {
-    const QUERIES: usize = 60;
+    const QUERIES: usize = 30;
     let domains = domains(context, data).await;
     let share = selectivity.powf(1.0 / domains.len() as f64);
     let (mut inside, mut asked) = (0, 0);
     while asked < QUERIES {
-        let conditions: Vec<String> = (0..20)
+        let conditions: Vec<String> = (0..10)
             .map(|_| {
                 let ranges = domains.iter().map(|(name, values)| {
                     let length = ((values.len() as f64 * share).round() as usize).clamp(1, values.len());
