@@ -27,7 +27,8 @@ pub(super) struct Streams {
     pub updates: Option<SendableRecordBatchStream>,
 }
 
-/// A batch that was read.
+/// A batch that was read. Publications look into it.
+#[cfg_attr(not(feature = "publication"), expect(dead_code, reason = "only publications look into it"))]
 pub(super) enum Read<'a> {
     /// Of microdata.
     Microdata(&'a RecordBatch),
