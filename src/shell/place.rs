@@ -1,11 +1,14 @@
-//! Where in a statement an error is: the line, with the place underlined.
+//! Where in a statement an error is: the line, with the place underlined and without the values that it has: scripts have seeds in
+//! them, and errors of nightly jobs end up in logs.
 
 use datafusion::common::{DataFusionError, Location};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 /// The line that an error is about and a line of marks below it, if the error says where it is.
 pub(super) fn underlined(error: &DataFusionError, sql: &str) -> Option<String> {
     let (start, end) = span(error)?;
-    let line = sql.lines().nth((start.line as usize).checked_sub(1)?)?;
+    let line = without_values(sql, start.line)?;
     let length = line.chars().count();
     let from = (start.column as usize).checked_sub(1).filter(|from| *from <= length)?;
     let to = match end {
@@ -17,6 +20,32 @@ pub(super) fn underlined(error: &DataFusionError, sql: &str) -> Option<String> {
     // As many columns as the text before, whatever a tab is wide.
     let before: String = line.chars().take(from).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     Some(format!("  {line}\n  {before}{}", "^".repeat(marks)))
+}
+
+/// A line of a statement with stars for what its literals say; `None` if it cannot be told what is one.
+fn without_values(sql: &str, number: u64) -> Option<String> {
+    let line = sql.lines().nth((number as usize).checked_sub(1)?)?;
+    let mut shown: Vec<char> = line.chars().collect();
+    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location().ok()?;
+    for found in tokens.iter().filter(|found| is_literal(&found.token)) {
+        let (start, end) = (found.span.start, found.span.end);
+        if (start.line..=end.line).contains(&number) {
+            // A text can go on over several lines.
+            let from = if start.line < number { 0 } else { (start.column as usize).saturating_sub(1) };
+            let to = if end.line > number { shown.len() } else { (end.column as usize).saturating_sub(1) };
+            let hidden = shown.iter_mut().take(to).skip(from).filter(|c| **c != '\'');
+            hidden.for_each(|c| *c = '*');
+        }
+    }
+    Some(shown.into_iter().collect())
+}
+
+fn is_literal(token: &Token) -> bool {
+    match token {
+        Token::Word(_) | Token::Whitespace(_) => false,
+        Token::Number(..) => true,
+        other => other.to_string().contains(['\'', '"', '$']),
+    }
 }
 
 /// First and, if it is known, last place.
@@ -52,6 +81,16 @@ mod tests {
         assert_eq!(underlined(&at((1, 8), (2, 3)), sql).as_deref(), Some("  SELECT a\n         ^"));
         let parser = plan_datafusion_err!("Expected: an expression, found: FROM at Line: 1, Column: 8");
         assert_eq!(underlined(&parser, "SELECT FROM x").as_deref(), Some("  SELECT FROM x\n         ^"));
+    }
+
+    #[test]
+    fn values_are_not_shown() {
+        let sql = "SELECT agee FROM m(t, 2, seed => 'a secret',\n  17, x => 'two\nlines of it', id)";
+        let shown = |place| underlined(&at(place, place), sql).unwrap().lines().next().unwrap().to_owned();
+        assert_eq!(shown((1, 8)), "  SELECT agee FROM m(t, *, seed => '********',");
+        assert_eq!(shown((2, 3)), "    **, x => '***");
+        assert_eq!(shown((3, 14)), "  ***********', id)");
+        assert_eq!(underlined(&at((1, 8), (1, 9)), "SELECT a, 'open"), None);
     }
 
     #[test]

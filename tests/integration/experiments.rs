@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use super::support::{number, session, table};
+use super::support::{err, number, out, session, table};
 
 /// What is run once, for all tests.
 const EXPERIMENTS: &[&str] =
@@ -48,14 +48,6 @@ fn experiment(directory: &Path, arguments: &[&str]) -> Output {
         .arg(directory)
         .output()
         .expect("the shell starts")
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn json(place: &Path) -> Value {

@@ -1,27 +1,10 @@
 //! The shell helps: advice as a page, places of errors, descriptions of functions, and complete results on a terminal.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use tempfile::tempdir;
 
-fn shell(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_anonymize"))
-        .current_dir(directory)
-        .env_remove("RUST_BACKTRACE")
-        .env_remove("RUST_LIB_BACKTRACE")
-        .args(arguments)
-        .output()
-        .expect("the shell starts")
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use super::support::{err, out, shell};
 
 /// The SQL that is printed runs, and the page says the same.
 #[test]
@@ -62,7 +45,9 @@ fn errors_underline_their_place() {
     let here = tempdir().unwrap();
     let place = |sql: &str| err(&shell(here.path(), &["-q", "-c", sql]));
     let text = place("SELECT 1;\nSELECT age,\n  agee FROM census(10)");
-    assert!(text.contains("command 1: statement 2 (line 2)\n    agee FROM census(10)\n    ^^^^\n"), "{text}");
+    assert!(text.contains("command 1: statement 2 (line 2)\n    agee FROM census(**)\n    ^^^^\n"), "{text}");
+    let text = place("SELECT agee FROM mondrian(census(10), 2, quasi => age, seed => 'hush hush')");
+    assert!(text.contains("seed => '*********'") && !text.contains("hush"), "{text}");
     let text = place("SELECT * FROM nowhere");
     assert!(text.contains("  SELECT * FROM nowhere\n                ^^^^^^^\n"), "{text}");
     let text = place("SELECT FROM WHERE");

@@ -2,30 +2,12 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tempfile::tempdir;
 
-use super::support::path;
-
-fn shell(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_anonymize"))
-        .current_dir(directory)
-        .env_remove("RUST_BACKTRACE")
-        .env_remove("RUST_LIB_BACKTRACE")
-        .args(arguments)
-        .output()
-        .expect("the shell starts")
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use super::support::{err, out, path, shell};
 
 #[test]
 fn commands_and_formats() {

@@ -1,5 +1,8 @@
 //! Sessions and tables for tests.
 
+use std::path::Path;
+use std::process::{Command, Output};
+
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::FormatOptions;
 use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
@@ -45,6 +48,27 @@ pub(super) async fn error(context: &SessionContext, sql: &str) -> String {
     }
 }
 
+/// Runs the shell in a directory.
+pub(super) fn shell(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_anonymize"))
+        .current_dir(directory)
+        .env_remove("RUST_BACKTRACE")
+        .env_remove("RUST_LIB_BACKTRACE")
+        .args(arguments)
+        .output()
+        .expect("the shell starts")
+}
+
+/// What it prints.
+pub(super) fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What it complains of.
+pub(super) fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 /// Path of a file of the repository.
 pub(super) fn path(name: &str) -> String {
     format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -54,7 +78,7 @@ pub(super) fn path(name: &str) -> String {
 pub(super) fn microdata(name: &str) -> Option<String> {
     let path = std::env::var("ANONYMIZE_MICRODATA").unwrap_or_else(|_| path("../shared/data"));
     let file = format!("{path}/{name}");
-    if std::path::Path::new(&file).exists() {
+    if Path::new(&file).exists() {
         return Some(file);
     }
     println!("{name} is not there; set ANONYMIZE_MICRODATA to run this test on it");

@@ -4,6 +4,7 @@ use datafusion::common::{DataFusionError, Result};
 
 use super::bench::{Bench, People};
 use super::settings::{Setting, Tried, quoted};
+use crate::error::{Failure, FailureKind};
 
 /// What a setting costs.
 #[derive(Debug)]
@@ -29,8 +30,10 @@ impl Measured {
         let end = measured.measure(bench, people, queries).await;
         match end {
             Ok(()) => {}
-            Err(error @ (DataFusionError::ResourcesExhausted(_) | DataFusionError::Internal(_))) => return Err(error),
-            Err(error) => measured.note(said(&error)),
+            Err(error) => match refusal(&error) {
+                Some(refusal) => measured.note(refusal),
+                None => return Err(error),
+            },
         }
         if !people.has_id && setting.method.has_memory() {
             measured.note(
@@ -92,8 +95,11 @@ impl Measured {
     }
 }
 
-/// The last line of what an error says: no values are in it.
-fn said(error: &DataFusionError) -> String {
-    let text = error.find_root().strip_backtrace();
-    text.lines().last().unwrap_or_default().to_owned()
+/// What a method refuses, in words that have no values in them; `None` for all other errors.
+fn refusal(error: &DataFusionError) -> Option<String> {
+    match (Failure::of(error), error.find_root()) {
+        (Some(failure), _) => (failure.kind() == FailureKind::Refused).then(|| failure.to_string()),
+        (None, DataFusionError::Plan(text)) => Some(text.lines().last().unwrap_or_default().to_owned()),
+        _ => None,
+    }
 }

@@ -35,6 +35,7 @@ use super::options::AnonymizeOptions;
 use super::signature::{Kind, Parameter, Signature};
 use super::syntax::split_names;
 use crate::exec::{Computation, Progress, Reporting, Resources, Seed, Step};
+use crate::methods::Monitor;
 use crate::microdata::{Role, published_type};
 use bench::{Bench, People};
 use choice::recommend;
@@ -212,14 +213,15 @@ impl Computation for Advice {
             resources.hold(4 * bytes)?;
             batches.push(batch);
         }
-        let table = concat_batches(&schema, &batches)?;
-        drop(batches);
-        let of_rows = table.num_rows();
-        let mut order: Vec<u32> = (0..of_rows as u32).collect();
-        order.shuffle(&mut self.seed.rng());
-        order.truncate(self.rows);
-        let people = take_record_batch(&table, &UInt32Array::from(order))?;
-        drop(table);
+        let (all, rows, mut rng) = (Arc::clone(&schema), self.rows, self.seed.rng());
+        let sample = move |_: &Monitor| {
+            let table = concat_batches(&all, &batches)?;
+            let mut order: Vec<u32> = (0..table.num_rows() as u32).collect();
+            order.shuffle(&mut rng);
+            order.truncate(rows);
+            Ok((take_record_batch(&table, &UInt32Array::from(order))?, table.num_rows()))
+        };
+        let (people, of_rows) = resources.off_thread(sample).await?;
         let bench = Bench::new(&people, &self.seed, resources.context.runtime_env())?;
         let people = People::find(&bench, &self.given).await?;
         let settings = settings(&people, bench.rows());
