@@ -6,6 +6,7 @@
 mod values;
 
 use std::fmt;
+use std::sync::Arc;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
@@ -42,64 +43,98 @@ impl Error {
 
     /// As DataFusion's error, naming the function that was called. What the engine says about values stays out of it.
     pub fn in_function(self, function: &str) -> DataFusionError {
-        let failure = |kind, message: String| DataFusionError::from(Failure::new(function, kind, message));
+        let error = |kind, message: String| DataFusionError::from(AnonymizeError::new(function, kind, message));
         match self {
-            Self::Refused(message) => failure(FailureKind::Refused, message),
-            Self::Internal(message) => failure(FailureKind::Internal, message),
-            Self::Cancelled => failure(FailureKind::Cancelled, "cancelled".to_owned()),
+            Self::Refused(message) => error(ErrorKind::Refused, message),
+            Self::Internal(message) => error(ErrorKind::Breach, message),
+            Self::Cancelled => error(ErrorKind::Cancelled, "cancelled".to_owned()),
             Self::Engine(error) => without_values(*error, function, "what it was asked to compute", None),
         }
     }
 }
 
-/// Why a function failed, on its way through DataFusion: a [`DataFusionError::External`]. Its text has names of columns and files,
-/// counts and limits, and no values of the data; that is why operators that read from others let it pass, and hide what other
-/// errors say.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+/// Why a function of this crate failed, on its way through DataFusion: inside a [`DataFusionError::External`], and there found by
+/// [`of`](Self::of). Its text has names of columns and files, counts and limits, and no values of the data; that is why operators that
+/// read from others let it pass, and hide what other errors say.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{function}: {message}{}", .kind.remark())]
+#[non_exhaustive]
+pub struct AnonymizeError {
     function: String,
-    kind: FailureKind,
+    argument: Option<String>,
+    kind: ErrorKind,
     message: String,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What kind of failure it is.
+/// What kind of error it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FailureKind {
-    /// The data or the parameters do not allow a safe result.
+pub enum ErrorKind {
+    /// The call, the data or the parameters do not allow a safe result. The same call fails again; the text says what would do.
     Refused,
-    /// A broken invariant: a bug. Nothing was released.
-    Internal,
+    /// Somebody else has published in the meantime. Nothing was published; run the same statement again.
+    Conflict,
+    /// A broken invariant: a bug of this crate. No row has left it.
+    Breach,
     /// The query was cancelled.
     Cancelled,
-    /// What is read failed: a cast, a file. The values it failed on are left out.
+    /// What is read failed: a cast, a file, a store. The values it failed on are left out.
     Input,
 }
 
-impl Failure {
-    pub(crate) fn new(function: &str, kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { function: function.to_owned(), kind, message: message.into() }
+impl ErrorKind {
+    fn remark(self) -> &'static str {
+        match self {
+            Self::Breach => " (a bug of datafusion-anonymize; no row has left it. Please report it)",
+            _ => "",
+        }
+    }
+}
+
+impl AnonymizeError {
+    pub(crate) fn new(function: &str, kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { function: function.to_owned(), argument: None, kind, message: message.into(), source: None }
     }
 
-    /// The failure that an error of DataFusion is about, however often it was wrapped.
+    /// The error about an argument of the function.
+    #[must_use]
+    pub(crate) fn about(mut self, argument: &str) -> Self {
+        self.argument = Some(argument.to_owned());
+        self
+    }
+
+    /// The error with what caused it, which must be free of values.
+    #[must_use]
+    pub(crate) fn caused_by(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// The error of this type that an error of DataFusion is about, however often it was wrapped.
     pub fn of(error: &DataFusionError) -> Option<&Self> {
         let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
         while let Some(error) = next {
-            if let Some(failure) = error.downcast_ref::<Self>() {
-                return Some(failure);
+            if let Some(found) = error.downcast_ref::<Self>() {
+                return Some(found);
             }
             next = error.source();
         }
         None
     }
 
-    /// Name of the function that was called.
+    /// Name of the SQL function that was called; of publications, `publication`.
     pub fn function(&self) -> &str {
         &self.function
     }
 
-    /// What kind of failure it is.
-    pub fn kind(&self) -> FailureKind {
+    /// The argument or option that is wrong, if it is one.
+    pub fn argument(&self) -> Option<&str> {
+        self.argument.as_deref()
+    }
+
+    /// What kind of error it is.
+    pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
@@ -107,27 +142,44 @@ impl Failure {
     pub fn message(&self) -> &str {
         &self.message
     }
-}
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.function, self.message)?;
-        match self.kind {
-            FailureKind::Internal => {
-                f.write_str(" (a bug of datafusion-anonymize; no row has left it. Please report it)")
-            }
-            _ => Ok(()),
-        }
+    /// Whether the call, the data or the parameters do not allow a safe result, so that the same call fails again.
+    pub fn is_refusal(&self) -> bool {
+        self.kind == ErrorKind::Refused
+    }
+
+    /// Whether somebody else has published in the meantime, so that the same statement can be run again.
+    pub fn is_conflict(&self) -> bool {
+        self.kind == ErrorKind::Conflict
+    }
+
+    /// Whether an invariant of this crate is broken: a bug. No row has left it.
+    pub fn is_breach(&self) -> bool {
+        self.kind == ErrorKind::Breach
     }
 }
 
-impl std::error::Error for Failure {}
-
-impl From<Failure> for DataFusionError {
-    fn from(failure: Failure) -> Self {
-        Self::External(Box::new(failure))
+impl From<AnonymizeError> for DataFusionError {
+    fn from(error: AnonymizeError) -> Self {
+        Self::External(Box::new(error))
     }
 }
+
+/// A refusal by a function, as an error of DataFusion: `refusal!("mondrian", "k = {k} is ..")`; of an argument,
+/// `refusal!("mondrian", argument "k", "..")`.
+macro_rules! refusal {
+    ($function:expr, argument $argument:expr, $($text:tt)+) => {
+        ::datafusion::error::DataFusionError::from(
+            $crate::error::AnonymizeError::new(&$function, $crate::error::ErrorKind::Refused, format!($($text)+)).about(&$argument),
+        )
+    };
+    ($function:expr, $($text:tt)+) => {
+        ::datafusion::error::DataFusionError::from(
+            $crate::error::AnonymizeError::new(&$function, $crate::error::ErrorKind::Refused, format!($($text)+)),
+        )
+    };
+}
+pub(crate) use refusal;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

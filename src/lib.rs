@@ -78,6 +78,7 @@ pub mod release;
 pub mod risk;
 pub mod sql;
 
+pub use error::{AnonymizeError, ErrorKind};
 pub use sql::{register_all, register_all_with};
 
 /// The examples of the page on embedding compile and run.

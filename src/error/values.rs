@@ -10,7 +10,7 @@ use datafusion::error::DataFusionError;
 use datafusion::object_store;
 use datafusion::parquet::errors::ParquetError;
 
-use super::{Failure, FailureKind};
+use super::{AnonymizeError, ErrorKind};
 
 /// What is said instead of a value.
 const HIDDEN: &str = "what it failed on is data, and not shown";
@@ -22,8 +22,8 @@ pub(crate) fn without_values(
     what: &str,
     file: Option<&str>,
 ) -> DataFusionError {
-    if let Some(failure) = Failure::of(&error) {
-        return failure.clone().into();
+    if let Some(own) = AnonymizeError::of(&error) {
+        return own.clone().into();
     }
     let message = match Cause::of(&error) {
         Cause::Resources => return resources(error, function),
@@ -33,12 +33,12 @@ pub(crate) fn without_values(
         }
         Cause::Malformed(text) => format!("{what} cannot be read: {} {text} ({HIDDEN})", file.unwrap_or("it")),
     };
-    Failure::new(function, FailureKind::Input, message).into()
+    AnonymizeError::new(function, ErrorKind::Input, message).into()
 }
 
 /// Why a table of this name cannot be opened, if it is more than a wrong name.
 pub(crate) fn unreadable(error: DataFusionError, name: &str) -> DataFusionError {
-    if Failure::of(&error).is_some() {
+    if AnonymizeError::of(&error).is_some() {
         return error;
     }
     match Cause::of(&error) {
@@ -279,10 +279,10 @@ mod tests {
 
     #[test]
     fn our_own_words_pass_whatever_they_are_wrapped_in() {
-        let own: DataFusionError = Failure::new("mondrian", FailureKind::Refused, "k = 9 is too much").into();
+        let own: DataFusionError = AnonymizeError::new("mondrian", ErrorKind::Refused, "k = 9 is too much").into();
         let wrapped = DataFusionError::from(ArrowError::ExternalError(Box::new(own.context(SECRET))));
         let text = without_values(wrapped.context(SECRET), "disclosure", "releases", None);
-        assert_eq!(Failure::of(&text).map(Failure::to_string).as_deref(), Some("mondrian: k = 9 is too much"));
+        assert_eq!(AnonymizeError::of(&text).map(AnonymizeError::to_string).as_deref(), Some("mondrian: k = 9 is too much"));
         assert!(!text.to_string().contains(SECRET));
         // Words that look like ours are not ours.
         let fake = exec_datafusion_err!("mondrian: {SECRET}");

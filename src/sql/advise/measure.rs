@@ -4,7 +4,7 @@ use datafusion::common::{DataFusionError, Result};
 
 use super::bench::{Bench, People};
 use super::settings::{Setting, Tried, quoted};
-use crate::error::{Failure, FailureKind};
+use crate::error::AnonymizeError;
 
 /// What a setting costs.
 #[derive(Debug)]
@@ -97,8 +97,8 @@ impl Measured {
 
 /// What a method refuses, in words that have no values in them; `None` for all other errors.
 fn refusal(error: &DataFusionError) -> Option<String> {
-    match (Failure::of(error), error.find_root()) {
-        (Some(failure), _) => (failure.kind() == FailureKind::Refused).then(|| failure.to_string()),
+    match (AnonymizeError::of(error), error.find_root()) {
+        (Some(own), _) => own.is_refusal().then(|| own.to_string()),
         (None, DataFusionError::Plan(text)) => Some(text.lines().last().unwrap_or_default().to_owned()),
         _ => None,
     }

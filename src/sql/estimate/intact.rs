@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
     Subquery, Volatility, cast, lit,
 };
 
-use crate::error::{Failure, FailureKind, thousands};
+use crate::error::{refusal, thousands};
 use crate::release::{COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO};
 use crate::sql::table::AnonymizedTable;
 
@@ -112,7 +112,7 @@ impl ScalarUDFImpl for Intact {
                  or some of them twice, and whatever is counted there is wrong; name one release as it was written",
                 thousands(wrong as usize)
             );
-            return Err(Failure::new(self.function, FailureKind::Refused, message).into());
+            return Err(refusal!(self.function, "{message}"));
         }
         Ok(ColumnarValue::Scalar(ScalarValue::Boolean(Some(true))))
     }
