@@ -14,7 +14,7 @@
 //! | `protocol`, `announce` | stage and decide; announce |
 //! | `leftovers` | what killed attempts leave behind, removed |
 //! | `entries` | the ledger's entries, read as they were written or not at all |
-//! | `memory`, `types` | what the ledger holds, method by method; which types the tables can keep |
+//! | `types` | which types the tables can keep |
 //! | `files`, `fingerprint`, `names` | Parquet without statistics; snapshots recognized; random names |
 //! | `reader` | releases as readers see them |
 //! | `rehearsal` | snapshots of the past, and what of them would be refused |
@@ -34,7 +34,6 @@ mod fingerprint;
 mod found;
 mod known;
 mod leftovers;
-mod memory;
 mod names;
 mod place;
 mod protocol;
@@ -51,7 +50,6 @@ pub(crate) use desk::Desk;
 pub(crate) use entries::{Merged, OVERTAKEN};
 pub(crate) use files::{MadeFile, make};
 pub(crate) use fingerprint::{Fingerprint, RelationFingerprint};
-pub(crate) use memory::Memory;
 pub(crate) use names::random_name;
 pub(crate) use place::{check_apart, locate, private_beside};
 pub(crate) use protocol::{Attempt, Remembered, numbered};

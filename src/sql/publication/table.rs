@@ -28,8 +28,9 @@ use super::release::ReleaseTable;
 use crate::error::Error;
 use crate::estimate::{Distribution, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
+use crate::methods::StateKind;
 use crate::microdata::Layout;
-use crate::publication::{Desk, Memory, Publication};
+use crate::publication::{Desk, Publication};
 use crate::sql::estimate::Source;
 use crate::sql::lake::refuse_loose_files;
 use crate::sql::planned::planned_if_given;
@@ -258,19 +259,21 @@ fn read_files(plan: &Arc<dyn ExecutionPlan>) -> Vec<(ObjectStoreUrl, StorePath)>
 }
 
 /// A plan that reads the ledger, if the method has one and something is in it.
-fn ledger(desk: &Desk, publication: &Publication, microdata: &Schema) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let memory = Memory::of(&publication.terms.method);
+fn ledger(
+    desk: &Desk,
+    publication: &Publication,
+    microdata: &Schema,
+) -> Result<Option<(StateKind, Arc<dyn ExecutionPlan>)>> {
+    let Some(kind) = publication.terms.method.state() else { return Ok(None) };
     if let Some(columns) = desk.ledger_columns()? {
-        memory.check_ledger(&columns).map_err(|error| error.in_function("publication"))?;
+        kind.check_ledger(&columns).map_err(|error| error.in_function("publication"))?;
     }
-    let Some(entries) = desk.entries().filter(|_| memory != Memory::Nothing && desk.decided() != Some(0)) else {
-        return Ok(None);
-    };
+    let Some(entries) = desk.entries().filter(|_| desk.decided() != Some(0)) else { return Ok(None) };
     let named = |error: Error| error.in_function(publication.terms.method.name());
     let layout = Layout::try_new(microdata, &publication.terms.roles).map_err(named)?;
-    let columns = memory.read(&layout).map_err(named)?;
+    let columns = kind.columns_read(&layout).map_err(named)?;
     let plan = entries.plan(Arc::new(Schema::new(columns)))?;
     let function = publication.terms.method.name().to_owned();
     let origin = Origin { function, argument: "the ledger".to_owned(), names: Vec::new() };
-    hide(&plan, &Arc::new(origin)).map(Some)
+    Ok(Some((kind, hide(&plan, &Arc::new(origin))?)))
 }
