@@ -19,9 +19,9 @@ use datafusion::prelude::SessionContext;
 use datafusion_anonymize::methods::m_distinct::{MDistinct, OnIneligible};
 use datafusion_anonymize::methods::m_invariance::MInvariance;
 use datafusion_anonymize::methods::mondrian::{Diversity, Mondrian};
-use datafusion_anonymize::methods::{Method, Monitor};
-use datafusion_anonymize::microdata::{LABEL, Layout, Ledger, Microdata, MicrodataBuilder};
-use datafusion_anonymize::release::{COUNTERFEIT, Release};
+use datafusion_anonymize::methods::{AnyMethod, Method, Monitor, SnapshotBuilder, State, StateKind};
+use datafusion_anonymize::microdata::{Layout, Microdata};
+use datafusion_anonymize::release::{COUNTERFEIT, LABEL, Release};
 use datafusion_anonymize::risk::{Layer, Update, UpdateGraph, Updates};
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -96,7 +96,7 @@ impl Classes {
 /// Identifier -> values of the most recent group, for m-Distinct in the order of labels, and the own place among them.
 type Known = BTreeMap<i64, (Arc<[i32]>, usize)>;
 
-fn encode(people: &[Person], known: &Known, classes: &Classes, labels: bool, seed: u64) -> (Microdata, Ledger) {
+fn encode(people: &[Person], known: &Known, classes: &Classes, kind: Option<StateKind>, seed: u64) -> (Microdata, State) {
     let field = |name: &str, data_type: DataType| Arc::new(Field::new(name, data_type, false));
     let layout = Layout {
         identifier: Some(field("id", DataType::Int64)),
@@ -111,20 +111,22 @@ fn encode(people: &[Person], known: &Known, classes: &Classes, labels: bool, see
         columns.push(Arc::new(people.iter().map(|person| person.quasi[j]).collect::<Int32Array>()));
     }
     columns.push(Arc::new(people.iter().map(|person| person.value).collect::<Int32Array>()));
-    let mut builder = MicrodataBuilder::try_new(layout).unwrap();
-    builder.append(&RecordBatch::try_new(schema, columns).unwrap()).unwrap();
+    let mut builder = SnapshotBuilder::try_new(layout, kind).unwrap();
+    builder.microdata.append(&RecordBatch::try_new(schema, columns).unwrap()).unwrap();
     let ids: ArrayRef = Arc::new(known.keys().copied().collect::<Int64Array>());
     let signatures: ArrayRef = Arc::new(lists(known.values().map(|(values, _)| values)));
     let mut previous = vec![("id", ids), ("signature", signatures)];
-    if labels {
+    if kind == Some(StateKind::LabelledSignatures) {
         let labels = known.values().map(|(_, place)| *place as i32 + 1);
         previous.push((LABEL, Arc::new(labels.collect::<Int32Array>())));
     }
-    builder.append_previous(&RecordBatch::try_from_iter(previous).unwrap()).unwrap();
+    if kind.is_some() {
+        builder.append_previous(&RecordBatch::try_from_iter(previous).unwrap()).unwrap();
+    }
     let (from, to): (Vec<i32>, Vec<i32>) = classes.pairs().into_iter().unzip();
     let column = |values: Vec<i32>| -> ArrayRef { Arc::new(Int32Array::from(values)) };
     let updates = RecordBatch::try_from_iter([("from_value", column(from)), ("to_value", column(to))]);
-    builder.append_updates(&updates.unwrap()).unwrap();
+    builder.microdata.append_updates(&updates.unwrap()).unwrap();
     builder.finish([seed, 1]).unwrap()
 }
 
@@ -134,10 +136,10 @@ fn lists<'a>(sets: impl Iterator<Item = &'a Arc<[i32]>>) -> ListArray {
     builder.finish()
 }
 
-fn publish(method: &Method, people: &[Person], known: &Known, classes: &Classes, seed: u64) -> Release {
-    let (microdata, ledger) = encode(people, known, classes, method.changes_signatures(), seed);
+fn publish(method: &AnyMethod, people: &[Person], known: &Known, classes: &Classes, seed: u64) -> Release {
+    let (microdata, state) = encode(people, known, classes, method.state(), seed);
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    method.anonymize(microdata, &ledger, &Monitor::default(), &mut rng).unwrap()
+    method.anonymize(microdata, &state, &Monitor::default(), &mut rng).unwrap()
 }
 
 /// What is known of the publications of one method.
@@ -237,7 +239,7 @@ fn experiment(survey: &[Person], releases: u64) {
     }
 }
 
-fn chain(survey: &[Person], releases: u64, method: &Method, classes: &Classes) -> History {
+fn chain(survey: &[Person], releases: u64, method: &AnyMethod, classes: &Classes) -> History {
     let mut history = History::default();
     // The same people and changes for all methods.
     let mut rng = ChaCha20Rng::seed_from_u64(20);
@@ -301,10 +303,10 @@ fn speed() {
             for (number, seconds) in (1..).zip(&mut seconds) {
                 let mut best = f64::INFINITY;
                 for _ in 0..3 {
-                    let (microdata, ledger) = encode(&people, &history.known, &classes, true, number);
+                    let (microdata, state) = encode(&people, &history.known, &classes, method.state(), number);
                     let mut rng = ChaCha20Rng::seed_from_u64(number);
                     let start = Instant::now();
-                    let release = method.anonymize(microdata, &ledger, &Monitor::default(), &mut rng).unwrap();
+                    let release = method.anonymize(microdata, &state, &Monitor::default(), &mut rng).unwrap();
                     best = best.min(start.elapsed().as_secs_f64());
                     last = Some(release);
                 }

@@ -1,9 +1,9 @@
 //! The methods alone, without engine and files: `cargo bench --bench methods`.
 
-use datafusion_anonymize::methods::Monitor;
 use datafusion_anonymize::methods::anatomy::Anatomy;
 use datafusion_anonymize::methods::m_invariance::MInvariance;
 use datafusion_anonymize::methods::mondrian::Mondrian;
+use datafusion_anonymize::methods::{Method, Monitor, State};
 use datafusion_anonymize::microdata::census::{BLOCK, Census, schema};
 use datafusion_anonymize::microdata::{Layout, Microdata, MicrodataBuilder};
 use divan::Bencher;
@@ -29,25 +29,26 @@ fn census(rows: u64) -> Microdata {
     builder.finish([1, 2]).unwrap()
 }
 
+/// First releases.
+fn anonymize(bencher: Bencher<'_, '_>, rows: u64, method: &dyn Method) {
+    let state = State::before_the_first(method.state());
+    bencher.counter(ItemsCount::new(rows)).with_inputs(|| census(rows)).bench_values(|microdata| {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        method.anonymize(microdata, &state, &Monitor::default(), &mut rng).unwrap()
+    });
+}
+
 #[divan::bench(args = [100_000, 200_000, 1_000_000], consts = [2, 10], sample_count = 5, sample_size = 1)]
 fn m_invariance<const M: usize>(bencher: Bencher<'_, '_>, rows: u64) {
-    bencher.counter(ItemsCount::new(rows)).with_inputs(|| census(rows)).bench_values(|(microdata, ledger)| {
-        let mut rng = ChaCha20Rng::seed_from_u64(1);
-        MInvariance::new(M).anonymize(microdata, &ledger, &Monitor::default(), &mut rng).unwrap()
-    });
+    anonymize(bencher, rows, &MInvariance::new(M));
 }
 
 #[divan::bench(args = [100_000, 1_000_000], consts = [10], sample_count = 5, sample_size = 1)]
 fn mondrian<const K: usize>(bencher: Bencher<'_, '_>, rows: u64) {
-    bencher
-        .counter(ItemsCount::new(rows))
-        .with_inputs(|| census(rows).0)
-        .bench_values(|microdata| Mondrian::new(K).anonymize(microdata, &Monitor::default()).unwrap());
+    anonymize(bencher, rows, &Mondrian::new(K));
 }
 
 #[divan::bench(args = [100_000, 1_000_000], consts = [10], sample_count = 5, sample_size = 1)]
 fn anatomy<const L: usize>(bencher: Bencher<'_, '_>, rows: u64) {
-    bencher.counter(ItemsCount::new(rows)).with_inputs(|| census(rows).0).bench_values(|microdata| {
-        Anatomy { l: L }.anonymize(microdata, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(1)).unwrap()
-    });
+    anonymize(bencher, rows, &Anatomy { l: L });
 }

@@ -12,7 +12,7 @@ pub(super) fn environment(name: &str, packages: &[&str], import: &str) -> Option
     if python.exists() && works() {
         return Some(python);
     }
-    let install = ["-m", "pip", "install", "--quiet", "--retries", "1", "--timeout", "15"];
+    let install = ["-m", "pip", "install", "--quiet", "--retries", "3", "--timeout", "30"];
     let made = run_quietly(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))
         .and_then(|_| run_quietly(Command::new(&python).args(install).args(packages)));
     if made.is_some() && works() {

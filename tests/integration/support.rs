@@ -74,13 +74,14 @@ pub(super) fn path(name: &str) -> String {
     format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Path of the real microdata, which is not part of the repository, if it is there.
+/// Path of the real microdata, which is not part of the repository, if it is there. It must be where `ANONYMIZE_MICRODATA` says.
 pub(super) fn microdata(name: &str) -> Option<String> {
-    let path = std::env::var("ANONYMIZE_MICRODATA").unwrap_or_else(|_| path("../shared/data"));
-    let file = format!("{path}/{name}");
+    let named = std::env::var("ANONYMIZE_MICRODATA").ok();
+    let file = format!("{}/{name}", named.clone().unwrap_or_else(|| path("../shared/data")));
     if Path::new(&file).exists() {
         return Some(file);
     }
+    assert!(named.is_none(), "{name} is not where ANONYMIZE_MICRODATA says");
     println!("{name} is not there; set ANONYMIZE_MICRODATA to run this test on it");
     None
 }
