@@ -7,7 +7,7 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::object_store::path::Path;
@@ -19,11 +19,12 @@ use deltalake_core::DeltaTable;
 use futures::{StreamExt, TryStreamExt};
 
 use super::delta;
+use super::failure::overtaken;
 use super::files::{MadeFile, intact, make};
+use super::ledger_state::Kept;
+use super::paths::numbered;
 use super::place::Place;
-use super::protocol::numbered;
-use super::standing::Kept;
-use crate::error::Error;
+use crate::error::{Error, refusal};
 
 /// Files read at a time; each is in memory as a whole.
 const FILES_AT_ONCE: usize = 4;
@@ -31,10 +32,6 @@ const FILES_AT_ONCE: usize = 4;
 const SMALL: u64 = 1 << 18;
 /// So many small ones may be there.
 const FEW: usize = 4;
-
-/// What an INSERT hears that another one has overtaken.
-pub(crate) const OVERTAKEN: &str = "publication: another INSERT decided a release of this publication since this one was planned; \
-                                    nothing was published: run it again";
 
 /// The entries of a ledger at one time.
 #[derive(Debug, Clone)]
@@ -65,19 +62,20 @@ impl Entries {
     async fn read(&self, kept: &Kept) -> Result<Bytes> {
         let path = Path::from(kept.file.name.as_str());
         let read = intact(self.place.store().as_ref(), &path, &kept.file).await;
-        if let Some(contents) = read.map_err(|error| error.context(self.place.described()))? {
+        if let Some(contents) = read.map_err(|error| self.place.unreadable(error))? {
             return Ok(contents);
         }
         // Who has decided in the meantime may have merged it.
         if !delta::is_newest(&self.ledger).await.unwrap_or(true) {
-            return exec_err!("{OVERTAKEN}");
+            return Err(overtaken());
         }
-        exec_err!(
-            "publication: the ledger at {} is damaged: its entries of release {} are not those that were written; restore it from \
+        Err(refusal!(
+            "publication",
+            "the ledger at {} is damaged: its entries of release {} are not those that were written; restore it from \
              a backup of the time after the last release",
             self.place.url(),
             kept.release
-        )
+        ))
     }
 
     /// Their rows.
@@ -192,10 +190,11 @@ fn choose(batch: &RecordBatch, columns: &SchemaRef) -> Result<RecordBatch> {
     let column = |field: &FieldRef| -> Result<ArrayRef> {
         match batch.column_by_name(field.name()) {
             Some(column) => Ok(cast(column, field.data_type())?),
-            None => exec_err!(
-                "publication: the ledger has no column {}: it is of another version of this program",
+            None => Err(refusal!(
+                "publication",
+                "the ledger has no column {}: it is of another version of this program",
                 field.name()
-            ),
+            )),
         }
     };
     let chosen = columns.fields().iter().map(column).collect::<Result<Vec<_>>>()?;

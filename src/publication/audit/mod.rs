@@ -11,7 +11,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::physical_plan::collect;
@@ -25,7 +25,7 @@ use self::ledger::{Ledger, Past};
 use self::promises::{Promises, Remembered};
 use super::reader::{Reader, ReleaseRow, introduce, provider};
 use super::record::{Announcement, Figures};
-use crate::error::Error;
+use crate::error::{Error, refusal};
 use crate::microdata::Role;
 use crate::risk::{Check, ReleasedTable, TableColumns};
 
@@ -48,7 +48,7 @@ impl Audit {
     pub(crate) async fn run(self, updates: Option<Vec<RecordBatch>>, context: &TaskContext) -> Result<Vec<Check>> {
         let runtime = context.runtime_env();
         let Some(reader) = Reader::open(&self.public, &runtime).await? else {
-            return exec_err!("{FUNCTION}: nothing has been published yet");
+            return Err(refusal!(FUNCTION, "nothing has been published yet"));
         };
         // Files are read from their beginning to their end, one after the other: the order of rows is a thing to check.
         let config = SessionConfig::new().with_target_partitions(1).with_repartition_file_scans(false);
@@ -115,8 +115,8 @@ impl Audit {
                 checks.push(Check::new(Some(number), "the method is known", false, figures));
                 continue;
             };
-            let charter = ledger.as_ref().map(|ledger| &ledger.charter);
-            checks.extend(described(&schema, &row.announcement, charter, &promises));
+            let metadata = ledger.as_ref().map(|ledger| &ledger.metadata);
+            checks.extend(described(&schema, &row.announcement, metadata, &promises));
             if ledger.is_some() {
                 checks.push(noted(&row));
             }
