@@ -1,4 +1,4 @@
-//! The little that we ask of Delta Lake: open a table at a version, create one, commit the next version or fail.
+//! What is asked of Delta Lake: open a table at a version, create one, commit the next version or fail.
 //!
 //! A commit is one request: it creates the file of the next version, which fails if there is one. Nobody's commits are merged with
 //! ours, so nothing is read before or after it.

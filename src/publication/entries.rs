@@ -6,7 +6,6 @@ use bytes::Bytes;
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
-use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -18,10 +17,11 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use deltalake_core::DeltaTable;
 use futures::{StreamExt, TryStreamExt};
 
+use super::blocking::blocking;
 use super::delta;
 use super::failure::overtaken;
 use super::files::{MadeFile, intact, make};
-use super::ledger_state::Kept;
+use super::ledger_state::LedgerFile;
 use super::paths::numbered;
 use super::place::Place;
 use crate::error::{Error, refusal};
@@ -38,13 +38,13 @@ const FEW: usize = 4;
 pub(crate) struct Entries {
     pub(super) place: Place,
     pub(super) ledger: DeltaTable,
-    pub(super) files: Vec<Kept>,
+    pub(super) files: Vec<LedgerFile>,
 }
 
 /// Files that become others with the same rows.
 #[derive(Debug, Default)]
 pub(crate) struct Merged {
-    pub(super) gone: Vec<Kept>,
+    pub(super) gone: Vec<LedgerFile>,
     pub(super) made: Vec<MadeFile>,
 }
 
@@ -59,7 +59,7 @@ impl Entries {
     }
 
     /// A file's contents, if they are those that were written.
-    async fn read(&self, kept: &Kept) -> Result<Bytes> {
+    async fn read(&self, kept: &LedgerFile) -> Result<Bytes> {
         let path = Path::from(kept.file.name.as_str());
         let read = intact(self.place.store().as_ref(), &path, &kept.file).await;
         if let Some(contents) = read.map_err(|error| self.place.unreadable(error))? {
@@ -104,7 +104,7 @@ impl Entries {
     /// # Errors
     /// As for [`verify`](Self::verify), and when there is not enough memory.
     pub(crate) async fn merge(&self, number: u64, memory: &MemoryReservation) -> Result<Merged> {
-        let small: Vec<Kept> = self.files.iter().filter(|kept| kept.file.rows < SMALL).cloned().collect();
+        let small: Vec<LedgerFile> = self.files.iter().filter(|kept| kept.file.rows < SMALL).cloned().collect();
         if small.len() < FEW {
             return Ok(Merged::default());
         }
@@ -114,8 +114,7 @@ impl Entries {
         let reads = small.iter().map(|kept| self.read(kept));
         let contents: Vec<Bytes> =
             futures::stream::iter(reads.collect::<Vec<_>>()).buffered(FILES_AT_ONCE).try_collect().await?;
-        let made = SpawnedTask::spawn_blocking(move || merge(contents, number)).join_unwind().await;
-        let made = made.map_err(|error| DataFusionError::External(Box::new(error)))??;
+        let made = blocking(move || merge(contents, number)).await?;
         Ok(if made.is_empty() { Merged::default() } else { Merged { gone: small, made } })
     }
 }
@@ -151,11 +150,11 @@ fn parquet(error: datafusion::parquet::errors::ParquetError) -> DataFusionError 
 
 /// The rows of a Parquet file in memory.
 pub(super) async fn decode(contents: Bytes) -> Result<Vec<RecordBatch>> {
-    let decoded = SpawnedTask::spawn_blocking(move || {
+    let decoded = blocking(move || {
         let reader = ParquetRecordBatchReaderBuilder::try_new(contents).map_err(parquet)?.build().map_err(parquet)?;
         reader.map(|batch| batch.map_err(DataFusionError::from)).collect()
     });
-    decoded.join_unwind().await.map_err(|error| DataFusionError::External(Box::new(error)))?
+    decoded.await
 }
 
 /// Entries as a plan reads them.

@@ -1,4 +1,4 @@
-//! What a ledger says about its publication, in the settings of its table.
+//! Metadata of a ledger: what it says about its publication, in the settings of its table.
 
 use datafusion::common::{DataFusionError, Result};
 use deltalake_core::DeltaTable;

@@ -1,4 +1,4 @@
-//! What the ledger is after a release, said in the commit of that release.
+//! State of the ledger after a release: which files it consists of, and sums of what was before, in the commit of that release.
 //!
 //! An INSERT must know all of the ledger, but should not read the commits of all releases for it. So every commit says which files
 //! the ledger consists of now, with their checksums, and sums up what else counts of the past: the names of all public files,
@@ -27,7 +27,7 @@ const AT_ONCE: usize = 16;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LedgerState {
     /// All files of entries.
-    pub(super) entries: Vec<Kept>,
+    pub(super) entries: Vec<LedgerFile>,
     /// Hash of the names of all public files, those of this release among them.
     pub(super) names: String,
     /// Hash of the commit before.
@@ -36,14 +36,14 @@ pub(super) struct LedgerState {
 
 /// A file of entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct LedgerFile {
     /// The newest release that it has entries of.
     pub(super) release: u64,
     #[serde(flatten)]
     pub(super) file: ReleaseFile,
 }
 
-impl Kept {
+impl LedgerFile {
     /// The files that came with a release.
     pub(super) fn of(record: &Record) -> impl Iterator<Item = Self> {
         record.entries.iter().map(|file| Self { release: record.number, file: file.clone() })
@@ -119,7 +119,7 @@ pub(super) async fn newest(ledger: &DeltaTable) -> Result<(Option<Record>, Ledge
                 }
                 None => {
                     let all = records(ledger).await?;
-                    let entries = all.iter().flat_map(Kept::of).collect();
+                    let entries = all.iter().flat_map(LedgerFile::of).collect();
                     (Some(record), LedgerState { entries, ..LedgerState::default() })
                 }
             }

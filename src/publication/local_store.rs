@@ -1,4 +1,4 @@
-//! A local disk that keeps what it was given, and keeps it to the owner where that is asked for.
+//! An object store on a local disk that keeps what it was given, and keeps it to the owner where that is asked for.
 //!
 //! [`LocalFileSystem`] replaces files atomically but never waits for the disk, and files get the mode of the process's umask.
 //! Here every write is on the disk before it has a name, and its name before the write returns; in private places files have

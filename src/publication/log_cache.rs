@@ -1,4 +1,4 @@
-//! What a process has read of a table's log.
+//! A cache of what this process has read of a table's log.
 //!
 //! A commit or a checkpoint never changes once it is there, but Delta Lake reads the same ones several times for one statement. In
 //! an object store each time is a request. So whatever was read of a log is kept as long as the session has its store, and

@@ -23,12 +23,13 @@
 //! | `paths` | where things lie at the two places, and what they are called |
 //! | `rehearsal` | snapshots of the past, and what of them would be refused |
 //! | `spec` | what a publication promises, and what its first release fixes |
-//! | `failure` | errors, in one sentence |
+//! | `failure`, `blocking` | errors, in one sentence; work on threads that may block |
 //!
 //! Rows of a stream that is repositioned are held back in a file beside the ledger's own ones. The record of the newest release names
 //! it; the files of earlier ones are removed, for their rows are published, suppressed, or in the new one.
 
 mod audit;
+mod blocking;
 mod delta;
 mod entries;
 mod failure;
@@ -62,7 +63,7 @@ pub(crate) use paths::{numbered, random_name};
 pub(crate) use place::{check_apart, locate, private_beside};
 pub(crate) use reader::{Reader, ReleaseRow, introduce, newest_version, provider};
 pub(crate) use record::{Figures, HeldBack};
-pub(crate) use rehearsal::{Change, Changes, Found, Rehearsal};
+pub(crate) use rehearsal::{Change, Changes, Findings, Rehearsal};
 pub use spec::{Publication, PublicationSpec, Repositioned};
 pub(crate) use transaction::{Held, Outcome, Transaction, Unchanged};
 pub(crate) use types::{check_schema, stored_type, type_names};

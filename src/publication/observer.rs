@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
+use super::blocking::blocking;
 use super::fingerprint::{Fingerprint, RelationFingerprint};
 
 /// Batches that are fingerprinted while an earlier one is worked on.
@@ -85,11 +85,6 @@ fn look<T: Send + 'static>(
         }
     });
     Box::pin(RecordBatchStreamAdapter::new(schema, rows.buffered(AHEAD)))
-}
-
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    let done = SpawnedTask::spawn_blocking(work).join_unwind().await;
-    done.map_err(|error| DataFusionError::External(Box::new(error)))?
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

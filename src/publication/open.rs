@@ -1,4 +1,4 @@
-//! Opening a publication: its two tables, and whether they fit together.
+//! An open publication: its two tables, and whether they fit together.
 //!
 //! The ledger decides and the public table follows, so the ledger is at the public table's version or one ahead. Anything
 //! else means that one of them was lost, exchanged or restored from a backup, and then nothing may be published: a release

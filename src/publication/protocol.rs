@@ -1,4 +1,4 @@
-//! How a release comes into being, so that whatever happens in between, no two draws of a release are ever public.
+//! The protocol of a release: the order of writes by which no two draws of it are ever public, whatever happens in between.
 //!
 //! 1. *Stage*: the finished files are written beside the ledger.
 //! 2. *Probe*: the public place can be written to, and creates a file only if there is none, which the next steps rely on. What is
@@ -22,7 +22,7 @@ use super::entries::Merged;
 use super::failure::{breach, conflict, while_doing};
 use super::files::MadeFile;
 use super::ledger_metadata::LedgerMetadata;
-use super::ledger_state::{self, Kept, LedgerState, hash_of_names};
+use super::ledger_state::{self, LedgerFile, LedgerState, hash_of_names};
 use super::open::OpenPublication;
 use super::paths::{attempt, numbered, private_probe, probe, staged};
 use super::record::{Record, ReleaseFile};
@@ -159,12 +159,12 @@ async fn next_state(
     merged: &Merged,
 ) -> Result<LedgerState> {
     let before = delta::committed(ledger, record.number - 1).await?.map(|commit| commit.hash).unwrap_or_default();
-    let newest = |gone: &[Kept]| gone.iter().map(|kept| kept.release).max().unwrap_or_default();
+    let newest = |gone: &[LedgerFile]| gone.iter().map(|kept| kept.release).max().unwrap_or_default();
     let rest = open.state.entries.iter().filter(|kept| !merged.gone.contains(kept)).cloned();
-    let made = merged.made.iter().map(|made| Kept { release: newest(&merged.gone), file: made.file.clone() });
+    let made = merged.made.iter().map(|made| LedgerFile { release: newest(&merged.gone), file: made.file.clone() });
     let of_release = record.files.iter().map(|file| file.name.as_str());
     Ok(LedgerState {
-        entries: rest.chain(made).chain(Kept::of(record)).collect(),
+        entries: rest.chain(made).chain(LedgerFile::of(record)).collect(),
         names: hash_of_names(open.names.iter().map(String::as_str).chain(of_release)),
         before,
     })

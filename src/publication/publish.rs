@@ -1,4 +1,4 @@
-//! Making a decided release public.
+//! Publishing a decided release: its number is claimed, its files are copied, and the public table commits them.
 
 use bytes::Bytes;
 use datafusion::arrow::datatypes::SchemaRef;

@@ -1,4 +1,4 @@
-//! What a publication has promised.
+//! What a publication promises, and what its first release fixes for all later ones.
 
 use serde::{Deserialize, Serialize};
 use url::Url;

@@ -1,4 +1,4 @@
-//! Which types Delta Lake can keep.
+//! Column types that Delta Lake can keep.
 
 use std::collections::HashSet;
 

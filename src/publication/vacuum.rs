@@ -1,4 +1,4 @@
-//! Removing what killed attempts have left behind: other draws of a published snapshot must not lie about.
+//! Removal of what killed attempts have left behind: other draws of a published snapshot must not lie about.
 
 use std::collections::HashSet;
 

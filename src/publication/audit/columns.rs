@@ -1,4 +1,4 @@
-//! Whether the columns of a release are those that were agreed, and say the truth about it.
+//! Checks of the columns of a release: that they are those that were agreed, and say the truth about it.
 
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 

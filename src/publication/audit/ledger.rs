@@ -1,4 +1,4 @@
-//! The publisher's memory, and whether releases agree with it.
+//! Checks of the ledger, and of releases against it.
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::compute::concat_batches;

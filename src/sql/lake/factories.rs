@@ -1,4 +1,4 @@
-//! Where a session makes tables of locations.
+//! Table factories that know Delta tables: of paths in FROM, of `STORED AS DELTATABLE`, and of `STORED AS PARQUET`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which files belong to a Delta table.
+//! Detection of files that belong to a Delta table.
 
 use std::collections::BTreeSet;
 

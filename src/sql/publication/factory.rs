@@ -1,4 +1,4 @@
-//! `CREATE EXTERNAL TABLE .. STORED AS PUBLICATION`. Writes nothing: the first release does.
+//! The factory of `CREATE EXTERNAL TABLE .. STORED AS PUBLICATION`. It writes nothing: the first release does.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `release(publication, number)`: the rows that the world sees.
+//! The relation function `release(publication, number)`: the rows that the world sees.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `check_snapshots(publication, (snapshot1, snapshot2, ..))`: what would be refused, before anything is published.
+//! The relation function `check_snapshots(publication, (snapshot1, ..))`: what would be refused, before anything is published.
 
 use std::sync::Arc;
 

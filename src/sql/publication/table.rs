@@ -1,4 +1,4 @@
-//! A publication as a table: rows go in, releases come out.
+//! The table of a publication: rows go in, releases come out.
 
 use std::collections::BTreeSet;
 use std::fmt;
