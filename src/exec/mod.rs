@@ -3,15 +3,13 @@
 mod accuracy;
 mod anonymize;
 mod audits;
+mod buffered_rows;
 mod computation;
 mod disclosure;
 mod files;
-mod held;
 mod hidden;
 mod inputs;
 mod loss;
-#[cfg(feature = "publication")]
-mod making;
 mod notices;
 mod perturbed;
 mod profile;
@@ -20,6 +18,8 @@ mod progress;
 mod publish;
 #[cfg(feature = "publication")]
 mod rehearsal;
+#[cfg(feature = "publication")]
+mod release_writer;
 mod reposition;
 mod repositioning;
 mod run;

@@ -1,4 +1,4 @@
-//! The operator that looks at snapshots as if they were published.
+//! The computation of `check_snapshots`: snapshots are looked at as if they were published.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use futures::StreamExt;
 
 use super::computation::{Computation, Resources};
 use crate::error::Error;
-use crate::publication::{Change, Changes, Found, Rehearsal};
+use crate::publication::{Change, Changes, Findings, Rehearsal};
 
 const FUNCTION: &str = "check_snapshots";
 /// A change that is refused.
@@ -100,7 +100,7 @@ impl Computation for SnapshotsCheck {
 }
 
 impl SnapshotsCheck {
-    fn table(&self, found: &Found) -> Result<RecordBatch> {
+    fn table(&self, found: &Findings) -> Result<RecordBatch> {
         let of = |values: &ArrayRef, codes: UInt32Array, field: &FieldRef| -> Result<ArrayRef> {
             Ok(cast(&take(values, &codes, None)?, field.data_type())?)
         };

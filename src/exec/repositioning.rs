@@ -13,7 +13,7 @@ use futures::StreamExt;
 use rand::Rng;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::held::{Held, begins_of, numbers_of};
+use super::buffered_rows::{BufferedRows, begins_of, numbers_of};
 use super::notices::Notices;
 use super::progress::Reporting;
 use super::reposition::{REPOSITION, RepositionJob, STATUSES, tell_if_most_is_suppressed};
@@ -102,7 +102,7 @@ struct Worker {
     /// The snapshot that is being read.
     open: Option<i64>,
     records: Vec<Record>,
-    held: Held,
+    held: BufferedRows,
     output: Output,
     metrics: Metrics,
     notices: Notices,
@@ -156,7 +156,7 @@ impl Worker {
             schema,
             open: None,
             records: Vec::new(),
-            held: Held::default(),
+            held: BufferedRows::default(),
             output: Output { sender, batch_size: context.session_config().batch_size(), rows: Vec::new() },
             metrics: Metrics {
                 baseline: BaselineMetrics::new(metrics, 0),
@@ -315,7 +315,7 @@ impl Output {
     /// Sends all rows that have left, batch by batch; `false` if nobody wants them.
     fn send(
         &mut self,
-        held: &mut Held,
+        held: &mut BufferedRows,
         job: &RepositionJob,
         schema: &SchemaRef,
         elapsed: &Time,
@@ -339,7 +339,7 @@ impl Output {
 /// A batch of rows, with their published times.
 fn gather(
     rows: &[Outgoing],
-    held: &Held,
+    held: &BufferedRows,
     job: &RepositionJob,
     schema: &SchemaRef,
 ) -> crate::error::Result<RecordBatch> {

@@ -35,7 +35,7 @@ pub(super) fn run(
     let baseline = work.metrics.baseline.clone();
     let rows_of = Rows { schema: Arc::clone(&schema), batch_size, output };
     builder.spawn(async move {
-        let mut microdata = work.collect(inputs, |_| Ok(())).await?;
+        let mut microdata = work.collect(inputs).await?;
         check_trees(&mut microdata.microdata, &rows_of.schema)
             .map_err(|error| error.in_function(work.method.name()))?;
         work.off_thread(move |work, monitor| rows_of.publish(work, microdata, &job.seed, monitor)).await

@@ -6,43 +6,70 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, SchemaRef};
 use datafusion::arrow::row::{RowConverter, SortField};
+use datafusion::common::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::spill::get_record_batch_memory_size;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use rand::Rng;
 use rustc_hash::FxHashSet;
 
 use super::Seed;
-use super::held::{Held, begins_of, numbers_of};
+use super::buffered_rows::{BufferedRows, begins_of, numbers_of};
+use super::notices::Notices;
+use super::reposition::{REPOSITION, tell_if_most_is_suppressed};
+use super::whole_input::spawn_compute;
 use crate::error::{Error, Result, thousands};
 use crate::methods::Monitor;
 use crate::methods::reposition::{Departed, Late, Pending, Placed, Record, Stream};
 use crate::microdata::{Layout, RowTags};
-use crate::publication::{HeldBack, Repositioned};
+use crate::publication::{Held, HeldBack, Repositioned, make, numbered};
 
 /// Column of what is held back: the snapshot that a row is to be published in as things are, NULL if in none.
 const PLACE: &str = "place";
 
 /// One step of a window.
-pub(super) struct Step<'a> {
-    pub repositioned: &'a Repositioned,
+pub(super) struct WindowStep {
+    pub repositioned: Repositioned,
     /// The columns of the rows.
-    pub layout: &'a Layout,
+    pub layout: Layout,
     pub late: Late,
     /// Whether all of the window is published.
     pub finish: bool,
     pub batch_size: usize,
+    /// Number of the release.
+    pub number: u64,
+}
+
+/// What the step before has left.
+pub(super) struct Before {
+    /// Rows that are held back.
+    pub held: Vec<RecordBatch>,
+    /// What it has written down.
+    pub record: Option<HeldBack>,
+}
+
+/// Rows that have gone through the window.
+pub(super) struct Windowed {
+    /// Those that are published now.
+    pub published: SendableRecordBatchStream,
+    /// Those that are held back.
+    pub held: Held,
 }
 
 /// What a step leaves.
-pub(super) struct Stepped {
+struct Stepped {
     /// Rows that are published, with their published time.
-    pub published: Vec<RecordBatch>,
+    published: Vec<RecordBatch>,
     /// Rows that are held back, and where they are.
-    pub held: RecordBatch,
+    held: RecordBatch,
     /// What is to be written down about it.
-    pub record: HeldBack,
+    record: HeldBack,
     /// Rows that left the window in this step, and those of them that are never published.
-    pub left: (usize, usize),
+    left: (usize, usize),
     /// First windows that may cost more than they must.
-    pub unproven: usize,
+    unproven: usize,
 }
 
 /// Columns of the rows of a publication.
@@ -51,17 +78,57 @@ fn schema(layout: &Layout) -> SchemaRef {
 }
 
 /// Columns of what is held back: those of the rows, and their places.
-pub(super) fn held_schema(layout: &Layout) -> SchemaRef {
+fn held_schema(layout: &Layout) -> SchemaRef {
     let place: FieldRef = Arc::new(Field::new(PLACE, DataType::Int64, true));
     Arc::new(Schema::new(layout.fields().cloned().chain([place]).collect::<Vec<_>>()))
 }
 
-impl Step<'_> {
-    /// Takes in rows. `held` is what the step before has held back, and `before` what it wrote down.
+impl WindowStep {
+    /// Takes in rows, on a thread that may block. `reservation` has those that arrive, and is charged with all else.
     ///
     /// # Errors
     /// Rows of snapshots that were closed, NULLs, identifiers twice; internal ones when a snapshot fails its check.
-    pub(super) fn run(
+    pub(super) async fn take(
+        self,
+        before: Before,
+        arriving: Vec<RecordBatch>,
+        reservation: &MemoryReservation,
+        metrics: &ExecutionPlanMetricsSet,
+        notices: &Notices,
+    ) -> Result<Windowed, DataFusionError> {
+        let bytes: usize = before.held.iter().map(get_record_batch_memory_size).sum();
+        // Tags, records and counts of each row, and the rows that leave.
+        let rows: usize = before.held.iter().chain(&arriving).map(RecordBatch::num_rows).sum();
+        reservation.try_grow(2 * bytes + reservation.size() + 128 * rows)?;
+        let seed = Seed::from_entropy()?;
+        let (l, schema) = (self.repositioned.params.l, schema(&self.layout));
+        let stepped = spawn_compute(REPOSITION.to_owned(), Monitor::default(), move |monitor| {
+            let stepped = self.run(&before.held, before.record.as_ref(), arriving, &seed, monitor)?;
+            let file = match stepped.held.num_rows() {
+                0 => None,
+                _ => {
+                    let name = numbered(self.number)? + ".parquet";
+                    Some(make(name, &held_schema(&self.layout), [Ok(stepped.held.clone())])?)
+                }
+            };
+            Ok((stepped, file))
+        });
+        let (Stepped { published, mut record, left: (left, suppressed), unproven, .. }, file) = stepped.await?;
+        record.file = file.as_ref().map(|made| made.file.clone());
+        let count = |name: &'static str, count: u64| {
+            MetricBuilder::new(metrics).counter(name, 0).add(count as usize);
+        };
+        count("held_back_rows", record.rows);
+        count("suppressed_rows", suppressed as u64);
+        count("unproven_windows", unproven as u64);
+        tell_if_most_is_suppressed(notices, left - suppressed, suppressed, l);
+        let published = futures::stream::iter(published.into_iter().map(Ok));
+        let published = Box::pin(RecordBatchStreamAdapter::new(schema, published));
+        Ok(Windowed { published, held: Held { record, file } })
+    }
+
+    /// Computes. `held` is what the step before has held back, and `before` what it wrote down.
+    fn run(
         &self,
         held: &[RecordBatch],
         before: Option<&HeldBack>,
@@ -69,7 +136,7 @@ impl Step<'_> {
         seed: &Seed,
         monitor: &Monitor,
     ) -> Result<Stepped> {
-        let schema = schema(self.layout);
+        let schema = schema(&self.layout);
         let (Some(sensitive), Some(within)) = (&self.layout.sensitive, &self.layout.within) else {
             return Err(Error::internal("a stream without time or sensitive attribute"));
         };
@@ -77,8 +144,8 @@ impl Step<'_> {
         let clock = self.repositioned.clock;
         let mut tags = RowTags::try_new(&schema, sensitive, seed.rng().random())?;
         let mut stream = Stream::try_new(&self.repositioned.params)?;
-        let people = People::new(self.layout);
-        let mut batches = Held::default();
+        let people = People::new(&self.layout);
+        let mut batches = BufferedRows::default();
         let mut restored = Vec::new();
         let mut snapshots: BTreeMap<i64, Vec<Record>> = BTreeMap::new();
         let mut late = 0;
@@ -180,8 +247,8 @@ impl Step<'_> {
     }
 
     /// The rows that are held back, in the order of a keyed hash.
-    fn held(&self, batches: &Held, pending: &[Pending]) -> Result<RecordBatch> {
-        let schema = held_schema(self.layout);
+    fn held(&self, batches: &BufferedRows, pending: &[Pending]) -> Result<RecordBatch> {
+        let schema = held_schema(&self.layout);
         if pending.is_empty() {
             return Ok(RecordBatch::new_empty(schema));
         }

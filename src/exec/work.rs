@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -19,14 +18,6 @@ use crate::methods::{AnyMethod, Monitor, SnapshotBuilder, State};
 use crate::microdata::Layout;
 use crate::release::Release;
 
-/// A batch that was read. Publications look into it.
-#[cfg_attr(not(feature = "publication"), expect(dead_code, reason = "only publications look into it"))]
-pub(super) enum Read<'a> {
-    /// Of microdata.
-    Microdata(&'a RecordBatch),
-    /// Of the update relation.
-    Updates(&'a RecordBatch),
-}
 
 /// An execution of a method, charged to the memory pool.
 pub(super) struct Work {
@@ -65,19 +56,14 @@ impl Work {
         }
     }
 
-    /// Encodes all inputs as they arrive; `seen` is shown every batch of microdata and of the update relation.
-    pub(super) async fn collect(
-        &self,
-        mut inputs: Streams,
-        mut seen: impl FnMut(Read<'_>) -> Result<()>,
-    ) -> Result<SnapshotBuilder> {
+    /// Encodes all inputs as they arrive.
+    pub(super) async fn collect(&self, mut inputs: Streams) -> Result<SnapshotBuilder> {
         let named = |error: Error| error.in_function(self.method.name());
         let mut builder = SnapshotBuilder::try_new(inputs.layout, self.method.state()).map_err(named)?;
         while let Some(batch) = inputs.microdata.next().await {
             let batch = batch?;
             let _timer = self.metrics.baseline.elapsed_compute().timer();
             builder.microdata.append(&batch).map_err(named)?;
-            seen(Read::Microdata(&batch))?;
             self.metrics.input_rows.add(batch.num_rows());
             self.progress.tell(Step::Read { rows: builder.microdata.rows() });
             self.reserve(builder.size())?;
@@ -103,9 +89,7 @@ impl Work {
         }
         if let Some(mut updates) = inputs.updates.take() {
             while let Some(batch) = updates.next().await {
-                let batch = batch?;
-                builder.microdata.append_updates(&batch).map_err(named)?;
-                seen(Read::Updates(&batch))?;
+                builder.microdata.append_updates(&batch?).map_err(named)?;
                 self.reserve(builder.size())?;
             }
         }

@@ -1,4 +1,4 @@
-//! The little that we ask of Delta Lake: open a table at a version, create one, commit the next version or fail.
+//! What is asked of Delta Lake: open a table at a version, create one, commit the next version or fail.
 //!
 //! A commit is one request: it creates the file of the next version, which fails if there is one. Nobody's commits are merged with
 //! ours, so nothing is read before or after it.
@@ -13,15 +13,13 @@ use deltalake_core::checkpoints::create_checkpoint;
 use deltalake_core::kernel::engine::arrow_conversion::{TryIntoArrow, TryIntoKernel};
 use deltalake_core::kernel::transaction::CommitData;
 use deltalake_core::kernel::{Action, Add, Remove, StructType};
-use deltalake_core::logstore::{commit_uri_from_version, get_actions};
+use deltalake_core::logstore::{LogStoreRef, commit_uri_from_version, get_actions};
 use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use deltalake_core::{DeltaTable, DeltaTableError};
 use futures::TryStreamExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use super::place::Place;
 
 /// Metadata key of what we say in a commit.
 pub(super) const COMMIT_KEY: &str = "anonymize";
@@ -36,10 +34,11 @@ const KEEP: [(&str, &str); 3] = [
 ];
 
 /// The newest version, if there is a table.
-pub(super) async fn newest(place: &Place) -> Result<Option<DeltaTable>> {
-    let mut table = DeltaTable::new(place.log_store());
+pub(super) async fn newest(log: LogStoreRef) -> Result<Option<DeltaTable>> {
+    let is_local = log.root_url().scheme() == "file";
+    let mut table = DeltaTable::new(log);
     // To Delta Lake a directory of a disk that is not there is an error; there, looking costs nothing.
-    if place.is_local() && !table.verify_deltatable_existence().await.map_err(failed)? {
+    if is_local && !table.verify_deltatable_existence().await.map_err(failed)? {
         return Ok(None);
     }
     match table.load().await {
@@ -50,8 +49,8 @@ pub(super) async fn newest(place: &Place) -> Result<Option<DeltaTable>> {
 }
 
 /// One version.
-pub(super) async fn at_version(place: &Place, version: u64) -> Result<DeltaTable> {
-    let mut table = DeltaTable::new(place.log_store());
+pub(super) async fn at_version(log: LogStoreRef, version: u64) -> Result<DeltaTable> {
+    let mut table = DeltaTable::new(log);
     table.load_version(version).await.map_err(failed)?;
     Ok(table)
 }
@@ -75,7 +74,7 @@ pub(super) async fn files(table: &DeltaTable) -> Result<Vec<(String, u64)>> {
 }
 
 /// Creates a table, as version 0. Of several at once one succeeds.
-pub(super) async fn create(place: &Place, schema: &Schema, configuration: &[(&str, String)]) -> Result<()> {
+pub(super) async fn create(log: &LogStoreRef, schema: &Schema, configuration: &[(&str, String)]) -> Result<()> {
     let kernel = kernel_schema(schema)?;
     let keep = KEEP.iter().map(|(key, value)| ((*key).to_owned(), Some((*value).to_owned())));
     let own = configuration.iter().map(|(key, value)| ((*key).to_owned(), Some(value.clone())));
@@ -94,7 +93,7 @@ pub(super) async fn create(place: &Place, schema: &Schema, configuration: &[(&st
     let (protocol, metadata) = (state.protocol().clone(), state.metadata().clone());
     let actions = vec![Action::Protocol(protocol.clone()), Action::Metadata(metadata.clone())];
     let operation = DeltaOperation::Create { mode: SaveMode::ErrorIfExists, location, protocol, metadata };
-    write(place.store().as_ref(), 0, actions, operation, HashMap::new()).await
+    write(log.object_store(None).as_ref(), 0, actions, operation, HashMap::new()).await
 }
 
 /// Commits the version after the one that is loaded, or fails if there is one already. An error does not say that nothing
@@ -131,11 +130,11 @@ async fn write(
 
 /// Sums up a table's log, so that whoever opens it reads few commits. Every fifth version has a checkpoint, of the `phase`
 /// (a number below five) that the table has; one that fails is left to the next.
-pub(super) async fn sum_up(place: &Place, version: u64, phase: u64) {
+pub(super) async fn sum_up(log: LogStoreRef, version: u64, phase: u64) {
     if version % CHECKPOINT_EVERY != phase {
         return;
     }
-    if let Ok(table) = at_version(place, version).await {
+    if let Ok(table) = at_version(log, version).await {
         let _ = create_checkpoint(&table, None).await;
     }
 }
@@ -171,10 +170,13 @@ pub(super) async fn committed(table: &DeltaTable, version: u64) -> Result<Option
 
 /// What we said in the commit of a version, and when that was (milliseconds since 1970), if there is such a commit and it is
 /// ours.
-pub(super) async fn said<T: DeserializeOwned>(table: &DeltaTable, version: u64) -> Result<Option<(T, Option<i64>)>> {
+pub(super) async fn read_commit_info<T: DeserializeOwned>(
+    table: &DeltaTable,
+    version: u64,
+) -> Result<Option<(T, Option<i64>)>> {
     let Some(commit) = committed(table, version).await? else { return Ok(None) };
-    let said = commit.says(COMMIT_KEY).and_then(|text| serde_json::from_str(text).ok());
-    Ok(said.map(|said| (said, commit.time)))
+    let info = commit.says(COMMIT_KEY).and_then(|text| serde_json::from_str(text).ok());
+    Ok(info.map(|info| (info, commit.time)))
 }
 
 /// A setting of the table.

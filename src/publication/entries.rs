@@ -6,8 +6,7 @@ use bytes::Bytes;
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
-use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::object_store::path::Path;
@@ -18,12 +17,14 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use deltalake_core::DeltaTable;
 use futures::{StreamExt, TryStreamExt};
 
+use super::blocking::blocking;
 use super::delta;
+use super::failure::overtaken;
 use super::files::{MadeFile, intact, make};
+use super::ledger_state::LedgerFile;
+use super::paths::numbered;
 use super::place::Place;
-use super::protocol::numbered;
-use super::standing::Kept;
-use crate::error::Error;
+use crate::error::{Error, refusal};
 
 /// Files read at a time; each is in memory as a whole.
 const FILES_AT_ONCE: usize = 4;
@@ -32,22 +33,18 @@ const SMALL: u64 = 1 << 18;
 /// So many small ones may be there.
 const FEW: usize = 4;
 
-/// What an INSERT hears that another one has overtaken.
-pub(crate) const OVERTAKEN: &str = "publication: another INSERT decided a release of this publication since this one was planned; \
-                                    nothing was published: run it again";
-
 /// The entries of a ledger at one time.
 #[derive(Debug, Clone)]
 pub(crate) struct Entries {
     pub(super) place: Place,
     pub(super) ledger: DeltaTable,
-    pub(super) files: Vec<Kept>,
+    pub(super) files: Vec<LedgerFile>,
 }
 
 /// Files that become others with the same rows.
 #[derive(Debug, Default)]
 pub(crate) struct Merged {
-    pub(super) gone: Vec<Kept>,
+    pub(super) gone: Vec<LedgerFile>,
     pub(super) made: Vec<MadeFile>,
 }
 
@@ -62,22 +59,23 @@ impl Entries {
     }
 
     /// A file's contents, if they are those that were written.
-    async fn read(&self, kept: &Kept) -> Result<Bytes> {
+    async fn read(&self, kept: &LedgerFile) -> Result<Bytes> {
         let path = Path::from(kept.file.name.as_str());
         let read = intact(self.place.store().as_ref(), &path, &kept.file).await;
-        if let Some(contents) = read.map_err(|error| error.context(self.place.described()))? {
+        if let Some(contents) = read.map_err(|error| self.place.unreadable(error))? {
             return Ok(contents);
         }
         // Who has decided in the meantime may have merged it.
         if !delta::is_newest(&self.ledger).await.unwrap_or(true) {
-            return exec_err!("{OVERTAKEN}");
+            return Err(overtaken());
         }
-        exec_err!(
-            "publication: the ledger at {} is damaged: its entries of release {} are not those that were written; restore it from \
+        Err(refusal!(
+            "publication",
+            "the ledger at {} is damaged: its entries of release {} are not those that were written; restore it from \
              a backup of the time after the last release",
             self.place.url(),
             kept.release
-        )
+        ))
     }
 
     /// Their rows.
@@ -106,7 +104,7 @@ impl Entries {
     /// # Errors
     /// As for [`verify`](Self::verify), and when there is not enough memory.
     pub(crate) async fn merge(&self, number: u64, memory: &MemoryReservation) -> Result<Merged> {
-        let small: Vec<Kept> = self.files.iter().filter(|kept| kept.file.rows < SMALL).cloned().collect();
+        let small: Vec<LedgerFile> = self.files.iter().filter(|kept| kept.file.rows < SMALL).cloned().collect();
         if small.len() < FEW {
             return Ok(Merged::default());
         }
@@ -116,8 +114,7 @@ impl Entries {
         let reads = small.iter().map(|kept| self.read(kept));
         let contents: Vec<Bytes> =
             futures::stream::iter(reads.collect::<Vec<_>>()).buffered(FILES_AT_ONCE).try_collect().await?;
-        let made = SpawnedTask::spawn_blocking(move || merge(contents, number)).join_unwind().await;
-        let made = made.map_err(|error| DataFusionError::External(Box::new(error)))??;
+        let made = blocking(move || merge(contents, number)).await?;
         Ok(if made.is_empty() { Merged::default() } else { Merged { gone: small, made } })
     }
 }
@@ -153,11 +150,11 @@ fn parquet(error: datafusion::parquet::errors::ParquetError) -> DataFusionError 
 
 /// The rows of a Parquet file in memory.
 pub(super) async fn decode(contents: Bytes) -> Result<Vec<RecordBatch>> {
-    let decoded = SpawnedTask::spawn_blocking(move || {
+    let decoded = blocking(move || {
         let reader = ParquetRecordBatchReaderBuilder::try_new(contents).map_err(parquet)?.build().map_err(parquet)?;
         reader.map(|batch| batch.map_err(DataFusionError::from)).collect()
     });
-    decoded.join_unwind().await.map_err(|error| DataFusionError::External(Box::new(error)))?
+    decoded.await
 }
 
 /// Entries as a plan reads them.
@@ -192,10 +189,11 @@ fn choose(batch: &RecordBatch, columns: &SchemaRef) -> Result<RecordBatch> {
     let column = |field: &FieldRef| -> Result<ArrayRef> {
         match batch.column_by_name(field.name()) {
             Some(column) => Ok(cast(column, field.data_type())?),
-            None => exec_err!(
-                "publication: the ledger has no column {}: it is of another version of this program",
+            None => Err(refusal!(
+                "publication",
+                "the ledger has no column {}: it is of another version of this program",
                 field.name()
-            ),
+            )),
         }
     };
     let chosen = columns.fields().iter().map(column).collect::<Result<Vec<_>>>()?;

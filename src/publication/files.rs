@@ -1,9 +1,8 @@
-//! Parquet files that hold rows and nothing about them.
+//! Parquet files without statistics, in memory; files that are as they were made.
 
 use bytes::Bytes;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result as EngineResult};
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{self, ObjectStore, ObjectStoreExt};
@@ -12,6 +11,7 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use datafusion::parquet::schema::types::ColumnPath;
 
+use super::blocking::blocking;
 use super::record::ReleaseFile;
 use crate::error::{Error, Result};
 use crate::methods::state::IDENTIFIER;
@@ -72,7 +72,6 @@ pub(super) async fn intact(store: &dyn ObjectStore, path: &Path, file: &ReleaseF
         Err(error) => return Err(error.into()),
     };
     let bytes = contents.clone();
-    let hashed = SpawnedTask::spawn_blocking(move || checksum(&bytes)).join_unwind().await;
-    let hashed = hashed.map_err(|error| DataFusionError::External(Box::new(error)))?;
+    let hashed = blocking(move || Ok(checksum(&bytes))).await?;
     Ok(Some(contents).filter(|_| hashed == file.checksum))
 }

@@ -1,4 +1,4 @@
-//! The same snapshot again is recognized without keeping it.
+//! Keyed fingerprints of snapshots and update relations: the same one again is recognized without keeping it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hasher;
@@ -99,13 +99,13 @@ impl RelationFingerprint {
     }
 
     /// The fingerprint in hexadecimal digits.
-    pub(crate) fn finish(self) -> String {
-        let mut values: Vec<Option<OwnedRow>> = vec![None; self.numbers.len()];
-        self.numbers.into_iter().for_each(|(row, number)| values[number as usize] = Some(row));
+    pub(crate) fn finish(&self) -> String {
+        let mut values: Vec<Option<&OwnedRow>> = vec![None; self.numbers.len()];
+        self.numbers.iter().for_each(|(row, &number)| values[number as usize] = Some(row));
         let mut sum = 0_u128;
         let mut add = |from: u32, to: u32, probability: Option<u64>| {
             let mut hasher = SipHasher13::new_with_keys(self.key[0], self.key[1]);
-            for value in [from, to].map(|value| values[value as usize].as_ref()).into_iter().flatten() {
+            for value in [from, to].map(|value| values[value as usize]).into_iter().flatten() {
                 hasher.write_u64(value.as_ref().len() as u64);
                 hasher.write(value.as_ref());
             }

@@ -1,60 +1,67 @@
 //! Publications: releases that are made again and again, kept in two Delta Lake tables.
 //!
 //! The *public* table has a version per release, readable by anything that reads Delta Lake. The *ledger* is private: what the
-//! next release must know of all earlier ones. Files of `publication`:
+//! next release must know of all earlier ones. Files of `publication`, from top to bottom; each uses only those below it:
 //!
 //! | file | |
 //! |---|---|
-//! | `terms` | what a publication promises, and what its first release fixes |
-//! | `place`, `store` | where the tables are; local files that are on the disk when a write returns |
-//! | `known` | what was read of a log is not asked for again |
-//! | `delta` | the little that is asked of Delta Lake |
-//! | `charter`, `record`, `standing` | what is written down in the tables' metadata |
-//! | `found`, `desk` | opening both tables, and refusing those that do not fit together |
-//! | `protocol`, `announce` | stage and decide; announce |
-//! | `leftovers` | what killed attempts leave behind, removed |
-//! | `entries` | the ledger's entries, read as they were written or not at all |
-//! | `types` | which types the tables can keep |
-//! | `files`, `fingerprint`, `names` | Parquet without statistics; snapshots recognized; random names |
+//! | `transaction` | one INSERT: whether its snapshot is published at all, and the steps until the release is public |
+//! | `publish` | making a decided release public |
+//! | `vacuum` | removing what killed attempts leave behind |
+//! | `protocol` | stage and decide; what makes a publication safe is the order of these writes |
+//! | `observer` | fingerprints of what an INSERT reads, made while it is read |
+//! | `audit` | whether all of a publication keeps its promises |
 //! | `reader` | releases as readers see them |
+//! | `open` | an open publication: both tables, which are refused if they do not fit together |
+//! | `tables` | both tables as they were at one time |
+//! | `entries` | the ledger's entries, read as they were written or not at all |
+//! | `ledger_metadata`, `ledger_state`, `record` | what is written down in the tables' metadata |
+//! | `files`, `fingerprint`, `types` | Parquet without statistics; snapshots recognized; which types the tables can keep |
+//! | `memory` | what the ledger holds, method by method |
+//! | `delta` | the little that is asked of Delta Lake |
+//! | `place`, `log_cache`, `local_store` | where the tables are; what was read of a log is not asked for again; local files that are on the disk when a write returns |
+//! | `paths` | where things lie at the two places, and what they are called |
 //! | `rehearsal` | snapshots of the past, and what of them would be refused |
-//! | `audit` | whether all of it keeps its promises |
+//! | `spec` | what a publication promises, and what its first release fixes |
+//! | `failure`, `blocking` | errors, in one sentence; work on threads that may block |
 //!
 //! Rows of a stream that is repositioned are held back in a file beside the ledger's own ones. The record of the newest release names
 //! it; the files of earlier ones are removed, for their rows are published, suppressed, or in the new one.
 
-mod announce;
 mod audit;
-mod charter;
+mod blocking;
 mod delta;
-mod desk;
 mod entries;
+mod failure;
 mod files;
 mod fingerprint;
-mod found;
-mod known;
-mod leftovers;
-mod names;
+mod ledger_metadata;
+mod ledger_state;
+mod local_store;
+mod log_cache;
+mod observer;
+mod open;
+mod paths;
 mod place;
 mod protocol;
+mod publish;
 mod reader;
 mod record;
 mod rehearsal;
-mod standing;
-mod store;
-mod terms;
+mod spec;
+mod tables;
+mod transaction;
 mod types;
+mod vacuum;
 
 pub(crate) use audit::Audit;
-pub(crate) use desk::Desk;
-pub(crate) use entries::{Merged, OVERTAKEN};
 pub(crate) use files::{MadeFile, make};
-pub(crate) use fingerprint::{Fingerprint, RelationFingerprint};
-pub(crate) use names::random_name;
+pub(crate) use open::OpenPublication;
+pub(crate) use paths::{numbered, random_name};
 pub(crate) use place::{check_apart, locate, private_beside};
-pub(crate) use protocol::{Attempt, Remembered, numbered};
 pub(crate) use reader::{Reader, ReleaseRow, introduce, newest_version, provider};
-pub(crate) use record::{Figures, HeldBack, Record};
-pub(crate) use rehearsal::{Change, Changes, Found, Rehearsal};
-pub use terms::{Publication, Repositioned, Terms};
+pub(crate) use record::{Figures, HeldBack};
+pub(crate) use rehearsal::{Change, Changes, Findings, Rehearsal};
+pub use spec::{Publication, PublicationSpec, Repositioned};
+pub(crate) use transaction::{Held, Outcome, Transaction, Unchanged};
 pub(crate) use types::{check_schema, stored_type, type_names};

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use datafusion::common::{DataFusionError, Result, exec_err, plan_datafusion_err, plan_err};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::path::Path as StorePath;
 use datafusion::object_store::prefix::PrefixStore;
@@ -12,9 +12,11 @@ use deltalake_core::logstore::{LogStoreRef, StorageConfig, default_logstore};
 use futures::StreamExt;
 use url::Url;
 
-use super::announce::claim;
-use super::known::Remembering;
-use super::store::LocalStore;
+use super::failure::while_doing;
+use super::local_store::LocalStore;
+use super::log_cache::CachedLog;
+use super::paths::{LOG, claim};
+use crate::error::refusal;
 
 /// Who may read what is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +44,7 @@ impl Place {
         let local = match url.scheme() {
             "file" => {
                 let path = url.to_file_path();
-                let path = path.map_err(|()| plan_datafusion_err!("publication: {url} is not a location"))?;
+                let path = path.map_err(|()| refusal!("publication", "{url} is not a location"))?;
                 Some(LocalStore::new(path, access == Access::Private))
             }
             _ => None,
@@ -50,8 +52,8 @@ impl Place {
         let root: Arc<dyn ObjectStore> = match &local {
             Some(local) => Arc::new(local.clone()),
             None => {
-                let store = runtime.object_store_registry.get_store(url).map_err(|error| unknown_store(url, error))?;
-                Arc::new(Remembering::new(store, prefix.clone().join("_delta_log")))
+                let store = runtime.object_store_registry.get_store(url).map_err(|_| unknown_store(url))?;
+                Arc::new(CachedLog::new(store, prefix.clone().join(LOG)))
             }
         };
         let store = Arc::new(PrefixStore::new(Arc::clone(&root), prefix.clone()));
@@ -67,14 +69,14 @@ impl Place {
         self.local.is_some()
     }
 
-    /// Where an error is from.
-    pub(super) fn described(&self) -> String {
-        format!("publication: at {}", self.url)
+    /// An error of its store in reading.
+    pub(super) fn unreadable(&self, error: impl Into<DataFusionError>) -> DataFusionError {
+        while_doing(format!("{} cannot be read", self.url), error)
     }
 
-    /// An error of its store, which says where that is.
-    pub(super) fn failed(&self, error: Error) -> DataFusionError {
-        DataFusionError::from(error).context(self.described())
+    /// An error of its store in writing.
+    pub(super) fn unwritable(&self, error: impl Into<DataFusionError>) -> DataFusionError {
+        while_doing(format!("{} cannot be written to", self.url), error)
     }
 
     /// Creates a file here, and asks to create it again, which must fail: of two who create one file, one must get through.
@@ -95,21 +97,25 @@ impl Place {
         // A probe that stays is removed with what other attempts leave behind.
         let _ = self.store.delete(name).await;
         if let Err(error) = first {
-            let context = format!("publication: nothing can be written to {}; nothing was published", self.url);
-            return Err(self.failed(error).context(context));
+            let doing = format!("nothing can be written to {}; nothing was published", self.url);
+            return Err(while_doing(doing, error));
         }
         match second {
             Err(Error::AlreadyExists { .. }) => Ok(()),
-            Err(error) => Err(self.failed(error).context(format!(
-                "publication: whether {} can create a file only if there is none is not known; nothing was published",
-                self.url
-            ))),
-            Ok(()) => exec_err!(
-                "publication: the store of {} replaces a file that exists although it was asked to create it, so of two INSERTs at \
+            Err(error) => Err(while_doing(
+                format!(
+                    "whether {} can create a file only if there is none is not known; nothing was published",
+                    self.url
+                ),
+                error,
+            )),
+            Ok(()) => Err(refusal!(
+                "publication",
+                "the store of {} replaces a file that exists although it was asked to create it, so of two INSERTs at \
                  once both would take one number; nothing was published. It must be able to create a file only if there is none \
                  (in S3, If-None-Match); choose another store, or another version of it",
                 self.url
-            ),
+            )),
         }
     }
 
@@ -121,13 +127,14 @@ impl Place {
     pub(super) async fn refuse_inside_a_table(&self) -> Result<()> {
         let mut above = self.prefix.clone();
         while let Some(parent) = parent(&above) {
-            let log = parent.clone().join("_delta_log");
+            let log = parent.clone().join(LOG);
             // Whoever may not look there cannot know.
             if let Some(Ok(_)) = self.root.list(Some(&log)).next().await {
-                return plan_err!(
-                    "publication: {} is inside of another Delta table; choose a location outside",
+                return Err(refusal!(
+                    "publication",
+                    "{} is inside of another Delta table; choose a location outside",
                     self.url
-                );
+                ));
             }
             above = parent;
         }
@@ -138,7 +145,7 @@ impl Place {
     pub(super) async fn settle(&self, name: &StorePath) -> Result<()> {
         let Some(local) = &self.local else { return Ok(()) };
         let path: StorePath = self.prefix.parts().chain(name.parts()).collect();
-        local.settle(&path).await.map_err(|error| self.failed(error))
+        local.settle(&path).await.map_err(|error| self.unwritable(error))
     }
 
     /// The number, if somebody has claimed it here.
@@ -146,7 +153,7 @@ impl Place {
         match self.store.head(&claim(number)).await {
             Ok(_) => Ok(Some(number)),
             Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(self.failed(error)),
+            Err(error) => Err(self.unreadable(error)),
         }
     }
 
@@ -169,16 +176,18 @@ impl Place {
 }
 
 /// What a session says of a store that nobody has registered is no help.
-fn unknown_store(url: &Url, error: DataFusionError) -> DataFusionError {
+fn unknown_store(url: &Url) -> DataFusionError {
     match url.scheme() {
-        "s3" | "s3a" | "gs" | "gcs" | "az" | "abfs" | "abfss" | "http" | "https" => plan_datafusion_err!(
-            "publication: this session has no object store for {url}; the shell registers one for every location that a statement \
+        "s3" | "s3a" | "gs" | "gcs" | "az" | "abfs" | "abfss" | "http" | "https" => refusal!(
+            "publication",
+            "this session has no object store for {url}; the shell registers one for every location that a statement \
              names, a program does it with SessionContext::register_object_store"
         ),
-        scheme => error.context(format!(
-            "publication: {url} is in no object store that this session has ({scheme}://); locations are paths of local disks, \
+        scheme => refusal!(
+            "publication",
+            "{url} is in no object store that this session has ({scheme}://); locations are paths of local disks, \
              s3://, gs://, az:// or abfss://, and what a program has registered"
-        )),
+        ),
     }
 }
 
@@ -188,26 +197,27 @@ fn unknown_store(url: &Url, error: DataFusionError) -> DataFusionError {
 /// When it is neither, or leads above a directory that does not exist.
 pub(crate) fn locate(text: &str) -> Result<Url> {
     if text.is_empty() {
-        return plan_err!("publication: a location is missing; it is a directory such as 'lake/hospital/'");
+        return Err(refusal!("publication", "a location is missing; it is a directory such as 'lake/hospital/'"));
     }
     let mut url = match Url::parse(text) {
         Ok(url) if url.scheme() != "file" && text.contains("://") => url,
         Ok(url) if url.scheme() == "file" => match url.to_file_path() {
             Ok(path) => local(&path)?,
-            Err(()) => return plan_err!("publication: {text} is not a location"),
+            Err(()) => return Err(refusal!("publication", "{text} is not a location")),
         },
         _ => local(Path::new(text))?,
     };
     if matches!(url.scheme(), "http" | "https") {
-        return plan_err!(
-            "publication: a publication cannot be at {}://, where nothing can be listed and nobody can create a file only if there is \
+        return Err(refusal!(
+            "publication",
+            "a publication cannot be at {}://, where nothing can be listed and nobody can create a file only if there is \
              none; choose a location in an object store. Single files can be read from there: SELECT .. FROM '{}://..'",
             url.scheme(),
             url.scheme()
-        );
+        ));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return plan_err!("publication: {text} is not a location: it has a query or a fragment");
+        return Err(refusal!("publication", "{text} is not a location: it has a query or a fragment"));
     }
     let path = format!("{}/", url.path().trim_end_matches('/'));
     url.set_path(&path);
@@ -223,8 +233,7 @@ fn parent(path: &StorePath) -> Option<StorePath> {
 
 /// The directory in its store, without any encoding.
 fn store_path(url: &Url) -> Result<StorePath> {
-    StorePath::from_url_path(url.path())
-        .map_err(|error| plan_datafusion_err!("publication: {url} is not a location: {error}"))
+    StorePath::from_url_path(url.path()).map_err(|error| refusal!("publication", "{url} is not a location: {error}"))
 }
 
 /// Delta Lake decodes these once too often, and would look for them elsewhere.
@@ -234,9 +243,10 @@ fn refuse_ambiguous(path: &str) -> Result<()> {
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     };
     if path.contains('\\') || path.match_indices('%').any(|(place, _)| encoded(place)) {
-        return plan_err!(
-            "publication: a location cannot have a backslash, or a percent sign before two hexadecimal digits, in its path"
-        );
+        return Err(refusal!(
+            "publication",
+            "a location cannot have a backslash, or a percent sign before two hexadecimal digits, in its path"
+        ));
     }
     Ok(())
 }
@@ -252,11 +262,11 @@ fn local(path: &Path) -> Result<Url> {
                 rest = Path::new(name).join(rest);
                 known = parent;
             }
-            _ => return plan_err!("publication: {} is not a location", path.display()),
+            _ => return Err(refusal!("publication", "{} is not a location", path.display())),
         }
     };
     let Ok(url) = Url::from_directory_path(real.join(rest)) else {
-        return plan_err!("publication: {} is not a location", path.display());
+        return Err(refusal!("publication", "{} is not a location", path.display()));
     };
     Ok(url)
 }
@@ -268,9 +278,10 @@ fn local(path: &Path) -> Result<Url> {
 pub(crate) fn private_beside(public: &Url) -> Result<Url> {
     let path = public.path().trim_end_matches('/');
     if path.is_empty() {
-        return plan_err!(
-            "publication: there is no place beside {public} for the private ledger; say where it is with the option private"
-        );
+        return Err(refusal!(
+            "publication",
+            "there is no place beside {public} for the private ledger; say where it is with the option private"
+        ));
     }
     let mut url = public.clone();
     url.set_path(&format!("{path}.private/"));
@@ -284,10 +295,11 @@ pub(crate) fn private_beside(public: &Url) -> Result<Url> {
 pub(crate) fn check_apart(public: &Url, private: &Url) -> Result<()> {
     let (inner, outer) = (store_path(private)?, store_path(public)?);
     if is_one_store(public, private) && (inner.prefix_matches(&outer) || outer.prefix_matches(&inner)) {
-        return plan_err!(
-            "publication: the private ledger must not be where the public can read: {private} and the publication's LOCATION {public} \
+        return Err(refusal!(
+            "publication",
+            "the private ledger must not be where the public can read: {private} and the publication's LOCATION {public} \
              must not contain each other"
-        );
+        ));
     }
     Ok(())
 }

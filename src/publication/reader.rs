@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::common::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::ObjectStore;
 use deltalake_core::DeltaTable;
 use futures::{StreamExt, TryStreamExt};
 use url::Url;
 
-use super::charter::Charter;
 use super::delta;
+use super::ledger_metadata::LedgerMetadata;
 use super::place::{Access, Place};
 use super::record::{Announcement, Record};
+use crate::error::refusal;
 
 /// Commits read at a time.
 const AT_ONCE: usize = 8;
@@ -43,11 +44,11 @@ impl Reader {
     /// When the store fails.
     pub(crate) async fn open(public: &Url, runtime: &RuntimeEnv) -> Result<Option<Self>> {
         let place = Place::open(public, Access::Public, runtime)?;
-        let table = delta::newest(&place).await.map_err(|error| error.context(place.described()))?;
+        let table = delta::newest(place.log_store()).await.map_err(|error| place.unreadable(error))?;
         if let Some(table) = &table
-            && delta::setting(table, Charter::PUBLICATION).is_none()
+            && delta::setting(table, LedgerMetadata::PUBLICATION).is_none()
         {
-            return plan_err!("publication: the table at {public} is not a publication");
+            return Err(refusal!("publication", "the table at {public} is not a publication"));
         }
         Ok(table.filter(|table| delta::version(table) > 0).map(|table| Self { place, table }))
     }
@@ -69,21 +70,21 @@ impl Reader {
     pub(crate) async fn release(&self, number: Option<u64>) -> Result<DeltaTable> {
         let newest = self.newest();
         let number = number.unwrap_or(newest);
-        let described = || format!("publication: at {}", self.place.url());
         if number == 0 || number > newest {
-            return plan_err!("publication: there is no release {number}; there are releases 1 to {newest}");
+            return Err(refusal!("publication", "there is no release {number}; there are releases 1 to {newest}"));
         }
-        let said =
-            delta::said::<Announcement>(&self.table, number).await.map_err(|error| error.context(described()))?;
-        if said.is_none_or(|(said, _)| said.number != number) {
-            return exec_err!(
-                "publication: version {number} of the public table is not a release: somebody else wrote to it"
-            );
+        let info = delta::read_commit_info::<Announcement>(&self.table, number).await;
+        let info = info.map_err(|error| self.place.unreadable(error))?;
+        if info.is_none_or(|(announcement, _)| announcement.number != number) {
+            return Err(refusal!(
+                "publication",
+                "version {number} of the public table is not a release: somebody else wrote to it"
+            ));
         }
         if number == newest {
             return Ok(self.table.clone());
         }
-        delta::at_version(&self.place, number).await.map_err(|error| error.context(described()))
+        delta::at_version(self.place.log_store(), number).await.map_err(|error| self.place.unreadable(error))
     }
 
     /// All releases, oldest first; with a ledger, what only the publisher knows.
@@ -92,18 +93,19 @@ impl Reader {
     /// When the public store fails. A ledger that cannot be read is left out.
     pub(crate) async fn releases(&self, private: Option<&Url>, runtime: &RuntimeEnv) -> Result<Vec<ReleaseRow>> {
         let ledger = match private.map(|url| Place::open(url, Access::Private, runtime)) {
-            Some(Ok(place)) => delta::newest(&place).await.ok().flatten(),
+            Some(Ok(place)) => delta::newest(place.log_store()).await.ok().flatten(),
             _ => None,
         };
         let ledger = ledger.as_ref();
         let row = |number| async move {
-            let Some((announcement, time)) = delta::said::<Announcement>(&self.table, number).await? else {
-                return exec_err!(
-                    "publication: version {number} of the public table is not a release: somebody else wrote to it"
-                );
+            let Some((announcement, time)) = delta::read_commit_info::<Announcement>(&self.table, number).await? else {
+                return Err(refusal!(
+                    "publication",
+                    "version {number} of the public table is not a release: somebody else wrote to it"
+                ));
             };
             let noted = match ledger {
-                Some(ledger) => delta::said::<Record>(ledger, number).await.ok().flatten(),
+                Some(ledger) => delta::read_commit_info::<Record>(ledger, number).await.ok().flatten(),
                 None => None,
             };
             let same = noted.filter(|(record, _)| record.release_id == announcement.release_id);
@@ -118,7 +120,7 @@ impl Reader {
 /// # Errors
 /// When the store fails, or the table needs what we cannot read.
 pub(crate) async fn newest_version(location: &Url, runtime: &RuntimeEnv) -> Result<Option<DeltaTable>> {
-    delta::newest(&Place::open(location, Access::Public, runtime)?).await
+    delta::newest(Place::open(location, Access::Public, runtime)?.log_store()).await
 }
 
 /// A version of a table for the engine; the session learns where it is.

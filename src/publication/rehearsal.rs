@@ -1,4 +1,4 @@
-//! Snapshots of the past, looked at one after the other as if they were published: what of them an INSERT would refuse.
+//! A dry run over snapshots of the past, one after the other: what of them an INSERT would refuse.
 
 use std::collections::hash_map::Entry;
 
@@ -40,7 +40,7 @@ pub(crate) struct Frequent {
 }
 
 /// What was found. Values and people are codes of the encoded columns.
-pub(crate) struct Found {
+pub(crate) struct Findings {
     pub(crate) people: Encoded,
     pub(crate) values: Encoded,
     /// By snapshot, values and person.
@@ -158,7 +158,7 @@ impl Rehearsal {
     ///
     /// # Errors
     /// When the last snapshot cannot be published at all.
-    pub(crate) fn finish(mut self) -> Result<Found> {
+    pub(crate) fn finish(mut self) -> Result<Findings> {
         self.end_snapshot()?;
         let (people, values) = (self.people.finish(Order::ByValue)?, self.values.finish(Order::ByValue)?);
         let mut changes = self.found;
@@ -170,7 +170,7 @@ impl Rehearsal {
         let mut frequent = self.frequent;
         frequent.iter_mut().for_each(|found| found.value = values.ranks[found.value as usize]);
         frequent.sort_unstable();
-        Ok(Found { people, values, changes, frequent })
+        Ok(Findings { people, values, changes, frequent })
     }
 
     fn allows(&mut self, from: u32, to: u32) -> bool {
@@ -229,7 +229,7 @@ mod tests {
         updates: &[(&str, &str)],
         changes: Changes,
         m: Option<u64>,
-    ) -> Result<Found> {
+    ) -> Result<Findings> {
         let field = |name: &str, data_type: DataType| Arc::new(Field::new(name, data_type, true));
         let (id, value) = (field("id", DataType::Int64), field("value", DataType::Utf8));
         let mut rehearsal = Rehearsal::try_new(id, value, changes, m)?;
@@ -246,7 +246,7 @@ mod tests {
         rehearsal.finish()
     }
 
-    fn changes(found: &Found) -> Vec<(u32, i64, String, String)> {
+    fn changes(found: &Findings) -> Vec<(u32, i64, String, String)> {
         let (people, values) = (found.people.attribute.domain.values(), found.values.attribute.domain.values());
         let text = |code: u32| values.as_string_view().value(code as usize).to_owned();
         let rows = found.changes.iter().map(|change| {

@@ -1,11 +1,12 @@
-//! Which types Delta Lake can keep.
+//! Column types that Delta Lake can keep.
 
 use std::collections::HashSet;
 
 use datafusion::arrow::datatypes::{DataType, Schema, TimeUnit};
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 
 use super::delta;
+use crate::error::refusal;
 use crate::microdata::{Layout, published_type};
 
 /// The type that a publication's column has: a near one that Delta Lake can keep, `None` if there is none.
@@ -42,16 +43,18 @@ pub(crate) fn check_schema(schema: &Schema) -> Result<()> {
     for field in schema.fields() {
         let name = field.name();
         if let Some(character) = name.chars().find(|character| " ,;{}()\n\t=".contains(*character)) {
-            return plan_err!(
-                "publication: the name of column {name} has the character {character:?}, which Delta Lake does not allow; \
+            return Err(refusal!(
+                "publication",
+                "the name of column {name} has the character {character:?}, which Delta Lake does not allow; \
                  give it another one"
-            );
+            ));
         }
         if !names.insert(name.to_lowercase()) {
-            return plan_err!(
-                "publication: there would be two columns {name} in a release, for Delta Lake does not tell upper from lower case; \
+            return Err(refusal!(
+                "publication",
+                "there would be two columns {name} in a release, for Delta Lake does not tell upper from lower case; \
                  give one another name"
-            );
+            ));
         }
     }
     delta::kernel_schema(schema).map(|_| ())

@@ -11,6 +11,7 @@ use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::SessionContext;
 use datafusion_anonymize::risk::{Cover, PublicRelease, candidates};
+use datafusion_anonymize::{AnonymizeError, ErrorKind};
 use tempfile::tempdir;
 
 use super::support::{error, microdata, number, path, run, session, table};
@@ -212,7 +213,9 @@ async fn of_eight_publishers_one_wins() {
         let (won, lost): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
         assert_eq!(won.len(), 1, "release {release}");
         for error in lost {
-            let error = error.unwrap_err().strip_backtrace();
+            let error = error.unwrap_err();
+            assert!(AnonymizeError::of(&error).is_some_and(AnonymizeError::is_conflict), "{error}");
+            let error = error.strip_backtrace();
             assert!(error.contains("another INSERT decided") && error.contains("run it again"), "{error}");
         }
         assert_eq!(parquet_files(&here.path().join("hospital")).len(), release, "losers wrote something public");
@@ -224,6 +227,37 @@ async fn of_eight_publishers_one_wins() {
     assert!(files(&here.path().join("hospital.private/_staged")).is_empty(), "losers left what they had staged");
     // Of entries, too, only those of releases are there.
     assert_eq!(parquet_files(&here.path().join("hospital.private")).len(), 3);
+}
+
+/// A host learns from the type of an error what became of its INSERT, and what it is about.
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_have_kinds() {
+    from_the_root();
+    let here = tempdir().unwrap();
+    let context = session();
+    hospital(&context, here.path()).await;
+    let kind = |error: &datafusion::error::DataFusionError| {
+        let own = AnonymizeError::of(error).unwrap_or_else(|| panic!("{error}"));
+        (own.kind(), own.function().to_owned(), own.argument().map(str::to_owned))
+    };
+    let of = |kind: ErrorKind, argument: Option<&str>| (kind, "publication".to_owned(), argument.map(str::to_owned));
+    // Planned before another one decides.
+    let late = context.sql(Q1).await.unwrap().create_physical_plan().await.unwrap();
+    run(&context, Q1).await.unwrap();
+    let overtaken = datafusion::physical_plan::collect(late, context.task_ctx()).await.unwrap_err();
+    assert_eq!(kind(&overtaken), of(ErrorKind::Conflict, None));
+    let empty = run(&context, &format!("{Q2} WHERE false")).await.unwrap_err();
+    assert_eq!(kind(&empty), of(ErrorKind::Refused, None));
+    let location = here.path().join("other").display().to_string();
+    let unknown = declaration(&location, 2).replace("'m' '2'", "'n' '2'");
+    assert_eq!(kind(&run(&session(), &unknown).await.unwrap_err()), of(ErrorKind::Refused, Some("n")));
+    // A ledger that cannot be read.
+    let log = here.path().join("hospital.private/_delta_log/00000000000000000001.json");
+    std::fs::remove_file(&log).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    let input = run(&context, Q2).await.unwrap_err();
+    assert_eq!(kind(&input), of(ErrorKind::Input, None));
+    assert!(!input.strip_backtrace().contains("caused by"), "{input}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,10 @@
-//! Whether the columns of a release are those that were agreed, and say the truth about it.
+//! Checks of the columns of a release: that they are those that were agreed, and say the truth about it.
 
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 
 use super::promises::Promises;
 use crate::microdata::Role;
-use crate::publication::charter::Charter;
+use crate::publication::ledger_metadata::LedgerMetadata;
 use crate::publication::record::Announcement;
 use crate::release::{Description, View, reserved_names};
 use crate::risk::Check;
@@ -20,12 +20,12 @@ pub(super) fn columns_of(schema: &SchemaRef, role: Role) -> Vec<String> {
 pub(super) fn described(
     schema: &SchemaRef,
     said: &Announcement,
-    charter: Option<&Charter>,
+    metadata: Option<&LedgerMetadata>,
     promises: &Promises,
 ) -> Vec<Check> {
     let number = Some(said.number);
     let published = [Role::Quasi, Role::Sensitive, Role::Within, Role::Other].map(|role| columns_of(schema, role));
-    let roles = charter.map(|charter| &charter.terms.roles);
+    let roles = metadata.map(|metadata| &metadata.spec.roles);
     let agreed = |name: &String| {
         roles.is_none_or(|roles| roles.columns().filter(|column| Some(*column) != roles.id.as_ref()).any(|c| c == name))
     };
@@ -56,9 +56,9 @@ pub(super) fn described(
             "do not",
         ),
     ];
-    if let Some(charter) = charter {
-        let method = &charter.terms.method;
-        let parameters = charter.terms.parameters_text();
+    if let Some(metadata) = metadata {
+        let method = &metadata.spec.method;
+        let parameters = metadata.spec.parameters_text();
         let same = method.name() == said.method && parameters.is_ok_and(|text| text == said.parameters);
         let figures = if same { "the same method and parameters" } else { "another method or other parameters" };
         checks.push(Check::new(number, "made as was agreed", same, figures));

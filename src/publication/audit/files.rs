@@ -1,4 +1,4 @@
-//! What the files of a release are, and what they tell beside their rows.
+//! Checks of the files of a release, and of what they tell beside their rows.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! The publisher's memory, and whether releases agree with it.
+//! Checks of the ledger, and of releases against it.
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::path::Path;
 use deltalake_core::DeltaTable;
@@ -11,18 +11,18 @@ use url::Url;
 
 use super::FUNCTION;
 use super::promises::Remembered;
-use crate::error::Error;
+use crate::error::{Error, refusal};
 use crate::methods::AnyMethod;
 use crate::methods::m_distinct::Possible;
 use crate::methods::state::{IDENTIFIER, RELEASE, former_worlds, original_column, published_column};
-use crate::publication::charter::Charter;
 use crate::publication::delta;
 use crate::publication::entries::Entries;
 use crate::publication::files::intact;
 use crate::publication::fingerprint::RelationFingerprint;
+use crate::publication::ledger_metadata::LedgerMetadata;
+use crate::publication::ledger_state::{self, LedgerState};
 use crate::publication::place::{Access, Place};
 use crate::publication::record::Record;
-use crate::publication::standing::{self, Standing};
 use crate::release::{LABEL, PARTNERS, SEALS, SIGNATURE};
 use crate::risk::{Check, Histories, Partnerships, ReleasedTable, Repeats};
 
@@ -35,16 +35,18 @@ pub(super) struct Ledger {
     place: Place,
     table: DeltaTable,
     newest: Option<Record>,
-    standing: Standing,
-    pub(super) charter: Charter,
+    state: LedgerState,
+    pub(super) metadata: LedgerMetadata,
 }
 
 impl Ledger {
     pub(super) async fn open(private: &Url, runtime: &RuntimeEnv) -> Result<Self> {
         let place = Place::open(private, Access::Private, runtime)?;
-        let Some(table) = delta::newest(&place).await? else { return exec_err!("{FUNCTION}: there is no ledger") };
-        let (newest, standing) = standing::newest(&table).await?;
-        Ok(Self { charter: Charter::of(&table, private)?, place, table, newest, standing })
+        let Some(table) = delta::newest(place.log_store()).await? else {
+            return Err(refusal!(FUNCTION, "there is no ledger"));
+        };
+        let (newest, state) = ledger_state::newest(&table).await?;
+        Ok(Self { metadata: LedgerMetadata::of(&table, private)?, place, table, newest, state })
     }
 
     /// Whether nobody has added to it since.
@@ -55,7 +57,7 @@ impl Ledger {
     /// Whether the commits of all releases are those that were written. What an INSERT needs is in the newest; the older ones tell
     /// what was published when.
     pub(super) async fn commits(&self) -> Check {
-        let (damaged, all) = standing::damaged_commits(&self.table).await;
+        let (damaged, all) = ledger_state::damaged_commits(&self.table).await;
         Check::none(None, "ledger: commits are those that were written", damaged, all, "are missing or not")
     }
 
@@ -69,7 +71,7 @@ impl Ledger {
     /// Whether the update relation is the one that a release was made with; `None` if releases have none.
     pub(super) fn agreed(&self, said: Option<&String>, updates: Option<&[RecordBatch]>) -> Result<Option<Check>> {
         let Some(said) = said else { return Ok(None) };
-        let mut fingerprint = RelationFingerprint::new(self.charter.key);
+        let mut fingerprint = RelationFingerprint::new(self.metadata.key);
         updates.unwrap_or_default().iter().try_for_each(|batch| fingerprint.add(batch))?;
         let same = fingerprint.finish() == *said;
         let figures = if same { "the same updates" } else { "other updates" };
@@ -78,7 +80,7 @@ impl Ledger {
 
     /// Whether every value can become every other.
     pub(super) fn any_update(&self) -> bool {
-        matches!(&self.charter.terms.method, AnyMethod::MDistinct(params) if params.updates == Possible::Any)
+        matches!(&self.metadata.spec.method, AnyMethod::MDistinct(params) if params.updates == Possible::Any)
     }
 
     /// All of its entries, if all of its files are as they were written: what an INSERT compares before it goes on.
@@ -86,10 +88,10 @@ impl Ledger {
         if let Some(held) = self.newest.as_ref().and_then(|newest| newest.held_back.as_ref()?.file.as_ref())
             && intact(self.place.store().as_ref(), &Path::from(held.name.as_str()), held).await?.is_none()
         {
-            return exec_err!("{FUNCTION}: the rows that are held back are not as they were written");
+            return Err(refusal!(FUNCTION, "the rows that are held back are not as they were written"));
         }
         let entries =
-            Entries { place: self.place.clone(), ledger: self.table.clone(), files: self.standing.entries.clone() };
+            Entries { place: self.place.clone(), ledger: self.table.clone(), files: self.state.entries.clone() };
         let batches = entries.rows().await?;
         let schema = match batches.first() {
             Some(batch) => batch.schema(),
@@ -114,7 +116,7 @@ impl Past {
         let (Some(ids), Some(releases)) = (column(IDENTIFIER), column(RELEASE)) else { return Ok(Self::Nothing) };
         if let Some(signatures) = column(SIGNATURE) {
             let DataType::List(item) = signatures.data_type() else {
-                return exec_err!("{FUNCTION}: the signatures of the ledger are not lists");
+                return Err(refusal!(FUNCTION, "the signatures of the ledger are not lists"));
             };
             let mut histories = Histories::try_new(ids.data_type(), item.data_type()).map_err(named)?;
             histories.append_entries(ids, signatures, column(LABEL), releases).map_err(named)?;

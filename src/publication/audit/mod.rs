@@ -1,4 +1,4 @@
-//! Whether a publication is what it says: its stored tables against its promises, each other and the ledger.
+//! The audit of a publication: its stored tables against its promises, each other and the ledger.
 
 mod columns;
 mod files;
@@ -10,8 +10,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::physical_plan::collect;
@@ -23,9 +22,10 @@ use self::columns::{columns_of, described};
 use self::files::Files;
 use self::ledger::{Ledger, Past};
 use self::promises::{Promises, Remembered};
+use super::blocking::blocking;
 use super::reader::{Reader, ReleaseRow, introduce, provider};
 use super::record::{Announcement, Figures};
-use crate::error::Error;
+use crate::error::{Error, refusal};
 use crate::microdata::Role;
 use crate::risk::{Check, ReleasedTable, TableColumns};
 
@@ -48,7 +48,7 @@ impl Audit {
     pub(crate) async fn run(self, updates: Option<Vec<RecordBatch>>, context: &TaskContext) -> Result<Vec<Check>> {
         let runtime = context.runtime_env();
         let Some(reader) = Reader::open(&self.public, &runtime).await? else {
-            return exec_err!("{FUNCTION}: nothing has been published yet");
+            return Err(refusal!(FUNCTION, "nothing has been published yet"));
         };
         // Files are read from their beginning to their end, one after the other: the order of rows is a thing to check.
         let config = SessionConfig::new().with_target_partitions(1).with_repartition_file_scans(false);
@@ -77,7 +77,7 @@ impl Audit {
                 memory.try_resize(2 * entries.get_array_memory_size())?;
                 let changes = updates.clone().unwrap_or_default();
                 let any_update = ledger.any_update();
-                let past = aside(move || Past::of(&entries, &changes, any_update)).await?;
+                let past = blocking(move || Past::of(&entries, &changes, any_update)).await?;
                 Ok::<_, DataFusionError>((ledger, commits, past))
             };
             match opened.await {
@@ -115,8 +115,8 @@ impl Audit {
                 checks.push(Check::new(Some(number), "the method is known", false, figures));
                 continue;
             };
-            let charter = ledger.as_ref().map(|ledger| &ledger.charter);
-            checks.extend(described(&schema, &row.announcement, charter, &promises));
+            let metadata = ledger.as_ref().map(|ledger| &ledger.metadata);
+            checks.extend(described(&schema, &row.announcement, metadata, &promises));
             if ledger.is_some() {
                 checks.push(noted(&row));
             }
@@ -127,22 +127,17 @@ impl Audit {
             // The rows, and their codes.
             memory.try_resize(3 * rows.get_array_memory_size() + past.as_ref().map_or(0, Past::size))?;
             remembered = promises.memory;
-            let (found, kept) = aside(move || look(&row.announcement, &promises, &schema, &rows, past)).await?;
+            let (found, kept) = blocking(move || look(&row.announcement, &promises, &schema, &rows, past)).await?;
             checks.extend(found);
             past = kept;
         }
         if let Some(past) = past {
-            checks.extend(aside(move || past.checks(remembered).map_err(|error| error.in_function(FUNCTION))).await?);
+            checks
+                .extend(blocking(move || past.checks(remembered).map_err(|error| error.in_function(FUNCTION))).await?);
         }
         checks.sort_by_key(|check| check.release.unwrap_or(u64::MAX));
         Ok(checks)
     }
-}
-
-/// Computes on a thread that may block.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    let done = SpawnedTask::spawn_blocking(work).join_unwind().await;
-    done.map_err(|error| DataFusionError::External(Box::new(error)))?
 }
 
 /// Whether the ledger and the public table say the same of a release.

@@ -1,9 +1,11 @@
-//! Where a session makes tables of locations.
+//! Table factories that know Delta tables: of paths in FROM, of `STORED AS DELTATABLE`, and of `STORED AS PARQUET`.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory, UrlTableFactory};
+#[cfg(feature = "publication")]
+use datafusion::common::DataFusionError;
 use datafusion::common::{Result, plan_datafusion_err, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
@@ -11,7 +13,11 @@ use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::CreateExternalTable;
 
+#[cfg(feature = "publication")]
+use super::DELTA_TABLE;
 use super::folder::{Found, find, loose_text};
+#[cfg(feature = "publication")]
+use crate::error::{AnonymizeError, refusal};
 
 /// `FROM 'lake/people/'`: Delta tables where there are some, files elsewhere.
 #[derive(Debug, Default)]
@@ -74,7 +80,7 @@ pub(in crate::sql) struct DeltaFactory;
 impl TableProviderFactory for DeltaFactory {
     async fn create(&self, session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
         let [location] = command.locations.as_slice() else {
-            return plan_err!("DELTATABLE: there must be one LOCATION, the folder of the table");
+            return Err(refusal!(DELTA_TABLE, "there must be one LOCATION, the folder of the table"));
         };
         let clauses = [
             (!command.schema.fields().is_empty(), "columns"),
@@ -84,12 +90,21 @@ impl TableProviderFactory for DeltaFactory {
             (command.unbounded, "UNBOUNDED"),
         ];
         if let Some((_, clause)) = clauses.into_iter().find(|(given, _)| *given) {
-            return plan_err!("DELTATABLE: leave out {clause}: the table says by itself what it has");
+            return Err(refusal!(DELTA_TABLE, "leave out {clause}: the table says by itself what it has"));
         }
-        let location = crate::publication::locate(location).map_err(|error| error.context("DELTATABLE"))?;
+        let location = crate::publication::locate(location).map_err(of_table)?;
         let runtime = Arc::clone(session.runtime_env());
         let table = super::table::NewestVersion::open(location, runtime).await;
-        Ok(Arc::new(table.map_err(|error| error.context("DELTATABLE"))?))
+        Ok(Arc::new(table.map_err(of_table)?))
+    }
+}
+
+/// What is wrong with its location is about the table.
+#[cfg(feature = "publication")]
+fn of_table(error: DataFusionError) -> DataFusionError {
+    match AnonymizeError::of(&error) {
+        Some(own) => AnonymizeError::new(DELTA_TABLE, own.kind(), own.message()).into(),
+        None => error.context(DELTA_TABLE),
     }
 }
 

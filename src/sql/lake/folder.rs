@@ -1,9 +1,9 @@
-//! Which files belong to a Delta table.
+//! Detection of files that belong to a Delta table.
 
 use std::collections::BTreeSet;
 
+use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::listing::{ListingTable, ListingTableUrl};
 use datafusion::datasource::source_as_provider;
@@ -14,6 +14,7 @@ use datafusion::object_store::ObjectStore;
 use datafusion::object_store::path::Path;
 use futures::StreamExt;
 
+use crate::error::refusal;
 use crate::sql::resolve::wait_long_for;
 
 /// The folder that makes a folder a Delta table.
@@ -109,7 +110,9 @@ pub(in crate::sql) fn refuse_loose(
         Ok(None)
     })?;
     match loose {
-        Some(folder) => plan_err!("{function}: argument {argument}: {}", loose_text(folder.as_str())),
+        Some(folder) => {
+            Err(refusal!(function, argument argument, "argument {argument}: {}", loose_text(folder.as_str())))
+        }
         None => Ok(()),
     }
 }
@@ -137,7 +140,7 @@ pub(in crate::sql) async fn refuse_loose_files(
         let mut above = parent(file);
         while let Some(folder) = above.take_if(|folder| seen.insert((url.as_str(), folder.clone()))) {
             if is_table(store.as_ref(), &folder).await {
-                return plan_err!("{function}: {}", loose_text(&format!("{}{folder}/", url.as_str())));
+                return Err(refusal!(function, "{}", loose_text(&format!("{}{folder}/", url.as_str()))));
             }
             above = parent(&folder);
         }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::common::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use url::Url;
 
+use super::DELTA_TABLE;
+use crate::error::refusal;
 use crate::publication::{introduce, newest_version, provider};
 
 /// Opened anew by every query: what was deleted since the last one must not be published.
@@ -29,7 +31,7 @@ impl NewestVersion {
     /// When there is none, and when it or its store cannot be read.
     pub(super) async fn open(location: Url, runtime: Arc<RuntimeEnv>) -> Result<Self> {
         let Some(table) = newest_version(&location, &runtime).await? else {
-            return plan_err!("there is no Delta table at {location}");
+            return Err(refusal!(DELTA_TABLE, "there is no Delta table at {location}"));
         };
         let first = provider(&table).await?;
         Ok(Self { location, runtime, first })
@@ -64,15 +66,16 @@ impl TableProvider for NewestVersion {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(table) = newest_version(&self.location, &self.runtime).await? else {
-            return exec_err!("the Delta table at {} is gone", self.location);
+            return Err(refusal!(DELTA_TABLE, "the Delta table at {} is gone", self.location));
         };
         let rows = provider(&table).await?;
         if rows.schema() != self.first.schema() {
-            return exec_err!(
+            return Err(refusal!(
+                DELTA_TABLE,
                 "the Delta table at {} has other columns than when the query was planned or the table was created; run the query \
                  again, or create the external table again",
                 self.location
-            );
+            ));
         }
         introduce(&table, session)?;
         rows.scan(session, projection, filters, limit).await

@@ -1,4 +1,4 @@
-//! `audit(publication)`: whether it keeps its promises.
+//! The relation function `audit(publication)`: whether it keeps its promises.
 
 use std::sync::Arc;
 

@@ -1,21 +1,22 @@
-//! `CREATE EXTERNAL TABLE .. STORED AS PUBLICATION`. Writes nothing: the first release does.
+//! The factory of `CREATE EXTERNAL TABLE .. STORED AS PUBLICATION`. It writes nothing: the first release does.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
-use datafusion::common::{Column, Constraint, DFSchema, Result, plan_err};
+use datafusion::common::{Column, Constraint, DFSchema, Result};
 use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
 
 use super::options::{Options, refused};
 use super::table::{PublicationTable, Publisher};
+use crate::error::refusal;
 use crate::methods::AnyMethod;
 use crate::methods::state::ledger_schema;
 use crate::microdata::{Layout, Roles};
 use crate::publication::{
-    Desk, Publication, Reader, Repositioned, Terms, check_apart, check_schema, locate, private_beside, stored_type,
-    type_names,
+    OpenPublication, Publication, PublicationSpec, Reader, Repositioned, check_apart, check_schema, locate,
+    private_beside, stored_type, type_names,
 };
 use crate::release::{Description, Shape, View, schema};
 use crate::sql::arguments::Arguments;
@@ -37,26 +38,28 @@ impl TableProviderFactory for PublicationFactory {
     async fn create(&self, session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
         refuse_clauses(command)?;
         let [location] = command.locations.as_slice() else {
-            return plan_err!("publication: there must be one LOCATION");
+            return Err(refusal!("publication", "there must be one LOCATION"));
         };
         let public = locate(location)?;
         let mut options = Options::try_new(&command.options)?;
         let runtime = Arc::clone(session.runtime_env());
         if options.is_for_reading() && command.schema.fields().is_empty() {
             if Reader::open(&public, &runtime).await?.is_none() {
-                return plan_err!(
-                    "publication: there is no publication at {public}; to begin one, declare its columns and OPTIONS such as \
+                return Err(refusal!(
+                    "publication",
+                    "there is no publication at {public}; to begin one, declare its columns and OPTIONS such as \
                      'method' 'm_invariant'"
-                );
+                ));
             }
             return Ok(Arc::new(PublicationTable::for_reading(public, runtime).await?));
         }
         if command.schema.fields().is_empty() {
-            return plan_err!(
-                "publication: the columns of the table that is inserted into are missing, for example CREATE EXTERNAL TABLE \
+            return Err(refusal!(
+                "publication",
+                "the columns of the table that is inserted into are missing, for example CREATE EXTERNAL TABLE \
                  {} (patient_id BIGINT, age INT, ..)",
                 command.name
-            );
+            ));
         }
         let table = table_schema(&command.schema)?;
         let private = match &options.private {
@@ -73,11 +76,13 @@ impl TableProviderFactory for PublicationFactory {
         // People are remembered by their identifiers.
         needs.id |= method.state().is_some();
         if independent && method.state().is_some() {
-            return plan_err!(
-                "publication: option allow_independent_releases is for methods without a ledger; releases of {} know of each \
+            return Err(refusal!(
+                "publication",
+                argument "allow_independent_releases",
+                "option allow_independent_releases is for methods without a ledger; releases of {} know of each \
                  other",
                 method.name()
-            );
+            ));
         }
         let settings = session.config_options().extensions.get::<AnonymizeOptions>().cloned().unwrap_or_default();
         let columns = DFSchema::try_from(Arc::clone(&table))?;
@@ -100,12 +105,19 @@ impl TableProviderFactory for PublicationFactory {
         check_storable(&method, hierarchies.is_some(), &layout)?;
         let (with_hierarchies, with_updates) = (hierarchies.is_some(), updates.is_some());
         let types = type_names(&layout)?;
-        let terms = Terms { types, method, roles, hierarchies: with_hierarchies, updates: with_updates, repositioned };
+        let terms = PublicationSpec {
+            types,
+            method,
+            roles,
+            hierarchies: with_hierarchies,
+            updates: with_updates,
+            repositioned,
+        };
         let finish = stream.as_ref().is_some_and(|arguments| arguments.boolean("finish"));
         let late = stream.as_ref().map(|arguments| LATE.of(arguments)).unwrap_or_default();
         let publication = Publication { public, private, moved_from, terms, independent, repeated, late, finish };
         // Fails where an INSERT would, but earlier.
-        Desk::open(publication.clone(), &runtime).await?;
+        OpenPublication::open(publication.clone(), &runtime).await?;
         let publisher = Publisher { publication, schema: table, hierarchies, updates };
         Ok(Arc::new(PublicationTable::for_publishing(publisher, runtime)))
     }
@@ -131,12 +143,13 @@ fn table_schema(declared: &DFSchema) -> Result<SchemaRef> {
         Some(stored) => {
             Ok(Field::new(field.name(), stored, field.is_nullable()).with_metadata(field.metadata().clone()))
         }
-        None => plan_err!(
-            "publication: column {} has type {}, which Delta Lake cannot keep; declare it with another one, for example \
+        None => Err(refusal!(
+            "publication",
+            "column {} has type {}, which Delta Lake cannot keep; declare it with another one, for example \
              VARCHAR, and cast in the INSERT",
             field.name(),
             field.data_type()
-        ),
+        )),
     };
     let fields = declared.fields().iter().map(field).collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(Schema::new(fields)))
@@ -149,9 +162,10 @@ fn primary_key(command: &CreateExternalTable, table: &SchemaRef) -> Result<Optio
     });
     match keys.next().map(Vec::as_slice) {
         Some([column]) => Ok(Some(table.field(*column).name().clone())),
-        Some(_) => {
-            plan_err!("publication: a primary key of several columns cannot be the identifier; make one column of them")
-        }
+        Some(_) => Err(refusal!(
+            "publication",
+            "a primary key of several columns cannot be the identifier; make one column of them"
+        )),
         None => Ok(None),
     }
 }
@@ -162,11 +176,12 @@ fn layout(table: &SchemaRef, roles: &Roles, function: &str) -> Result<Layout> {
         Some((_, field)) => Ok(Arc::clone(field)),
         None => {
             let names: Vec<&str> = table.fields().iter().map(|field| field.name().as_str()).collect();
-            plan_err!(
-                "publication: the table has no column {name}{}; it has {}",
+            Err(refusal!(
+                "publication",
+                "the table has no column {name}{}; it has {}",
                 suggestion(name, names.iter().copied()),
                 names.join(", ")
-            )
+            ))
         }
     };
     let columns = Schema::new(roles.columns().map(field).collect::<Result<Vec<_>>>()?);
@@ -176,30 +191,34 @@ fn layout(table: &SchemaRef, roles: &Roles, function: &str) -> Result<Layout> {
 /// How the stream is repositioned. The time is the column that the method works within.
 fn repositioned(arguments: &Arguments, layout: &Layout, method: &AnyMethod) -> Result<Repositioned> {
     let function = arguments.function();
-    let Some(time) = &layout.within else { return plan_err!("{function}: option time is missing") };
+    let Some(time) = &layout.within else { return Err(refusal!(function, argument "time", "option time is missing")) };
     if layout.sensitive.is_none() {
-        return plan_err!("{function}: option sensitive is missing");
+        return Err(refusal!(function, argument "sensitive", "option sensitive is missing"));
     }
     let params = parameters(arguments)?;
     let asked = method.parameters().map_err(|error| error.in_function(method.name()))?;
     for name in ["m", "l", "k"] {
         let number = asked.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
         if number > params.l as u64 {
-            return plan_err!(
-                "{function}: {name} = {number} of {} is more than l = {}; snapshots are made for groups of l, so one of them could be \
+            return Err(refusal!(
+                function,
+                argument name,
+                "{name} = {number} of {} is more than l = {}; snapshots are made for groups of l, so one of them could be \
                  refused, and none could be published after it: raise l to {number}",
                 method.name(),
                 params.l
-            );
+            ));
         }
     }
     if asked.get("on_ineligible").and_then(serde_json::Value::as_str) == Some("refuse") {
-        return plan_err!(
-            "{function}: snapshots are made eligible as a whole, not the new people in them, so {} could refuse one, and none could be \
+        return Err(refusal!(
+            function,
+            argument "on_ineligible",
+            "snapshots are made eligible as a whole, not the new people in them, so {} could refuse one, and none could be \
              published after it: say what becomes of those who are not, {} or 'counterfeit'",
             method.name(),
             arguments.style().write("on_ineligible", "'withhold'")
-        );
+        ));
     }
     Ok(Repositioned { params, clock: clock(arguments, time.name(), time.data_type())? })
 }
@@ -211,12 +230,14 @@ fn updates(relation: Input, sensitive: &FieldRef) -> Result<LogicalPlan> {
     let plan = relation.updates(&mut column)?;
     match column.field.data_type() == sensitive.data_type() {
         true => Ok(plan),
-        false => plan_err!(
-            "{function}: {UPDATES} has values of type {}, but column {} is declared as {}; declare it so that it holds them all",
+        false => Err(refusal!(
+            function,
+            argument UPDATES,
+            "{UPDATES} has values of type {}, but column {} is declared as {}; declare it so that it holds them all",
             column.field.data_type(),
             sensitive.name(),
             sensitive.data_type()
-        ),
+        )),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is inserted into a publication: checked as the input of a function is, and read without showing the data.
+//! The analyzer rule for INSERTs into publications: they are checked as the input of a function is, and read without showing the data.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `STORED AS PUBLICATION`, `release(..)`, `releases(..)`, `audit(..)` and `check_snapshots(..)`.
+//! SQL of publications: `STORED AS PUBLICATION`, `release(..)`, `releases(..)`, `audit(..)` and `check_snapshots(..)`.
 
 mod audit;
 mod factory;

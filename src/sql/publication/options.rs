@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use datafusion::catalog::Session;
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
-use datafusion::common::{Result, ScalarValue, TableReference, plan_datafusion_err, plan_err};
+use datafusion::common::{Result, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
+use crate::error::refusal;
 use crate::exec::REPOSITION;
 use crate::sql::arguments::{Arguments, Scope};
 use crate::sql::method::{MethodFunction, Offered, methods};
@@ -64,7 +65,9 @@ impl Options {
                 _ => key,
             };
             if given.iter().any(|(other, _)| *other == name) {
-                return plan_err!("publication: option {name} is given twice, with and without prefix");
+                return Err(
+                    refusal!("publication", argument name, "option {name} is given twice, with and without prefix"),
+                );
             }
             given.push((name, value));
         }
@@ -96,9 +99,11 @@ impl Options {
             return Ok(None);
         }
         if self.values.iter().any(|(name, _)| name == Parameter::WITHIN.name) {
-            return plan_err!(
-                "publication: option within is not for {REPOSITION}, whose inner method works within the published time anyway"
-            );
+            return Err(refusal!(
+                "publication",
+                argument Parameter::WITHIN.name,
+                "option within is not for {REPOSITION}, whose inner method works within the published time anyway"
+            ));
         }
         let takes = |name: &str| PUBLISHED.parameters.iter().any(|parameter| parameter.name == name);
         let (own, rest): (Vec<_>, Vec<_>) =
@@ -130,14 +135,18 @@ impl Options {
         let names = known.iter().map(|method| method.signature().name).chain([REPOSITION]);
         let names: Vec<&str> = names.collect();
         let Some(name) = &self.method else {
-            return plan_err!("publication: option method is missing; it is one of {}", names.join(", "));
+            return Err(
+                refusal!("publication", argument "method", "option method is missing; it is one of {}", names.join(", ")),
+            );
         };
         let Some(method) = known.iter().find(|method| method.signature().name == name) else {
-            return plan_err!(
-                "publication: unknown method {name}{}; it is one of {}",
+            return Err(refusal!(
+                "publication",
+                argument "method",
+                "unknown method {name}{}; it is one of {}",
                 suggestion(name, names.iter().copied()),
                 names.join(", ")
-            );
+            ));
         };
         let whole = method.signature();
         let offered: Vec<Parameter> = whole
@@ -149,21 +158,27 @@ impl Options {
         for (option, _) in &self.values {
             let candidates = || offered.iter().map(|parameter| parameter.name).chain(OWN);
             if let Some(why) = retired(name, option) {
-                return plan_err!("publication: option {option} of {name} is gone: {why}; leave it out");
+                return Err(
+                    refusal!("publication", argument option, "option {option} of {name} is gone: {why}; leave it out"),
+                );
             }
             if !candidates().any(|candidate| candidate == option.as_str()) {
-                return plan_err!(
-                    "publication: unknown option {option}{}; with {name} it takes {}",
+                return Err(refusal!(
+                    "publication",
+                    argument option,
+                    "unknown option {option}{}; with {name} it takes {}",
                     suggestion(option, candidates()),
                     candidates().collect::<Vec<_>>().join(", ")
-                );
+                ));
             }
         }
         match (primary_key, self.values.iter().find(|(name, _)| name == "id")) {
             (Some(key), Some((_, other))) if key != other.trim() => {
-                return plan_err!(
-                    "publication: the identifier is {other} in the options, but the primary key is {key}"
-                );
+                return Err(refusal!(
+                    "publication",
+                    argument "id",
+                    "the identifier is {other} in the options, but the primary key is {key}"
+                ));
             }
             (Some(key), None) => self.values.push(("id".to_owned(), key)),
             _ => {}
@@ -179,7 +194,7 @@ fn boolean(name: &str, value: &str) -> Result<bool> {
     match value.trim().to_ascii_lowercase().as_str() {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => plan_err!("publication: option {name} must be 'true' or 'false'"),
+        _ => Err(refusal!("publication", argument name, "option {name} must be 'true' or 'false'")),
     }
 }
 
@@ -268,5 +283,5 @@ impl ExtensionOptions for AnyOption {
 
 /// The error of a statement that a publication does not do.
 pub(super) fn refused(what: &str, instead: &str) -> datafusion::common::DataFusionError {
-    plan_datafusion_err!("publication: {what}; {instead}")
+    refusal!("publication", "{what}; {instead}")
 }

@@ -1,11 +1,11 @@
-//! `release(publication, number)`: the rows that the world sees.
+//! The relation function `release(publication, number)`: the rows that the world sees.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType};
@@ -14,6 +14,7 @@ use deltalake_core::DeltaTable;
 use url::Url;
 
 use super::table::PublicationTable;
+use crate::error::refusal;
 use crate::publication::{Reader, introduce, provider};
 use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
@@ -79,7 +80,7 @@ impl ReleaseTable {
     /// When there is none, and when the store fails.
     pub(super) async fn open(public: &Url, runtime: &RuntimeEnv, number: Option<u64>) -> Result<Self> {
         let Some(reader) = Reader::open(public, runtime).await? else {
-            return plan_err!("release: nothing has been published yet");
+            return Err(refusal!("release", "nothing has been published yet"));
         };
         let table = reader.release(number).await?;
         let rows = provider(&table).await?;

@@ -1,4 +1,4 @@
-//! `releases(publication)`: what was published, and when.
+//! The relation function `releases(publication)`: what was published, and when.
 
 use std::sync::Arc;
 

@@ -1,14 +1,15 @@
-//! `check_snapshots(publication, (snapshot1, snapshot2, ..))`: what would be refused, before anything is published.
+//! The relation function `check_snapshots(publication, (snapshot1, ..))`: what would be refused, before anything is published.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::release::PUBLICATION;
 use super::table::{PublicationTable, Publisher};
+use crate::error::refusal;
 use crate::exec::SnapshotsCheck;
 use crate::methods::AnyMethod;
 use crate::methods::m_distinct::{OnIneligible, Possible};
@@ -46,10 +47,10 @@ impl RelationFunction for CheckSnapshots {
         let snapshots = arguments.relations(SNAPSHOTS);
         PublicationTable::with(&plan, SIGNATURE.name, |publication| match publication.publisher() {
             Some(publisher) => check(publisher, snapshots, people),
-            None => plan_err!(
-                "{}: this publication is declared for reading; only its publisher can tell what would be refused",
-                SIGNATURE.name
-            ),
+            None => Err(refusal!(
+                SIGNATURE.name,
+                "this publication is declared for reading; only its publisher can tell what would be refused"
+            )),
         })
     }
 }
@@ -58,35 +59,36 @@ fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Re
     let function = SIGNATURE.name;
     let terms = &publisher.publication.terms;
     if terms.repositioned.is_some() {
-        return plan_err!(
-            "{function}: the rows of a stream are put into snapshots by their times, so whole snapshots cannot be looked at; ask \
+        return Err(refusal!(
+            function,
+            "the rows of a stream are put into snapshots by their times, so whole snapshots cannot be looked at; ask \
              reposition(..) what becomes of them"
-        );
+        ));
     }
     let (m, on_ineligible, changes) = match &terms.method {
-        AnyMethod::MDistinct(params) if params.updates == Possible::Any => {
-            (params.m, params.on_ineligible, Changes::Any)
-        }
+        AnyMethod::MDistinct(params) if params.updates == Possible::Any => (params.m, params.on_ineligible, Changes::Any),
         AnyMethod::MDistinct(params) => (params.m, params.on_ineligible, Changes::Listed),
         AnyMethod::MInvariance(params) => (params.m, params.on_ineligible, Changes::Listed),
         method @ (AnyMethod::Muco(_) | AnyMethod::Sequential(_)) => {
-            return plan_err!(
-                "{function}: what {} takes depends on what was drawn for earlier releases, so it cannot be told beforehand; publish \
+            return Err(refusal!(
+                function,
+                "what {} takes depends on what was drawn for earlier releases, so it cannot be told beforehand; publish \
                  the snapshots at another LOCATION that nobody reads, and delete that",
                 method.name()
-            );
+            ));
         }
         method => {
-            return plan_err!(
-                "{function}: releases of {} do not know of each other, so each snapshot is taken or refused for itself: ask \
+            return Err(refusal!(
+                function,
+                "releases of {} do not know of each other, so each snapshot is taken or refused for itself: ask \
                  {}(..) of each",
                 method.name(),
                 method.name()
-            );
+            ));
         }
     };
     let (Some(id), Some(sensitive)) = (&terms.roles.id, &terms.roles.sensitive) else {
-        return plan_err!("{function}: the publication has no identifier or no sensitive column");
+        return Err(refusal!(function, "the publication has no identifier or no sensitive column"));
     };
     let field = |name: &String| -> Result<FieldRef> { Ok(Arc::new(publisher.schema.field_with_name(name)?.clone())) };
     let (id, sensitive) = (field(id)?, field(sensitive)?);

@@ -1,4 +1,4 @@
-//! A publication as a table: rows go in, releases come out.
+//! The table of a publication: rows go in, releases come out.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DFSchemaRef, Result, plan_err};
+use datafusion::common::{DFSchemaRef, Result};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::{provider_as_source, source_as_provider};
@@ -25,12 +25,12 @@ use url::Url;
 
 use super::options::refused;
 use super::release::ReleaseTable;
-use crate::error::Error;
+use crate::error::{Error, refusal};
 use crate::estimate::{Distribution, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
 use crate::methods::StateKind;
 use crate::microdata::Layout;
-use crate::publication::{Desk, Publication};
+use crate::publication::{OpenPublication, Publication};
 use crate::sql::estimate::Source;
 use crate::sql::lake::refuse_loose_files;
 use crate::sql::planned::planned_if_given;
@@ -123,9 +123,10 @@ impl PublicationTable {
         {
             return f(publication);
         }
-        plan_err!(
-            "{function}: argument publication must be the name of a publication; to read one that somebody else publishes: \
-             CREATE EXTERNAL TABLE hospital STORED AS PUBLICATION LOCATION '..'"
+        Err(
+            refusal!(function, argument "publication", "argument publication must be the name of a publication; to read one that somebody else publishes: \
+                 CREATE EXTERNAL TABLE hospital STORED AS PUBLICATION LOCATION '..'"
+            ),
         )
     }
 }
@@ -184,14 +185,14 @@ impl TableProvider for PublicationTable {
             ));
         };
         refuse_loose_files("publication", &read_files(&hidden.revealed()?), session.runtime_env()).await?;
-        let desk = Desk::open(publication.clone(), session.runtime_env()).await?;
+        let open = OpenPublication::open(publication.clone(), session.runtime_env()).await?;
         let microdata = self.microdata(publication, input)?;
         let name = publication.terms.method.name();
-        let previous = ledger(&desk, publication, &microdata.schema())?;
+        let previous = ledger(&open, publication, &microdata.schema())?;
         let hierarchies = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
         let updates = planned_if_given(session, updates.as_ref(), name, "updates").await?;
         let inputs = Inputs { microdata, previous, hierarchies, updates };
-        Ok(Arc::new(PublishExec::try_new(inputs, publication.clone(), desk.decided().unwrap_or(0))?))
+        Ok(Arc::new(PublishExec::try_new(inputs, publication.clone(), open.decided().unwrap_or(0))?))
     }
 
     async fn delete_from(&self, _session: &dyn Session, _filters: Vec<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -260,15 +261,15 @@ fn read_files(plan: &Arc<dyn ExecutionPlan>) -> Vec<(ObjectStoreUrl, StorePath)>
 
 /// A plan that reads the ledger, if the method has one and something is in it.
 fn ledger(
-    desk: &Desk,
+    open: &OpenPublication,
     publication: &Publication,
     microdata: &Schema,
 ) -> Result<Option<(StateKind, Arc<dyn ExecutionPlan>)>> {
     let Some(kind) = publication.terms.method.state() else { return Ok(None) };
-    if let Some(columns) = desk.ledger_columns()? {
+    if let Some(columns) = open.ledger_columns()? {
         kind.check_ledger(&columns).map_err(|error| error.in_function("publication"))?;
     }
-    let Some(entries) = desk.entries().filter(|_| desk.decided() != Some(0)) else { return Ok(None) };
+    let Some(entries) = open.entries().filter(|_| open.decided() != Some(0)) else { return Ok(None) };
     let named = |error: Error| error.in_function(publication.terms.method.name());
     let layout = Layout::try_new(microdata, &publication.terms.roles).map_err(named)?;
     let columns = kind.columns_read(&layout).map_err(named)?;

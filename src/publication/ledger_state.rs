@@ -1,4 +1,4 @@
-//! What the ledger is after a release, said in the commit of that release.
+//! State of the ledger after a release: which files it consists of, and sums of what was before, in the commit of that release.
 //!
 //! An INSERT must know all of the ledger, but should not read the commits of all releases for it. So every commit says which files
 //! the ledger consists of now, with their checksums, and sums up what else counts of the past: the names of all public files,
@@ -7,16 +7,17 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use datafusion::common::{Result, exec_err};
+use datafusion::common::Result;
 use deltalake_core::DeltaTable;
 use futures::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use super::delta::{self, COMMIT_KEY, Commit};
 use super::record::{Record, ReleaseFile};
+use crate::error::refusal;
 
-/// Metadata key of the standing in a commit.
-const STANDING_KEY: &str = "anonymizeLedger";
+/// Metadata key of the state in a commit.
+const STATE_KEY: &str = "anonymizeLedger";
 /// Metadata key of the hash of what a commit says: a bit that was lost must not change it.
 const HASH_KEY: &str = "anonymizeHash";
 /// Commits read at a time.
@@ -24,9 +25,9 @@ const AT_ONCE: usize = 16;
 
 /// See the module.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Standing {
+pub(super) struct LedgerState {
     /// All files of entries.
-    pub(super) entries: Vec<Kept>,
+    pub(super) entries: Vec<LedgerFile>,
     /// Hash of the names of all public files, those of this release among them.
     pub(super) names: String,
     /// Hash of the commit before.
@@ -35,14 +36,14 @@ pub(super) struct Standing {
 
 /// A file of entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct LedgerFile {
     /// The newest release that it has entries of.
     pub(super) release: u64,
     #[serde(flatten)]
     pub(super) file: ReleaseFile,
 }
 
-impl Kept {
+impl LedgerFile {
     /// The files that came with a release.
     pub(super) fn of(record: &Record) -> impl Iterator<Item = Self> {
         record.entries.iter().map(|file| Self { release: record.number, file: file.clone() })
@@ -59,73 +60,77 @@ pub(super) fn hash_of_names<'a>(names: impl Iterator<Item = &'a str>) -> String 
     hasher.finalize().to_hex().to_string()
 }
 
-/// What the commit of a release says: its record and the standing after it.
-pub(super) fn said(record: &Record, standing: &Standing) -> Result<[(&'static str, String); 3]> {
-    let (record, standing) = (delta::text(record)?, delta::text(standing)?);
-    let hash = hash_of(&record, &standing);
-    Ok([(COMMIT_KEY, record), (STANDING_KEY, standing), (HASH_KEY, hash)])
+/// What the commit of a release says: its record and the state after it.
+pub(super) fn commit_info(record: &Record, state: &LedgerState) -> Result<[(&'static str, String); 3]> {
+    let (record, state) = (delta::text(record)?, delta::text(state)?);
+    let hash = hash_of(&record, &state);
+    Ok([(COMMIT_KEY, record), (STATE_KEY, state), (HASH_KEY, hash)])
 }
 
-fn hash_of(record: &str, standing: &str) -> String {
-    blake3::hash(format!("{record}\n{standing}").as_bytes()).to_hex().to_string()
+fn hash_of(record: &str, state: &str) -> String {
+    blake3::hash(format!("{record}\n{state}").as_bytes()).to_hex().to_string()
 }
 
 /// A version of a ledger as its commit has it.
 struct Read {
     record: Record,
     /// Earlier versions of this program did not say it.
-    standing: Option<Standing>,
+    state: Option<LedgerState>,
     commit: Commit,
 }
 
 async fn read(ledger: &DeltaTable, number: u64) -> Result<Read> {
-    let not_ours = || exec_err!("version {number} of it is not a release that was decided");
+    let not_ours = || Err(refusal!("publication", "version {number} of it is not a release that was decided"));
     let Some(commit) = delta::committed(ledger, number).await? else { return not_ours() };
     let Some(text) = commit.says(COMMIT_KEY) else { return not_ours() };
-    let standing = match (commit.says(STANDING_KEY), commit.says(HASH_KEY)) {
-        (Some(standing), Some(hash)) if hash_of(text, standing) == hash => serde_json::from_str(standing).ok(),
+    let state = match (commit.says(STATE_KEY), commit.says(HASH_KEY)) {
+        (Some(state), Some(hash)) if hash_of(text, state) == hash => serde_json::from_str(state).ok(),
         (None, None) => None,
-        _ => return exec_err!("version {number} of it is not as it was written"),
+        _ => return Err(refusal!("publication", "version {number} of it is not as it was written")),
     };
     match serde_json::from_str::<Record>(text) {
-        Ok(record) if record.number == number => Ok(Read { record, standing, commit }),
+        Ok(record) if record.number == number => Ok(Read { record, state, commit }),
         _ => not_ours(),
     }
 }
 
-/// The newest release of a ledger, if there is one, and the standing after it. What it forgot, the next release would break: the
+/// The newest release of a ledger, if there is one, and the state after it. What it forgot, the next release would break: the
 /// files that it names must be those of the table, and the commit before the one that it followed.
 ///
 /// # Errors
 /// When the log is not what was written, or the store fails.
-pub(super) async fn newest(ledger: &DeltaTable) -> Result<(Option<Record>, Standing)> {
+pub(super) async fn newest(ledger: &DeltaTable) -> Result<(Option<Record>, LedgerState)> {
     let number = delta::version(ledger);
-    let (record, standing) = match number {
-        0 => (None, Standing::default()),
+    let (record, state) = match number {
+        0 => (None, LedgerState::default()),
         number => {
-            let Read { record, standing, .. } = read(ledger, number).await?;
-            match standing {
-                Some(standing) => {
+            let Read { record, state, .. } = read(ledger, number).await?;
+            match state {
+                Some(state) => {
                     let before = delta::committed(ledger, number - 1).await?;
-                    if before.map(|commit| commit.hash).as_ref() != Some(&standing.before) {
-                        return exec_err!("version {} of it is not the one that the next was made after", number - 1);
+                    if before.map(|commit| commit.hash).as_ref() != Some(&state.before) {
+                        let last = number - 1;
+                        return Err(refusal!(
+                            "publication",
+                            "version {last} of it is not the one that the next was made after"
+                        ));
                     }
-                    (Some(record), standing)
+                    (Some(record), state)
                 }
                 None => {
                     let all = records(ledger).await?;
-                    let entries = all.iter().flat_map(Kept::of).collect();
-                    (Some(record), Standing { entries, ..Standing::default() })
+                    let entries = all.iter().flat_map(LedgerFile::of).collect();
+                    (Some(record), LedgerState { entries, ..LedgerState::default() })
                 }
             }
         }
     };
     let there: HashSet<(String, u64)> = delta::files(ledger).await?.into_iter().collect();
-    let written = standing.entries.iter().map(|kept| (kept.file.name.clone(), kept.file.size));
+    let written = state.entries.iter().map(|kept| (kept.file.name.clone(), kept.file.size));
     if written.collect::<HashSet<_>>() != there {
-        return exec_err!("its files are not those that were written");
+        return Err(refusal!("publication", "its files are not those that were written"));
     }
-    Ok((record, standing))
+    Ok((record, state))
 }
 
 /// One release that was decided.
@@ -150,11 +155,11 @@ pub(super) async fn damaged_commits(ledger: &DeltaTable) -> (usize, usize) {
     let hashes = |number| async move {
         match number {
             0 => delta::committed(ledger, 0).await.ok().flatten().map(|commit| (commit.hash, None)),
-            number => read(ledger, number).await.ok().map(|read| (read.commit.hash, read.standing)),
+            number => read(ledger, number).await.ok().map(|read| (read.commit.hash, read.state)),
         }
     };
     let versions = futures::stream::iter(0..=delta::version(ledger));
-    let commits: Vec<Option<(String, Option<Standing>)>> = versions.map(hashes).buffered(AT_ONCE).collect().await;
+    let commits: Vec<Option<(String, Option<LedgerState>)>> = versions.map(hashes).buffered(AT_ONCE).collect().await;
     let damaged = |place: &usize| match (&commits[*place], commits.get(place + 1)) {
         (None, _) => true,
         (Some((hash, _)), Some(Some((_, Some(next))))) => next.before != *hash,

@@ -1,4 +1,4 @@
-//! What a publication has promised.
+//! What a publication promises, and what its first release fixes for all later ones.
 
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -13,7 +13,7 @@ const ALLOW_FORMER_WORLDS: &str = "allow_former_worlds";
 
 /// What the first release fixes for all later ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct PublicationSpec {
     /// The method and its parameters.
     pub method: AnyMethod,
     /// Which columns are what.
@@ -39,7 +39,7 @@ pub struct Repositioned {
     pub clock: Clock,
 }
 
-impl Terms {
+impl PublicationSpec {
     /// The parameters of the method as a JSON object; of a repositioned stream also how many snapshots are held back, for a reader
     /// must know how late rows can be.
     ///
@@ -133,7 +133,7 @@ pub struct Publication {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<Url>,
     /// What every release must keep to.
-    pub terms: Terms,
+    pub terms: PublicationSpec,
     /// Whether a method that does not know of earlier releases may make a second one.
     pub independent: bool,
     /// Whether the snapshot of an earlier release may be published again, unless that is the newest.
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn differences_are_named() {
-        let terms = |method: AnyMethod, quasi: &str, kind: &str| Terms {
+        let terms = |method: AnyMethod, quasi: &str, kind: &str| PublicationSpec {
             method,
             roles: Roles { quasi: vec![quasi.to_owned()], sensitive: Some("disease".to_owned()), ..Roles::default() },
             types: vec![kind.to_owned(), "Utf8".to_owned()],

@@ -1,27 +1,27 @@
-//! What is at the places of a publication, as it was at one time.
+//! The two tables of a publication as they were at one time, and what else lies at their places.
 
 use std::collections::HashSet;
 
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::object_store::path::Path;
 use deltalake_core::DeltaTable;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 
-use super::announce::{CLAIMS, is_probe};
 use super::delta;
-use super::leftovers::{is_unnamed, only_leftovers};
+use super::failure::while_doing;
+use super::ledger_state::{self, LedgerState, hash_of_names};
+use super::paths::{CLAIMS, LOG, STAGED, is_probe, is_unnamed, number_of};
 use super::place::Place;
 use super::record::Record;
-use super::standing::{self, Standing, hash_of_names};
 
 /// See the module.
-pub(super) struct Found {
+pub(super) struct Tables {
     pub(super) ledger: Option<DeltaTable>,
     pub(super) published: Option<DeltaTable>,
     /// The newest release that was decided.
     pub(super) newest: Option<Record>,
     /// What the ledger is after it.
-    pub(super) standing: Standing,
+    pub(super) state: LedgerState,
     /// Names of the public Parquet files.
     pub(super) names: Vec<String>,
     /// Whether there are public files that no release has.
@@ -32,53 +32,54 @@ pub(super) struct Found {
     pub(super) claimed: Option<u64>,
 }
 
-impl Found {
+impl Tables {
     /// All of it as it was at one time: others may be publishing.
+    ///
+    /// # Errors
+    /// When a store fails, or a log is not as it was written.
     pub(super) async fn at_one_time(public: &Place, private: &Place) -> Result<Self> {
+        let damaged = |what: &str, place: &Place, error: DataFusionError| {
+            let doing =
+                format!("the {what} at {} cannot be read; if it is damaged, restore it from a backup", place.url());
+            while_doing(doing, error)
+        };
+        let no_ledger = |error| damaged("ledger", private, error);
         loop {
-            let damaged = |what: &str, place: &Place| {
-                format!(
-                    "publication: the {what} at {} cannot be read; if it is damaged, restore it from a backup",
-                    place.url()
-                )
-            };
-            let ledger = delta::newest(private).await.map_err(|error| error.context(damaged("ledger", private)))?;
-            let published =
-                delta::newest(public).await.map_err(|error| error.context(damaged("public table", public)))?;
+            let ledger = delta::newest(private.log_store()).await.map_err(no_ledger)?;
+            let published = delta::newest(public.log_store()).await;
+            let published = published.map_err(|error| damaged("public table", public, error))?;
             let noted = match &ledger {
-                Some(ledger) => standing::newest(ledger).await,
-                None => Ok((None, Standing::default())),
+                Some(ledger) => ledger_state::newest(ledger).await,
+                None => Ok((None, LedgerState::default())),
             };
-            let listed = Listed::of(public).await?;
+            let listed = PublicFiles::list(public).await?;
             let unknown = match (&noted, &ledger) {
-                (Ok((newest, standing)), Some(ledger)) => {
-                    let unknown = listed.has_unknown(public, newest.as_ref(), standing, ledger).await;
-                    unknown.map_err(|error| error.context(damaged("ledger", private)))?
+                (Ok((newest, state)), Some(ledger)) => {
+                    listed.has_unknown(public, newest.as_ref(), state, ledger).await.map_err(no_ledger)?
                 }
                 (Ok(_), None) => listed.has_any(public).await?,
                 (Err(_), _) => false,
             };
-            let crowded = ledger.is_none()
-                && !only_leftovers(private).await.map_err(|error| error.context(private.described()))?;
+            let crowded = ledger.is_none() && !only_leftovers(private).await?;
             let claimed = match &ledger {
                 Some(ledger) => public.is_claimed(delta::version(ledger) + 1).await?,
                 None => None,
             };
             let still = match &ledger {
-                Some(ledger) => delta::is_newest(ledger).await.map_err(|error| error.context(private.described()))?,
-                None => delta::newest(private).await?.is_none(),
+                Some(ledger) => delta::is_newest(ledger).await,
+                None => delta::newest(private.log_store()).await.map(|ledger| ledger.is_none()),
             };
-            if still {
-                let (newest, standing) = noted.map_err(|error| error.context(damaged("ledger", private)))?;
+            if still.map_err(|error| private.unreadable(error))? {
+                let (newest, state) = noted.map_err(no_ledger)?;
                 let names = listed.parquet;
-                return Ok(Self { ledger, published, newest, standing, names, unknown, crowded, claimed });
+                return Ok(Self { ledger, published, newest, state, names, unknown, crowded, claimed });
             }
         }
     }
 }
 
 /// What is at the public place beside the log.
-pub(super) struct Listed {
+pub(super) struct PublicFiles {
     /// Names of Parquet files.
     parquet: Vec<String>,
     /// Whether there is anything else than the log and claims.
@@ -87,15 +88,17 @@ pub(super) struct Listed {
     claims: bool,
 }
 
-impl Listed {
-    pub(super) async fn of(public: &Place) -> Result<Self> {
-        let listed = public.store().list_with_delimiter(None).await.map_err(|error| public.failed(error))?;
+impl PublicFiles {
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn list(public: &Place) -> Result<Self> {
+        let listed = public.store().list_with_delimiter(None).await.map_err(|error| public.unreadable(error))?;
         let names = listed.objects.iter().filter_map(|object| object.location.filename());
         let (parquet, other): (Vec<&str>, Vec<&str>) = names.partition(|name| name.ends_with(".parquet"));
         let mut prefixes = listed.common_prefixes.iter().map(Path::as_ref);
         Ok(Self {
             parquet: parquet.into_iter().map(str::to_owned).collect(),
-            others: !other.is_empty() || prefixes.clone().any(|prefix| !["_delta_log", CLAIMS].contains(&prefix)),
+            others: !other.is_empty() || prefixes.clone().any(|prefix| ![LOG, CLAIMS].contains(&prefix)),
             claims: prefixes.any(|prefix| prefix == CLAIMS),
         })
     }
@@ -106,7 +109,7 @@ impl Listed {
             return Ok(self.others || !self.parquet.is_empty());
         }
         let mut claims = public.store().list(Some(&Path::from(CLAIMS)));
-        while let Some(object) = claims.try_next().await.map_err(|error| public.failed(error))? {
+        while let Some(object) = claims.try_next().await.map_err(|error| public.unreadable(error))? {
             // Somebody else may be about to write a probe.
             let name = object.location.filename().unwrap_or_default();
             if !is_probe(name) && !is_unnamed(name) {
@@ -125,21 +128,42 @@ impl Listed {
         &self,
         public: &Place,
         newest: Option<&Record>,
-        standing: &Standing,
+        state: &LedgerState,
         ledger: &DeltaTable,
     ) -> Result<bool> {
         let Some(newest) = newest else { return self.has_any(public).await };
         let of_newest = newest.files.iter().map(|file| file.name.as_str());
         let parquet = self.parquet.iter().map(String::as_str);
         // A release may still have to be announced.
-        if hash_of_names(parquet.clone().chain(of_newest)) == standing.names {
+        if hash_of_names(parquet.clone().chain(of_newest)) == state.names {
             return Ok(false);
         }
         // Something is there that should not be, or something is gone that may be.
-        let records = standing::records(ledger).await?;
+        let records = ledger_state::records(ledger).await?;
         let all = records.iter().chain([newest]).flat_map(|record| &record.files);
         let known: HashSet<&str> = all.map(|file| file.name.as_str()).collect();
         let unknown = parquet.filter(|name| !known.contains(name)).count();
         Ok(unknown > 0)
     }
+}
+
+/// Whether a private place has nothing in it but what an attempt at the first release may have left there.
+async fn only_leftovers(private: &Place) -> Result<bool> {
+    let mut objects = private.store().list(None);
+    while let Some(object) = objects.next().await {
+        let object = object.map_err(|error| private.unreadable(error))?;
+        let mut parts = object.location.parts();
+        let first = parts.next();
+        let first = first.as_ref().map_or("", |part| part.as_ref());
+        let name = object.location.filename().unwrap_or_default();
+        let ours = match first {
+            STAGED => parts.next().is_some_and(|attempt| number_of(attempt.as_ref()).is_some()),
+            LOG => is_unnamed(name),
+            _ => name == first && (is_unnamed(name) || name.strip_suffix(".parquet").and_then(number_of).is_some()),
+        };
+        if !ours {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -1,41 +1,42 @@
-//! What a ledger says about its publication, in the settings of its table.
+//! Metadata of a ledger: what it says about its publication, in the settings of its table.
 
-use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
+use datafusion::common::{DataFusionError, Result};
 use deltalake_core::DeltaTable;
 use url::Url;
 
 use super::delta;
-use super::names::random_name;
-use super::terms::Terms;
+use super::paths::random_name;
+use super::spec::PublicationSpec;
+use crate::error::refusal;
 
 /// Fixed when the first release is decided.
 #[derive(Debug, Clone)]
-pub(super) struct Charter {
+pub(super) struct LedgerMetadata {
     /// Random name of the publication; its public table has it, too.
     pub publication: String,
     /// Key of the snapshots' fingerprints.
     pub key: [u64; 2],
     /// What every release keeps to.
-    pub terms: Terms,
+    pub spec: PublicationSpec,
     /// Where the public table was to be when the publication was begun. Both tables may move later.
     pub public: String,
 }
 
-impl Charter {
+impl LedgerMetadata {
     /// Setting of both tables: the publication's name.
     pub(super) const PUBLICATION: &str = "anonymize.publication";
     const KEY: &str = "anonymize.fingerprint-key";
-    const TERMS: &str = "anonymize.terms";
+    const SPEC: &str = "anonymize.terms";
     const PUBLIC: &str = "anonymize.public";
 
     /// Of a publication that begins.
-    pub(super) fn draw(terms: Terms, public: &Url) -> Result<Self> {
+    pub(super) fn draw(spec: PublicationSpec, public: &Url) -> Result<Self> {
         let key =
             u128::from_str_radix(&random_name()?, 16).map_err(|error| DataFusionError::External(Box::new(error)))?;
         Ok(Self {
             publication: random_name()?,
             key: [(key >> 64) as u64, key as u64],
-            terms,
+            spec,
             public: public.to_string(),
         })
     }
@@ -48,23 +49,23 @@ impl Charter {
             Some(Self {
                 publication: setting(Self::PUBLICATION)?.clone(),
                 key: [(key >> 64) as u64, key as u64],
-                terms: serde_json::from_str(setting(Self::TERMS)?).ok()?,
+                spec: serde_json::from_str(setting(Self::SPEC)?).ok()?,
                 public: setting(Self::PUBLIC)?.clone(),
             })
         };
         read().ok_or_else(|| {
-            exec_datafusion_err!("publication: the table at {place} is not a ledger of this version of the program")
+            refusal!("publication", "the table at {place} is not a ledger of this version of the program")
         })
     }
 
     /// As settings of a table.
     pub(super) fn settings(&self) -> Result<[(&'static str, String); 4]> {
-        let terms = serde_json::to_string(&self.terms).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let spec = serde_json::to_string(&self.spec).map_err(|error| DataFusionError::External(Box::new(error)))?;
         let key = u128::from(self.key[0]) << 64 | u128::from(self.key[1]);
         Ok([
             (Self::PUBLICATION, self.publication.clone()),
             (Self::KEY, format!("{key:032x}")),
-            (Self::TERMS, terms),
+            (Self::SPEC, spec),
             (Self::PUBLIC, self.public.clone()),
         ])
     }

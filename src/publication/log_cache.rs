@@ -1,4 +1,4 @@
-//! What a process has read of a table's log.
+//! A cache of what this process has read of a table's log.
 //!
 //! A commit or a checkpoint never changes once it is there, but Delta Lake reads the same ones several times for one statement. In
 //! an object store each time is a request. So whatever was read of a log is kept as long as the session has its store, and
@@ -55,13 +55,13 @@ impl Seen {
 
 /// A store whose log at one place is read once.
 #[derive(Debug, Clone)]
-pub(super) struct Remembering {
+pub(super) struct CachedLog {
     inner: Arc<dyn ObjectStore>,
     log: Path,
     seen: Arc<Seen>,
 }
 
-impl Remembering {
+impl CachedLog {
     /// A store of the session, with the log in a directory of it.
     pub(super) fn new(inner: Arc<dyn ObjectStore>, log: Path) -> Self {
         let mut logs = LOGS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,14 +114,14 @@ impl Remembering {
     }
 }
 
-impl fmt::Display for Remembering {
+impl fmt::Display for CachedLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Remembering({})", self.inner)
+        write!(f, "CachedLog({})", self.inner)
     }
 }
 
 #[async_trait]
-impl ObjectStore for Remembering {
+impl ObjectStore for CachedLog {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         self.inner.put_opts(location, payload, opts).await
     }
@@ -194,11 +194,11 @@ mod tests {
         let log = Path::from("lake/hospital/_delta_log");
         let commit = log.clone().join("00000000000000000001.json");
         inner.put(&commit, "one".into()).await.unwrap();
-        let store = || Remembering::new(Arc::clone(&inner), log.clone());
+        let store = || CachedLog::new(Arc::clone(&inner), log.clone());
         assert_eq!(text(&store(), &commit).await.unwrap(), "one");
         inner.put(&commit, "two".into()).await.unwrap();
         assert_eq!(text(&store(), &commit).await.unwrap(), "one", "read once");
-        let other = Remembering::new(Arc::clone(&inner), Path::from("lake/_delta_log"));
+        let other = CachedLog::new(Arc::clone(&inner), Path::from("lake/_delta_log"));
         assert_eq!(text(&other, &commit).await.unwrap(), "two", "another log");
         assert_eq!(list(&store(), &log).await, 1);
         assert_eq!(text(&store(), &commit).await.unwrap(), "two");
@@ -220,7 +220,7 @@ mod tests {
         let inner: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
         let log = Path::from("_delta_log");
         let commits: Vec<Path> = (0..3).map(|n| log.clone().join(format!("{n:020}.json"))).collect();
-        let store = Remembering::new(Arc::clone(&inner), log.clone());
+        let store = CachedLog::new(Arc::clone(&inner), log.clone());
         for commit in &commits {
             inner.put(commit, "then".into()).await.unwrap();
             text(&store, commit).await.unwrap();

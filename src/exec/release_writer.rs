@@ -1,4 +1,4 @@
-//! Making the files of a release: everything about publishing that computes.
+//! The writer of the files of a release: everything about publishing that computes.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::work::{Made, Work};
 use crate::error::{Error, Result};
 use crate::methods::{Monitor, SnapshotBuilder, StateKind};
 use crate::microdata::Attribute;
-use crate::publication::{Figures, MadeFile, make, numbered, random_name};
+use crate::publication::{Figures, MadeFile, Outcome, make, numbered, random_name};
 use crate::release::{Form, Published, Release};
 
 /// Rows of a file: enough for good compression, few enough that files are made in parallel.
 const FILE_ROWS: usize = 1 << 18;
 
-/// What is to be made.
-pub(super) struct Making {
+/// Writes a release and its entries of the ledger.
+pub(super) struct ReleaseWriter {
     /// Schema of the release.
     pub public: SchemaRef,
     /// Schema of the ledger.
@@ -32,15 +32,6 @@ pub(super) struct Making {
     pub files: Sender<(MadeFile, usize)>,
 }
 
-/// What is known when all files are made.
-pub(super) struct Outcome {
-    pub figures: Figures,
-    pub withheld: u64,
-    pub information_loss: f64,
-    /// Files of the ledger.
-    pub entries: Vec<MadeFile>,
-}
-
 /// A file to be made.
 enum Piece<'a> {
     /// Rows of the release, from the first to before the last.
@@ -49,7 +40,7 @@ enum Piece<'a> {
     Entries(&'a [u32]),
 }
 
-impl Making {
+impl ReleaseWriter {
     pub(super) fn run(
         self,
         work: &Work,
@@ -89,7 +80,7 @@ impl Making {
         let entries = monitor.phase("writing", || self.write(work, &published, &members, monitor))?;
         work.note_phases(monitor);
         drop(timer);
-        Ok(Outcome { figures, withheld, information_loss, entries })
+        Ok(Outcome { figures, withheld, information_loss, entries, schema: self.private })
     }
 
     /// Makes all files, a few at a time. Those of the release are handed over, those of the ledger returned.

@@ -1,4 +1,4 @@
-//! Opening a publication: its two tables, and whether they fit together.
+//! An open publication: its two tables, and whether they fit together.
 //!
 //! The ledger decides and the public table follows, so the ledger is at the public table's version or one ahead. Anything
 //! else means that one of them was lost, exchanged or restored from a backup, and then nothing may be published: a release
@@ -6,41 +6,43 @@
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, plan_err};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::path::Path;
 use deltalake_core::DeltaTable;
 
-use super::announce::CLAIMS;
-use super::charter::Charter;
 use super::delta;
 use super::entries::{Entries, decode};
+use super::failure::while_doing;
 use super::files::intact;
-use super::found::Found;
+use super::ledger_metadata::LedgerMetadata;
+use super::ledger_state::{self, LedgerState};
+use super::paths::CLAIMS;
 use super::place::{Access, Place};
 use super::record::{Announcement, Record, ReleaseFile};
-use super::standing::{self, Standing};
-use super::terms::Publication;
+use super::spec::Publication;
+use super::tables::Tables;
+use crate::error::refusal;
 
 /// An open publication.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct OpenPublication {
     pub(super) publication: Publication,
     pub(super) public: Place,
     pub(super) private: Place,
     /// What was begun, or what will be if this is the first release.
-    pub(super) charter: Charter,
+    pub(super) metadata: LedgerMetadata,
     pub(super) ledger: Option<DeltaTable>,
     pub(super) published: Option<DeltaTable>,
     /// The newest release that was decided.
     pub(super) newest: Option<Record>,
     /// What the ledger is after it.
-    pub(super) standing: Standing,
+    pub(super) state: LedgerState,
     /// Names of the public Parquet files.
     pub(super) names: Vec<String>,
 }
 
-impl Desk {
+impl OpenPublication {
     /// Opens both tables at their newest versions. Changes nothing.
     ///
     /// # Errors
@@ -48,59 +50,64 @@ impl Desk {
     pub(crate) async fn open(publication: Publication, runtime: &RuntimeEnv) -> Result<Self> {
         let public = Place::open(&publication.public, Access::Public, runtime)?;
         let private = Place::open(&publication.private, Access::Private, runtime)?;
-        let found = Found::at_one_time(&public, &private).await?;
-        let Found { ledger, published, newest, standing, names, unknown, crowded, claimed } = found;
+        let tables = Tables::at_one_time(&public, &private).await?;
+        let Tables { ledger, published, newest, state, names, unknown, crowded, claimed } = tables;
         if let Some(table) = &published
-            && delta::setting(table, Charter::PUBLICATION).is_none()
+            && delta::setting(table, LedgerMetadata::PUBLICATION).is_none()
         {
-            return plan_err!(
-                "publication: the table at {} is not a publication; choose an empty location",
+            return Err(refusal!(
+                "publication",
+                "the table at {} is not a publication; choose an empty location",
                 publication.public
-            );
+            ));
         }
-        let charter = match (&ledger, &published) {
+        let metadata = match (&ledger, &published) {
             (None, Some(_)) => {
-                return exec_err!(
-                    "publication: the ledger of the publication at {} is not at {}: without it, a new release would break the \
+                return Err(refusal!(
+                    "publication",
+                    "the ledger of the publication at {} is not at {}: without it, a new release would break the \
                      earlier ones. Say where it is with the option private, or restore it from a backup of the time after the \
                      last release",
                     publication.public,
                     publication.private
-                );
+                ));
             }
             (None, None) if unknown => {
-                return plan_err!(
-                    "publication: there are files at {}, but no publication; choose an empty location",
+                return Err(refusal!(
+                    "publication",
+                    "there are files at {}, but no publication; choose an empty location",
                     publication.public
-                );
+                ));
             }
             (None, None) => {
                 for place in [&public, &private] {
                     place.refuse_inside_a_table().await?;
                 }
                 if crowded {
-                    return plan_err!(
-                        "publication: there are files at {}, where the private ledger is to be; choose an empty location",
+                    return Err(refusal!(
+                        "publication",
+                        "there are files at {}, where the private ledger is to be; choose an empty location",
                         publication.private
-                    );
+                    ));
                 }
-                Charter::draw(publication.terms.clone(), &publication.public)?
+                LedgerMetadata::draw(publication.terms.clone(), &publication.public)?
             }
-            (Some(ledger), _) => Charter::of(ledger, &publication.private)?,
+            (Some(ledger), _) => LedgerMetadata::of(ledger, &publication.private)?,
         };
-        let desk = Self { publication, public, private, charter, ledger, published, newest, standing, names };
-        desk.check_terms()?;
-        desk.check_fit().await?;
+        let open = Self { publication, public, private, metadata, ledger, published, newest, state, names };
+        open.check_terms()?;
+        open.check_fit().await?;
         if let Some(number) = claimed {
-            return Err(desk.claimed_by_another(number));
+            return Err(open.claimed_by_another(number));
         }
-        match desk.decided() {
-            Some(0) if unknown && desk.published.is_none() => exec_err!(
-                "publication: there are files at {}, but nothing was published yet; remove them, or choose an empty location",
-                desk.publication.public
-            ),
-            _ if unknown => Err(desk.unknown_files()),
-            _ => Ok(desk),
+        match open.decided() {
+            Some(0) if unknown && open.published.is_none() => Err(refusal!(
+                "publication",
+                "there are files at {}, but nothing was published yet; remove them, or choose an empty location",
+                open.publication.public
+            )),
+            _ if unknown => Err(open.unknown_files()),
+            _ => Ok(open),
         }
     }
 
@@ -119,11 +126,6 @@ impl Desk {
         self.newest.as_ref()
     }
 
-    /// Number of the newest release that was made of a snapshot with this fingerprint.
-    pub(crate) fn made_of(&self, fingerprint: &str, rows: u64) -> Option<u64> {
-        self.newest()?.made_of(fingerprint, rows)
-    }
-
     /// Types of the ledger's columns, if there is one.
     ///
     /// # Errors
@@ -135,12 +137,12 @@ impl Desk {
     /// The entries of the ledger, if there is one.
     pub(crate) fn entries(&self) -> Option<Entries> {
         let ledger = self.ledger.clone()?;
-        Some(Entries { place: self.private.clone(), ledger, files: self.standing.entries.clone() })
+        Some(Entries { place: self.private.clone(), ledger, files: self.state.entries.clone() })
     }
 
     /// Key of the snapshots' fingerprints.
     pub(crate) fn fingerprint_key(&self) -> [u64; 2] {
-        self.charter.key
+        self.metadata.key
     }
 
     /// Reads all files of the ledger and compares them with what was written.
@@ -173,20 +175,22 @@ impl Desk {
     async fn held_contents(&self) -> Result<Option<bytes::Bytes>> {
         let Some(file) = self.held_file() else { return Ok(None) };
         let read = intact(self.private.store().as_ref(), &Path::from(file.name.as_str()), file).await;
-        match read.map_err(|error| error.context(self.private.described()))? {
+        match read.map_err(|error| self.private.unreadable(error))? {
             Some(contents) => Ok(Some(contents)),
-            None => exec_err!(
-                "publication: the rows that are held back are not in the ledger at {} as they were written; restore it from a \
+            None => Err(refusal!(
+                "publication",
+                "the rows that are held back are not in the ledger at {} as they were written; restore it from a \
                  backup of the time after the last release",
                 self.publication.private
-            ),
+            )),
         }
     }
 
     /// Files at the public place that the ledger does not know of.
     pub(super) fn unknown_files(&self) -> DataFusionError {
-        exec_datafusion_err!(
-            "publication: there are Parquet files at {} that are of none of the releases that the ledger at {} knows: the ledger is \
+        refusal!(
+            "publication",
+            "there are Parquet files at {} that are of none of the releases that the ledger at {} knows: the ledger is \
              older than they are, or somebody else put them there. Restore the ledger from a backup of the time after the last \
              release, for with this one a new release would break what may have been read; or remove the files, if they are \
              surely of no release",
@@ -198,59 +202,67 @@ impl Desk {
     /// A release that was begun at the public place, but is not the one of the ledger.
     pub(super) fn claimed_by_another(&self, number: u64) -> DataFusionError {
         let public = &self.publication.public;
-        exec_datafusion_err!(
-            "publication: somebody with another ledger has begun release {number} at {public}: a publication has one ledger, so \
+        refusal!(
+            "publication",
+            "somebody with another ledger has begun release {number} at {public}: a publication has one ledger, so \
              use that one. If it is lost, and none of the files of its release {number} was ever at {public}, delete \
              {public}{CLAIMS}/{number}"
         )
     }
 
     fn check_terms(&self) -> Result<()> {
-        let differences = self.publication.terms.differences(&self.charter.terms);
+        let differences = self.publication.terms.differences(&self.metadata.spec);
         if differences.is_empty() {
             return Ok(());
         }
         let differences = differences.join("; ");
         if self.decided() == Some(0) {
-            return plan_err!(
-                "publication: it was begun otherwise: {differences}. Nothing was published yet, so the ledger at {} can be \
+            return Err(refusal!(
+                "publication",
+                "it was begun otherwise: {differences}. Nothing was published yet, so the ledger at {} can be \
                  deleted to begin anew",
                 self.publication.private
-            );
+            ));
         }
-        plan_err!(
-            "publication: this is not how the publication was begun, and what was begun cannot change, because later releases \
+        Err(refusal!(
+            "publication",
+            "this is not how the publication was begun, and what was begun cannot change, because later releases \
              would break earlier ones: {differences}"
-        )
+        ))
     }
 
     /// Ledger and public table are of two publications.
     fn another_publication(&self, decided: u64) -> DataFusionError {
         let (public, private) = (&self.publication.public, &self.publication.private);
-        let begun = &self.charter.public;
+        let begun = &self.metadata.public;
         if begun == public.as_str() {
-            return exec_datafusion_err!(
-                "publication: there is another publication at {public} than the one of the ledger at {private}; say where its \
+            return refusal!(
+                "publication",
+                "there is another publication at {public} than the one of the ledger at {private}; say where its \
                  ledger is with the option private, or choose another location"
             );
         }
         match (decided, &self.published) {
-            (0, _) => exec_datafusion_err!(
-                "publication: the ledger at {private} was begun for a publication at {begun}, not at {public}. Nothing was \
+            (0, _) => refusal!(
+                "publication",
+                "the ledger at {private} was begun for a publication at {begun}, not at {public}. Nothing was \
                  published yet, so it can be deleted to begin anew"
             ),
-            (1, None) => exec_datafusion_err!(
-                "publication: the ledger at {private} is of another publication than the one at {public}: it was begun for \
+            (1, None) => refusal!(
+                "publication",
+                "the ledger at {private} is of another publication than the one at {public}: it was begun for \
                  {begun}, and its first release is decided. If that was moved, its public table must be here, or back there to be \
                  completed; if nothing of it can be there any more, declare that it is to be announced here with the option \
                  'moved_from' '{begun}'"
             ),
-            (_, None) => exec_datafusion_err!(
-                "publication: the ledger at {private} is of another publication than the one at {public}: it was begun for \
+            (_, None) => refusal!(
+                "publication",
+                "the ledger at {private} is of another publication than the one at {public}: it was begun for \
                  {begun}. If that was moved, its public table must be here, or back there to be completed"
             ),
-            (_, Some(_)) => exec_datafusion_err!(
-                "publication: the ledger at {private} is of another publication than the one at {public} (it was begun for \
+            (_, Some(_)) => refusal!(
+                "publication",
+                "the ledger at {private} is of another publication than the one at {public} (it was begun for \
                  {begun}); say where the right one is with the option private"
             ),
         }
@@ -260,7 +272,7 @@ impl Desk {
     /// announced here.
     fn is_moved(&self, decided: u64) -> bool {
         let from = self.publication.moved_from.as_ref().map(url::Url::as_str);
-        decided <= 1 && from == Some(self.charter.public.as_str())
+        decided <= 1 && from == Some(self.metadata.public.as_str())
     }
 
     async fn check_fit(&self) -> Result<()> {
@@ -268,45 +280,46 @@ impl Desk {
         let (decided, published) = (delta::version(ledger), self.published());
         let (public, private) = (&self.publication.public, &self.publication.private);
         let same = match &self.published {
-            Some(table) => delta::setting(table, Charter::PUBLICATION) == Some(&self.charter.publication),
-            None => self.charter.public == public.as_str() || self.is_moved(decided),
+            Some(table) => delta::setting(table, LedgerMetadata::PUBLICATION) == Some(&self.metadata.publication),
+            None => self.metadata.public == public.as_str() || self.is_moved(decided),
         };
         if !same {
             return Err(self.another_publication(decided));
         }
         if published > decided {
-            return exec_err!(
-                "publication: the public table at {public} has version {published}, but the ledger at {private} knows releases \
+            return Err(refusal!(
+                "publication",
+                "the public table at {public} has version {published}, but the ledger at {private} knows releases \
                  up to {decided} only: it is older, or somebody else wrote to the public table. Restore the ledger from a \
                  backup of the time after the last release; with this one, a new release would break the earlier ones"
-            );
+            ));
         }
         if decided > published + 1 {
-            return exec_err!(
-                "publication: the ledger at {private} knows releases up to {decided}, but the public table at {public} has only \
+            return Err(refusal!(
+                "publication",
+                "the ledger at {private} knows releases up to {decided}, but the public table at {public} has only \
                  those up to {published}: it was lost or is older. Restore it from a backup; readers may have the missing \
                  releases"
-            );
+            ));
         }
         let Some(table) = self.published.as_ref().filter(|_| published > 0) else { return Ok(()) };
-        let announced: Option<(Announcement, _)> = delta::said(table, published).await?;
+        let announced: Option<(Announcement, _)> = delta::read_commit_info(table, published).await?;
         let before;
         let noted = match &self.newest {
             Some(newest) if newest.number == published => Some(newest),
             _ => {
-                before = standing::record(ledger, published).await.map_err(|error| {
-                    error.context(format!(
-                        "publication: the ledger at {private} cannot be read; restore it from a backup"
-                    ))
+                before = ledger_state::record(ledger, published).await.map_err(|error| {
+                    while_doing(format!("the ledger at {private} cannot be read; restore it from a backup"), error)
                 })?;
                 Some(&before)
             }
         };
         if announced.map(|(announcement, _)| announcement.release_id) != noted.map(|record| record.release_id.clone()) {
-            return exec_err!(
-                "publication: release {published} in the public table at {public} is not the one that the ledger at {private} \
+            return Err(refusal!(
+                "publication",
+                "release {published} in the public table at {public} is not the one that the ledger at {private} \
                  knows: one of the two was restored from another backup, or somebody else wrote to it"
-            );
+            ));
         }
         Ok(())
     }

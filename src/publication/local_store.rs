@@ -1,4 +1,4 @@
-//! A local disk that keeps what it was given, and keeps it to the owner where that is asked for.
+//! An object store on a local disk that keeps what it was given, and keeps it to the owner where that is asked for.
 //!
 //! [`LocalFileSystem`] replaces files atomically but never waits for the disk, and files get the mode of the process's umask.
 //! Here every write is on the disk before it has a name, and its name before the write returns; in private places files have
@@ -22,7 +22,7 @@ use datafusion::object_store::{
 };
 use futures::stream::BoxStream;
 
-use super::names::random_name;
+use super::paths::unnamed;
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -115,7 +115,7 @@ impl ObjectStore for LocalStore {
             PutMode::Update(_) => return self.inner.put_opts(location, payload, opts).await,
         };
         // Hidden from whoever lists the directory as a table.
-        let name = format!(".{}.tmp", random_name().map_err(failed)?);
+        let name = unnamed().map_err(failed)?;
         let mut parts: Vec<_> = location.parts().collect();
         parts.pop();
         let unnamed: Path = parts.into_iter().collect::<Path>().join(name);

@@ -1,4 +1,4 @@
-//! Batches with rows that have not left the window, and the batches that rows leave in.
+//! A buffer of rows that have not left the window, and the batches that rows leave in.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::methods::reposition::Clock;
 
 /// Batches by number. A row is the number of its batch and its place there.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct BufferedRows {
     batches: FxHashMap<u32, (RecordBatch, usize)>,
     next: u32,
     bytes: usize,
 }
 
-impl Held {
+impl BufferedRows {
     /// Keeps a batch, and returns its first row; the others follow.
     pub(super) fn keep(&mut self, batch: RecordBatch) -> u64 {
         let number = self.next;

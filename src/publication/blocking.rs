@@ -1,0 +1,13 @@
+//! Work on threads that may block.
+
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::{DataFusionError, Result};
+
+/// Runs `work` on a thread that may block, and waits for it.
+///
+/// # Errors
+/// Those of the work; and when the runtime ends.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let done = SpawnedTask::spawn_blocking(work).join_unwind().await;
+    done.map_err(|error| DataFusionError::External(Box::new(error)))?
+}

@@ -1,0 +1,79 @@
+//! Errors of publications: what was being done and why it failed, in one sentence.
+
+use std::fmt::Display;
+
+use datafusion::common::DataFusionError;
+
+use crate::error::{AnonymizeError, ErrorKind};
+
+/// What errors are of.
+const FUNCTION: &str = "publication";
+
+/// What an INSERT hears that another one has overtaken.
+pub(super) fn overtaken() -> DataFusionError {
+    conflict(
+        "another INSERT decided a release of this publication since this one was planned; nothing was published: run it again",
+    )
+}
+
+/// Somebody else has published in the meantime.
+pub(super) fn conflict(message: impl Into<String>) -> DataFusionError {
+    AnonymizeError::new(FUNCTION, ErrorKind::Conflict, message).into()
+}
+
+/// A broken invariant.
+pub(super) fn breach(message: impl Into<String>) -> DataFusionError {
+    AnonymizeError::new(FUNCTION, ErrorKind::Breach, message).into()
+}
+
+/// An error that came up while something was done: one sentence that says so, and then why. It is of the kind that the error is of, and
+/// that of a store is about input. Stores and Delta Lake speak of files, not of values.
+pub(super) fn while_doing(doing: impl Display, error: impl Into<DataFusionError>) -> DataFusionError {
+    let error = error.into();
+    if let Some(own) = AnonymizeError::of(&error) {
+        let why = if own.function() == FUNCTION {
+            own.message().to_owned()
+        } else {
+            format!("{}: {}", own.function(), own.message())
+        };
+        let whole = AnonymizeError::new(FUNCTION, own.kind(), format!("{doing}: {why}"));
+        let whole = own.argument().into_iter().fold(whole, AnonymizeError::about);
+        return whole.caused_by(own.clone()).into();
+    }
+    match error.find_root() {
+        // Whoever looks for lack of memory finds it.
+        DataFusionError::ResourcesExhausted(_) => error.context(format!("{FUNCTION}: {doing}")),
+        root => {
+            let message = format!("{doing}: {}", root.message());
+            AnonymizeError::new(FUNCTION, ErrorKind::Input, message).caused_by(error).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::object_store::Error;
+
+    use super::*;
+    use crate::error::refusal;
+
+    #[test]
+    fn one_sentence_says_what_was_done_and_why_it_failed() {
+        let store = Error::Generic { store: "Disk", source: "no space left".into() };
+        let inner = while_doing("x cannot be written", store);
+        let outer = while_doing("nothing was published", inner);
+        let own = AnonymizeError::of(&outer).unwrap();
+        assert_eq!(
+            own.to_string(),
+            "publication: nothing was published: x cannot be written: Generic Disk error: no space left"
+        );
+        assert_eq!(own.kind(), ErrorKind::Input);
+        assert!(matches!(outer.find_root(), DataFusionError::ObjectStore(_)), "the store's error is lost");
+        let refused = while_doing("release 1 is public", refusal!("m_invariant", argument "m", "m = 9 is too much"));
+        let own = AnonymizeError::of(&refused).unwrap();
+        assert!(own.is_refusal() && own.argument() == Some("m"));
+        assert_eq!(own.to_string(), "publication: release 1 is public: m_invariant: m = 9 is too much");
+        let memory = while_doing("release 1 is public", DataFusionError::ResourcesExhausted("none left".to_owned()));
+        assert!(matches!(memory.find_root(), DataFusionError::ResourcesExhausted(_)));
+    }
+}

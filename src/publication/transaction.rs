@@ -1,0 +1,299 @@
+//! One INSERT into a publication: whether its snapshot is published at all, and the steps from staged files to a public release.
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::execution::runtime_env::RuntimeEnv;
+
+use super::entries::Merged;
+use super::failure::{overtaken, while_doing};
+use super::files::MadeFile;
+use super::observer::Observer;
+use super::open::OpenPublication;
+use super::paths::random_name;
+use super::protocol::{self, Attempt, Remembered};
+use super::publish::publish;
+use super::record::{Figures, HeldBack, Record};
+use super::spec::Publication;
+use super::vacuum::vacuum;
+use crate::error::{refusal, thousands};
+
+/// The next release of a publication, from the moment that the publication is opened.
+///
+/// Its steps, in this order: [`begin`](Self::begin); [`observer`](Self::observer) looks at all that is read;
+/// [`check_updates`](Self::check_updates), [`unchanged`](Self::unchanged), [`check_independence`](Self::check_independence);
+/// [`stage`](Self::stage) the files of the release; [`merge`](Self::merge) those of the ledger; [`publish`](Self::publish). When what
+/// is between staging and publishing fails, [`discard`](Self::discard) leaves no trace of it.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    open: OpenPublication,
+    /// Number of the release that this INSERT found decided, and has made public.
+    completed: Option<u64>,
+    observer: Observer,
+    release_id: String,
+    attempt: Attempt,
+    /// Fingerprint of the update relation, if there is one.
+    updates: Option<String>,
+}
+
+/// A snapshot that is not published, because it has been.
+#[derive(Debug)]
+pub(crate) struct Unchanged {
+    /// Rows that this INSERT has published: those of the snapshot if it was this one that has made its release public.
+    pub(crate) rows: u64,
+    /// What is worth knowing about it.
+    pub(crate) notice: Option<String>,
+}
+
+/// What was made of a snapshot.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) figures: Figures,
+    pub(crate) withheld: u64,
+    pub(crate) information_loss: f64,
+    /// Files of the ledger.
+    pub(crate) entries: Vec<MadeFile>,
+    /// Columns of the ledger.
+    pub(crate) schema: SchemaRef,
+}
+
+/// What is held back of a stream.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) record: HeldBack,
+    /// The rows, if there are any.
+    pub(crate) file: Option<MadeFile>,
+}
+
+/// The release that an INSERT has completed before its own, which errors about that one must say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Completed(Option<u64>);
+
+impl Completed {
+    /// The same error, after the completed release if there is one.
+    pub(crate) fn before(self, error: DataFusionError) -> DataFusionError {
+        match self.0 {
+            Some(number) => while_doing(
+                format!(
+                    "release {number}, which was decided earlier, is public now; what follows is about the next one"
+                ),
+                error,
+            ),
+            None => error,
+        }
+    }
+}
+
+impl Transaction {
+    /// Opens a publication as it was when `decided` was its newest release, and makes that public if it is not yet.
+    ///
+    /// # Errors
+    /// A conflict when another release was decided since. When the publication cannot be opened, its ledger is damaged, or a store fails.
+    pub(crate) async fn begin(publication: &Publication, decided: u64, runtime: &RuntimeEnv) -> Result<Self> {
+        // What was read of the ledger is all there is.
+        let open = || async {
+            let open = OpenPublication::open(publication.clone(), runtime).await?;
+            if open.decided().unwrap_or(0) == decided { Ok(open) } else { Err(overtaken()) }
+        };
+        let mut opened = open().await?;
+        opened.verify_ledger().await?;
+        let completed = publish(&mut opened).await?;
+        if completed.is_some() {
+            opened = open().await.map_err(|error| Completed(completed).before(error))?;
+        }
+        Ok(Self {
+            observer: Observer::new(opened.fingerprint_key()),
+            open: opened,
+            completed,
+            release_id: random_name()?,
+            attempt: Attempt::new(decided + 1)?,
+            updates: None,
+        })
+    }
+
+    /// The release that was completed first.
+    pub(crate) fn completed(&self) -> Completed {
+        Completed(self.completed)
+    }
+
+    /// Number of the release that is made.
+    pub(crate) fn number(&self) -> u64 {
+        self.open.decided().unwrap_or(0) + 1
+    }
+
+    /// Its random name.
+    pub(crate) fn release_id(&self) -> &str {
+        &self.release_id
+    }
+
+    /// What looks at the snapshot and at the update relation while they are read.
+    pub(crate) fn observer(&mut self) -> &mut Observer {
+        &mut self.observer
+    }
+
+    /// What the newest release has written down about rows that are held back, of a stream.
+    pub(crate) fn held_record(&self) -> Option<&HeldBack> {
+        self.open.newest()?.held_back.as_ref()
+    }
+
+    /// The rows that are held back.
+    ///
+    /// # Errors
+    /// When their file is missing or damaged, or the store fails.
+    pub(crate) async fn held_rows(&self) -> Result<Vec<RecordBatch>> {
+        self.open.held_back().await
+    }
+
+    /// Whether the rows of the snapshot are published or held back already.
+    pub(crate) fn is_known(&self) -> bool {
+        self.published_before().is_some()
+    }
+
+    /// Once the snapshot was read: whether nothing is to be published, because it has been. What killed attempts have left goes then.
+    ///
+    /// # Errors
+    /// When there is nothing to be published.
+    pub(crate) async fn unchanged(&self) -> Result<Option<Unchanged>> {
+        let (streamed, finish) = (self.publication().terms.repositioned.is_some(), self.publication().finish);
+        let held = self.held_record();
+        // The last INSERT of a stream publishes what is held back, whatever comes with it.
+        let finishes = streamed && finish && held.is_some_and(|held| !held.finished);
+        if let Some(number) = self.published_before().filter(|_| !finishes) {
+            vacuum(&self.open, self.open.published()).await;
+            return Ok(Some(self.repeated(number)));
+        }
+        if self.observer.rows() > 0 {
+            return Ok(None);
+        }
+        match streamed {
+            false => Err(refusal!(
+                "publication",
+                "the snapshot has no rows; nothing was published, because a release of nobody is hardly meant and could not be \
+                 taken back"
+            )),
+            true if finish && held.is_some_and(|held| held.rows > 0) => Ok(None),
+            true => Err(refusal!(
+                "publication",
+                argument "finish",
+                "there are no rows; nothing was published. To publish what is held back, declare the publication with 'finish' 'true'"
+            )),
+        }
+    }
+
+    /// Once the update relation was read.
+    ///
+    /// # Errors
+    /// When it is not the one that the first release was made with.
+    pub(crate) async fn check_updates(&mut self) -> Result<()> {
+        self.updates = self.observer.updates().await?;
+        if self.open.newest().is_none_or(|newest| newest.updates == self.updates) {
+            return Ok(());
+        }
+        Err(refusal!(
+            "publication",
+            argument "updates",
+            "the update relation is not the one that the first release was made with, and it cannot change: what was thought \
+             possible then is what earlier releases are safe by. Nothing was published; restore the relation, or begin another \
+             publication, with updates that check_snapshots(..) has found to be enough"
+        ))
+    }
+
+    /// # Errors
+    /// When a method that does not know of earlier releases would make a second one, and nobody has allowed that.
+    pub(crate) fn check_independence(&self) -> Result<()> {
+        let method = &self.publication().terms.method;
+        if self.number() == 1 || self.publication().independent || method.state().is_some() {
+            return Ok(());
+        }
+        Err(refusal!(
+            method.name(),
+            argument "allow_independent_releases",
+            "a second release would be made without knowledge of the first, and together they can give away what each of them \
+             hides; use 'method' 'm_invariant', or, if no person is in two releases, set 'allow_independent_releases' 'true'"
+        ))
+    }
+
+    /// Stages a file of the release.
+    ///
+    /// # Errors
+    /// When the private store fails.
+    pub(crate) async fn stage(&mut self, made: MadeFile) -> Result<()> {
+        protocol::stage(&self.open, &mut self.attempt, made).await
+    }
+
+    /// Removes what was staged, as far as that is possible.
+    pub(crate) async fn discard(&self) {
+        protocol::discard(&self.open, &self.attempt).await;
+    }
+
+    /// Earlier entries of the ledger in fewer files, if they are many. Charges to `memory` what it holds.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read, or there is not enough memory.
+    pub(crate) async fn merge(&self, memory: &MemoryReservation) -> Result<Merged> {
+        match self.open.entries() {
+            Some(entries) => entries.merge(self.number(), memory).await,
+            None => Ok(Merged::default()),
+        }
+    }
+
+    /// Decides the release, with all files that were staged, and makes it public. Returns the number of rows of its snapshot.
+    ///
+    /// # Errors
+    /// A conflict if another release was decided in the meantime. When a store fails; the error says what is to be done.
+    pub(crate) async fn publish(mut self, outcome: Outcome, merged: Merged, held: Option<Held>) -> Result<u64> {
+        let rows = self.observer.rows();
+        let (held_back, held) = held.map_or((None, None), |held| (Some(held.record), held.file));
+        let record = Record {
+            number: self.number(),
+            attempt: self.attempt.name,
+            release_id: self.release_id,
+            fingerprint: self.observer.fingerprint(),
+            earlier: self.open.newest().map(Record::fingerprints).unwrap_or_default(),
+            updates: self.updates,
+            snapshot_rows: rows,
+            files: self.attempt.files,
+            entries: outcome.entries.iter().map(|made| made.file.clone()).collect(),
+            figures: outcome.figures,
+            withheld: outcome.withheld,
+            information_loss: outcome.information_loss,
+            held_back,
+        };
+        let remembered = Remembered { schema: outcome.schema, entries: outcome.entries, merged, held };
+        protocol::decide(&mut self.open, record, &remembered).await?;
+        publish(&mut self.open).await?;
+        Ok(rows)
+    }
+
+    fn publication(&self) -> &Publication {
+        &self.open.publication
+    }
+
+    /// The release that was made of this snapshot, if there is one: a job that was killed runs again, somebody is in doubt, or a
+    /// whole script runs again. Where snapshots may be repeated, only the newest release counts, as to the first two.
+    fn published_before(&self) -> Option<u64> {
+        let found = self.open.newest()?.made_of(&self.observer.fingerprint(), self.observer.rows())?;
+        (!self.publication().repeated || self.open.decided() == Some(found)).then_some(found)
+    }
+
+    /// The snapshot is that of a release.
+    fn repeated(&self, number: u64) -> Unchanged {
+        let rows = self.observer.rows();
+        if self.completed == Some(number) {
+            return Unchanged { rows, notice: None };
+        }
+        let newer = match self.open.decided() {
+            Some(newest) if newest > number => format!(
+                "; readers see release {newest}, which is newer: if the table has really come back to what it was then, declare \
+                 the publication with 'allow_repeated_snapshots' 'true'"
+            ),
+            _ => String::new(),
+        };
+        let rows = thousands(rows as usize);
+        let notice = format!(
+            "publication: this snapshot of {rows} rows is that of release {number}; nothing was published{newer}"
+        );
+        Unchanged { rows: 0, notice: Some(notice) }
+    }
+}
