@@ -10,6 +10,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
 use super::computed::ComputedTable;
+use super::described::released_columns;
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
@@ -45,7 +46,7 @@ impl RelationFunction for InformationLossFunction {
         let quasi = arguments.columns("quasi").map(<[String]>::to_vec);
         let original = Input { function, argument: "original", plan: arguments.relation("original")? };
         let release = Input { function, argument: "release", plan: arguments.relation("release")? };
-        let columns = release.released_columns(Some(arguments.session()?));
+        let columns = released_columns(&release, Some(arguments.session()?));
         let hierarchies = match arguments.relation_if_given("hierarchies") {
             Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
             None => None,

@@ -9,12 +9,12 @@ use datafusion::common::{Result, plan_err};
 use super::anatomy::AnatomyFunction;
 use super::arguments::Arguments;
 use super::function::RelationFunction;
-use super::input::prepare;
 use super::m_distinct::MDistinctFunction;
 use super::m_invariant::MInvariantFunction;
 use super::mondrian::MondrianFunction;
 use super::muco::MucoFunction;
 use super::options::AnonymizeOptions;
+use super::prepare::prepare;
 use super::roles::Needs;
 use super::sequential::{
     NonSequentialFunction, SequentialFunction, SequentialReleaseFunction, SequentialWorldsFunction,

@@ -11,7 +11,8 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 use super::arguments::Arguments;
 use super::choice::Choice;
 use super::computed::ComputedTable;
-use super::estimate::{Described, describe, intact};
+use super::described::{Described, describe};
+use super::estimate::{intact, refuse_publication};
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
@@ -66,6 +67,7 @@ impl RelationFunction for QueryAccuracyFunction {
             Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
             None => None,
         };
+        refuse_publication(function, &release.plan)?;
         let Described { fields, by_person, .. } = describe(function, &release.plan, arguments.session()?)?;
         let released = Released::try_new(function, &Schema::new(fields))?;
         if by_person {

@@ -16,6 +16,7 @@ use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
 use super::planned::{planned, planned_if_given};
+use super::query_start::QueryStart;
 use super::roles;
 use super::signature::{Kind, Parameter, Signature};
 use crate::exec::{ORIGINAL_TIME, REPOSITION, RepositionExec, RepositionJob, STATUS, Seed, repositioned_schema};
@@ -273,13 +274,9 @@ struct RepositionedTable {
 impl RepositionedTable {
     /// All uses of the table in one query see one draw; another query draws anew.
     fn seed(&self, session: &dyn Session) -> Result<Seed> {
-        if self.fixed {
-            return Ok(self.job.seed.clone());
-        }
-        let start = session.execution_props().query_execution_start_time;
-        match start.and_then(|start| start.timestamp_nanos_opt()) {
-            Some(occasion) => Ok(self.job.seed.on_occasion(occasion as u64)),
-            None => Seed::from_entropy(),
+        match self.fixed {
+            true => Ok(self.job.seed.clone()),
+            false => QueryStart::seed_of(QueryStart::of(session), &self.job.seed),
         }
     }
 }

@@ -11,10 +11,11 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::Source;
-use super::footers::{Described, describe};
 use super::intact::intact;
+use super::sources::refuse_publication;
 use crate::estimate::Released;
 use crate::sql::arguments::Arguments;
+use crate::sql::described::{Described, describe};
 use crate::sql::function::RelationFunction;
 use crate::sql::input::Input;
 use crate::sql::options::AnonymizeOptions;
@@ -46,6 +47,7 @@ impl RelationFunction for EstimatedFunction {
             Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
             None => None,
         };
+        refuse_publication(function, &release)?;
         let Described { fields, without_null, by_person } = describe(function, &release, arguments.session()?)?;
         let released = Released::try_new(function, &Schema::new(fields))?;
         released.refuse_people(function, by_person)?;
@@ -61,7 +63,7 @@ impl RelationFunction for EstimatedFunction {
 }
 
 /// A table whose rows are not there.
-pub(in crate::sql) struct EstimatedTable {
+pub(super) struct EstimatedTable {
     source: Arc<Source>,
     schema: SchemaRef,
 }
