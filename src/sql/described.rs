@@ -22,6 +22,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, visit_execu
 use futures::{StreamExt, TryStreamExt};
 
 use super::input::Input;
+use super::opaque::OpaqueTable;
 use super::resolve::wait_long_for;
 use super::table::AnonymizedTable;
 use crate::microdata::Role;
@@ -95,7 +96,7 @@ fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<
     let table = source_as_provider(&scan.source)?;
     let fields: Vec<FieldRef> = scan.projected_schema.fields().iter().cloned().collect();
     let described = fields.iter().any(|field| Description::from_metadata(field.metadata()).is_some());
-    if let Some(anonymized) = table.downcast_ref::<AnonymizedTable>() {
+    if let Some(anonymized) = OpaqueTable::<AnonymizedTable>::relation(table.as_ref()) {
         return Ok(Described { fields, without_null: anonymized.without_null(), by_person: false });
     }
     // Several files can say several things, and the table only one of them.

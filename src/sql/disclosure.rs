@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 use super::arguments::Arguments;
 use super::choice::Choice;
 use super::composite::Composite;
-use super::computed::ComputedTable;
+use super::computed::computed;
 use super::described::released_columns;
 use super::function::RelationFunction;
 use super::information_loss::end_of;
@@ -149,7 +149,7 @@ impl RelationFunction for DisclosureFunction {
         };
         let mut plans = columns.project(known, releases)?;
         plans.extend(updates.into_iter().chain(facts).chain(hierarchies));
-        Ok(Arc::new(ComputedTable { computation: Arc::new(question), inputs: plans }))
+        Ok(computed(Arc::new(question), plans))
     }
 }
 

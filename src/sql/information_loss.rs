@@ -9,7 +9,7 @@ use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
-use super::computed::ComputedTable;
+use super::computed::computed;
 use super::described::released_columns;
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
@@ -169,7 +169,7 @@ fn measured(
 ) -> Result<Arc<dyn TableProvider>> {
     let attributes = originals.iter().map(|column| Arc::clone(&column.field)).collect();
     let inputs = [original.project(originals)?, release].into_iter().chain(hierarchies).collect();
-    Ok(Arc::new(ComputedTable { computation: Arc::new(InformationLoss { attributes, pairs }), inputs }))
+    Ok(computed(Arc::new(InformationLoss { attributes, pairs }), inputs))
 }
 
 /// The quasi-identifiers of a release: by their metadata, else all columns that are intervals.

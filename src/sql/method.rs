@@ -13,6 +13,7 @@ use super::m_distinct::MDistinctFunction;
 use super::m_invariant::MInvariantFunction;
 use super::mondrian::MondrianFunction;
 use super::muco::MucoFunction;
+use super::opaque::OpaqueTable;
 use super::options::AnonymizeOptions;
 use super::prepare::prepare;
 use super::roles::Needs;
@@ -86,6 +87,6 @@ impl RelationFunction for ReleaseFunction {
                 composite.way_out()
             );
         }
-        Ok(Arc::new(AnonymizedTable::try_new(prepared, method, view, seed)?))
+        Ok(Arc::new(OpaqueTable(AnonymizedTable::try_new(prepared, method, view, seed)?)))
     }
 }

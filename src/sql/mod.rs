@@ -23,6 +23,7 @@ mod method;
 mod missing;
 mod mondrian;
 mod muco;
+mod opaque;
 mod options;
 mod perturbed;
 mod planned;
@@ -60,7 +61,6 @@ pub use lake::{DeltaFolders, enable_url_table};
 pub use missing::NamedFiles;
 pub use options::AnonymizeOptions;
 pub use signature::{Kind, Parameter, Signature, Style};
-pub use table::AnonymizedTable;
 
 use crate::exec::{KeepNan, WholeFiles};
 use function::{FunctionPlanner, PlainFunction};

@@ -10,6 +10,7 @@ use datafusion::logical_expr::LogicalPlan;
 use super::arguments::Arguments;
 use super::composite::Composite;
 use super::input::{Input, UPDATES, WORLDS};
+use super::opaque::OpaqueTable;
 use super::options::AnonymizeOptions;
 use super::roles::{Needs, roles, sensitive_columns};
 use super::table::{AnonymizedTable, Prepared};
@@ -87,8 +88,7 @@ fn refuse_new_draws(relation: &Input) -> Result<()> {
     let drawn = |node: &LogicalPlan| -> Result<bool> {
         let LogicalPlan::TableScan(scan) = node else { return Ok(false) };
         let provider = source_as_provider(&scan.source).ok();
-        Ok(provider
-            .is_some_and(|table| table.downcast_ref::<AnonymizedTable>().is_some_and(AnonymizedTable::draws_anew)))
+        Ok(provider.is_some_and(|table| OpaqueTable::relation(table.as_ref()).is_some_and(AnonymizedTable::draws_anew)))
     };
     if relation.plan.exists(drawn)? {
         return plan_err!(

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
 use super::choice::Choice;
-use super::computed::ComputedTable;
+use super::computed::computed;
 use super::described::{Described, describe};
 use super::estimate::{intact, refuse_publication};
 use super::function::RelationFunction;
@@ -160,7 +160,7 @@ impl RelationFunction for QueryAccuracyFunction {
         let (sensitive, counts) = (sensitive.is_some(), released.groups);
         let distribution = DISTRIBUTION.of(&arguments);
         let computation = QueryAccuracy { workload, columns, sensitive, numbers, counts, distribution, seed };
-        Ok(Arc::new(ComputedTable { computation: Arc::new(computation), inputs }))
+        Ok(computed(Arc::new(computation), inputs))
     }
 }
 

@@ -14,6 +14,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::logical_plan::{TableScan, TableScanBuilder};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use super::opaque::OpaqueTable;
 use super::query_start::QueryStart;
 use super::table::AnonymizedTable;
 
@@ -47,7 +48,7 @@ impl OptimizerRule for StampReleases {
             let Some(table) = unstamped(&node, start) else { return Ok(Transformed::yes(node.recompute_schema()?)) };
             let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };
             let TableScan { table_name, projection, filters, fetch, .. } = scan;
-            let source = provider_as_source(Arc::new(table.started(start)?));
+            let source = provider_as_source(Arc::new(OpaqueTable(table.started(start)?)));
             let scan = TableScanBuilder::new(table_name, source)
                 .with_projection(projection)
                 .with_filters(filters)
@@ -62,6 +63,6 @@ impl OptimizerRule for StampReleases {
 fn unstamped(node: &LogicalPlan, start: QueryStart) -> Option<AnonymizedTable> {
     let LogicalPlan::TableScan(scan) = node else { return None };
     let provider = source_as_provider(&scan.source).ok()?;
-    let table = provider.downcast_ref::<AnonymizedTable>()?;
+    let table = OpaqueTable::<AnonymizedTable>::relation(provider.as_ref())?;
     (table.start() != Some(start)).then(|| table.clone())
 }

@@ -1,5 +1,4 @@
-//! The table that a call stands for. To the optimizer it is a table like any other, without a look inside: its input is
-//! planned when it is scanned, so no filter, limit or projection of the query can reach what is anonymized.
+//! The release that a call of a method stands for.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,14 +6,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableType};
+use datafusion::catalog::Session;
+use datafusion::common::Result;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::composite::Composite;
 use super::input::{UPDATES, WORLDS};
+use super::opaque::Relation;
 use super::planned::{planned, planned_if_given};
 use super::query_start::QueryStart;
 use crate::exec::{AnonymizeExec, Inputs, Job, Seed};
@@ -36,7 +35,7 @@ pub(super) struct Prepared {
 
 /// A release that is made anew by every query.
 #[derive(Clone)]
-pub struct AnonymizedTable {
+pub(super) struct AnonymizedTable {
     prepared: Prepared,
     method: Method,
     view: View,
@@ -120,22 +119,20 @@ impl fmt::Debug for AnonymizedTable {
 }
 
 #[async_trait]
-impl TableProvider for AnonymizedTable {
+impl Relation for AnonymizedTable {
+    fn function(&self) -> &str {
+        self.method.name()
+    }
+
+    fn noun(&self) -> &'static str {
+        "a release"
+    }
+
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn plan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
         let name = self.method.name();
         let Prepared { microdata, previous, hierarchies, updates, .. } = &self.prepared;
         let earlier = match self.method {
@@ -164,27 +161,5 @@ impl TableProvider for AnonymizedTable {
         kept.dedup();
         let release = Arc::new(AnonymizeExec::try_new(inputs, job, Arc::new(self.made.project(&kept)?))?);
         composite.project(release, &kept, &origins, session.config_options())
-    }
-
-    async fn insert_into(
-        &self,
-        _session: &dyn Session,
-        _input: Arc<dyn ExecutionPlan>,
-        _op: InsertOp,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan_err!("{}: a release cannot be written to", self.method.name())
-    }
-
-    async fn delete_from(&self, _session: &dyn Session, _filters: Vec<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
-        plan_err!("{}: rows of a release cannot be deleted", self.method.name())
-    }
-
-    async fn update(
-        &self,
-        _session: &dyn Session,
-        _assignments: Vec<(String, Expr)>,
-        _filters: Vec<Expr>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan_err!("{}: rows of a release cannot be updated", self.method.name())
     }
 }

@@ -17,6 +17,7 @@ use super::{EstimatedTable, Source};
 use crate::error::refusal;
 #[cfg(feature = "publication")]
 use crate::estimate::Distribution;
+use crate::sql::opaque::OpaqueTable;
 #[cfg(feature = "publication")]
 use crate::sql::publication::PublicationTable;
 
@@ -44,7 +45,7 @@ impl Sources {
             self.publications.push((Arc::clone(table), Arc::clone(&source)));
             return Ok(Some(source));
         }
-        Ok(table.downcast_ref::<EstimatedTable>().map(|table| Arc::clone(table.source())))
+        Ok(OpaqueTable::<EstimatedTable>::relation(table.as_ref()).map(|table| Arc::clone(table.source())))
     }
 }
 
@@ -64,7 +65,7 @@ pub(super) fn is_estimate(table: &dyn TableProvider) -> bool {
     if table.is::<PublicationTable>() {
         return true;
     }
-    table.is::<EstimatedTable>()
+    table.is::<OpaqueTable<EstimatedTable>>()
 }
 
 /// # Errors
