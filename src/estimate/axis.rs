@@ -11,8 +11,9 @@ use datafusion::logical_expr::ColumnarValue;
 
 use super::columns::OriginalColumn;
 use super::listing::Listing;
+use super::metadata::ReleaseMetadata;
 use super::scale::{Scale, all_values};
-use crate::microdata::{ColumnEncoder, Hierarchies, Order, Trees};
+use crate::microdata::{ColumnEncoder, Hierarchies, Order};
 
 /// What is wrong where the release does not say itself which hierarchies it was made with.
 pub(super) const OTHER_ORDER: &str = "estimate: an interval of the release does not fit the order of its column's values: a value is \
@@ -23,10 +24,8 @@ pub(super) const OTHER_ORDER: &str = "estimate: an interval of the release does 
 pub(crate) struct Axis {
     pub column: String,
     pub data_type: DataType,
-    /// The order of its categories, if the publisher gave one.
-    pub order: Option<Vec<String>>,
-    /// Fingerprints of the hierarchies that the release was made with; `None` if it does not say.
-    trees: Option<Arc<Trees>>,
+    /// What the release says of its values.
+    metadata: ReleaseMetadata,
     kept: RwLock<Option<Kept>>,
     listing: RwLock<Option<Arc<Listing>>>,
 }
@@ -40,8 +39,7 @@ struct Kept {
 
 impl PartialEq for Axis {
     fn eq(&self, other: &Self) -> bool {
-        (&self.column, &self.data_type) == (&other.column, &other.data_type)
-            && (&self.order, &self.trees) == (&other.order, &other.trees)
+        (&self.column, &self.data_type, &self.metadata) == (&other.column, &other.data_type, &other.metadata)
     }
 }
 
@@ -49,18 +47,18 @@ impl Eq for Axis {}
 
 impl Hash for Axis {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.column, &self.data_type, &self.order, &self.trees).hash(state);
+        // The metadata may become known in between.
+        (&self.column, &self.data_type).hash(state);
     }
 }
 
 impl Axis {
     pub(crate) fn new(column: &OriginalColumn) -> Self {
-        let OriginalColumn { field, order, trees, .. } = column;
+        let OriginalColumn { field, metadata, .. } = column;
         Self {
             column: field.name().clone(),
             data_type: field.data_type().clone(),
-            order: order.clone(),
-            trees: trees.clone(),
+            metadata: metadata.clone(),
             kept: RwLock::new(None),
             listing: RwLock::new(None),
         }
@@ -77,7 +75,7 @@ impl Axis {
         {
             return Ok(Some(leaves));
         }
-        if let Some(order) = &self.order {
+        if let Some(order) = self.metadata.get()?.orders.get(&self.column) {
             let texts: ArrayRef = Arc::new(StringArray::from_iter_values(order));
             return self.keeping_first(|| Ok(cast(&texts, &self.data_type)?)).map(Some);
         }
@@ -128,7 +126,7 @@ impl Axis {
         hierarchies.append(&RecordBatch::try_new(Arc::new(schema), columns?)?).map_err(named)?;
         // Other attributes may have hierarchies, and this one none.
         let hierarchies = hierarchies.finish().unwrap_or_default();
-        if let Some(trees) = &self.trees {
+        if let Some(trees) = &self.metadata.get()?.trees {
             hierarchies.check_made_with(trees, [&self.column]).map_err(named)?;
         }
         let Some(paths) = hierarchies.of(&self.column) else { return Ok(None) };

@@ -1,13 +1,13 @@
 //! What the columns of a release say about the original ones.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::{Result, plan_err};
 
+use super::metadata::{ReleaseMetadata, ValueMetadata};
 use super::scale::Scale;
-use crate::microdata::{ORDER_KEY, Role, Trees, trees_of};
+use crate::microdata::{ORDER_KEY, Role, trees_of};
 use crate::release::{COUNTERFEIT_MARK, COUNTERFEITS, Description, GROUP_ID, GROUP_SIZE, HI, LO, NODE, NULLS};
 
 /// The method whose rows all stand for somebody, have no groups, and single values.
@@ -44,15 +44,18 @@ pub(crate) struct OriginalColumn {
     /// Its name and original type; nullable.
     pub field: FieldRef,
     pub form: Form,
-    /// The order of its categories, if the publisher gave one.
-    pub order: Option<Vec<String>>,
-    /// Fingerprints of the hierarchies that the release was made with; `None` if it does not say.
-    pub trees: Option<Arc<Trees>>,
+    /// That of the release.
+    pub metadata: ReleaseMetadata,
 }
 
 impl OriginalColumn {
     pub(crate) fn name(&self) -> &str {
         self.field.name()
+    }
+
+    /// The order of its categories, if the publisher gave one and that is known by now.
+    pub(crate) fn order(&self) -> Option<&Vec<String>> {
+        self.metadata.order(self.name())
     }
 
     pub(crate) fn scale(&self) -> Scale {
@@ -97,7 +100,7 @@ impl Released {
             );
         };
         let mut columns = Vec::new();
-        let trees = trees_of(schema.fields()).map(Arc::new);
+        let mut metadata = ValueMetadata { trees: trees_of(schema.fields()), ..ValueMetadata::default() };
         for field in schema.fields() {
             let Some(other) = Description::from_metadata(field.metadata()) else { continue };
             if other.release_id != description.release_id {
@@ -107,8 +110,14 @@ impl Released {
             }
             let role = field.metadata().get(Role::KEY).and_then(|role| Role::parse(role));
             if matches!(role, Some(Role::Quasi | Role::Sensitive | Role::Within | Role::Other)) {
-                columns.push(OriginalColumn { trees: trees.clone(), ..original(function, field)? });
+                columns.push(original(function, field)?);
+                let order = order(function, field)?;
+                metadata.orders.extend(order.map(|order| (field.name().clone(), order)));
             }
+        }
+        let metadata = ReleaseMetadata::known(metadata);
+        for column in &mut columns {
+            column.metadata = metadata.clone();
         }
         if columns.is_empty() {
             return plan_err!(
@@ -129,6 +138,21 @@ impl Released {
             );
         }
         Ok(Self { columns, groups, marked: groups && has(COUNTERFEIT_MARK), description })
+    }
+
+    /// The same columns in a release of the same publication that is not open yet: what it says of their values is told to the
+    /// metadata that all of them share.
+    #[cfg(feature = "publication")]
+    pub(crate) fn of_another(&self) -> (Self, ReleaseMetadata) {
+        let metadata = ReleaseMetadata::default();
+        let with = |column: &OriginalColumn| OriginalColumn { metadata: metadata.clone(), ..column.clone() };
+        (Self { columns: self.columns.iter().map(with).collect(), ..self.clone() }, metadata)
+    }
+
+    /// What it says of the values of its columns.
+    #[cfg(feature = "publication")]
+    pub(crate) fn metadata(&self) -> Option<&ReleaseMetadata> {
+        self.columns.first().map(|column| &column.metadata)
     }
 
     /// Whether its rows have values that are not those of the people they stand for, and do not say which.
@@ -210,16 +234,20 @@ fn original(function: &str, field: &FieldRef) -> Result<OriginalColumn> {
         },
         data_type => (data_type.clone(), Form::Exact),
     };
-    let order = match field.metadata().get(ORDER_KEY).map(|order| serde_json::from_str(order)) {
-        Some(Ok(order)) => Some(order),
-        Some(Err(_)) => {
-            return plan_err!("{function}: the metadata {ORDER_KEY} of column {} cannot be read", field.name());
-        }
-        None => None,
-    };
     // What the column says of the release is not true of an estimate's table.
     let role = field.metadata().get(Role::KEY).map(|role| (Role::KEY.to_owned(), role.clone()));
     let metadata: HashMap<String, String> = role.into_iter().collect();
     let field = Field::new(field.name(), data_type, true).with_metadata(metadata);
-    Ok(OriginalColumn { field: FieldRef::new(field), form, order, trees: None })
+    Ok(OriginalColumn { field: FieldRef::new(field), form, metadata: ReleaseMetadata::default() })
+}
+
+/// The order of a column's categories, if the release says one.
+fn order(function: &str, field: &FieldRef) -> Result<Option<Vec<String>>> {
+    match field.metadata().get(ORDER_KEY).map(|order| serde_json::from_str(order)) {
+        Some(Ok(order)) => Ok(Some(order)),
+        Some(Err(_)) => {
+            plan_err!("{function}: the metadata {ORDER_KEY} of column {} cannot be read", field.name())
+        }
+        None => Ok(None),
+    }
 }

@@ -17,6 +17,7 @@ mod factor;
 mod fitted;
 mod listing;
 mod means;
+mod metadata;
 mod number;
 mod polynomial;
 mod scale;
@@ -28,6 +29,8 @@ pub(crate) use accuracy::{Aggregate, Answer, Collector, ReleaseBatch, Workload};
 pub(crate) use axis::Axis;
 pub(crate) use columns::{BY_PERSON, Form, OriginalColumn, Released};
 pub(crate) use ends::Distribution;
+#[cfg(feature = "publication")]
+pub(crate) use metadata::ReleaseMetadata;
 pub(crate) use polynomial::{Polynomial, Reader, Term};
 pub(crate) use scale::Scale;
 pub(crate) use share::{Known, ShareOf, ValuesOf};

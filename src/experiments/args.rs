@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::EXPERIMENTS;
+use super::input::InputArgs;
 
 /// Repeat the experiments of the papers
 ///
@@ -34,33 +35,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) fresh: bool,
 
-    /// Microdata in Parquet or CSV, instead of the synthetic census
-    #[arg(long, value_name = "FILE", requires_all = ["quasi", "sensitive"])]
-    pub(super) data: Option<String>,
-
-    /// Quasi-identifiers of --data, with commas in between
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', requires = "data")]
-    pub(super) quasi: Vec<String>,
-
-    /// Sensitive attribute of --data
-    #[arg(long, value_name = "COLUMN", requires = "data")]
-    pub(super) sensitive: Option<String>,
-
-    /// Identifier of --data; without it, every row is a person
-    #[arg(long, value_name = "COLUMN", requires = "data")]
-    pub(super) id: Option<String>,
-
-    /// Time of --data, for reposition: a number, date or timestamp (of which the day is taken)
-    #[arg(long, value_name = "COLUMN", requires = "data")]
-    pub(super) time: Option<String>,
-
-    /// Hierarchies of --data, for sequential and muco
-    #[arg(long, value_name = "FILE", requires = "data")]
-    pub(super) hierarchies: Option<String>,
-
-    /// Most rows to take, at random; by default the papers' sizes
-    #[arg(long, value_name = "NUMBER")]
-    pub(super) rows: Option<usize>,
+    #[command(flatten)]
+    pub(super) input: InputArgs,
 }
 
 fn names() -> clap::builder::PossibleValuesParser {

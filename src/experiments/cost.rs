@@ -5,9 +5,9 @@ use std::sync::Arc;
 use datafusion::error::Result;
 
 use super::experiment::{Experiment, Figure, Finding, Run};
+use super::harness::Harness;
 use super::input::Input;
 use super::invariant::Publisher;
-use super::lab::Lab;
 use super::results::{Point, Results, ends, number};
 use super::series::{VOLUMES, size};
 
@@ -51,18 +51,18 @@ fn runs(input: &Input) -> Vec<Run> {
         let fewer = all[..all.len() - 1].iter().map(|&m| (VOLUMES[0], m));
         for (volume, m) in VOLUMES.into_iter().map(|volume| (volume, most)).chain(fewer) {
             let key = format!("{}, r = {volume}, m = {m}", input.sensitive[sensitive]);
-            runs.push(Run::new(key, RELEASES + 1, move |lab| chain(lab, sensitive, volume, m, most)));
+            runs.push(Run::new(key, RELEASES + 1, move |harness| chain(harness, sensitive, volume, m, most)));
         }
     }
     runs
 }
 
-async fn chain(lab: Arc<Lab>, sensitive: usize, volume: f64, m: usize, most: usize) -> Result<Vec<Point>> {
-    let name = &lab.input.sensitive[sensitive];
-    let mut publisher = Publisher::new(&lab, sensitive, volume, m);
+async fn chain(harness: Arc<Harness>, sensitive: usize, volume: f64, m: usize, most: usize) -> Result<Vec<Point>> {
+    let name = &harness.input.sensitive[sensitive];
+    let mut publisher = Publisher::new(&harness, sensitive, volume, m);
     let mut times = Vec::new();
     while let Some(seconds) = publisher.next().await? {
-        lab.step();
+        harness.step();
         times.push(seconds);
         if times.len() as u64 > RELEASES {
             break;
@@ -71,7 +71,7 @@ async fn chain(lab: Arc<Lab>, sensitive: usize, volume: f64, m: usize, most: usi
     let mean = times[1..].iter().sum::<f64>() / (times.len() - 1) as f64;
     let mut points = Vec::new();
     if m == most {
-        points.push(Point::new("9a", name, size(lab.input.rows(), volume) as f64, mean));
+        points.push(Point::new("9a", name, size(harness.input.rows(), volume) as f64, mean));
     }
     if volume == VOLUMES[0] {
         points.push(Point::new("9b", name, m as f64, mean));

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use datafusion::error::Result;
 
 use super::experiment::{Experiment, Figure, Finding, Run};
+use super::harness::Harness;
 use super::input::Input;
 use super::invariant::Publisher;
-use super::lab::Lab;
 use super::results::{Point, Results, ends, falls, number};
 use super::series::{VOLUMES, releases, size};
 
@@ -64,24 +64,24 @@ fn runs(input: &Input) -> Vec<Run> {
         for (volume, m) in VOLUMES.into_iter().map(|volume| (volume, most)).chain(fewer) {
             let key = format!("{}, r = {volume}, m = {m}", input.sensitive[sensitive]);
             let steps = releases(input.rows(), volume);
-            runs.push(Run::new(key, steps, move |lab| chain(lab, sensitive, volume, m, most)));
+            runs.push(Run::new(key, steps, move |harness| chain(harness, sensitive, volume, m, most)));
         }
     }
     runs
 }
 
-async fn chain(lab: Arc<Lab>, sensitive: usize, volume: f64, m: usize, most: usize) -> Result<Vec<Point>> {
-    let name = &lab.input.sensitive[sensitive];
-    let mut publisher = Publisher::new(&lab, sensitive, volume, m);
+async fn chain(harness: Arc<Harness>, sensitive: usize, volume: f64, m: usize, most: usize) -> Result<Vec<Point>> {
+    let name = &harness.input.sensitive[sensitive];
+    let mut publisher = Publisher::new(&harness, sensitive, volume, m);
     let mut counts = Vec::new();
     while publisher.next().await?.is_some() {
         counts.push(publisher.counterfeits().await?);
-        lab.step();
+        harness.step();
     }
     let mean = counts.iter().sum::<f64>() / counts.len() as f64;
     let mut points = Vec::new();
     if m == most {
-        points.push(Point::new("6a", name, size(lab.input.rows(), volume) as f64, mean));
+        points.push(Point::new("6a", name, size(harness.input.rows(), volume) as f64, mean));
     }
     if volume == VOLUMES[0] {
         points.push(Point::new("6b", name, m as f64, mean));

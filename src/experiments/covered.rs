@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use datafusion::error::Result;
 
+use super::harness::Harness;
 use super::input::quoted;
-use super::lab::Lab;
 
 /// So many people stand for all.
 const PEOPLE: usize = 1_000;
@@ -29,17 +29,17 @@ struct Group {
 
 impl Covered {
     /// Values are taken as ranks, so that texts can be compared as well.
-    pub(super) async fn read(lab: &Lab) -> Result<Self> {
-        let input = &lab.input;
+    pub(super) async fn read(harness: &Harness) -> Result<Self> {
+        let input = &harness.input;
         let (id, value) = (quoted(&input.id), quoted(&input.sensitive[0]));
         let mut ranked = vec![format!("{id} AS person"), format!("dense_rank() OVER (ORDER BY {value}) AS v")];
         for (j, name) in input.quasi.iter().enumerate() {
             ranked.push(format!("dense_rank() OVER (ORDER BY {}) AS q{j}", quoted(name)));
         }
-        lab.keep("ranked", &format!("SELECT {} FROM people", ranked.join(", "))).await?;
+        harness.keep("ranked", &format!("SELECT {} FROM people", ranked.join(", "))).await?;
         let names: Vec<String> = (0..input.quasi.len()).map(|j| format!("q{j}")).collect();
         // A group's range is that of its people: Mondrian's are the smallest.
-        let columns = lab
+        let columns = harness
             .columns(&format!(
                 "SELECT group_id, v, {} FROM ranked JOIN released ON ranked.person = released.{id} ORDER BY ranked.person",
                 names.join(", ")

@@ -7,8 +7,8 @@ use datafusion::error::Result;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use super::input::Input;
-use super::lab::Lab;
+use super::harness::Harness;
+use super::input::{CensusColumns, Input};
 use super::results::{Point, Results};
 
 /// An experiment of a paper.
@@ -30,6 +30,14 @@ pub(super) struct Experiment {
     pub(super) figures: &'static [Figure],
     pub(super) runs: fn(&Input) -> Vec<Run>,
     pub(super) findings: fn(&Results) -> Vec<Finding>,
+}
+
+impl Experiment {
+    /// What it takes of the synthetic census.
+    pub(super) fn census(&self) -> CensusColumns {
+        let Self { name: experiment, quasi, sensitive, rows, .. } = *self;
+        CensusColumns { experiment, quasi, sensitive, rows }
+    }
 }
 
 /// A chart: lines of points, one for each series.
@@ -69,13 +77,13 @@ impl Finding {
     }
 }
 
-type Body = Box<dyn FnOnce(Arc<Lab>) -> BoxFuture<'static, Result<Vec<Point>>>>;
+type Body = Box<dyn FnOnce(Arc<Harness>) -> BoxFuture<'static, Result<Vec<Point>>>>;
 
 /// A part of an experiment that is computed and stored as a whole.
 pub(super) struct Run {
     /// Its settings: names it among the runs of its experiment.
     pub(super) key: String,
-    /// How often it calls [`Lab::step`].
+    /// How often it calls [`Harness::step`].
     pub(super) steps: u64,
     body: Body,
 }
@@ -83,13 +91,13 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn new<F, Points>(key: String, steps: u64, body: F) -> Self
     where
-        F: FnOnce(Arc<Lab>) -> Points + 'static,
+        F: FnOnce(Arc<Harness>) -> Points + 'static,
         Points: Future<Output = Result<Vec<Point>>> + Send + 'static,
     {
-        Self { key, steps, body: Box::new(move |lab| Box::pin(body(lab))) }
+        Self { key, steps, body: Box::new(move |harness| Box::pin(body(harness))) }
     }
 
-    pub(super) async fn execute(self, lab: Arc<Lab>) -> Result<Vec<Point>> {
-        (self.body)(lab).await
+    pub(super) async fn execute(self, harness: Arc<Harness>) -> Result<Vec<Point>> {
+        (self.body)(harness).await
     }
 }

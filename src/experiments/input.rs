@@ -14,11 +14,51 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::args::Args;
-use super::experiment::Experiment;
-
 /// The column that counts rows where there is no identifier.
 pub(super) const ROW: &str = "row_number";
+
+// The microdata that the command line asks for. (Docs would become those of the whole command.)
+#[derive(Debug, clap::Args)]
+pub(super) struct InputArgs {
+    /// Microdata in Parquet or CSV, instead of the synthetic census
+    #[arg(long, value_name = "FILE", requires_all = ["quasi", "sensitive"])]
+    data: Option<String>,
+
+    /// Quasi-identifiers of --data, with commas in between
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', requires = "data")]
+    quasi: Vec<String>,
+
+    /// Sensitive attribute of --data
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    sensitive: Option<String>,
+
+    /// Identifier of --data; without it, every row is a person
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    id: Option<String>,
+
+    /// Time of --data, for reposition: a number, date or timestamp (of which the day is taken)
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    time: Option<String>,
+
+    /// Hierarchies of --data, for sequential and muco
+    #[arg(long, value_name = "FILE", requires = "data")]
+    hierarchies: Option<String>,
+
+    /// Most rows to take, at random; by default the papers' sizes
+    #[arg(long, value_name = "NUMBER")]
+    rows: Option<usize>,
+}
+
+/// What an experiment takes of the synthetic census.
+#[derive(Debug)]
+pub(super) struct CensusColumns {
+    /// Name of the experiment.
+    pub(super) experiment: &'static str,
+    pub(super) quasi: &'static [&'static str],
+    pub(super) sensitive: &'static [&'static str],
+    /// Rows in quick mode, and those of the paper.
+    pub(super) rows: [usize; 2],
+}
 
 /// People in random order, and what their columns are.
 #[derive(Debug)]
@@ -44,11 +84,24 @@ pub(super) struct Input {
 impl Input {
     /// # Errors
     /// When the file cannot be read, lacks a column, or has NULL in a sensitive attribute.
-    pub(super) async fn read(args: &Args, experiment: &Experiment) -> Result<Self> {
+    pub(super) async fn read(args: &InputArgs, census: CensusColumns, quick: bool, seed: u64) -> Result<Self> {
         let context = SessionContext::new().enable_url_table();
         datafusion_anonymize::register_all(&context);
-        let size = experiment.rows[usize::from(!args.quick)];
+        let size = census.rows[usize::from(!quick)];
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let empty = Self {
+            name: String::new(),
+            quick,
+            seed,
+            id: String::new(),
+            quasi: Vec::new(),
+            sensitive: Vec::new(),
+            time: None,
+            people: RecordBatch::new_empty(Arc::new(Schema::empty())),
+            hierarchies: None,
+            hierarchies_name: args.hierarchies.as_deref().map(file_name),
+            most: Vec::new(),
+        };
         let mut input = match (&args.data, &args.sensitive) {
             (Some(file), Some(sensitive)) => Self {
                 name: file_name(file),
@@ -56,21 +109,21 @@ impl Input {
                 quasi: args.quasi.clone(),
                 sensitive: vec![sensitive.clone()],
                 time: args.time.clone(),
-                ..Self::empty(args)
+                ..empty
             },
             _ => Self {
                 name: "synthetic census".to_owned(),
                 id: "person_id".to_owned(),
-                quasi: owned(experiment.quasi),
-                sensitive: owned(experiment.sensitive),
-                ..Self::empty(args)
+                quasi: owned(census.quasi),
+                sensitive: owned(census.sensitive),
+                ..empty
             },
         };
         // Without quasi-identifiers of its own, an experiment is about time, which the synthetic census is given.
-        if experiment.quasi.is_empty() && args.data.is_some() && args.time.is_none() {
+        if census.quasi.is_empty() && args.data.is_some() && args.time.is_none() {
             return plan_err!(
                 "experiment: {} of --data needs the column of the time; name it with --time",
-                experiment.name
+                census.experiment
             );
         }
         let rows = args.rows.unwrap_or(size);
@@ -79,7 +132,7 @@ impl Input {
                 format!("(SELECT *, row_number() OVER () AS {ROW} FROM {})", literal(file))
             }
             Some(file) => literal(file),
-            None => format!("census({rows}, {})", args.seed),
+            None => format!("census({rows}, {seed})"),
         };
         let names = input.columns().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
         let table = collect(&context, &format!("SELECT {names} FROM {relation}")).await?;
@@ -87,7 +140,7 @@ impl Input {
             return plan_err!("experiment: the table has {} rows; at least 100 are needed", table.num_rows());
         }
         let mut order: Vec<u32> = (0..table.num_rows() as u32).collect();
-        let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
         order.shuffle(&mut rng);
         order.truncate(rows);
         input.people = take_record_batch(&table, &UInt32Array::from(order))?;
@@ -108,22 +161,6 @@ impl Input {
             input.hierarchies = Some(collect(&context, &format!("SELECT * FROM {}", literal(file))).await?);
         }
         Ok(input)
-    }
-
-    fn empty(args: &Args) -> Self {
-        Self {
-            name: String::new(),
-            quick: args.quick,
-            seed: args.seed,
-            id: String::new(),
-            quasi: Vec::new(),
-            sensitive: Vec::new(),
-            time: None,
-            people: RecordBatch::new_empty(Arc::new(Schema::empty())),
-            hierarchies: None,
-            hierarchies_name: args.hierarchies.as_deref().map(file_name),
-            most: Vec::new(),
-        }
     }
 
     fn columns(&self) -> impl Iterator<Item = &String> {

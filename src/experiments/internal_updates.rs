@@ -8,8 +8,8 @@ use datafusion::error::Result;
 
 use super::changes::{Changing, Classes, LEAVING, VALUE};
 use super::experiment::{Experiment, Figure, Finding, Run};
+use super::harness::Harness;
 use super::input::{Input, quoted};
-use super::lab::Lab;
 use super::results::{Point, Results, ends, falls, number, rises};
 use super::vulnerable::numbered;
 
@@ -91,7 +91,7 @@ fn runs(input: &Input) -> Vec<Run> {
     let steps = input.pick(8, 20);
     let mut add = |key: String, kind: Kind, m: usize, size: i32| {
         let key = format!("{key}, d = {size}");
-        runs.push(Run::new(key, steps, move |lab| chain(lab, kind, m, size, steps)));
+        runs.push(Run::new(key, steps, move |harness| chain(harness, kind, m, size, steps)));
     };
     let parameters = input.possible(0, &[2, 4, 6, 8]);
     for size in DIAMETERS {
@@ -110,16 +110,16 @@ fn runs(input: &Input) -> Vec<Run> {
     runs
 }
 
-async fn chain(lab: Arc<Lab>, kind: Kind, m: usize, size: i32, releases: u64) -> Result<Vec<Point>> {
-    let input = &lab.input;
+async fn chain(harness: Arc<Harness>, kind: Kind, m: usize, size: i32, releases: u64) -> Result<Vec<Point>> {
+    let input = &harness.input;
     let ranks: Arc<[i32]> = input.ranks(&input.sensitive[0]).await?.into_iter().map(|rank| rank as i32).collect();
     let values = ranks.iter().max().map_or(0, |rank| rank + 1);
     // The same people for every diameter.
     let classes = Classes { size, values: values - values % 10 };
     let leaving = LEAVING[usize::from(matches!(kind, Kind::Counterfeits))];
     let people = Changing::new(ranks, classes, leaving, input.seed);
-    lab.table("updates", classes.updates()?)?;
-    let mut chain = Chain { lab: &lab, m, size, people, releases, points: Vec::new() };
+    harness.table("updates", classes.updates()?)?;
+    let mut chain = Chain { harness: &harness, m, size, people, releases, points: Vec::new() };
     match kind {
         Kind::Inferred(l) => chain.inferred(l).await?,
         Kind::Invariant => chain.invariant().await?,
@@ -130,7 +130,7 @@ async fn chain(lab: Arc<Lab>, kind: Kind, m: usize, size: i32, releases: u64) ->
 }
 
 struct Chain<'a> {
-    lab: &'a Lab,
+    harness: &'a Harness,
     m: usize,
     size: i32,
     people: Changing,
@@ -144,14 +144,14 @@ impl Chain<'_> {
         if release > 1 {
             self.people.advance();
         }
-        let snapshot = self.people.snapshot(&self.lab.input)?;
-        self.lab.table("snapshot", snapshot.clone())?;
+        let snapshot = self.people.snapshot(&self.harness.input)?;
+        self.harness.table("snapshot", snapshot.clone())?;
         Ok(snapshot)
     }
 
     fn roles(&self, quasi: &[String]) -> String {
         let quasi: Vec<String> = quasi.iter().map(|name| quoted(name)).collect();
-        format!("id => {}, quasi => ({}), sensitive => {VALUE}", quoted(&self.lab.input.id), quasi.join(", "))
+        format!("id => {}, quasi => ({}), sensitive => {VALUE}", quoted(&self.harness.input.id), quasi.join(", "))
     }
 
     /// A call of m_distinct on the snapshot; everybody's last release is in the table `previous` (nobody returns).
@@ -160,15 +160,15 @@ impl Chain<'_> {
         format!(
             "m_distinct(snapshot, {}, updates => updates, {previous}on_ineligible => 'counterfeit', private => true, {}, {})",
             self.m,
-            self.roles(&self.lab.input.quasi),
-            self.lab.seed(release)
+            self.roles(&self.harness.input.quasi),
+            self.harness.seed(release)
         )
     }
 
     async fn inferred(&mut self, l: Option<usize>) -> Result<()> {
-        let lab = self.lab;
-        let quasi = &lab.input.quasi;
-        let (id, one) = (quoted(&lab.input.id), quoted(&quasi[0]));
+        let harness = self.harness;
+        let quasi = &harness.input.quasi;
+        let (id, one) = (quoted(&harness.input.id), quoted(&quasi[0]));
         let name = l.map_or_else(|| DISTINCT.to_owned(), |l| format!("l = {l}"));
         let (mut tables, mut present): (Vec<String>, Vec<RecordBatch>) = (Vec::new(), Vec::new());
         for release in 1..=self.releases {
@@ -176,28 +176,28 @@ impl Chain<'_> {
             present.push(numbered(&snapshot, release as usize)?);
             let (call, columns) = match l {
                 Some(l) => {
-                    let (roles, seed) = (self.roles(quasi), lab.seed(release));
+                    let (roles, seed) = (self.roles(quasi), harness.seed(release));
                     (format!("mondrian(snapshot, l => {l}, cuts => 'median', private => true, {roles}, {seed})"), "")
                 }
                 None => (self.distinct(release, &format!("r{}", release - 1)), ", signature, signature_label"),
             };
             let table = format!("r{release}");
             // One quasi-identifier stands for all: the reader knows the groups.
-            lab.keep(&table, &format!("SELECT {id}, {one}, {VALUE}, group_id{columns} FROM {call}")).await?;
+            harness.keep(&table, &format!("SELECT {id}, {one}, {VALUE}, group_id{columns} FROM {call}")).await?;
             tables.push(table);
-            lab.step();
+            harness.step();
             let last = release == self.releases;
             if !last && (self.size < 10 || release % 4 > 0) {
                 continue;
             }
-            lab.table("original", concat_batches(&present[0].schema(), &present)?)?;
+            harness.table("original", concat_batches(&present[0].schema(), &present)?)?;
             let releases = if tables.len() == 1 { tables[0].clone() } else { format!("({})", tables.join(", ")) };
             let sql = format!(
                 "SELECT count(*) FILTER (WHERE vulnerable), count(*) FROM disclosure({releases}, original => original, updates => updates, \
                  strength => 'group', {})",
                 self.roles(&quasi[..1])
             );
-            let counts = lab.row(&sql).await?;
+            let counts = harness.row(&sql).await?;
             if self.size == 10 {
                 self.points.push(Point::new("3a", &name, release as f64, counts[0]));
                 self.points.push(Point::new(SHARES, &name, release as f64, 100.0 * counts[0] / counts[1]));
@@ -210,8 +210,8 @@ impl Chain<'_> {
     }
 
     async fn invariant(&mut self) -> Result<()> {
-        let lab = self.lab;
-        let id = quoted(&lab.input.id);
+        let harness = self.harness;
+        let id = quoted(&harness.input.id);
         let name = format!("m = {}", self.m);
         let mut refused = 0.0;
         for release in 1..=self.releases {
@@ -222,27 +222,28 @@ impl Chain<'_> {
                     "SELECT snapshot.* FROM snapshot LEFT JOIN ledger ON snapshot.{id} = ledger.{id} \
                      WHERE ledger.{id} IS NULL OR array_has(ledger.signature, snapshot.{VALUE})"
                 );
-                lab.keep("possible", &possible).await?;
+                harness.keep("possible", &possible).await?;
             } else {
-                lab.keep("possible", "SELECT * FROM snapshot").await?;
+                harness.keep("possible", "SELECT * FROM snapshot").await?;
             }
-            refused += all - lab.number("SELECT count(*) FROM possible").await?;
+            refused += all - harness.number("SELECT count(*) FROM possible").await?;
             let call = format!(
                 "m_invariant(possible, {}, {previous}on_ineligible => 'counterfeit', private => true, {}, {})",
                 self.m,
-                self.roles(&lab.input.quasi),
-                lab.seed(release)
+                self.roles(&harness.input.quasi),
+                harness.seed(release)
             );
-            lab.keep("published", &format!("SELECT {id}, signature FROM {call} WHERE {id} IS NOT NULL")).await?;
+            harness.keep("published", &format!("SELECT {id}, signature FROM {call} WHERE {id} IS NOT NULL")).await?;
             if release > 1 {
-                lab.run(&format!(
-                    "INSERT INTO ledger SELECT * FROM published WHERE {id} NOT IN (SELECT {id} FROM ledger)"
-                ))
-                .await?;
+                harness
+                    .run(&format!(
+                        "INSERT INTO ledger SELECT * FROM published WHERE {id} NOT IN (SELECT {id} FROM ledger)"
+                    ))
+                    .await?;
             } else {
-                lab.keep("ledger", "SELECT * FROM published").await?;
+                harness.keep("ledger", "SELECT * FROM published").await?;
             }
-            lab.step();
+            harness.step();
             if self.size == 10 {
                 self.points.push(Point::new("4a", &name, release as f64, refused));
             }
@@ -252,15 +253,15 @@ impl Chain<'_> {
     }
 
     async fn asked(&mut self) -> Result<()> {
-        let lab = self.lab;
+        let harness = self.harness;
         let name = format!("m = {}", self.m);
-        let predicates = lab.input.quasi.len() as i32 + 1;
+        let predicates = harness.input.quasi.len() as i32 + 1;
         // All lengths for Figure 5b only.
         let lengths = if self.m == 4 && self.size == 10 { &LENGTHS[..] } else { &[50.0] };
         for release in 1..=self.releases {
             self.next(release)?;
             let seconds =
-                lab.keep("published", &format!("SELECT * FROM {}", self.distinct(release, "published"))).await?;
+                harness.keep("published", &format!("SELECT * FROM {}", self.distinct(release, "published"))).await?;
             if release == 2 && self.m == 4 {
                 self.points.push(Point::new("9a", &name, f64::from(self.size), seconds));
             }
@@ -270,11 +271,11 @@ impl Chain<'_> {
             for &length in lengths {
                 let sql = format!(
                     "SELECT 100 * median(relative_error) FROM query_accuracy(snapshot, published, queries => {}, selectivity => {}, distribution => 'uniform', {})",
-                    lab.input.pick(1_000, 10_000),
+                    harness.input.pick(1_000, 10_000),
                     (length / 100.0_f64).powi(predicates),
-                    lab.seed(format!("queries {release} {length}"))
+                    harness.seed(format!("queries {release} {length}"))
                 );
-                let error = lab.number(&sql).await?;
+                let error = harness.number(&sql).await?;
                 if self.size == 10 && length == 50.0 {
                     self.points.push(Point::new("5a", &name, release as f64, error));
                 }
@@ -285,19 +286,19 @@ impl Chain<'_> {
                     self.points.push(Point::new("6", &name, f64::from(self.size), error));
                 }
             }
-            lab.step();
+            harness.step();
         }
         Ok(())
     }
 
     async fn counterfeits(&mut self) -> Result<()> {
-        let lab = self.lab;
+        let harness = self.harness;
         for release in 1..=self.releases {
             self.next(release)?;
-            lab.keep("published", &format!("SELECT * FROM {}", self.distinct(release, "published"))).await?;
+            harness.keep("published", &format!("SELECT * FROM {}", self.distinct(release, "published"))).await?;
             let sql = "SELECT count(*) FILTER (WHERE counterfeit)::DOUBLE / count(DISTINCT group_id) FROM published";
-            let each = lab.number(sql).await?;
-            lab.step();
+            let each = harness.number(sql).await?;
+            harness.step();
             if self.m == 6 && self.size == 5 {
                 self.points.push(Point::new("7", "m = 6, d = 5", release as f64, each));
             }

@@ -2,12 +2,12 @@
 
 use datafusion::error::Result;
 
-use super::lab::Lab;
+use super::harness::Harness;
 use super::series::Series;
 
 /// Publishes one snapshot after the other.
 pub(super) struct Publisher<'a> {
-    lab: &'a Lab,
+    harness: &'a Harness,
     sensitive: usize,
     m: usize,
     series: Series,
@@ -16,10 +16,10 @@ pub(super) struct Publisher<'a> {
 
 impl<'a> Publisher<'a> {
     /// Of a sensitive attribute (one of the input's), with this share of people who come and leave.
-    pub(super) fn new(lab: &'a Lab, sensitive: usize, volume: f64, m: usize) -> Self {
+    pub(super) fn new(harness: &'a Harness, sensitive: usize, volume: f64, m: usize) -> Self {
         // The same people come and leave whatever the method and the attribute.
-        let series = Series::new(lab.input.rows(), volume, lab.input.seed);
-        Self { lab, sensitive, m, series, number: 0 }
+        let series = Series::new(harness.input.rows(), volume, harness.input.seed);
+        Self { harness, sensitive, m, series, number: 0 }
     }
 
     /// Publishes the next release: the tables `snapshot` and `published`, its private view; seconds. `None` when nobody is left to come.
@@ -28,16 +28,16 @@ impl<'a> Publisher<'a> {
             return Ok(None);
         }
         self.number += 1;
-        self.lab.table("snapshot", self.lab.input.at(self.series.present())?)?;
+        self.harness.table("snapshot", self.harness.input.at(self.series.present())?)?;
         // Nobody returns, so the last release knows everybody who must be known.
         let previous = if self.number > 1 { "previous => published, " } else { "" };
         let call = format!(
             "m_invariant(snapshot, {}, {previous}on_ineligible => 'counterfeit', private => true, {}, {})",
             self.m,
-            self.lab.roles(self.sensitive),
-            self.lab.seed(self.number)
+            self.harness.roles(self.sensitive),
+            self.harness.seed(self.number)
         );
-        Ok(Some(self.lab.keep("published", &format!("SELECT * FROM {call}")).await?))
+        Ok(Some(self.harness.keep("published", &format!("SELECT * FROM {call}")).await?))
     }
 
     /// Number of the last release, from 1.
@@ -47,6 +47,6 @@ impl<'a> Publisher<'a> {
 
     /// Counterfeits of the last release.
     pub(super) async fn counterfeits(&self) -> Result<f64> {
-        self.lab.number("SELECT count(*) FILTER (WHERE counterfeit) FROM published").await
+        self.harness.number("SELECT count(*) FILTER (WHERE counterfeit) FROM published").await
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! args.rs          the command line
 //! input.rs         the microdata: the synthetic census or a file, roles, rows in random order
-//! lab.rs           a session in which one run takes place; SQL in, numbers out
+//! harness.rs       a session in which one run takes place; SQL in, numbers out
 //! series.rs        snapshots of people who come and leave; invariant.rs publishes them
 //! changes.rs       snapshots of people whose values change
 //! covered.rs       what a reader finds in a generalized release by some of somebody's quasi-identifiers
@@ -24,10 +24,10 @@ mod cost;
 mod counterfeits;
 mod covered;
 mod experiment;
+mod harness;
 mod input;
 mod internal_updates;
 mod invariant;
-mod lab;
 mod muco;
 mod page;
 mod query_error;
@@ -49,8 +49,8 @@ pub(crate) use args::Args;
 pub(crate) use chart::draw;
 use experiment::Experiment;
 pub(crate) use experiment::Figure;
+use harness::Harness;
 use input::Input;
-use lab::Lab;
 pub(crate) use page::PAGE_CSS;
 use results::Results;
 pub(crate) use results::number;
@@ -77,7 +77,7 @@ const EXPERIMENTS: [Experiment; 8] = [
 pub(crate) async fn run(args: Args) -> Result<()> {
     let mut failed = 0;
     for experiment in EXPERIMENTS.iter().filter(|experiment| args.chosen(experiment.name)) {
-        let input = Input::read(&args, experiment).await?;
+        let input = Input::read(&args.input, experiment.census(), args.quick, args.seed).await?;
         let store = Store::open(&args, experiment, &input)?;
         let begin = Instant::now();
         let results = runs(experiment, Arc::new(input), &store, args.seed).await?;
@@ -113,9 +113,9 @@ async fn runs(experiment: &Experiment, input: Arc<Input>, store: &Store, seed: u
         let points = match store.stored(&key)? {
             Some(points) => points,
             None => {
-                let lab = Arc::new(Lab::new(Arc::clone(&input), format!("{seed} {key}"), bar.clone())?);
+                let harness = Arc::new(Harness::new(Arc::clone(&input), format!("{seed} {key}"), bar.clone())?);
                 let begin = Instant::now();
-                let points = run.execute(lab).await?;
+                let points = run.execute(harness).await?;
                 store.keep(&key, begin.elapsed(), &points)?;
                 points
             }

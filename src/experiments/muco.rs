@@ -6,8 +6,8 @@ use datafusion::error::Result;
 
 use super::covered::Covered;
 use super::experiment::{Experiment, Figure, Finding, Run};
+use super::harness::Harness;
 use super::input::{Input, quoted};
-use super::lab::Lab;
 use super::results::{Point, Results, ends, falls, number, rises};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -57,33 +57,33 @@ fn runs(input: &Input) -> Vec<Run> {
     let l = input.possible(0, &[2, 4, 6, 8, L]).last().copied().unwrap_or(2);
     for rows in [5, 6, 7, 8, 10].into_iter().filter(|&rows| rows <= l) {
         let key = format!("MuCo, l = {l}, delta = 1/{rows}");
-        runs.push(Run::new(key, draws, move |lab| perturbed(lab, rows, l, draws, true)));
+        runs.push(Run::new(key, draws, move |harness| perturbed(harness, rows, l, draws, true)));
     }
     for other in input.possible(0, &[10, 12, 15, 18, 20]) {
         let key = format!("MuCo by l, l = {other}, delta = 1/6");
-        runs.push(Run::new(key, draws, move |lab| perturbed(lab, 6, other, draws, false)));
+        runs.push(Run::new(key, draws, move |harness| perturbed(harness, 6, other, draws, false)));
     }
     for l in input.possible(0, &[8, 10, 12, 15, 18]) {
-        runs.push(Run::new(format!("Mondrian, l = {l}"), 1, move |lab| generalized(lab, l)));
-        runs.push(Run::new(format!("Anatomy, l = {l}"), 1, move |lab| separated(lab, l)));
+        runs.push(Run::new(format!("Mondrian, l = {l}"), 1, move |harness| generalized(harness, l)));
+        runs.push(Run::new(format!("Anatomy, l = {l}"), 1, move |harness| separated(harness, l)));
     }
     runs
 }
 
 /// Draws of MuCo. `by_delta`: for the figures over delta; else for those over l.
-async fn perturbed(lab: Arc<Lab>, rows: usize, l: usize, draws: u64, by_delta: bool) -> Result<Vec<Point>> {
+async fn perturbed(harness: Arc<Harness>, rows: usize, l: usize, draws: u64, by_delta: bool) -> Result<Vec<Point>> {
     let mut points = Vec::new();
     let x = if by_delta { rows } else { l } as f64;
     for draw in 1..=draws {
-        let hierarchies = if lab.input.hierarchies.is_some() { ", hierarchies => hierarchies" } else { "" };
+        let hierarchies = if harness.input.hierarchies.is_some() { ", hierarchies => hierarchies" } else { "" };
         let call = format!(
             "muco(people, 1.0 / {rows}, {l}, cuts => 'median', private => true, {}, {}{hierarchies})",
-            lab.roles(0),
-            lab.seed(draw)
+            harness.roles(0),
+            harness.seed(draw)
         );
-        lab.keep("released", &format!("SELECT * FROM {call}")).await?;
-        let lost = loss(&lab, "distance", &format!(", id => {}", quoted(&lab.input.id))).await?;
-        let [mean, variance] = errors(&lab).await?;
+        harness.keep("released", &format!("SELECT * FROM {call}")).await?;
+        let lost = loss(&harness, "distance", &format!(", id => {}", quoted(&harness.input.id))).await?;
+        let [mean, variance] = errors(&harness).await?;
         if by_delta {
             points.push(Point::new("7", MUCO, x, lost));
             points.push(Point::new("8", MUCO, x, mean));
@@ -91,9 +91,9 @@ async fn perturbed(lab: Arc<Lab>, rows: usize, l: usize, draws: u64, by_delta: b
             for p in MATCHES {
                 let sql = format!(
                     "SELECT avg(identity), avg(attribute) FROM disclosure(released, original => people, p_match => {p}, {})",
-                    lab.roles(0)
+                    harness.roles(0)
                 );
-                let found = lab.row(&sql).await?;
+                let found = harness.row(&sql).await?;
                 points.push(Point::new("5-identity", format!("P = {p}"), x, found[0]));
                 points.push(Point::new("5-attribute", format!("P = {p}"), x, found[1]));
             }
@@ -101,20 +101,23 @@ async fn perturbed(lab: Arc<Lab>, rows: usize, l: usize, draws: u64, by_delta: b
             points.push(Point::new("10a", MUCO, x, lost));
             points.push(Point::new("10b", MUCO, x, mean));
         }
-        lab.step();
+        harness.step();
     }
     Ok(points)
 }
 
-async fn generalized(lab: Arc<Lab>, l: usize) -> Result<Vec<Point>> {
-    let call =
-        format!("mondrian(people, l => {l}, cuts => 'median', private => true, {}, {})", lab.roles(0), lab.seed(""));
-    lab.keep("released", &format!("SELECT * FROM {call}")).await?;
+async fn generalized(harness: Arc<Harness>, l: usize) -> Result<Vec<Point>> {
+    let call = format!(
+        "mondrian(people, l => {l}, cuts => 'median', private => true, {}, {})",
+        harness.roles(0),
+        harness.seed("")
+    );
+    harness.keep("released", &format!("SELECT * FROM {call}")).await?;
     let x = l as f64;
-    let [mean, variance] = errors(&lab).await?;
-    let [identity, attribute] = Covered::read(&lab).await?.disclosure(READER);
-    let lost = loss(&lab, "ncp", "").await?;
-    lab.step();
+    let [mean, variance] = errors(&harness).await?;
+    let [identity, attribute] = Covered::read(&harness).await?.disclosure(READER);
+    let lost = loss(&harness, "ncp", "").await?;
+    harness.step();
     Ok(vec![
         Point::new("6", "identity", x, identity),
         Point::new("6", "attribute", x, attribute),
@@ -124,29 +127,29 @@ async fn generalized(lab: Arc<Lab>, l: usize) -> Result<Vec<Point>> {
     ])
 }
 
-async fn separated(lab: Arc<Lab>, l: usize) -> Result<Vec<Point>> {
-    let call = format!("anatomy(people, {l}, {}, {})", lab.roles(0), lab.seed(""));
-    lab.keep("released", &format!("SELECT * FROM {call}")).await?;
-    let [mean, variance] = errors(&lab).await?;
-    lab.step();
+async fn separated(harness: Arc<Harness>, l: usize) -> Result<Vec<Point>> {
+    let call = format!("anatomy(people, {l}, {}, {})", harness.roles(0), harness.seed(""));
+    harness.keep("released", &format!("SELECT * FROM {call}")).await?;
+    let [mean, variance] = errors(&harness).await?;
+    harness.step();
     Ok(vec![Point::new("8", ANATOMY, l as f64, mean), Point::new("9", ANATOMY, l as f64, variance)])
 }
 
-async fn loss(lab: &Lab, measure: &str, more: &str) -> Result<f64> {
-    let quasi: Vec<String> = lab.input.quasi.iter().map(|name| quoted(name)).collect();
+async fn loss(harness: &Harness, measure: &str, more: &str) -> Result<f64> {
+    let quasi: Vec<String> = harness.input.quasi.iter().map(|name| quoted(name)).collect();
     let call = format!("information_loss(people, released, quasi => ({}){more})", quasi.join(", "));
-    lab.number(&format!("SELECT {measure} FROM {call} WHERE attribute = '*'")).await
+    harness.number(&format!("SELECT {measure} FROM {call} WHERE attribute = '*'")).await
 }
 
 /// Mean and variance of relative errors; the same queries for all releases.
-async fn errors(lab: &Lab) -> Result<[f64; 2]> {
+async fn errors(harness: &Harness) -> Result<[f64; 2]> {
     let sql = format!(
         "SELECT avg(relative_error), var_pop(relative_error) FROM query_accuracy(people, released, queries => 1000, aggregate => 'sum', \
          predicates => {}, distribution => 'uniform', seed => 'queries {}')",
-        lab.input.quasi.len().min(4),
-        lab.input.seed
+        harness.input.quasi.len().min(4),
+        harness.input.seed
     );
-    let found = lab.row(&sql).await?;
+    let found = harness.row(&sql).await?;
     Ok([found[0], found[1]])
 }
 

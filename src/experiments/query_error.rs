@@ -5,9 +5,9 @@ use std::sync::Arc;
 use datafusion::error::Result;
 
 use super::experiment::{Experiment, Figure, Finding, Run};
+use super::harness::Harness;
 use super::input::Input;
 use super::invariant::Publisher;
-use super::lab::Lab;
 use super::results::{Point, Results, ends, falls, number, rises};
 use super::series::{VOLUMES, releases};
 
@@ -74,20 +74,20 @@ fn runs(input: &Input) -> Vec<Run> {
         for (volume, m) in [(least, most), (VOLUMES[4], most)].into_iter().chain(fewer) {
             let key = format!("{}, r = {volume}, m = {m}", input.sensitive[sensitive]);
             let steps = releases(input.rows(), volume);
-            runs.push(Run::new(key, steps, move |lab| chain(lab, sensitive, volume, m, most)));
+            runs.push(Run::new(key, steps, move |harness| chain(harness, sensitive, volume, m, most)));
         }
     }
     runs
 }
 
-async fn chain(lab: Arc<Lab>, sensitive: usize, volume: f64, m: usize, most: usize) -> Result<Vec<Point>> {
-    let input = &lab.input;
+async fn chain(harness: Arc<Harness>, sensitive: usize, volume: f64, m: usize, most: usize) -> Result<Vec<Point>> {
+    let input = &harness.input;
     let name = &input.sensitive[sensitive];
     let small = volume < VOLUMES[4];
     // Figure 8a is of the runs with the least volume and the greatest m.
     let selectivities = if small && m == most { &SELECTIVITIES[..] } else { &[LAST] };
     let mut errors = vec![Vec::new(); selectivities.len()];
-    let mut publisher = Publisher::new(&lab, sensitive, volume, m);
+    let mut publisher = Publisher::new(&harness, sensitive, volume, m);
     while publisher.next().await?.is_some() {
         for (errors, percent) in errors.iter_mut().zip(selectivities) {
             // Every release for Figure 7; for the means of Figure 8 some.
@@ -98,11 +98,11 @@ async fn chain(lab: Arc<Lab>, sensitive: usize, volume: f64, m: usize, most: usi
                 "SELECT 100 * median(relative_error) FROM query_accuracy(snapshot, published, queries => {}, selectivity => {}, distribution => 'uniform', {})",
                 input.pick(1_000, 10_000),
                 percent / 100.0,
-                lab.seed(format!("queries {} {percent}", publisher.number()))
+                harness.seed(format!("queries {} {percent}", publisher.number()))
             );
-            errors.push(lab.number(&sql).await?);
+            errors.push(harness.number(&sql).await?);
         }
-        lab.step();
+        harness.step();
     }
     let mean = |errors: &[f64]| errors.iter().sum::<f64>() / errors.len() as f64;
     let mut all = Vec::new();

@@ -9,8 +9,8 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::experiment::{Experiment, Figure, Finding, Run};
+use super::harness::Harness;
 use super::input::Input;
-use super::lab::Lab;
 use super::results::{Point, Results, ends, falls, number, rises};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -54,31 +54,33 @@ fn runs(input: &Input) -> Vec<Run> {
     for &l in &some {
         for window in WINDOWS {
             let least = l == some[0];
-            runs.push(Run::new(format!("l = {l}, window = {window}"), 1, move |lab| stream(lab, l, window, least)));
+            runs.push(Run::new(format!("l = {l}, window = {window}"), 1, move |harness| {
+                stream(harness, l, window, least)
+            }));
         }
     }
     runs
 }
 
-async fn stream(lab: Arc<Lab>, l: usize, window: usize, least: bool) -> Result<Vec<Point>> {
-    lab.table("records", records(&lab.input).await?)?;
-    if lab.input.time.is_some() {
-        lab.keep("days", DAYS).await?;
+async fn stream(harness: Arc<Harness>, l: usize, window: usize, least: bool) -> Result<Vec<Point>> {
+    harness.table("records", records(&harness.input).await?)?;
+    if harness.input.time.is_some() {
+        harness.keep("days", DAYS).await?;
     } else {
-        lab.keep("days", "SELECT * FROM records").await?;
+        harness.keep("days", "SELECT * FROM records").await?;
     }
     let call = format!(
         "reposition(days, {l}, time => day, window => {window}, sensitive => kind, finish => true, private => true, {})",
-        lab.seed("")
+        harness.seed("")
     );
-    let columns = lab.columns(&format!("SELECT original_time, coalesce(day, -1), kind FROM {call}")).await?;
+    let columns = harness.columns(&format!("SELECT original_time, coalesce(day, -1), kind FROM {call}")).await?;
     let record = |at: usize| Record {
         day: columns[0][at] as i64,
         published: Some(columns[1][at] as i64).filter(|&day| day >= 0),
         kind: columns[2][at] as i64,
     };
     let records: Vec<Record> = (0..columns[0].len()).map(record).collect();
-    lab.step();
+    harness.step();
 
     let share = |count: usize| 100.0 * count as f64 / records.len() as f64;
     let suppressed = records.iter().filter(|record| record.published.is_none()).count();
@@ -104,7 +106,7 @@ async fn stream(lab: Arc<Lab>, l: usize, window: usize, least: bool) -> Result<V
                 "error",
                 format!("window {window}"),
                 days as f64,
-                100.0 * error(&records, days, lab.input.seed),
+                100.0 * error(&records, days, harness.input.seed),
             ));
         }
     }

@@ -8,8 +8,8 @@ use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::error::Result;
 
 use super::experiment::{Experiment, Figure, Finding, Run};
+use super::harness::Harness;
 use super::input::{Input, quoted};
-use super::lab::Lab;
 use super::results::{Point, Results, falls, number};
 use super::series::{Series, VOLUMES, releases, size};
 
@@ -56,16 +56,22 @@ fn runs(input: &Input) -> Vec<Run> {
                 let name = l.map_or_else(|| INVARIANT.to_owned(), |l| format!("l = {l}"));
                 let key = format!("{}, r = {volume}, {name}", input.sensitive[sensitive]);
                 let steps = releases(input.rows(), volume);
-                runs.push(Run::new(key, steps, move |lab| chain(lab, sensitive, volume, l, name)));
+                runs.push(Run::new(key, steps, move |harness| chain(harness, sensitive, volume, l, name)));
             }
         }
     }
     runs
 }
 
-async fn chain(lab: Arc<Lab>, sensitive: usize, volume: f64, l: Option<usize>, name: String) -> Result<Vec<Point>> {
-    let input = &lab.input;
-    let roles = lab.roles(sensitive);
+async fn chain(
+    harness: Arc<Harness>,
+    sensitive: usize,
+    volume: f64,
+    l: Option<usize>,
+    name: String,
+) -> Result<Vec<Point>> {
+    let input = &harness.input;
+    let roles = harness.roles(sensitive);
     // All that a reader who knows everybody's group learns of quasi-identifiers is in the groups; one stands for all.
     let [id, quasi, value] = [&input.id, &input.quasi[0], &input.sensitive[sensitive]].map(|name| quoted(name));
     let mut series = Series::new(input.rows(), volume, input.seed);
@@ -74,8 +80,8 @@ async fn chain(lab: Arc<Lab>, sensitive: usize, volume: f64, l: Option<usize>, n
         let release = tables.len() + 1;
         let snapshot = input.at(series.present())?;
         present.push(numbered(&snapshot, release)?);
-        lab.table("snapshot", snapshot)?;
-        let seed = lab.seed(release);
+        harness.table("snapshot", snapshot)?;
+        let seed = harness.seed(release);
         let (call, columns) = match l {
             Some(l) => {
                 (format!("mondrian(snapshot, l => {l}, cuts => 'median', private => true, {roles}, {seed})"), "")
@@ -89,21 +95,21 @@ async fn chain(lab: Arc<Lab>, sensitive: usize, volume: f64, l: Option<usize>, n
             }
         };
         let table = format!("r{release}");
-        lab.keep(&table, &format!("SELECT {id}, {quasi}, {value}, group_id{columns} FROM {call}")).await?;
+        harness.keep(&table, &format!("SELECT {id}, {quasi}, {value}, group_id{columns} FROM {call}")).await?;
         tables.push(table);
-        lab.step();
+        harness.step();
         if !series.advance() {
             break;
         }
     }
-    lab.table("original", concat_batches(&present[0].schema(), &present)?)?;
+    harness.table("original", concat_batches(&present[0].schema(), &present)?)?;
     let vulnerable = format!(
         "SELECT count(DISTINCT {id}) FILTER (WHERE vulnerable) FROM disclosure(({}), original => original, strength => 'group', {})",
         tables.join(", "),
-        lab.roles_of(&input.quasi[..1], sensitive)
+        harness.roles_of(&input.quasi[..1], sensitive)
     );
     let volume = size(input.rows(), volume);
-    Ok(vec![Point::new(FIGURES[sensitive], name, volume as f64, lab.number(&vulnerable).await?)])
+    Ok(vec![Point::new(FIGURES[sensitive], name, volume as f64, harness.number(&vulnerable).await?)])
 }
 
 /// A snapshot with the number of its release.

@@ -1,4 +1,4 @@
-//! The table that a computation's result is.
+//! Tables that are computed anew by every query.
 
 use std::sync::Arc;
 
@@ -6,43 +6,41 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableType};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 
+use super::opaque::{OpaqueTable, Relation};
 use super::planned::planned;
 use crate::exec::{Computation, ComputationExec};
 
-/// Computed anew by every query.
+/// The table that a computation's result is.
+pub(super) fn computed(computation: Arc<dyn Computation>, inputs: Vec<LogicalPlan>) -> Arc<dyn TableProvider> {
+    Arc::new(OpaqueTable(Computed { computation, inputs }))
+}
+
 #[derive(Debug)]
-pub(super) struct ComputedTable {
-    pub computation: Arc<dyn Computation>,
-    pub inputs: Vec<LogicalPlan>,
+struct Computed {
+    computation: Arc<dyn Computation>,
+    inputs: Vec<LogicalPlan>,
 }
 
 #[async_trait]
-impl TableProvider for ComputedTable {
+impl Relation for Computed {
+    fn function(&self) -> &str {
+        self.computation.function()
+    }
+
     fn schema(&self) -> SchemaRef {
         self.computation.schema()
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn plan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
         let mut inputs = Vec::new();
         for (place, input) in self.inputs.iter().enumerate() {
-            let (function, argument) = (self.computation.function(), self.computation.argument(place));
-            inputs.push(planned(session, input, function, argument).await?);
+            inputs.push(planned(session, input, self.function(), self.computation.argument(place)).await?);
         }
         if let Some(less) = projection.and_then(|columns| self.computation.project(columns)) {
             return Ok(Arc::new(ComputationExec::try_new(less, inputs)?));

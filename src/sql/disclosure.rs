@@ -11,7 +11,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 use super::arguments::Arguments;
 use super::choice::Choice;
 use super::composite::Composite;
-use super::computed::ComputedTable;
+use super::computed::computed;
+use super::described::released_columns;
 use super::function::RelationFunction;
 use super::information_loss::end_of;
 use super::input::{Input, InputColumn, common_type};
@@ -93,7 +94,7 @@ impl RelationFunction for DisclosureFunction {
         };
         let strength = STRENGTH.of(&arguments);
         let session = arguments.session().ok();
-        let columns: Vec<Vec<FieldRef>> = releases.iter().map(|release| release.released_columns(session)).collect();
+        let columns: Vec<Vec<FieldRef>> = releases.iter().map(|release| released_columns(release, session)).collect();
         let mut roles = Roles::find(&arguments, options, &known, &columns)?;
         let mut facts = arguments.relation_if_given(FACTS).map(|plan| input(FACTS, plan));
         if let Some(several) = roles.several.take() {
@@ -148,7 +149,7 @@ impl RelationFunction for DisclosureFunction {
         };
         let mut plans = columns.project(known, releases)?;
         plans.extend(updates.into_iter().chain(facts).chain(hierarchies));
-        Ok(Arc::new(ComputedTable { computation: Arc::new(question), inputs: plans }))
+        Ok(computed(Arc::new(question), plans))
     }
 }
 

@@ -9,7 +9,8 @@ use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
-use super::computed::ComputedTable;
+use super::computed::computed;
+use super::described::released_columns;
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
@@ -45,7 +46,7 @@ impl RelationFunction for InformationLossFunction {
         let quasi = arguments.columns("quasi").map(<[String]>::to_vec);
         let original = Input { function, argument: "original", plan: arguments.relation("original")? };
         let release = Input { function, argument: "release", plan: arguments.relation("release")? };
-        let columns = release.released_columns(Some(arguments.session()?));
+        let columns = released_columns(&release, Some(arguments.session()?));
         let hierarchies = match arguments.relation_if_given("hierarchies") {
             Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
             None => None,
@@ -168,7 +169,7 @@ fn measured(
 ) -> Result<Arc<dyn TableProvider>> {
     let attributes = originals.iter().map(|column| Arc::clone(&column.field)).collect();
     let inputs = [original.project(originals)?, release].into_iter().chain(hierarchies).collect();
-    Ok(Arc::new(ComputedTable { computation: Arc::new(InformationLoss { attributes, pairs }), inputs }))
+    Ok(computed(Arc::new(InformationLoss { attributes, pairs }), inputs))
 }
 
 /// The quasi-identifiers of a release: by their metadata, else all columns that are intervals.

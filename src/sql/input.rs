@@ -1,27 +1,16 @@
-//! The relations of a call made ready for the operator: only the columns with roles, in the order of a layout, with types
-//! that can be published. The casts are ordinary expressions, so the engine does that work.
+//! Relations of a call: projections with only the columns that an operator reads, with types that can be published. The casts are
+//! ordinary expressions, so the engine does that work.
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
-use datafusion::common::tree_node::TreeNode;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Column, Result, TableReference, internal_err, plan_err};
-use datafusion::datasource::source_as_provider;
-use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
 
-use super::arguments::Arguments;
-use super::composite::Composite;
-use super::estimate::describe;
-use super::options::AnonymizeOptions;
-use super::roles::{roles, sensitive_columns};
 use super::signature::{Parameter, suggestion};
-use super::table::AnonymizedTable;
-use super::trees;
 use crate::methods::state::RELEASE;
-use crate::methods::{Method, StateKind};
-use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, Layout, ORDER_KEY, Role, Roles, published_type};
-use crate::release::{Description, LABEL, PARTNERS, SEALS, SIGNATURE, View, seals_type, signature_type};
+use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, ORDER_KEY, Roles, published_type};
+use crate::release::{LABEL, PARTNERS, SEALS, SIGNATURE, seals_type, signature_type};
 
 /// The update relation's parameter.
 pub(super) const UPDATES: &str = Parameter::UPDATES.name;
@@ -29,87 +18,6 @@ pub(super) const UPDATES: &str = Parameter::UPDATES.name;
 const PROBABILITY: &str = "probability";
 /// What sequential releases know of people.
 pub(super) const WORLDS: &str = "worlds";
-
-/// The relations of a call, ready to be planned.
-#[derive(Debug, Clone)]
-pub(super) struct Prepared {
-    pub microdata: LogicalPlan,
-    /// What earlier releases have left, and the argument that has it.
-    pub previous: Option<(StateKind, &'static str, LogicalPlan)>,
-    pub hierarchies: Option<LogicalPlan>,
-    pub updates: Option<LogicalPlan>,
-    pub layout: Layout,
-    /// The sensitive attribute, if it is a value of several columns.
-    pub composite: Option<Composite>,
-}
-
-/// Finds the roles and builds the projections of a call of a method.
-pub(super) fn prepare(
-    arguments: &mut Arguments,
-    options: &AnonymizeOptions,
-    view: View,
-    method: &dyn Method,
-) -> Result<Prepared> {
-    let function = arguments.function();
-    let input = Input { function, argument: "the input", plan: arguments.relation("input")? };
-    let sensitive = sensitive_columns(arguments, options, input.plan.schema())?;
-    let composite = match sensitive.len() {
-        0 | 1 => None,
-        _ => Some(Composite::try_new(&input, &sensitive, view)?),
-    };
-    let input = match &composite {
-        Some(composite) => {
-            arguments.set_columns(Role::Sensitive.name(), vec![composite.name.clone()]);
-            input.composed(&sensitive)?
-        }
-        None => input,
-    };
-    let roles = roles(arguments, options, input.plan.schema(), view, method.needs())?;
-    if let (Some(_), Some(column)) = (&composite, roles.columns().find(|column| sensitive.contains(*column))) {
-        return plan_err!(
-            "{function}: column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
-        );
-    }
-    let mut columns = roles.columns().map(|name| input.column(name)).collect::<Result<Vec<_>>>()?;
-    for column in &mut columns {
-        column.publish(function)?;
-    }
-
-    let mut updates = None;
-    if let Some(plan) = arguments.relation_if_given(UPDATES)
-        && let Some(sensitive) = &roles.sensitive
-        && let Some(column) = columns.iter_mut().find(|column| column.field.name() == sensitive)
-    {
-        updates = Some(Input { function, argument: UPDATES, plan }.updates(column)?);
-    }
-    let mut previous = None;
-    if let Some(plan) = arguments.relation_if_given("previous") {
-        let earlier = Input { function, argument: "previous", plan };
-        earlier.refuse_new_draws()?;
-        let kind = match method.state() {
-            Some(kind @ (StateKind::Signatures | StateKind::LabelledSignatures)) => kind,
-            _ => return internal_err!("{function}: previous of a method without signatures"),
-        };
-        let latest = kind == StateKind::LabelledSignatures;
-        previous = Some((kind, "previous", earlier.ledger(&mut columns, &roles, latest)?));
-    }
-    if let Some(plan) = arguments.relation_if_given(WORLDS) {
-        let earlier = Input { function, argument: WORLDS, plan };
-        earlier.refuse_new_draws()?;
-        previous = Some((StateKind::Worlds, WORLDS, earlier.worlds(&mut columns, &roles)?));
-    }
-    let hierarchies = match arguments.relation_if_given("hierarchies") {
-        Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
-        None => None,
-    };
-    let schema = Schema::new(columns.iter().map(|column| FieldRef::clone(&column.field)).collect::<Vec<_>>());
-    let mut layout = Layout::try_new(&schema, &roles).map_err(|error| error.in_function(function))?;
-    if let (Some(plan), Ok(session)) = (&hierarchies, arguments.session()) {
-        layout = layout.with_trees(&trees::read(function, plan, &roles.quasi, session)?.fingerprints());
-    }
-    let microdata = input.project(columns)?;
-    Ok(Prepared { microdata, previous, hierarchies, updates, layout, composite })
-}
 
 /// A relation of the call.
 pub(super) struct Input {
@@ -153,16 +61,6 @@ impl Input {
         }
     }
 
-    /// The columns of a release with what they say of it, which DataFusion drops when it reads Parquet: then from the footers of the
-    /// files. Of what is no release they say what they say.
-    pub(super) fn released_columns(&self, session: Option<&SessionState>) -> Vec<FieldRef> {
-        let columns: Vec<FieldRef> = self.plan.schema().fields().iter().cloned().collect();
-        let is_described = columns.iter().any(|field| Description::from_metadata(field.metadata()).is_some());
-        let session = session.filter(|_| !is_described);
-        let described = session.and_then(|session| describe(self.function, &self.plan, session).ok());
-        described.map_or(columns, |described| described.fields)
-    }
-
     pub(super) fn project(self, columns: Vec<InputColumn>) -> Result<LogicalPlan> {
         let schema = Arc::clone(self.plan.schema());
         let expressions = columns.into_iter().map(|InputColumn { column, field }| {
@@ -176,31 +74,10 @@ impl Input {
         LogicalPlanBuilder::from(self.plan).project(expressions)?.build()
     }
 
-    /// A release that is drawn anew by every query was never published as this query will see it.
-    fn refuse_new_draws(&self) -> Result<()> {
-        let drawn = |node: &LogicalPlan| -> Result<bool> {
-            let LogicalPlan::TableScan(scan) = node else { return Ok(false) };
-            let provider = source_as_provider(&scan.source).ok();
-            Ok(provider
-                .is_some_and(|table| table.downcast_ref::<AnonymizedTable>().is_some_and(AnonymizedTable::draws_anew)))
-        };
-        if self.plan.exists(drawn)? {
-            return plan_err!(
-                "{}: {} is drawn anew by every query, so it is not {}; store {} (CREATE TABLE .. AS, or COPY) and pass what was \
-                 stored",
-                self.function,
-                self.argument,
-                if self.argument == WORLDS { "what other releases know" } else { "the release that was published" },
-                if self.argument == WORLDS { "the worlds" } else { "the private release" }
-            );
-        }
-        Ok(())
-    }
-
     /// Identifier and signature of everybody published, and with `latest` the label and, if there is a column of it, the number of the
     /// release. Where they have other types than the microdata, both
     /// sides get a type that holds them all: a cast that can fail would print the value it failed on.
-    fn ledger(self, columns: &mut [InputColumn], roles: &Roles, latest: bool) -> Result<LogicalPlan> {
+    pub(super) fn ledger(self, columns: &mut [InputColumn], roles: &Roles, latest: bool) -> Result<LogicalPlan> {
         let function = self.function;
         let (Some(id), Some(sensitive)) = (&roles.id, &roles.sensitive) else {
             return internal_err!("{function}: previous without identifier or sensitive attribute");
@@ -273,7 +150,7 @@ impl Input {
 
     /// Identifier, partners and seals of everybody with worlds. Where identifiers have another type than in the microdata, both sides get a
     /// type that holds them all.
-    fn worlds(self, columns: &mut [InputColumn], roles: &Roles) -> Result<LogicalPlan> {
+    pub(super) fn worlds(self, columns: &mut [InputColumn], roles: &Roles) -> Result<LogicalPlan> {
         let function = self.function;
         let Some(id) = &roles.id else { return internal_err!("{function}: worlds without identifiers") };
         let Some(now) = columns.iter_mut().find(|column| column.field.name() == id) else {

@@ -9,12 +9,13 @@ use datafusion::common::{Result, plan_err};
 use super::anatomy::AnatomyFunction;
 use super::arguments::Arguments;
 use super::function::RelationFunction;
-use super::input::prepare;
 use super::m_distinct::MDistinctFunction;
 use super::m_invariant::MInvariantFunction;
 use super::mondrian::MondrianFunction;
 use super::muco::MucoFunction;
+use super::opaque::OpaqueTable;
 use super::options::AnonymizeOptions;
+use super::prepare::prepare;
 use super::sequential::{
     NonSequentialFunction, SequentialFunction, SequentialReleaseFunction, SequentialWorldsFunction,
 };
@@ -85,6 +86,6 @@ impl RelationFunction for ReleaseFunction {
                 composite.way_out()
             );
         }
-        Ok(Arc::new(AnonymizedTable::try_new(prepared, method, view, seed)?))
+        Ok(Arc::new(OpaqueTable(AnonymizedTable::try_new(prepared, method, view, seed)?)))
     }
 }

@@ -7,7 +7,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::{JoinType, Result, plan_err};
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast, ident};
 
-use super::computed::ComputedTable;
+use super::computed::computed;
 use super::input::{Input, common_type};
 use crate::exec::PerturbedQuestion;
 use crate::release::Description;
@@ -67,5 +67,5 @@ pub(super) fn table(
         return plan_err!("{function}: there is no identifier");
     };
     let question = PerturbedQuestion { p_match, id, sensitive, quasi: fields.collect() };
-    Ok(Arc::new(ComputedTable { computation: Arc::new(question), inputs: vec![rows] }))
+    Ok(computed(Arc::new(question), vec![rows]))
 }

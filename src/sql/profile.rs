@@ -7,7 +7,7 @@ use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 
 use super::arguments::Arguments;
-use super::computed::ComputedTable;
+use super::computed::computed;
 use super::function::RelationFunction;
 use super::input::Input;
 use super::options::AnonymizeOptions;
@@ -58,6 +58,6 @@ impl RelationFunction for ProfileFunction {
         }
         let input = LogicalPlanBuilder::from(input.plan).project(chosen)?.build()?;
         let computation = Arc::new(Profile { columns });
-        Ok(Arc::new(ComputedTable { computation, inputs: vec![input] }))
+        Ok(computed(computation, vec![input]))
     }
 }

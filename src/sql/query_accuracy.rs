@@ -10,8 +10,9 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
 use super::choice::Choice;
-use super::computed::ComputedTable;
-use super::estimate::{Described, describe, intact};
+use super::computed::computed;
+use super::described::{Described, describe};
+use super::estimate::{intact, refuse_publication};
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
@@ -66,6 +67,7 @@ impl RelationFunction for QueryAccuracyFunction {
             Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
             None => None,
         };
+        refuse_publication(function, &release.plan)?;
         let Described { fields, by_person, .. } = describe(function, &release.plan, arguments.session()?)?;
         let released = Released::try_new(function, &Schema::new(fields))?;
         if by_person {
@@ -158,7 +160,7 @@ impl RelationFunction for QueryAccuracyFunction {
         let (sensitive, counts) = (sensitive.is_some(), released.groups);
         let distribution = DISTRIBUTION.of(&arguments);
         let computation = QueryAccuracy { workload, columns, sensitive, numbers, counts, distribution, seed };
-        Ok(Arc::new(ComputedTable { computation: Arc::new(computation), inputs }))
+        Ok(computed(Arc::new(computation), inputs))
     }
 }
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, SchemaRef, TimeUnit};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, plan_datafusion_err, plan_err};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, cast, try_cast};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, try_cast};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::arguments::{Arguments, Length};
@@ -14,8 +14,10 @@ use super::choice::Choice;
 use super::computed::project;
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
+use super::opaque::{OpaqueTable, Relation};
 use super::options::AnonymizeOptions;
 use super::planned::{planned, planned_if_given};
+use super::query_start::QueryStart;
 use super::roles;
 use super::signature::{Kind, Parameter, Signature};
 use crate::exec::{ORIGINAL_TIME, REPOSITION, RepositionExec, RepositionJob, STATUS, Seed, repositioned_schema};
@@ -115,7 +117,7 @@ impl RelationFunction for RepositionFunction {
         let secret = given.map_or_else(Seed::from_entropy, Ok)?;
         let finish = arguments.boolean("finish");
         let job = RepositionJob { params, time, clock, sensitive, late, finish, view, seed: secret };
-        Ok(Arc::new(RepositionedTable { input: plan, costs, job, fixed, schema }))
+        Ok(Arc::new(OpaqueTable(RepositionedTable { input: plan, costs, job, fixed, schema })))
     }
 }
 
@@ -273,34 +275,24 @@ struct RepositionedTable {
 impl RepositionedTable {
     /// All uses of the table in one query see one draw; another query draws anew.
     fn seed(&self, session: &dyn Session) -> Result<Seed> {
-        if self.fixed {
-            return Ok(self.job.seed.clone());
-        }
-        let start = session.execution_props().query_execution_start_time;
-        match start.and_then(|start| start.timestamp_nanos_opt()) {
-            Some(occasion) => Ok(self.job.seed.on_occasion(occasion as u64)),
-            None => Seed::from_entropy(),
+        match self.fixed {
+            true => Ok(self.job.seed.clone()),
+            false => QueryStart::seed_of(QueryStart::of(session), &self.job.seed),
         }
     }
 }
 
 #[async_trait]
-impl TableProvider for RepositionedTable {
+impl Relation for RepositionedTable {
+    fn function(&self) -> &str {
+        REPOSITION
+    }
+
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn plan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
         let input = planned(session, &self.input, REPOSITION, "the input").await?;
         let costs = planned_if_given(session, self.costs.as_ref(), REPOSITION, "suppress_cost").await?;
         let job = RepositionJob { seed: self.seed(session)?, ..self.job.clone() };

@@ -13,13 +13,14 @@ use datafusion::catalog::{Session, TableFunctionArgs, TableProvider};
 use datafusion::common::{Result, ScalarValue, TableReference, exec_datafusion_err, internal_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Expr, TableSource, TableType, lit};
+use datafusion::logical_expr::{Expr, TableSource, lit};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::planner::ContextProvider;
 use futures::FutureExt;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::missing::missing;
+use super::opaque::{OpaqueTable, Relation};
 use crate::error::unreadable;
 
 /// The function that is called: one that is always there.
@@ -38,7 +39,7 @@ pub(super) fn asked(args: &TableFunctionArgs) -> Option<Result<Arc<dyn TableProv
             _ => None,
         };
         let reference = match parts.iter().map(part).collect::<Option<Vec<_>>>().as_deref() {
-            Some([]) => return Ok(Arc::new(SessionTable(session_state(args.session())?.clone())) as _),
+            Some([]) => return Ok(Arc::new(OpaqueTable(SessionTable(session_state(args.session())?.clone()))) as _),
             Some([table]) => TableReference::bare(table.as_str()),
             Some([schema, table]) => TableReference::partial(schema.as_str(), table.as_str()),
             Some([catalog, schema, table]) => TableReference::full(catalog.as_str(), schema.as_str(), table.as_str()),
@@ -64,22 +65,16 @@ pub(super) fn source(context: &dyn ContextProvider, reference: &TableReference) 
 struct SessionTable(SessionState);
 
 #[async_trait]
-impl TableProvider for SessionTable {
+impl Relation for SessionTable {
+    fn function(&self) -> &str {
+        CARRIER
+    }
+
     fn schema(&self) -> SchemaRef {
         Arc::new(Schema::empty())
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        _session: &dyn Session,
-        _projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn plan(&self, _session: &dyn Session, _projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
         internal_err!("a session has no rows")
     }
 }
@@ -87,7 +82,7 @@ impl TableProvider for SessionTable {
 /// The session by way of the planner's context.
 pub(super) fn session(context: &dyn ContextProvider) -> Result<SessionState> {
     let table = source_as_provider(&ask(context, Vec::new())?)?;
-    match table.downcast_ref::<SessionTable>() {
+    match OpaqueTable::<SessionTable>::relation(table.as_ref()) {
         Some(SessionTable(session)) => Ok(session.clone()),
         None => internal_err!("{CARRIER} is another function"),
     }

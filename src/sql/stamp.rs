@@ -14,7 +14,9 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::logical_plan::{TableScan, TableScanBuilder};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use super::table::{AnonymizedTable, Occasion};
+use super::opaque::OpaqueTable;
+use super::query_start::QueryStart;
+use super::table::AnonymizedTable;
 
 #[derive(Debug)]
 pub(super) struct StampReleases;
@@ -26,7 +28,7 @@ impl OptimizerRule for StampReleases {
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let start = config.query_execution_start_time().and_then(|start| start.timestamp_nanos_opt());
-        let Some(occasion) = start else { return Ok(Transformed::no(plan)) };
+        let Some(start) = start.map(QueryStart::at) else { return Ok(Transformed::no(plan)) };
         let copies = match &plan {
             LogicalPlan::Analyze(analyze) => matches!(*analyze.input, LogicalPlan::Copy(_)),
             plan => matches!(plan, LogicalPlan::Copy(_)),
@@ -36,17 +38,17 @@ impl OptimizerRule for StampReleases {
         }
         let mut found = false;
         plan.apply_with_subqueries(|node| {
-            found |= unstamped(node, occasion).is_some();
+            found |= unstamped(node, start).is_some();
             Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })?;
         if !found {
             return Ok(Transformed::no(plan));
         }
         plan.transform_up_with_subqueries(|node| {
-            let Some(table) = unstamped(&node, occasion) else { return Ok(Transformed::yes(node.recompute_schema()?)) };
+            let Some(table) = unstamped(&node, start) else { return Ok(Transformed::yes(node.recompute_schema()?)) };
             let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };
             let TableScan { table_name, projection, filters, fetch, .. } = scan;
-            let source = provider_as_source(Arc::new(table.on_occasion(occasion)?));
+            let source = provider_as_source(Arc::new(OpaqueTable(table.started(start)?)));
             let scan = TableScanBuilder::new(table_name, source)
                 .with_projection(projection)
                 .with_filters(filters)
@@ -58,9 +60,9 @@ impl OptimizerRule for StampReleases {
 }
 
 /// The release in a scan, if it does not know its query yet.
-fn unstamped(node: &LogicalPlan, occasion: Occasion) -> Option<AnonymizedTable> {
+fn unstamped(node: &LogicalPlan, start: QueryStart) -> Option<AnonymizedTable> {
     let LogicalPlan::TableScan(scan) = node else { return None };
     let provider = source_as_provider(&scan.source).ok()?;
-    let table = provider.downcast_ref::<AnonymizedTable>()?;
-    (table.occasion() != Some(occasion)).then(|| table.clone())
+    let table = OpaqueTable::<AnonymizedTable>::relation(provider.as_ref())?;
+    (table.start() != Some(start)).then(|| table.clone())
 }

@@ -1,5 +1,4 @@
-//! The table that a call stands for. To the optimizer it is a table like any other, without a look inside: its input is
-//! planned when it is scanned, so no filter, limit or projection of the query can reach what is anonymized.
+//! The release that a call of a method stands for.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,21 +6,37 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::catalog::Session;
+use datafusion::common::Result;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::input::{Prepared, UPDATES};
+use super::composite::Composite;
+use super::input::UPDATES;
+use super::opaque::Relation;
 use super::planned::{planned, planned_if_given};
+use super::query_start::QueryStart;
 use crate::exec::{AnonymizeExec, AnonymizeJob, Inputs, Seed};
 use crate::methods::{AnyMethod, StateKind};
+use crate::microdata::Layout;
 use crate::release::{Description, Shape, View, schema};
+
+/// The relations of a call, ready to be planned.
+#[derive(Debug, Clone)]
+pub(super) struct Prepared {
+    pub microdata: LogicalPlan,
+    /// What earlier releases have left, and the argument that has it.
+    pub previous: Option<(StateKind, &'static str, LogicalPlan)>,
+    pub hierarchies: Option<LogicalPlan>,
+    pub updates: Option<LogicalPlan>,
+    pub layout: Layout,
+    /// The sensitive attribute, if it is a value of several columns.
+    pub composite: Option<Composite>,
+}
 
 /// A release that is made anew by every query.
 #[derive(Clone)]
-pub struct AnonymizedTable {
+pub(super) struct AnonymizedTable {
     prepared: Prepared,
     method: AnyMethod,
     view: View,
@@ -32,14 +47,11 @@ pub struct AnonymizedTable {
     /// Where the ids of releases come from; of its own, because a seed must not show in what is published.
     names: Seed,
     /// The query that this table stands in, once that is known.
-    occasion: Option<Occasion>,
+    start: Option<QueryStart>,
     schema: SchemaRef,
     /// The same with several sensitive columns as one value, as the method makes it.
     made: SchemaRef,
 }
-
-/// A query, told from others by the nanosecond of its start.
-pub(super) type Occasion = i64;
 
 impl AnonymizedTable {
     pub(super) fn try_new(prepared: Prepared, method: AnyMethod, view: View, seed: Option<Seed>) -> Result<Self> {
@@ -48,7 +60,7 @@ impl AnonymizedTable {
         let names = Seed::from_entropy()?;
         let made = release_schema(&prepared, &method, view, names.release_id())?;
         let schema = apart(&prepared, &made);
-        Ok(Self { prepared, method, view, secret, fixed, names, occasion: None, schema, made })
+        Ok(Self { prepared, method, view, secret, fixed, names, start: None, schema, made })
     }
 
     /// Whether every query sees another release.
@@ -62,28 +74,24 @@ impl AnonymizedTable {
         certain.map(|field| field.name().clone()).collect()
     }
 
-    /// The query this table was made for with [`on_occasion`](Self::on_occasion).
-    pub(super) fn occasion(&self) -> Option<Occasion> {
-        self.occasion
+    /// The start of the query that this table was made for with [`started`](Self::started).
+    pub(super) fn start(&self) -> Option<QueryStart> {
+        self.start
     }
 
     /// The table as one query sees it: the release has an id of its own.
-    pub(super) fn on_occasion(&self, occasion: Occasion) -> Result<Self> {
-        let release_id = self.names.on_occasion(occasion as u64).release_id();
+    pub(super) fn started(&self, start: QueryStart) -> Result<Self> {
+        let release_id = start.seed(&self.names).release_id();
         let made = release_schema(&self.prepared, &self.method, self.view, release_id)?;
         let schema = apart(&self.prepared, &made);
-        Ok(Self { occasion: Some(occasion), schema, made, ..self.clone() })
+        Ok(Self { start: Some(start), schema, made, ..self.clone() })
     }
 
     /// All uses of the table in one query see one release; another query draws anew.
     fn seed(&self, session: &dyn Session) -> Result<Seed> {
-        if self.fixed {
-            return Ok(self.secret.clone());
-        }
-        let start = session.execution_props().query_execution_start_time;
-        match self.occasion.or_else(|| start.and_then(|start| start.timestamp_nanos_opt())) {
-            Some(occasion) => Ok(self.secret.on_occasion(occasion as u64)),
-            None => Seed::from_entropy(),
+        match self.fixed {
+            true => Ok(self.secret.clone()),
+            false => QueryStart::seed_of(self.start.or_else(|| QueryStart::of(session)), &self.secret),
         }
     }
 }
@@ -112,22 +120,20 @@ impl fmt::Debug for AnonymizedTable {
 }
 
 #[async_trait]
-impl TableProvider for AnonymizedTable {
+impl Relation for AnonymizedTable {
+    fn function(&self) -> &str {
+        self.method.name()
+    }
+
+    fn noun(&self) -> &'static str {
+        "a release"
+    }
+
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn plan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
         let name = self.method.name();
         let Prepared { microdata, previous, hierarchies, updates, .. } = &self.prepared;
         let previous = match previous {
@@ -156,27 +162,5 @@ impl TableProvider for AnonymizedTable {
         kept.dedup();
         let release = Arc::new(AnonymizeExec::try_new(inputs, job, Arc::new(self.made.project(&kept)?))?);
         composite.project(release, &kept, &origins, session.config_options())
-    }
-
-    async fn insert_into(
-        &self,
-        _session: &dyn Session,
-        _input: Arc<dyn ExecutionPlan>,
-        _op: InsertOp,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan_err!("{}: a release cannot be written to", self.method.name())
-    }
-
-    async fn delete_from(&self, _session: &dyn Session, _filters: Vec<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
-        plan_err!("{}: rows of a release cannot be deleted", self.method.name())
-    }
-
-    async fn update(
-        &self,
-        _session: &dyn Session,
-        _assignments: Vec<(String, Expr)>,
-        _filters: Vec<Expr>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan_err!("{}: rows of a release cannot be updated", self.method.name())
     }
 }

@@ -5,7 +5,7 @@ use datafusion::common::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
-use super::estimate::describe;
+use super::described::describe;
 use super::resolve::wait_long_for;
 use crate::error::Error;
 use crate::exec::read_hierarchies;

@@ -242,14 +242,14 @@ impl Collected {
     fn finish(self, hierarchies: Option<&Hierarchies>, order: &[u32], sizes: Option<&Sizes>) -> Result<Finished> {
         let Self { column, encoder, original, released, .. } = self;
         let listed = hierarchies.and_then(|all| all.of(column.name()));
-        let by = match (listed, &column.order) {
+        let by = match (listed, column.order()) {
             (Some(paths), _) => Order::Tree(paths),
             (None, Some(order)) => Order::Given(order),
             (None, None) => Order::ByValue,
         };
         let encoded = encoder.finish(by)?;
         let values = encoded.attribute.domain.values();
-        let in_list = column.scale() == Scale::Listed || listed.is_some() || column.order.is_some();
+        let in_list = column.scale() == Scale::Listed || listed.is_some() || column.order().is_some();
         let counted = in_list || column.scale() == Scale::Steps;
         let located = match in_list {
             true => None,
@@ -276,7 +276,7 @@ impl Collected {
             Released::Interval { lo, hi, nulls } => {
                 let ends: Vec<(Option<u32>, Option<u32>)> =
                     lo.into_iter().map(code).zip(hi.into_iter().map(code)).collect();
-                let open = in_list && listed.is_none() && column.order.is_none();
+                let open = in_list && listed.is_none() && column.order().is_none();
                 let mut intervals = intervals(&ends, &nulls, &places, counted, open);
                 if let Some(sizes) = sizes.filter(|_| column.is_tight()) {
                     intervals.tight = Tight::new(&ends, &intervals, sizes, places.len(), counted, in_list);

@@ -7,6 +7,7 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use proptest::prelude::*;
 
 use super::*;
+use crate::estimate::metadata::{ReleaseMetadata, ValueMetadata};
 use crate::estimate::{Distribution, Form, OriginalColumn};
 
 /// A released row: group, the two intervals, their NULLs, the sensitive value.
@@ -25,7 +26,8 @@ struct Group {
 }
 
 fn column(name: &str, data_type: DataType, form: Form) -> OriginalColumn {
-    OriginalColumn { field: Arc::new(Field::new(name, data_type, true)), form, order: None, trees: None }
+    let metadata = ReleaseMetadata::known(ValueMetadata::default());
+    OriginalColumn { field: Arc::new(Field::new(name, data_type, true)), form, metadata }
 }
 
 fn groups() -> impl Strategy<Value = Vec<Group>> {

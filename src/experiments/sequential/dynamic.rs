@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use datafusion::error::Result;
 
+use super::super::harness::Harness;
 use super::super::input::Input;
-use super::super::lab::Lab;
 use super::super::results::Point;
 use super::{ADAPTIVE, P, PROPHETIC, arguments, columns, loss, original};
 
@@ -33,8 +33,8 @@ fn released(input: &Input, release: usize) -> Vec<String> {
 }
 
 /// Losses of the four releases of a figure: 15 (columns come), 16 (people come) or 17 (both).
-pub(super) async fn four(lab: Arc<Lab>, figure: &'static str, l: usize, prophetic: bool) -> Result<Vec<Point>> {
-    let input = &lab.input;
+pub(super) async fn four(harness: Arc<Harness>, figure: &'static str, l: usize, prophetic: bool) -> Result<Vec<Point>> {
+    let input = &harness.input;
     let (columns_come, people_come) = (figure != "16", figure != "15");
     let early: Vec<String> = if columns_come && !prophetic {
         let mut first = [0, 2].into_iter().flat_map(|release| released(input, release)).collect::<Vec<_>>();
@@ -43,33 +43,33 @@ pub(super) async fn four(lab: Arc<Lab>, figure: &'static str, l: usize, propheti
     } else {
         input.quasi.clone()
     };
-    let all = arguments(&lab, &early, "worlds");
+    let all = arguments(&harness, &early, "worlds");
     let everybody = if people_come { input.rows() } else { input.rows() / 2 };
     let (mut known, mut points) = (0, Vec::new());
     for (release, share) in PEOPLE.into_iter().enumerate() {
         let people = if people_come { (everybody as f64 * share) as usize } else { everybody };
         let with_worlds = if prophetic { everybody } else { people };
         if with_worlds > known {
-            original(&lab, with_worlds)?;
+            original(&harness, with_worlds)?;
             let more = if known > 0 { ", worlds => known" } else { "" };
-            lab.keep("worlds", &format!("SELECT * FROM sequential_worlds(original, {l}, {all}{more})")).await?;
+            harness.keep("worlds", &format!("SELECT * FROM sequential_worlds(original, {l}, {all}{more})")).await?;
             if known > 0 {
                 // Columns say how they were made, and a table of both would be refused as one: rows go where rows of their kind are.
-                lab.run("INSERT INTO known SELECT * FROM worlds").await?;
+                harness.run("INSERT INTO known SELECT * FROM worlds").await?;
             } else {
-                lab.keep("known", "SELECT * FROM worlds").await?;
+                harness.keep("known", "SELECT * FROM worlds").await?;
             }
             known = with_worlds;
         }
-        original(&lab, people)?;
+        original(&harness, people)?;
         let quasi = if columns_come { released(input, release) } else { input.quasi.clone() };
-        let some = arguments(&lab, &quasi, &format!("release {release}"));
+        let some = arguments(&harness, &quasi, &format!("release {release}"));
         // Worlds that know people before they come protect those less who are there: a comparison, not a way to publish.
         let call = format!("sequential_release(original, known, {some}, p => {P}, allow_removals => {prophetic})");
-        lab.keep("released", &format!("SELECT * FROM {call}")).await?;
-        let lost = loss(&lab, "original", "released", &quasi, "lm").await?;
+        harness.keep("released", &format!("SELECT * FROM {call}")).await?;
+        let lost = loss(&harness, "original", "released", &quasi, "lm").await?;
         points.push(Point::new(figure, if prophetic { PROPHETIC } else { ADAPTIVE }, (release + 1) as f64, lost));
-        lab.step();
+        harness.step();
     }
     Ok(points)
 }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use datafusion::error::Result;
 
 use super::experiment::{Experiment, Figure, Finding, Run};
+use super::harness::Harness;
 use super::input::Input;
-use super::lab::Lab;
 use super::results::{Results, below, ends, falls, number, rises};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -80,29 +80,29 @@ fn runs(input: &Input) -> Vec<Run> {
     }
     for setting in settings {
         let key = format!("{} people, l = {}, p = {}, {}", setting.people, setting.l, setting.p, setting.loss);
-        runs.push(Run::new(key, releases::SUBSETS.len() as u64 + 1, move |lab| releases::ten(lab, setting)));
+        runs.push(Run::new(key, releases::SUBSETS.len() as u64 + 1, move |harness| releases::ten(harness, setting)));
     }
     for figure in ["15", "16", "17"] {
         for prophetic in [false, true] {
             let name = if prophetic { PROPHETIC } else { ADAPTIVE };
             let key = format!("figure {figure}, {name}, l = {l}");
-            runs.push(Run::new(key, 4, move |lab| dynamic::four(lab, figure, l, prophetic)));
+            runs.push(Run::new(key, 4, move |harness| dynamic::four(harness, figure, l, prophetic)));
         }
     }
     runs
 }
 
 /// Ends of a call on some columns of the microdata: roles, seed and hierarchies.
-fn arguments(lab: &Lab, quasi: &[String], seed: &str) -> String {
-    let hierarchies = if lab.input.hierarchies.is_some() { ", hierarchies => hierarchies" } else { "" };
-    format!("{}, {}{hierarchies}", lab.roles_of(quasi, 0), lab.seed(seed))
+fn arguments(harness: &Harness, quasi: &[String], seed: &str) -> String {
+    let hierarchies = if harness.input.hierarchies.is_some() { ", hierarchies => hierarchies" } else { "" };
+    format!("{}, {}{hierarchies}", harness.roles_of(quasi, 0), harness.seed(seed))
 }
 
 /// Loss of a release's columns, or of some of them.
-async fn loss(lab: &Lab, original: &str, release: &str, quasi: &[String], measure: &str) -> Result<f64> {
+async fn loss(harness: &Harness, original: &str, release: &str, quasi: &[String], measure: &str) -> Result<f64> {
     let quasi: Vec<String> = quasi.iter().map(|name| super::input::quoted(name)).collect();
-    let hierarchies = if lab.input.hierarchies.is_some() { ", hierarchies => hierarchies" } else { "" };
-    lab.number(&format!(
+    let hierarchies = if harness.input.hierarchies.is_some() { ", hierarchies => hierarchies" } else { "" };
+    harness.number(&format!(
         "SELECT {measure} FROM information_loss({original}, {release}, quasi => ({}){hierarchies}) WHERE attribute = '*'",
         quasi.join(", ")
     ))
@@ -110,8 +110,8 @@ async fn loss(lab: &Lab, original: &str, release: &str, quasi: &[String], measur
 }
 
 /// The first people, as the table `original`.
-fn original(lab: &Arc<Lab>, people: usize) -> Result<()> {
-    lab.table("original", lab.input.people.slice(0, people))
+fn original(harness: &Arc<Harness>, people: usize) -> Result<()> {
+    harness.table("original", harness.input.people.slice(0, people))
 }
 
 /// The paper's columns (from 1) among those that there are.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::error::Result;
 
-use super::super::lab::Lab;
+use super::super::harness::Harness;
 use super::super::results::Point;
 use super::{PROJECTED, SEQUENTIAL, arguments, columns, loss, original};
 
@@ -23,22 +23,22 @@ pub(super) struct Setting {
     pub(super) figures: &'static [&'static str],
 }
 
-pub(super) async fn ten(lab: Arc<Lab>, setting: Setting) -> Result<Vec<Point>> {
+pub(super) async fn ten(harness: Arc<Harness>, setting: Setting) -> Result<Vec<Point>> {
     let Setting { people, l, p, loss: measure, figures } = setting;
-    original(&lab, people)?;
-    let all = arguments(&lab, &lab.input.quasi, "worlds");
-    let worlds = lab.keep("worlds", &format!("SELECT * FROM sequential_worlds(original, {l}, {all})")).await?;
-    lab.keep("projected", &format!("SELECT * FROM non_sequential(original, {l}, {all})")).await?;
-    lab.step();
+    original(&harness, people)?;
+    let all = arguments(&harness, &harness.input.quasi, "worlds");
+    let worlds = harness.keep("worlds", &format!("SELECT * FROM sequential_worlds(original, {l}, {all})")).await?;
+    harness.keep("projected", &format!("SELECT * FROM non_sequential(original, {l}, {all})")).await?;
+    harness.step();
     let (mut losses, mut seconds) = (Vec::new(), 0.0);
     for (number, subset) in SUBSETS.iter().enumerate() {
-        let quasi = columns(&lab.input, subset);
-        let some = arguments(&lab, &quasi, &format!("release {number}"));
+        let quasi = columns(&harness.input, subset);
+        let some = arguments(&harness, &quasi, &format!("release {number}"));
         let call = format!("sequential_release(original, worlds, {some}, p => {p}, loss => '{measure}')");
-        seconds += lab.keep("released", &format!("SELECT * FROM {call}")).await?;
-        let sequential = loss(&lab, "original", "released", &quasi, measure).await?;
-        losses.push([sequential, loss(&lab, "original", "projected", &quasi, measure).await?]);
-        lab.step();
+        seconds += harness.keep("released", &format!("SELECT * FROM {call}")).await?;
+        let sequential = loss(&harness, "original", "released", &quasi, measure).await?;
+        losses.push([sequential, loss(&harness, "original", "projected", &quasi, measure).await?]);
+        harness.step();
     }
     let count = losses.len() as f64;
     let mean = |which: usize| losses.iter().map(|both| both[which]).sum::<f64>() / count;

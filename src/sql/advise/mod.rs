@@ -28,7 +28,7 @@ use futures::StreamExt;
 use rand::seq::SliceRandom;
 
 use super::arguments::Arguments;
-use super::computed::ComputedTable;
+use super::computed::computed;
 use super::function::RelationFunction;
 use super::input::Input;
 use super::options::AnonymizeOptions;
@@ -115,7 +115,7 @@ impl RelationFunction for AdviseFunction {
             queries: arguments.integer(QUERIES, 1)?.unwrap_or(1000) as usize,
             seed: arguments.seed("seed").map_or_else(Seed::from_entropy, Ok)?,
         };
-        Ok(Arc::new(ComputedTable { computation: Arc::new(advice), inputs: vec![plan] }))
+        Ok(computed(Arc::new(advice), vec![plan]))
     }
 }
 

@@ -9,9 +9,8 @@ use datafusion::logical_expr::logical_plan::TableScan;
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 
-use super::{EstimatedTable, Source};
-#[cfg(feature = "publication")]
-use crate::sql::publication::PublicationTable;
+use super::Source;
+use super::sources::{Sources, is_estimate};
 
 /// A chain of nodes down to a table of which only estimates are known, in terms of that table's columns, without qualifiers.
 #[derive(Debug)]
@@ -29,15 +28,15 @@ pub(super) struct Chain {
 
 impl Chain {
     /// `None` if the nodes below do not form such a chain.
-    pub(super) fn below(plan: &LogicalPlan) -> Result<Option<Self>> {
+    pub(super) fn below(plan: &LogicalPlan, sources: &mut Sources) -> Result<Option<Self>> {
         Ok(match plan {
-            LogicalPlan::TableScan(scan) => Self::of_table(scan)?,
+            LogicalPlan::TableScan(scan) => Self::of_table(scan, sources)?,
             LogicalPlan::SubqueryAlias(alias) => {
-                let chain = Self::below(&alias.input)?;
+                let chain = Self::below(&alias.input, sources)?;
                 chain.map(|chain| Self { above: alias.schema.as_ref().clone(), ..chain })
             }
-            LogicalPlan::Sort(sort) if sort.fetch.is_none() => Self::below(&sort.input)?,
-            LogicalPlan::Filter(filter) => match Self::below(&filter.input)? {
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => Self::below(&sort.input, sources)?,
+            LogicalPlan::Filter(filter) => match Self::below(&filter.input, sources)? {
                 Some(mut chain) => {
                     let condition = chain.resolve(filter.predicate.clone())?;
                     chain.conditions.extend(split_conjunction_owned(condition));
@@ -45,7 +44,7 @@ impl Chain {
                 }
                 None => None,
             },
-            LogicalPlan::Projection(projection) => match Self::below(&projection.input)? {
+            LogicalPlan::Projection(projection) => match Self::below(&projection.input, sources)? {
                 Some(chain) => {
                     let columns = projection.expr.iter().map(|expr| chain.resolve(expr.clone().unalias()));
                     let columns = columns.collect::<Result<_>>()?;
@@ -57,8 +56,10 @@ impl Chain {
         })
     }
 
-    fn of_table(scan: &TableScan) -> Result<Option<Self>> {
-        let Some((source, schema)) = estimated(scan)? else { return Ok(None) };
+    fn of_table(scan: &TableScan, sources: &mut Sources) -> Result<Option<Self>> {
+        let provider = source_as_provider(&scan.source)?;
+        let Some(source) = sources.of(&provider)? else { return Ok(None) };
+        let schema = DFSchema::try_from(provider.schema())?;
         let columns = scan.projected_schema.fields().iter();
         let columns = columns.map(|field| Expr::Column(Column::new_unqualified(field.name()))).collect();
         let mut chain =
@@ -117,32 +118,10 @@ fn refuse_correlated(expr: &Expr) -> Result<()> {
     Ok(())
 }
 
-/// The source of a table of which only estimates are known, and the table's schema.
-pub(super) fn estimated(scan: &TableScan) -> Result<Option<(Arc<Source>, DFSchema)>> {
-    let Ok(provider) = source_as_provider(&scan.source) else { return Ok(None) };
-    let source = if let Some(table) = provider.downcast_ref::<EstimatedTable>() {
-        Arc::clone(table.source())
-    } else {
-        #[cfg(feature = "publication")]
-        match provider.downcast_ref::<PublicationTable>() {
-            Some(publication) => publication.source()?,
-            None => return Ok(None),
-        }
-        #[cfg(not(feature = "publication"))]
-        return Ok(None);
-    };
-    Ok(Some((source, DFSchema::try_from(provider.schema())?)))
-}
-
 /// Whether a node reads a table of which only estimates are known.
 pub(super) fn is_estimated(plan: &LogicalPlan) -> bool {
     let LogicalPlan::TableScan(scan) = plan else { return false };
-    let Ok(provider) = source_as_provider(&scan.source) else { return false };
-    #[cfg(feature = "publication")]
-    if provider.is::<PublicationTable>() {
-        return true;
-    }
-    provider.is::<EstimatedTable>()
+    source_as_provider(&scan.source).is_ok_and(|provider| is_estimate(provider.as_ref()))
 }
 
 /// Groups of equal rows.

@@ -6,17 +6,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder, TableType};
+use datafusion::common::Result;
+use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::Source;
-use super::footers::{Described, describe};
 use super::intact::intact;
-use crate::estimate::Released;
+use super::sources::refuse_publication;
+use crate::error::refusal;
+use crate::estimate::{ESTIMATE, Released};
 use crate::sql::arguments::Arguments;
+use crate::sql::described::{Described, describe};
 use crate::sql::function::RelationFunction;
 use crate::sql::input::Input;
+use crate::sql::opaque::{OpaqueTable, Relation};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::signature::{DISTRIBUTION, Kind, Parameter, Signature};
 
@@ -46,6 +49,7 @@ impl RelationFunction for EstimatedFunction {
             Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
             None => None,
         };
+        refuse_publication(function, &release)?;
         let Described { fields, without_null, by_person } = describe(function, &release, arguments.session()?)?;
         let released = Released::try_new(function, &Schema::new(fields))?;
         released.refuse_people(function, by_person)?;
@@ -56,12 +60,13 @@ impl RelationFunction for EstimatedFunction {
         let (release, hierarchies) = (analyzed(release)?, hierarchies.map(analyzed).transpose()?);
         // One qualifier for all columns, whatever was renamed.
         let release = LogicalPlanBuilder::from(release).alias("release")?.build()?;
-        Ok(Arc::new(EstimatedTable::new(Source { release, released, hierarchies, without_null, distribution, intact })))
+        let source = Source { release, released, hierarchies, without_null, distribution, intact };
+        Ok(Arc::new(OpaqueTable(EstimatedTable::new(source))))
     }
 }
 
 /// A table whose rows are not there.
-pub(in crate::sql) struct EstimatedTable {
+pub(super) struct EstimatedTable {
     source: Arc<Source>,
     schema: SchemaRef,
 }
@@ -83,27 +88,21 @@ impl fmt::Debug for EstimatedTable {
 }
 
 #[async_trait]
-impl TableProvider for EstimatedTable {
+impl Relation for EstimatedTable {
+    fn function(&self) -> &str {
+        SIGNATURE.name
+    }
+
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::View
-    }
-
-    async fn scan(
-        &self,
-        _session: &dyn Session,
-        _projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan_err!("{ROWS}")
+    async fn plan(&self, _session: &dyn Session, _projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(refusal!(ESTIMATE, "{ROWS}"))
     }
 }
 
 /// Why rows cannot be read.
-pub(super) const ROWS: &str = "estimate: the original rows are not in a release, so only aggregates over them can be estimated; \
+pub(super) const ROWS: &str = "the original rows are not in a release, so only aggregates over them can be estimated; \
                                ask for COUNT, SUM or AVG, for example SELECT disease, count(*) .. GROUP BY disease, or read the \
                                released rows themselves";

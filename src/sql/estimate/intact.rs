@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
 
 use crate::error::{refusal, thousands};
 use crate::release::{COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO};
+use crate::sql::opaque::OpaqueTable;
 use crate::sql::table::AnonymizedTable;
 
 /// Name of the table in the query that looks at it.
@@ -32,7 +33,7 @@ pub(in crate::sql) fn intact(function: &'static str, release: &LogicalPlan) -> R
     let provider = source_as_provider(&table.source)?;
     let schema = provider.schema();
     let is_number = |name: &&str| schema.field_with_name(name).is_ok_and(|field| field.data_type().is_integer());
-    if provider.is::<AnonymizedTable>() || ![GROUP_ID, GROUP_SIZE, COUNTERFEITS].iter().all(is_number) {
+    if provider.is::<OpaqueTable<AnonymizedTable>>() || ![GROUP_ID, GROUP_SIZE, COUNTERFEITS].iter().all(is_number) {
         return Ok(None);
     }
     let rows = LogicalPlanBuilder::scan(NAME, Arc::clone(&table.source), None)?.build()?;

@@ -9,6 +9,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::aggregate::{Question, distinct};
 use super::chain::{Chain, distinct_input, is_estimated};
 use super::estimated::ROWS;
+use super::sources::Sources;
 
 /// Runs after type coercion: what the types of aggregates are is settled then.
 #[derive(Debug)]
@@ -28,7 +29,8 @@ impl AnalyzerRule for EstimateRule {
         if changes_rows(&plan) || !mentions_estimates(&plan)? {
             return Ok(plan);
         }
-        let plan = plan.transform_up_with_subqueries(|node| Ok(Transformed::yes(answered(node)?)))?.data;
+        let mut sources = Sources::default();
+        let plan = plan.transform_up_with_subqueries(|node| Ok(Transformed::yes(answered(node, &mut sources)?)))?.data;
         refuse_rows(&plan, None)?;
         Ok(plan)
     }
@@ -44,15 +46,15 @@ fn mentions_estimates(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// The node, rewritten if it is an aggregate of such a table. What is below it was looked at before.
-fn answered(node: LogicalPlan) -> Result<LogicalPlan> {
+fn answered(node: LogicalPlan, sources: &mut Sources) -> Result<LogicalPlan> {
     if let LogicalPlan::Aggregate(aggregate) = &node
-        && let Some(chain) = Chain::below(&aggregate.input)?
+        && let Some(chain) = Chain::below(&aggregate.input, sources)?
     {
         let (groups, aggregates) = (&aggregate.group_expr, &aggregate.aggr_expr);
         return Question { chain, groups, aggregates, schema: &aggregate.schema }.answer();
     }
     if let Some(input) = distinct_input(&node)
-        && let Some(chain) = Chain::below(input)?
+        && let Some(chain) = Chain::below(input, sources)?
     {
         return distinct(chain, input.schema());
     }

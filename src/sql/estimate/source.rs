@@ -16,7 +16,7 @@ use crate::release::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_SIZE, HI, LO, NULLS};
 
 /// A release and what is known of it.
 #[derive(Debug, Clone)]
-pub(in crate::sql) struct Source {
+pub(super) struct Source {
     /// The rows of the release. Its fields may lack the metadata that `released` was read from.
     pub release: LogicalPlan,
     pub released: Released,
@@ -124,7 +124,7 @@ impl Source {
     /// What the values of a column are where the interval does not tell: of categories a list, of others the least.
     fn values(&self, column: &OriginalColumn, lo: &Expr, hi: &Expr) -> Result<Expr> {
         let none = lit(ScalarValue::Null);
-        let unlisted = |data_type: &DataType| column.order.is_none() && *data_type != DataType::Boolean;
+        let unlisted = |data_type: &DataType| column.order().is_none() && *data_type != DataType::Boolean;
         let plan = match column.scale() {
             Scale::Listed if unlisted(column.field.data_type()) => {
                 let ends = make_array(vec![lo.clone(), hi.clone()]).alias("ends");

@@ -10,7 +10,7 @@ use super::table::PublicationTable;
 use crate::exec::PublicationAudit;
 use crate::publication::Audit;
 use crate::sql::arguments::Arguments;
-use crate::sql::computed::ComputedTable;
+use crate::sql::computed::computed;
 use crate::sql::function::RelationFunction;
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::signature::Signature;
@@ -33,6 +33,6 @@ impl RelationFunction for AuditFunction {
             Ok((audit, publication.updates().cloned()))
         })?;
         let computation = Arc::new(PublicationAudit { audit });
-        Ok(Arc::new(ComputedTable { computation, inputs: updates.into_iter().collect() }))
+        Ok(computed(computation, updates.into_iter().collect()))
     }
 }

@@ -9,6 +9,7 @@ use datafusion::common::{Column, Constraint, DFSchema, Result};
 use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
 
 use super::options::{Options, refused};
+use super::release::{ReleaseTable, first_release};
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
 use crate::methods::AnyMethod;
@@ -102,7 +103,8 @@ impl TableProviderFactory for PublicationFactory {
             Some(arguments) => Some(repositioned(arguments, &layout, &method)?),
             None => None,
         };
-        check_storable(&method, hierarchies.is_some(), &layout)?;
+        let released = released_schema(&method, hierarchies.is_some(), &layout);
+        check_storable(&method, &released, &layout)?;
         let (with_hierarchies, with_updates) = (hierarchies.is_some(), updates.is_some());
         let types = type_names(&layout)?;
         let terms = PublicationSpec {
@@ -117,9 +119,12 @@ impl TableProviderFactory for PublicationFactory {
         let late = stream.as_ref().map(|arguments| LATE.of(arguments)).unwrap_or_default();
         let publication = Publication { public, private, moved_from, terms, independent, repeated, late, finish };
         // Fails where an INSERT would, but earlier.
-        OpenPublication::open(publication.clone(), &runtime).await?;
+        let released = match OpenPublication::open(publication.clone(), &runtime).await?.published() {
+            0 => first_release(&released).await?,
+            _ => ReleaseTable::open(&publication.public, &runtime, None).await?.schema(),
+        };
         let publisher = Publisher { publication, schema: table, hierarchies, updates };
-        Ok(Arc::new(PublicationTable::for_publishing(publisher, runtime)))
+        Ok(Arc::new(PublicationTable::for_publishing(publisher, released, runtime)))
     }
 }
 
@@ -241,13 +246,19 @@ fn updates(relation: Input, sensitive: &FieldRef) -> Result<LogicalPlan> {
     }
 }
 
+/// The columns of every release.
+fn released_schema(method: &AnyMethod, nodes: bool, layout: &Layout) -> Schema {
+    let method_name = method.name().to_owned();
+    let description =
+        Description { method: method_name, parameters: String::new(), release_id: String::new(), number: None };
+    let shape = Shape { view: View::Public, form: method.form(), signatures: false, labels: false, nodes };
+    schema(layout, shape, &description)
+}
+
 /// # Errors
 /// When one of the two tables could not be created.
-fn check_storable(method: &AnyMethod, nodes: bool, layout: &Layout) -> Result<()> {
-    let description =
-        Description { method: String::new(), parameters: String::new(), release_id: String::new(), number: None };
-    let shape = Shape { view: View::Public, form: method.form(), signatures: false, labels: false, nodes };
-    check_schema(&schema(layout, shape, &description))?;
+fn check_storable(method: &AnyMethod, released: &Schema, layout: &Layout) -> Result<()> {
+    check_schema(released)?;
     let ledger = ledger_schema(method.state(), layout).map_err(|error| error.in_function(method.name()))?;
     check_schema(&ledger)
 }

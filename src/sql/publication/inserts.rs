@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::{Session, TableProvider};
+use datafusion::catalog::Session;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::logical_plan::{DmlStatement, WriteOp};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::table::PublicationTable;
 use crate::exec::{Origin, hide};
 use crate::sql::computed::project;
+use crate::sql::opaque::{OpaqueTable, Relation};
 use crate::sql::planned::planned;
 use crate::sql::repeatable::{check_choices, check_volatile};
 
@@ -55,7 +56,7 @@ fn snapshot(insert: &DmlStatement) -> Result<Option<LogicalPlan>> {
         return Ok(None);
     }
     if let LogicalPlan::TableScan(scan) = insert.input.as_ref()
-        && source_as_provider(&scan.source).is_ok_and(|table| table.downcast_ref::<Snapshot>().is_some())
+        && source_as_provider(&scan.source).is_ok_and(|table| table.is::<OpaqueTable<Snapshot>>())
     {
         return Ok(None);
     }
@@ -64,7 +65,7 @@ fn snapshot(insert: &DmlStatement) -> Result<Option<LogicalPlan>> {
     check_volatile(&subject, &insert.input)?;
     check_choices(&subject, &insert.input, &unique)?;
     let schema = SchemaRef::clone(insert.input.schema().inner());
-    let rows = Snapshot { plan: LogicalPlan::clone(&insert.input), schema };
+    let rows = OpaqueTable(Snapshot { plan: LogicalPlan::clone(&insert.input), schema });
     Ok(Some(LogicalPlanBuilder::scan("snapshot", provider_as_source(Arc::new(rows)), None)?.build()?))
 }
 
@@ -80,22 +81,16 @@ impl fmt::Debug for Snapshot {
 }
 
 #[async_trait]
-impl TableProvider for Snapshot {
+impl Relation for Snapshot {
+    fn function(&self) -> &str {
+        "publication"
+    }
+
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn plan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
         let rows = planned(session, &self.plan, "publication", SNAPSHOT).await?;
         let all = projection.is_none_or(|columns| columns.iter().copied().eq(0..self.schema.fields().len()));
         if all {

@@ -3,6 +3,7 @@
 mod audit;
 mod factory;
 mod inserts;
+mod newest;
 mod options;
 mod release;
 mod releases;

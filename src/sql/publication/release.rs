@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use deltalake_core::DeltaTable;
+use deltalake_core::kernel::StructType;
+use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
+use deltalake_core::operations::create::CreateBuilder;
+use deltalake_core::{DeltaTable, DeltaTableError};
 use url::Url;
 
 use super::table::PublicationTable;
@@ -64,6 +67,18 @@ pub(in crate::sql) fn releases_of(plan: LogicalPlan) -> Result<Vec<LogicalPlan>>
     })?;
     let scan = |table| LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(table)), None)?.build();
     tables.into_iter().map(scan).collect()
+}
+
+/// The columns of a release that was not made yet, as a Delta table will have them.
+///
+/// # Errors
+/// When there can be no such table.
+pub(super) async fn first_release(schema: &Schema) -> Result<SchemaRef> {
+    let failed = |error: DeltaTableError| DataFusionError::External(Box::new(error));
+    let columns: StructType = schema.try_into_kernel()?;
+    let log_store = DeltaTable::new_in_memory().log_store();
+    let table = CreateBuilder::new().with_log_store(log_store).with_columns(columns.fields().cloned()).await;
+    Ok(provider(&table.map_err(failed)?).await?.schema())
 }
 
 /// The rows of a version of the public table.

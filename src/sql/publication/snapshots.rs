@@ -15,7 +15,7 @@ use crate::methods::AnyMethod;
 use crate::methods::m_distinct::{OnIneligible, Possible};
 use crate::publication::Changes;
 use crate::sql::arguments::Arguments;
-use crate::sql::computed::ComputedTable;
+use crate::sql::computed::computed;
 use crate::sql::function::RelationFunction;
 use crate::sql::input::{Input, InputColumn};
 use crate::sql::options::AnonymizeOptions;
@@ -113,5 +113,5 @@ fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Re
         m: limited.then_some(m as u64),
         people,
     };
-    Ok(Arc::new(ComputedTable { computation: Arc::new(computation), inputs }))
+    Ok(computed(Arc::new(computation), inputs))
 }

@@ -1,6 +1,5 @@
 //! The table of a publication: rows go in, releases come out.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,12 +9,12 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchemaRef, Result};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::logical_plan::MergeIntoClause;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSource, TableType};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableSource, TableType};
 use datafusion::object_store::path::Path as StorePath;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions;
@@ -23,18 +22,17 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use url::Url;
 
+use super::newest::{ESTIMATE, NewestRelease, Releases};
 use super::options::refused;
 use super::release::ReleaseTable;
 use crate::error::{Error, refusal};
-use crate::estimate::{Distribution, Released};
+use crate::estimate::Released;
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
 use crate::methods::StateKind;
 use crate::microdata::Layout;
 use crate::publication::{OpenPublication, Publication};
-use crate::sql::estimate::Source;
 use crate::sql::lake::refuse_loose_files;
 use crate::sql::planned::planned_if_given;
-use crate::sql::resolve::wait_long_for;
 
 /// How a publication is published to.
 #[derive(Debug, Clone)]
@@ -52,12 +50,15 @@ pub(in crate::sql) struct PublicationTable {
     pub runtime: Arc<RuntimeEnv>,
     publisher: Option<Publisher>,
     schema: SchemaRef,
+    releases: Arc<Releases>,
 }
 
 impl PublicationTable {
-    pub(super) fn for_publishing(publisher: Publisher, runtime: Arc<RuntimeEnv>) -> Self {
-        let schema = Arc::clone(&publisher.schema);
-        Self { public: publisher.publication.public.clone(), runtime, publisher: Some(publisher), schema }
+    /// One that can be inserted into, whose releases have the columns of `released`.
+    pub(super) fn for_publishing(publisher: Publisher, released: SchemaRef, runtime: Arc<RuntimeEnv>) -> Self {
+        let (schema, public) = (Arc::clone(&publisher.schema), publisher.publication.public.clone());
+        let releases = Arc::new(Releases::new(public.clone(), Arc::clone(&runtime), released));
+        Self { public, runtime, publisher: Some(publisher), schema, releases }
     }
 
     /// One whose releases can be read; only the public table is needed.
@@ -65,23 +66,23 @@ impl PublicationTable {
     /// # Errors
     /// When nothing was published yet, and when the store fails.
     pub(super) async fn for_reading(public: Url, runtime: Arc<RuntimeEnv>) -> Result<Self> {
-        let newest = ReleaseTable::open(&public, &runtime, None).await?;
-        let schema = Released::try_new(ESTIMATE, &newest.schema())?.schema();
-        Ok(Self { public, runtime, publisher: None, schema: Arc::new(schema) })
+        let newest = ReleaseTable::open(&public, &runtime, None).await?.schema();
+        let schema = Arc::new(Released::try_new(ESTIMATE, &newest)?.schema());
+        let releases = Arc::new(Releases::new(public.clone(), Arc::clone(&runtime), newest));
+        Ok(Self { public, runtime, publisher: None, schema, releases })
     }
 
-    /// What estimates are made from: the newest release.
+    /// What estimates are made from: the newest release, which is opened when it is scanned, and what is known of it before.
     ///
     /// # Errors
-    /// When nothing was published yet, and when the store fails.
-    pub(in crate::sql) fn source(&self) -> Result<Arc<Source>> {
-        let (public, runtime) = (&self.public, &self.runtime);
-        let newest = wait_long_for(|| ReleaseTable::open(public, runtime, None))?;
-        let released = Released::try_new(ESTIMATE, &newest.schema())?;
-        let hierarchies = self.publisher.as_ref().and_then(|publisher| publisher.hierarchies.clone());
-        let release = LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(newest)), None)?.build()?;
-        let (without_null, distribution) = (BTreeSet::new(), Distribution::default());
-        Ok(Arc::new(Source { release, released, hierarchies, without_null, distribution, intact: None }))
+    /// When estimates cannot be made from the releases of this publication.
+    pub(in crate::sql) fn newest_release(&self) -> Result<(NewestRelease, Released)> {
+        NewestRelease::of(&self.releases)
+    }
+
+    /// The hierarchies that its releases are made with, if this is the publisher's and there are any.
+    pub(in crate::sql) fn hierarchies(&self) -> Option<&LogicalPlan> {
+        self.publisher.as_ref()?.hierarchies.as_ref()
     }
 
     /// How it is published to, if this is the publisher's.
@@ -224,8 +225,6 @@ impl TableProvider for PublicationTable {
     }
 }
 
-/// What asks for estimates, in errors.
-const ESTIMATE: &str = "estimate";
 const PUBLISHED: &str = "what was published cannot be changed, because it may have been read";
 
 impl PublicationTable {

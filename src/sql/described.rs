@@ -1,5 +1,5 @@
-//! The description of a release, found where it is: in the schema of a table, or, as DataFusion drops it when it reads
-//! Parquet, in the footers of the files.
+//! What a release says of itself, found where it is: in the schema of a table, or, as DataFusion drops it when it reads Parquet,
+//! in the footers of the files.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,17 +21,19 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, visit_execution_plan};
 use futures::{StreamExt, TryStreamExt};
 
+use super::input::Input;
+use super::opaque::OpaqueTable;
+use super::resolve::wait_long_for;
+use super::table::AnonymizedTable;
 use crate::microdata::Role;
 use crate::release::{COUNTERFEIT_MARK, Description, LO};
-use crate::sql::resolve::wait_long_for;
-use crate::sql::table::AnonymizedTable;
 
 /// Footers read at a time.
 const AT_ONCE: usize = 16;
 
 /// Columns of a relation with the metadata that they had when they were released.
 #[derive(Debug, Default)]
-pub(in crate::sql) struct Described {
+pub(super) struct Described {
     pub fields: Vec<FieldRef>,
     /// Columns of which it is known that no interval has NULL in it.
     pub without_null: BTreeSet<String>,
@@ -43,7 +45,7 @@ pub(in crate::sql) struct Described {
 ///
 /// # Errors
 /// When the query does more than select columns and filter rows, and when files are of different releases.
-pub(in crate::sql) fn describe(function: &str, plan: &LogicalPlan, session: &SessionState) -> Result<Described> {
+pub(super) fn describe(function: &str, plan: &LogicalPlan, session: &SessionState) -> Result<Described> {
     match plan {
         LogicalPlan::TableScan(scan) => of_table(function, scan, session),
         LogicalPlan::SubqueryAlias(alias) => describe(function, &alias.input, session),
@@ -81,21 +83,21 @@ pub(in crate::sql) fn describe(function: &str, plan: &LogicalPlan, session: &Ses
     }
 }
 
+/// The columns of a relation with what they say of the release that they are of; of what is no release they say what they say.
+pub(super) fn released_columns(relation: &Input, session: Option<&SessionState>) -> Vec<FieldRef> {
+    let columns: Vec<FieldRef> = relation.plan.schema().fields().iter().cloned().collect();
+    let is_described = columns.iter().any(|field| Description::from_metadata(field.metadata()).is_some());
+    let session = session.filter(|_| !is_described);
+    let described = session.and_then(|session| describe(relation.function, &relation.plan, session).ok());
+    described.map_or(columns, |described| described.fields)
+}
+
 fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<Described> {
     let table = source_as_provider(&scan.source)?;
     let fields: Vec<FieldRef> = scan.projected_schema.fields().iter().cloned().collect();
     let described = fields.iter().any(|field| Description::from_metadata(field.metadata()).is_some());
-    if let Some(anonymized) = table.downcast_ref::<AnonymizedTable>() {
+    if let Some(anonymized) = OpaqueTable::<AnonymizedTable>::relation(table.as_ref()) {
         return Ok(Described { fields, without_null: anonymized.without_null(), by_person: false });
-    }
-    #[cfg(feature = "publication")]
-    if table.is::<crate::sql::publication::PublicationTable>() {
-        return plan_err!(
-            "{function}: {} is a publication, whose name alone is an estimate from its newest release; for another one write \
-             {function}(release({}, 1))",
-            scan.table_name,
-            scan.table_name
-        );
     }
     // Several files can say several things, and the table only one of them.
     if described && !table.is::<ListingTable>() {

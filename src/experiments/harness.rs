@@ -1,4 +1,4 @@
-//! Where a run takes place: a session of its own.
+//! The session that one run of an experiment takes place in: SQL in, numbers out.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use indicatif::ProgressBar;
 use super::input::{Input, collect, quoted};
 
 /// A session with our functions, and the tables `people` and, if there are some, `hierarchies`.
-pub(super) struct Lab {
+pub(super) struct Harness {
     context: SessionContext,
     pub(super) input: Arc<Input>,
     seed: String,
     bar: ProgressBar,
 }
 
-impl Lab {
+impl Harness {
     pub(super) fn new(input: Arc<Input>, seed: String, bar: ProgressBar) -> Result<Self> {
         let mut config = SessionConfig::new();
         // As in the shell.

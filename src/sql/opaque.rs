@@ -1,0 +1,90 @@
+//! The table that a call stands for. To the optimizer it is a table like any other, without a look inside: what it reads is planned
+//! when it is scanned, so no filter, limit or projection of the query can reach what is anonymized.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::error::refusal;
+
+/// What a call makes of its inputs.
+#[async_trait]
+pub(super) trait Relation: Debug + Send + Sync + 'static {
+    /// Name of the function.
+    fn function(&self) -> &str;
+
+    /// What the rows are, as in "a release".
+    fn noun(&self) -> &'static str {
+        "its result"
+    }
+
+    /// The columns.
+    fn schema(&self) -> SchemaRef;
+
+    /// Plans the inputs, and the operator over them with the wanted columns.
+    ///
+    /// # Errors
+    /// Those of planning.
+    async fn plan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>>;
+}
+
+/// A relation as a table.
+#[derive(Debug)]
+pub(super) struct OpaqueTable<R>(pub R);
+
+impl<R: Relation> OpaqueTable<R> {
+    /// The relation, if a table is one of this kind.
+    pub(super) fn relation(table: &dyn TableProvider) -> Option<&R> {
+        table.downcast_ref::<Self>().map(|Self(relation)| relation)
+    }
+}
+
+#[async_trait]
+impl<R: Relation> TableProvider for OpaqueTable<R> {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.0.plan(session, projection).await
+    }
+
+    async fn insert_into(
+        &self,
+        _session: &dyn Session,
+        _input: Arc<dyn ExecutionPlan>,
+        _op: InsertOp,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(refusal!(self.0.function(), "{} cannot be written to", self.0.noun()))
+    }
+
+    async fn delete_from(&self, _session: &dyn Session, _filters: Vec<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(refusal!(self.0.function(), "rows of {} cannot be deleted", self.0.noun()))
+    }
+
+    async fn update(
+        &self,
+        _session: &dyn Session,
+        _assignments: Vec<(String, Expr)>,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(refusal!(self.0.function(), "rows of {} cannot be updated", self.0.noun()))
+    }
+}

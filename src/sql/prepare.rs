@@ -1,0 +1,108 @@
+//! The relations of a call of a method made ready for the operator: roles are found, and only the columns with roles stay, in the order
+//! of a layout.
+
+use datafusion::arrow::datatypes::{FieldRef, Schema};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Result, internal_err, plan_err};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::LogicalPlan;
+
+use super::arguments::Arguments;
+use super::composite::Composite;
+use super::input::{Input, UPDATES, WORLDS};
+use super::opaque::OpaqueTable;
+use super::options::AnonymizeOptions;
+use super::roles::{roles, sensitive_columns};
+use super::table::{AnonymizedTable, Prepared};
+use super::trees;
+use crate::methods::{Method, StateKind};
+use crate::microdata::{Layout, Role};
+use crate::release::View;
+
+/// Finds the roles and builds the projections of a call of a method.
+pub(super) fn prepare(
+    arguments: &mut Arguments,
+    options: &AnonymizeOptions,
+    view: View,
+    method: &dyn Method,
+) -> Result<Prepared> {
+    let function = arguments.function();
+    let input = Input { function, argument: "the input", plan: arguments.relation("input")? };
+    let sensitive = sensitive_columns(arguments, options, input.plan.schema())?;
+    let composite = match sensitive.len() {
+        0 | 1 => None,
+        _ => Some(Composite::try_new(&input, &sensitive, view)?),
+    };
+    let input = match &composite {
+        Some(composite) => {
+            arguments.set_columns(Role::Sensitive.name(), vec![composite.name.clone()]);
+            input.composed(&sensitive)?
+        }
+        None => input,
+    };
+    let roles = roles(arguments, options, input.plan.schema(), view, method.needs())?;
+    if let (Some(_), Some(column)) = (&composite, roles.columns().find(|column| sensitive.contains(*column))) {
+        return plan_err!(
+            "{function}: column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
+        );
+    }
+    let mut columns = roles.columns().map(|name| input.column(name)).collect::<Result<Vec<_>>>()?;
+    for column in &mut columns {
+        column.publish(function)?;
+    }
+
+    let mut updates = None;
+    if let Some(plan) = arguments.relation_if_given(UPDATES)
+        && let Some(sensitive) = &roles.sensitive
+        && let Some(column) = columns.iter_mut().find(|column| column.field.name() == sensitive)
+    {
+        updates = Some(Input { function, argument: UPDATES, plan }.updates(column)?);
+    }
+    let mut previous = None;
+    if let Some(plan) = arguments.relation_if_given("previous") {
+        let earlier = Input { function, argument: "previous", plan };
+        refuse_new_draws(&earlier)?;
+        let kind = match method.state() {
+            Some(kind @ (StateKind::Signatures | StateKind::LabelledSignatures)) => kind,
+            _ => return internal_err!("{function}: previous of a method without signatures"),
+        };
+        let latest = kind == StateKind::LabelledSignatures;
+        previous = Some((kind, "previous", earlier.ledger(&mut columns, &roles, latest)?));
+    }
+    if let Some(plan) = arguments.relation_if_given(WORLDS) {
+        let earlier = Input { function, argument: WORLDS, plan };
+        refuse_new_draws(&earlier)?;
+        previous = Some((StateKind::Worlds, WORLDS, earlier.worlds(&mut columns, &roles)?));
+    }
+    let hierarchies = match arguments.relation_if_given("hierarchies") {
+        Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
+        None => None,
+    };
+    let schema = Schema::new(columns.iter().map(|column| FieldRef::clone(&column.field)).collect::<Vec<_>>());
+    let mut layout = Layout::try_new(&schema, &roles).map_err(|error| error.in_function(function))?;
+    if let (Some(plan), Ok(session)) = (&hierarchies, arguments.session()) {
+        layout = layout.with_trees(&trees::read(function, plan, &roles.quasi, session)?.fingerprints());
+    }
+    let microdata = input.project(columns)?;
+    Ok(Prepared { microdata, previous, hierarchies, updates, layout, composite })
+}
+
+/// A release that is drawn anew by every query was never published as this query will see it.
+fn refuse_new_draws(relation: &Input) -> Result<()> {
+    let drawn = |node: &LogicalPlan| -> Result<bool> {
+        let LogicalPlan::TableScan(scan) = node else { return Ok(false) };
+        let provider = source_as_provider(&scan.source).ok();
+        Ok(provider.is_some_and(|table| OpaqueTable::relation(table.as_ref()).is_some_and(AnonymizedTable::draws_anew)))
+    };
+    if relation.plan.exists(drawn)? {
+        return plan_err!(
+            "{}: {} is drawn anew by every query, so it is not {}; store {} (CREATE TABLE .. AS, or COPY) and pass what was \
+             stored",
+            relation.function,
+            relation.argument,
+            if relation.argument == WORLDS { "what other releases know" } else { "the release that was published" },
+            if relation.argument == WORLDS { "the worlds" } else { "the private release" }
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! The newest release of a publication, for estimates. Which one that is, a statement finds out when it is planned, once: all its scans
+//! read the same release, and planning it asks nothing of the store before that.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Result, SchemaExt};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{CastExpr, Column};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::ProjectionExec;
+use tokio::sync::OnceCell;
+use url::Url;
+
+use super::options::refused;
+use super::release::ReleaseTable;
+use crate::estimate::{ReleaseMetadata, Released};
+use crate::sql::query_start::QueryStart;
+
+/// What asks for estimates, in errors.
+pub(super) const ESTIMATE: &str = "estimate";
+
+/// The releases of a publication, as far as they are alike.
+pub(super) struct Releases {
+    public: Url,
+    runtime: Arc<RuntimeEnv>,
+    /// The columns of every release, as one of them describes itself.
+    schema: SchemaRef,
+    /// What the query that was planned last has found: the inputs of functions in it are planned one by one.
+    last: Mutex<Option<(QueryStart, Arc<Found>)>>,
+}
+
+/// A release that is opened once.
+type Found = OnceCell<ReleaseTable>;
+
+impl Releases {
+    /// Releases like one of this schema.
+    pub(super) fn new(public: Url, runtime: Arc<RuntimeEnv>, schema: SchemaRef) -> Self {
+        Self { public, runtime, schema, last: Mutex::default() }
+    }
+
+    /// That of a query.
+    fn found(&self, start: Option<QueryStart>) -> Arc<Found> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match (last.as_ref(), start) {
+            (Some((known, found)), Some(start)) if *known == start => Arc::clone(found),
+            _ => {
+                let found = Arc::default();
+                *last = start.map(|start| (start, Arc::clone(&found)));
+                found
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Releases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Releases").field("public", &self.public.as_str()).finish_non_exhaustive()
+    }
+}
+
+/// The newest release as one statement sees it: the one that its first scan finds.
+#[derive(Debug)]
+pub(in crate::sql) struct NewestRelease {
+    releases: Arc<Releases>,
+    /// The columns without what a release says in them of itself: which one it is, is not known yet.
+    schema: SchemaRef,
+    /// Where what it says is told to the functions of an estimate.
+    metadata: ReleaseMetadata,
+    found: OnceLock<Arc<Found>>,
+}
+
+impl NewestRelease {
+    /// With what can be known of it now.
+    ///
+    /// # Errors
+    /// When estimates cannot be made from such releases.
+    pub(super) fn of(releases: &Arc<Releases>) -> Result<(Self, Released)> {
+        let (released, metadata) = Released::try_new(ESTIMATE, &releases.schema)?.of_another();
+        let schema = plain(&releases.schema);
+        Ok((Self { releases: Arc::clone(releases), schema, metadata, found: OnceLock::new() }, released))
+    }
+}
+
+/// Columns without metadata.
+fn plain(schema: &Schema) -> SchemaRef {
+    let field = |field: &Arc<Field>| field.as_ref().clone().with_metadata(Default::default());
+    Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
+}
+
+#[async_trait]
+impl TableProvider for NewestRelease {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Releases { public, runtime, .. } = self.releases.as_ref();
+        let found = self.found.get_or_init(|| self.releases.found(QueryStart::of(session)));
+        let release = found.get_or_try_init(|| ReleaseTable::open(public, runtime, None)).await?;
+        if !release.schema().equivalent_names_and_types(&self.schema) {
+            return Err(refused(
+                "the newest release has other columns than the one that the external table was created with",
+                "create the external table again",
+            ));
+        }
+        if let Some(metadata) = Released::try_new(ESTIMATE, &release.schema())?.metadata() {
+            self.metadata.found(metadata);
+        }
+        let filters: Vec<Expr> = {
+            let supported = release.supports_filters_pushdown(&filters.iter().collect::<Vec<_>>())?;
+            let taken = filters.iter().zip(supported);
+            taken
+                .filter(|(_, how)| *how != TableProviderFilterPushDown::Unsupported)
+                .map(|(filter, _)| filter.clone())
+                .collect()
+        };
+        let rows = release.scan(session, projection, &filters, limit).await?;
+        let wanted = match projection {
+            Some(columns) => self.schema.project(columns)?,
+            None => self.schema.as_ref().clone(),
+        };
+        typed(rows, &wanted)
+    }
+}
+
+/// Rows of exactly this schema.
+fn typed(rows: Arc<dyn ExecutionPlan>, wanted: &Schema) -> Result<Arc<dyn ExecutionPlan>> {
+    let columns = wanted.fields().iter().enumerate().map(|(place, field)| {
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), place));
+        let typed = CastExpr::new_with_target_field(column, Arc::clone(field), None);
+        (Arc::new(typed) as Arc<dyn PhysicalExpr>, field.name().clone())
+    });
+    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), rows)?))
+}
