@@ -217,10 +217,10 @@ fn experiment(survey: &[Person], releases: u64) {
         let diverse = Mondrian { k: 1, l: Some(m), diversity: Some(Diversity::Frequency), ..Mondrian::new(1) };
         let distinct = MDistinct { on_ineligible: OnIneligible::Counterfeit, ..MDistinct::new(m) };
         let methods = [
-            ("l-diversity", Method::Mondrian(diverse)),
-            ("m-invariance", Method::MInvariance(MInvariance::new(m))),
-            ("m-Distinct", Method::MDistinct(distinct.clone())),
-            ("m-Distinct\\*", Method::MDistinct(MDistinct { disjoint: true, ..distinct })),
+            ("l-diversity", AnyMethod::Mondrian(diverse)),
+            ("m-invariance", AnyMethod::MInvariance(MInvariance::new(m))),
+            ("m-Distinct", AnyMethod::MDistinct(distinct.clone())),
+            ("m-Distinct\\*", AnyMethod::MDistinct(MDistinct { disjoint: true, ..distinct })),
         ];
         for (name, method) in methods {
             let history = chain(&survey, releases, &method, &classes);
@@ -257,7 +257,7 @@ fn chain(survey: &[Person], releases: u64, method: &Method, classes: &Classes) -
             present.extend(waiting.split_off(waiting.len() - 5_000));
         }
         let mut published = present.clone();
-        if let Method::MInvariance(_) = method {
+        if let AnyMethod::MInvariance(_) = method {
             let known = &history.known;
             published.retain(|person| known.get(&person.id).is_none_or(|(values, _)| values.contains(&person.value)));
             history.invalid += present.len() - published.len();
@@ -294,7 +294,7 @@ fn speed() {
             let mut people: Vec<Person> = (0..rows as i64).map(|id| person(id, &mut rng)).collect();
             let m = 6;
             let method = MDistinct { disjoint, on_ineligible: OnIneligible::Counterfeit, ..MDistinct::new(m) };
-            let method = Method::MDistinct(method);
+            let method = AnyMethod::MDistinct(method);
             let mut history = History::default();
             let mut seconds = [0.0; 2];
             let mut last = None;

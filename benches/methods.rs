@@ -5,7 +5,7 @@ use datafusion_anonymize::methods::anatomy::Anatomy;
 use datafusion_anonymize::methods::m_invariance::MInvariance;
 use datafusion_anonymize::methods::mondrian::Mondrian;
 use datafusion_anonymize::microdata::census::{BLOCK, Census, schema};
-use datafusion_anonymize::microdata::{Layout, Ledger, Microdata, MicrodataBuilder};
+use datafusion_anonymize::microdata::{Layout, Microdata, MicrodataBuilder};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use rand::SeedableRng;
@@ -16,7 +16,7 @@ fn main() {
 }
 
 /// Four quasi-identifiers and occupation.
-fn census(rows: u64) -> (Microdata, Ledger) {
+fn census(rows: u64) -> Microdata {
     let field = |i: usize| schema().fields()[i].clone();
     let quasi = (1..5).map(field).collect();
     let layout =

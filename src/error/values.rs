@@ -282,7 +282,10 @@ mod tests {
         let own: DataFusionError = AnonymizeError::new("mondrian", ErrorKind::Refused, "k = 9 is too much").into();
         let wrapped = DataFusionError::from(ArrowError::ExternalError(Box::new(own.context(SECRET))));
         let text = without_values(wrapped.context(SECRET), "disclosure", "releases", None);
-        assert_eq!(AnonymizeError::of(&text).map(AnonymizeError::to_string).as_deref(), Some("mondrian: k = 9 is too much"));
+        assert_eq!(
+            AnonymizeError::of(&text).map(AnonymizeError::to_string).as_deref(),
+            Some("mondrian: k = 9 is too much")
+        );
         assert!(!text.to_string().contains(SECRET));
         // Words that look like ours are not ours.
         let fake = exec_datafusion_err!("mondrian: {SECRET}");

@@ -8,26 +8,18 @@ use std::task::Poll;
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err, plan_err};
+use datafusion::common::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, EvaluationType};
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, Gauge, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
 use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
-};
 use futures::StreamExt;
 use tokio::sync::mpsc::Sender;
 
 use super::progress::Reporting;
-use super::work::CancelOnDrop;
-use super::{Origin, Progress, Step, hide};
-use crate::error::Error;
+use super::whole_input::{counted, spawn_compute};
+use super::{Job, Progress, Step, WholeInputExec};
 use crate::methods::Monitor;
 
 /// What is computed: plain parameters.
@@ -105,17 +97,12 @@ impl Resources {
         &self,
         work: impl FnOnce(&Monitor) -> crate::error::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (function, elapsed) = (self.function, self.metrics.elapsed_compute().clone());
-        let monitor = Arc::new(Monitor::default());
-        let _guard = CancelOnDrop(Arc::clone(&monitor));
-        let work = move || {
+        let elapsed = self.metrics.elapsed_compute().clone();
+        let timed = move |monitor: &Monitor| {
             let _timer = elapsed.timer();
-            work(&monitor).map_err(|error| error.in_function(function))
+            work(monitor)
         };
-        SpawnedTask::spawn_blocking(work)
-            .join_unwind()
-            .await
-            .unwrap_or_else(|_| Err(Error::Cancelled.in_function(function)))
+        spawn_compute(self.function.to_owned(), Monitor::default(), timed).await
     }
 }
 
@@ -158,120 +145,64 @@ impl Watch {
 /// <name>: <parameters>
 ///   <inputs, in the order that the computation expects>
 /// ```
-#[derive(Debug, Clone)]
-pub(crate) struct ComputationExec {
-    computation: Arc<dyn Computation>,
-    inputs: Vec<Arc<dyn ExecutionPlan>>,
-    metrics: ExecutionPlanMetricsSet,
-    properties: Arc<PlanProperties>,
-}
+pub(crate) type ComputationExec = WholeInputExec<Computing>;
+
+/// The job of doing a computation.
+#[derive(Debug)]
+pub(crate) struct Computing(Arc<dyn Computation>);
 
 impl ComputationExec {
     /// # Errors
     /// When an input never ends.
     pub(crate) fn try_new(computation: Arc<dyn Computation>, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Self> {
-        let hidden = inputs.into_iter().enumerate().map(|(place, plan)| {
-            let (function, argument) = (computation.function().to_owned(), computation.argument(place).to_owned());
-            hide(&plan, &Arc::new(Origin { function, argument, names: Vec::new() }))
-        });
-        let inputs = hidden.collect::<Result<Vec<_>>>()?;
-        if inputs.iter().any(|plan| plan.boundedness().is_unbounded()) {
-            return plan_err!("{}: the input never ends", computation.function());
-        }
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(computation.schema()),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Final,
-            Boundedness::Bounded,
-        )
-        .with_evaluation_type(EvaluationType::Eager);
-        let metrics = ExecutionPlanMetricsSet::new();
-        Ok(Self { computation, inputs, metrics, properties: Arc::new(properties) })
+        Self::over(Arc::new(Computing(computation)), inputs)
     }
 }
 
-impl DisplayAs for ComputationExec {
-    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parameters = self.computation.parameters();
-        match t {
-            DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                write!(f, "{}: {parameters}", self.computation.name())
-            }
-            DisplayFormatType::TreeRender => writeln!(f, "{parameters}"),
-        }
-    }
-}
-
-impl ExecutionPlan for ComputationExec {
-    fn name(&self) -> &str {
-        self.computation.name()
+impl Job for Computing {
+    fn operator(&self) -> &'static str {
+        self.0.name()
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn function(&self) -> &str {
+        self.0.function()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.inputs.iter().collect()
+    fn argument(&self, place: usize) -> &'static str {
+        self.0.argument(place)
     }
 
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        InputDistributionRequirements::new(vec![Distribution::SinglePartition; self.inputs.len()])
+    fn facts(&self) -> Result<Vec<String>, fmt::Error> {
+        Ok(vec![self.0.parameters()])
     }
 
-    fn apply_expressions(
+    fn schema(&self) -> SchemaRef {
+        self.0.schema()
+    }
+
+    fn start(
         &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.len() != self.inputs.len() {
-            return internal_err!("{} cannot gain or lose an input", self.computation.name());
-        }
-        Ok(Arc::new(Self::try_new(Arc::clone(&self.computation), children)?))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition != 0 {
-            return internal_err!("{} has one partition, not {partition}", self.computation.name());
-        }
-        let computation = Arc::clone(&self.computation);
-        let watch = Watch::new(Progress::of(&context), computation.function(), self.inputs.len());
-        let inputs = self.inputs.iter().map(|plan| Ok(watch.over(plan.execute(0, Arc::clone(&context))?)));
-        let inputs = inputs.collect::<Result<Vec<_>>>()?;
-        let metrics = BaselineMetrics::new(&self.metrics, 0);
-        let mut builder = RecordBatchReceiverStream::builder(self.schema(), 2);
+        inputs: Vec<SendableRecordBatchStream>,
+        metrics: &ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let computation = Arc::clone(&self.0);
+        let watch = Watch::new(Progress::of(context), computation.function(), inputs.len());
+        let inputs = inputs.into_iter().map(|input| watch.over(input)).collect();
+        let baseline = BaselineMetrics::new(metrics, 0);
+        let mut builder = RecordBatchReceiverStream::builder(computation.schema(), 2);
         let resources = Resources {
             function: computation.function(),
             reservation: MemoryConsumer::new(computation.name()).register(context.memory_pool()),
-            context,
-            metrics: metrics.clone(),
-            peak_memory: MetricBuilder::new(&self.metrics).gauge("peak_mem_used", 0),
+            context: Arc::clone(context),
+            metrics: baseline.clone(),
+            peak_memory: MetricBuilder::new(metrics).gauge("peak_mem_used", 0),
             output: builder.tx(),
         };
         builder.spawn(async move {
             let _done = Reporting(watch.progress.clone());
             computation.compute(inputs, &resources).await
         });
-        let rows = builder.build().inspect(move |batch| {
-            if let Ok(batch) = batch {
-                metrics.record_output(batch.num_rows());
-            }
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
+        Ok(counted(self.0.schema(), builder.build(), baseline))
     }
 }

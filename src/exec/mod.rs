@@ -8,6 +8,7 @@ mod computation;
 mod disclosure;
 mod files;
 mod hidden;
+mod inputs;
 mod loss;
 mod notices;
 mod perturbed;
@@ -25,12 +26,13 @@ mod run;
 mod seed;
 mod trees;
 mod whole_files;
+mod whole_input;
 #[cfg(feature = "publication")]
 mod window;
 mod work;
 
 pub(crate) use accuracy::QueryAccuracy;
-pub use anonymize::{AnonymizeExec, Inputs, Job};
+pub use anonymize::{Anonymization, AnonymizeExec, AnonymizeJob};
 pub use audits::FailedAudits;
 #[cfg(feature = "publication")]
 pub(crate) use audits::PublicationAudit;
@@ -38,6 +40,7 @@ pub(crate) use computation::{Computation, ComputationExec, Resources};
 pub(crate) use disclosure::DisclosureQuestion;
 pub use files::KeepNan;
 pub use hidden::{HiddenExec, Origin, hide};
+pub use inputs::Inputs;
 pub(crate) use loss::InformationLoss;
 pub use notices::Notices;
 pub(crate) use perturbed::PerturbedQuestion;
@@ -45,11 +48,12 @@ pub(crate) use profile::{Profile, ProfiledColumn};
 pub(crate) use progress::Reporting;
 pub use progress::{Progress, Step};
 #[cfg(feature = "publication")]
-pub use publish::PublishExec;
+pub use publish::{PublishExec, PublishJob};
 #[cfg(feature = "publication")]
 pub(crate) use rehearsal::SnapshotsCheck;
 pub(crate) use reposition::{ORIGINAL_TIME, REPOSITION, STATUS, repositioned_schema};
-pub use reposition::{RepositionExec, RepositionJob};
+pub use reposition::{RepositionExec, RepositionJob, Repositioning};
 pub use seed::Seed;
 pub(crate) use trees::read_hierarchies;
 pub use whole_files::WholeFiles;
+pub use whole_input::{Job, WholeInputExec};

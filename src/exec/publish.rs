@@ -5,32 +5,26 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err, plan_err};
+use datafusion::common::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, EvaluationType};
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
-};
 use futures::StreamExt;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::anonymize::{Inputs, show};
+use super::inputs::{InputKinds, Inputs, Streams, facts};
 use super::notices::Notices;
 use super::progress::Reporting;
 use super::release_writer::ReleaseWriter;
 use super::window::{Before, WindowStep};
-use super::work::{Streams, Work};
-use super::{Progress, Seed, Step};
+use super::work::Work;
+use super::{Job, Progress, Seed, Step, WholeInputExec};
 use crate::error::Error;
+use crate::methods::state::ledger_schema;
 use crate::microdata::{Layout, Trees};
-use crate::publication::{MadeFile, Memory, Publication, Repositioned, Transaction, Unchanged};
+use crate::publication::{MadeFile, Publication, Repositioned, Transaction, Unchanged};
 use crate::release::{Description, Shape, View, schema};
 
 /// Publishes its input as the next release of a publication.
@@ -45,15 +39,16 @@ use crate::release::{Description, Shape, View, schema};
 ///
 /// One partition, one row: the number of rows of the snapshot, or 0 if it is published already. Planning reads the ledger's
 /// version; if another release is decided between then and the commit, this one fails without a trace.
-#[derive(Debug, Clone)]
-pub struct PublishExec {
-    inputs: Inputs,
+pub type PublishExec = WholeInputExec<PublishJob>;
+
+/// A publication, what is published, and what was read of its ledger.
+#[derive(Debug)]
+pub struct PublishJob {
     publication: Publication,
     /// The newest release that was decided when this was planned.
     decided: u64,
+    inputs: InputKinds,
     layout: Layout,
-    metrics: ExecutionPlanMetricsSet,
-    properties: Arc<PlanProperties>,
 }
 
 impl PublishExec {
@@ -62,94 +57,62 @@ impl PublishExec {
     /// # Errors
     /// When an input never ends, or the columns of the microdata are not those of the publication's roles.
     pub fn try_new(inputs: Inputs, publication: Publication, decided: u64) -> Result<Self> {
-        let name = publication.terms.method.name();
-        let inputs = inputs.hidden(name)?;
-        let layout = Layout::try_new(&inputs.microdata.schema(), &publication.terms.roles)
-            .map_err(|error| error.in_function(name))?;
-        if inputs.plans().any(|plan| plan.boundedness().is_unbounded()) {
-            return plan_err!("{name}: the input never ends; a release needs a finite table");
-        }
-        let schema = Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]));
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Final,
-            Boundedness::Bounded,
-        )
-        .with_evaluation_type(EvaluationType::Eager);
-        let metrics = ExecutionPlanMetricsSet::new();
-        Ok(Self { inputs, publication, decided, layout, metrics, properties: Arc::new(properties) })
+        let terms = &publication.terms;
+        let layout = Layout::try_new(&inputs.microdata.schema(), &terms.roles)
+            .map_err(|error| error.in_function(terms.method.name()))?;
+        let (inputs, plans) = inputs.into_plans();
+        Self::over(Arc::new(PublishJob { publication, decided, inputs, layout }), plans)
     }
 
     /// The publication.
     pub fn publication(&self) -> &Publication {
-        &self.publication
+        &self.the_job().publication
     }
 }
 
-impl DisplayAs for PublishExec {
-    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut own =
-            vec![("publication", self.publication.public.to_string()), ("release", (self.decided + 1).to_string())];
-        if let Some(Repositioned { params, .. }) = &self.publication.terms.repositioned {
-            own.push(("reposition", format!("[l={}, window={}]", params.l, params.window)));
-        }
-        show("PublishExec", own, &self.publication.terms.method, &self.layout, t, f)
-    }
-}
-
-impl ExecutionPlan for PublishExec {
-    fn name(&self) -> &'static str {
+impl Job for PublishJob {
+    fn operator(&self) -> &'static str {
         "PublishExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn function(&self) -> &str {
+        self.publication.terms.method.name()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.inputs.plans().collect()
+    fn argument(&self, place: usize) -> &'static str {
+        self.inputs.argument(place)
     }
 
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        InputDistributionRequirements::new(vec![Distribution::SinglePartition; self.children().len()])
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let inputs = self.inputs.replaced(children)?;
-        Ok(Arc::new(Self::try_new(inputs, self.publication.clone(), self.decided)?))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition != 0 {
-            return internal_err!("PublishExec has one partition, not {partition}");
+    fn facts(&self) -> Result<Vec<String>, fmt::Error> {
+        let mut own = vec![format!("publication={}", self.publication.public), format!("release={}", self.decided + 1)];
+        if let Some(Repositioned { params, .. }) = &self.publication.terms.repositioned {
+            own.push(format!("reposition=[l={}, window={}]", params.l, params.window));
         }
-        let streams = self.inputs.start(self.layout.clone(), &context)?;
+        own.extend(facts(&self.publication.terms.method, &self.layout)?);
+        Ok(own)
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]))
+    }
+
+    fn start(
+        &self,
+        inputs: Vec<SendableRecordBatchStream>,
+        metrics: &ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let streams = self.inputs.streams(inputs, self.layout.clone())?;
         let method = self.publication.terms.method.clone();
-        let work = Work::new("PublishExec", method, &self.layout, &self.metrics, &context);
+        let work = Work::new("PublishExec", method, &self.layout, metrics, context);
         let publishing = Publishing {
             publication: self.publication.clone(),
             decided: self.decided,
             layout: self.layout.clone(),
             batch_size: context.session_config().batch_size(),
-            metrics: self.metrics.clone(),
+            metrics: metrics.clone(),
         };
-        let schema = self.schema();
+        let (schema, context) = (self.schema(), Arc::clone(context));
         let row = SchemaRef::clone(&schema);
         let result = futures::stream::once(async move {
             let rows = publishing.run(work, streams, &context).await?;
@@ -157,10 +120,6 @@ impl ExecutionPlan for PublishExec {
             Ok(RecordBatch::try_new(row, vec![count])?)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, result)))
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
     }
 }
 
@@ -220,8 +179,8 @@ impl Publishing {
             streams.microdata = windowed.published;
             held = Some(windowed.held);
         }
-        let mut microdata = work.collect(streams).await?;
-        let trees = microdata.trees().map_err(|error| error.in_function(work.method.name()))?;
+        let mut snapshot = work.collect(streams).await?;
+        let trees = snapshot.microdata.trees().map_err(|error| error.in_function(work.method.name()))?;
         transaction.check_updates().await?;
         if held.is_none()
             && let Some(unchanged) = transaction.unchanged().await?
@@ -234,7 +193,7 @@ impl Publishing {
         let writer = self.writer(&transaction, &trees, files)?;
         let seed = Seed::from_entropy()?;
         let (outcome, staged) = futures::join!(
-            work.off_thread(move |work, monitor| writer.run(work, microdata, &seed, monitor)),
+            work.off_thread(move |work, monitor| writer.run(work, snapshot, &seed, monitor)),
             stage(&mut transaction, made, progress)
         );
         // Charged until the files are in the ledger.
@@ -263,7 +222,7 @@ impl Publishing {
     ) -> Result<ReleaseWriter> {
         let terms = &self.publication.terms;
         let named = |error: Error| error.in_function(terms.method.name());
-        let memory = Memory::of(&terms.method);
+        let state = terms.method.state();
         let number = transaction.number();
         let description = Description {
             method: terms.method.name().to_owned(),
@@ -275,8 +234,8 @@ impl Publishing {
         let shape = Shape { view, form, signatures: false, labels: false, nodes };
         Ok(ReleaseWriter {
             public: Arc::new(schema(&self.layout.clone().with_trees(trees), shape, &description)),
-            private: memory.schema(&self.layout).map_err(named)?,
-            memory,
+            private: ledger_schema(state, &self.layout).map_err(named)?,
+            state,
             number,
             batch_size: self.batch_size,
             files,

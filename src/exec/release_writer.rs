@@ -9,10 +9,10 @@ use tokio::sync::mpsc::Sender;
 use super::Seed;
 use super::work::{Made, Work};
 use crate::error::{Error, Result};
-use crate::methods::{Method, Monitor};
-use crate::microdata::{Attribute, MicrodataBuilder};
-use crate::publication::{Figures, MadeFile, Memory, Outcome, make, numbered, random_name};
-use crate::release::{Published, Release};
+use crate::methods::{Monitor, SnapshotBuilder, StateKind};
+use crate::microdata::Attribute;
+use crate::publication::{Figures, MadeFile, Outcome, make, numbered, random_name};
+use crate::release::{Form, Published, Release};
 
 /// Rows of a file: enough for good compression, few enough that files are made in parallel.
 const FILE_ROWS: usize = 1 << 18;
@@ -23,7 +23,8 @@ pub(super) struct ReleaseWriter {
     pub public: SchemaRef,
     /// Schema of the ledger.
     pub private: SchemaRef,
-    pub memory: Memory,
+    /// What the release leaves to the next one.
+    pub state: Option<StateKind>,
     /// Number of the release.
     pub number: u64,
     pub batch_size: usize,
@@ -43,25 +44,25 @@ impl ReleaseWriter {
     pub(super) fn run(
         self,
         work: &Work,
-        mut microdata: MicrodataBuilder,
+        mut snapshot: SnapshotBuilder,
         seed: &Seed,
         monitor: &Monitor,
     ) -> Result<Outcome> {
         // Every INSERT may name other columns; those that it does not name are NULL.
-        let any_columns = matches!(work.method, Method::Sequential(_));
+        let any_columns = work.method.columns_may_differ();
         if any_columns {
-            microdata.leave_out_empty();
+            snapshot.microdata.leave_out_empty();
         }
         let timer = work.metrics.baseline.elapsed_compute().timer();
-        let Made { release, ledger, mut rng } = work.make(microdata, seed, monitor)?;
+        let Made { release, state, mut rng } = work.make(snapshot, seed, monitor)?;
         refuse_missing(&release)?;
         let withheld = release.withheld as u64;
         let figures = Figures {
             rows: release.groups.members.len() as u64,
             // Those of perturbed rows are hidden, and rows that are generalized one by one have none.
-            groups: match release.groups.perturbed.codes.is_empty() && !any_columns {
-                true => release.groups.len() as u64,
-                false => 0,
+            groups: match release.body.form() {
+                Form::Intervals | Form::Anatomy => release.groups.len() as u64,
+                Form::Perturbed | Form::Rows | Form::Worlds => 0,
             },
             counterfeits: release.counterfeits() as u64,
         };
@@ -71,8 +72,11 @@ impl ReleaseWriter {
             false => SchemaRef::clone(&self.public),
         };
         let published = monitor.phase("shuffle", || Ok(Published::new(release, public, &mut rng)))?;
-        let members = self.memory.members(&published, &ledger);
-        drop(ledger);
+        let members = match self.state {
+            Some(kind) => kind.members(&published, &state)?,
+            None => Vec::new(),
+        };
+        drop(state);
         let entries = monitor.phase("writing", || self.write(work, &published, &members, monitor))?;
         work.note_phases(monitor);
         drop(timer);
@@ -116,9 +120,10 @@ impl ReleaseWriter {
                 make(random_name()? + ".parquet", published.schema(), batches)
             }
             Piece::Entries(members) => {
+                let Some(kind) = self.state else { return Err(Error::internal("entries of a method without state")) };
                 let batches = members.chunks(self.batch_size).map(|members| {
                     monitor.check()?;
-                    self.memory.entries(published, members, self.number, &self.private)
+                    kind.entries(published, members, self.number, &self.private)
                 });
                 make(numbered(self.number)? + ".parquet", &self.private, batches)
             }

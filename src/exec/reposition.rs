@@ -5,23 +5,16 @@ use std::sync::Arc;
 
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{
-    EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr,
-};
-use datafusion::physical_plan::execution_plan::EmissionType;
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use serde::{Deserialize, Serialize};
 
 use super::notices::Notices;
-use super::{Origin, Seed, hide, repositioning};
+use super::{Job, Seed, WholeInputExec, repositioning};
 use crate::error::thousands;
 use crate::methods::reposition::{Clock, Late, Reposition};
 use crate::release::View;
@@ -67,14 +60,7 @@ pub struct RepositionJob {
 /// One pass, with memory for the window: rows come out while others are read, snapshot by snapshot, those of a snapshot in random order.
 /// Requires its input to be in order of time, so the plan sorts it if it is not. The rows drawn for a seed depend neither on
 /// the order of rows of one time nor on batches.
-#[derive(Debug, Clone)]
-pub struct RepositionExec {
-    input: Arc<dyn ExecutionPlan>,
-    costs: Option<Arc<dyn ExecutionPlan>>,
-    job: RepositionJob,
-    metrics: ExecutionPlanMetricsSet,
-    properties: Arc<PlanProperties>,
-}
+pub type RepositionExec = WholeInputExec<Repositioning>;
 
 /// Columns of the result: those of the input, with the published time in place of the original one; in the private view also the
 /// original time, and what became of the row.
@@ -110,6 +96,13 @@ pub(super) fn tell_if_most_is_suppressed(notices: &Notices, published: usize, su
     ));
 }
 
+/// A job with the columns that it reads and makes.
+#[derive(Debug)]
+pub struct Repositioning {
+    job: RepositionJob,
+    schema: SchemaRef,
+}
+
 impl RepositionExec {
     /// An operator over an input and the costs of suppression.
     ///
@@ -120,35 +113,14 @@ impl RepositionExec {
         costs: Option<Arc<dyn ExecutionPlan>>,
         job: RepositionJob,
     ) -> Result<Self> {
-        let hidden = |plan: Arc<dyn ExecutionPlan>, argument: &str| {
-            hide(
-                &plan,
-                &Arc::new(Origin { function: REPOSITION.to_owned(), argument: argument.to_owned(), names: Vec::new() }),
-            )
-        };
-        let input = hidden(input, "the input")?;
-        let costs = costs.map(|costs| hidden(costs, "suppress_cost")).transpose()?;
         let schema = repositioned_schema(&input.schema(), &job.time, job.view);
-        // Suppressed rows have no published time.
-        let equivalence = match job.view {
-            View::Public => {
-                EquivalenceProperties::new_with_orderings(Arc::clone(&schema), [[by_time(&schema, &job.time)?]])
-            }
-            View::Private => EquivalenceProperties::new(schema),
-        };
-        let properties = PlanProperties::new(
-            equivalence,
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            input.boundedness(),
-        );
-        let metrics = ExecutionPlanMetricsSet::new();
-        Ok(Self { input, costs, job, metrics, properties: Arc::new(properties) })
+        by_time(&schema, &job.time)?;
+        Self::over(Arc::new(Repositioning { job, schema }), [input].into_iter().chain(costs).collect())
     }
 
     /// What the operator does.
     pub fn job(&self) -> &RepositionJob {
-        &self.job
+        &self.the_job().job
     }
 }
 
@@ -158,8 +130,20 @@ fn by_time(schema: &Schema, time: &str) -> Result<PhysicalSortExpr> {
     Ok(PhysicalSortExpr::new(Arc::new(column), SortOptions { descending: false, nulls_first: false }))
 }
 
-impl DisplayAs for RepositionExec {
-    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Job for Repositioning {
+    fn operator(&self) -> &'static str {
+        "RepositionExec"
+    }
+
+    fn function(&self) -> &str {
+        REPOSITION
+    }
+
+    fn argument(&self, place: usize) -> &'static str {
+        if place == 0 { "the input" } else { "suppress_cost" }
+    }
+
+    fn facts(&self) -> Result<Vec<String>, fmt::Error> {
         let RepositionJob { params, time, clock, sensitive, late, finish, view, .. } = &self.job;
         let mut facts = vec![("l", params.l.to_string()), ("window", params.window.to_string())];
         facts.push(("time", time.clone()));
@@ -174,78 +158,33 @@ impl DisplayAs for RepositionExec {
         facts.push(("late", format!("{late:?}").to_lowercase()));
         facts.push(("finish", finish.to_string()));
         facts.push(("view", format!("{view:?}").to_lowercase()));
-        match t {
-            DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                let facts: Vec<_> = facts.iter().map(|(name, value)| format!("{name}={value}")).collect();
-                write!(f, "RepositionExec: {}", facts.join(", "))
-            }
-            DisplayFormatType::TreeRender => facts.iter().try_for_each(|(name, value)| writeln!(f, "{name}={value}")),
-        }
-    }
-}
-
-impl ExecutionPlan for RepositionExec {
-    fn name(&self) -> &'static str {
-        "RepositionExec"
+        Ok(facts.iter().map(|(name, value)| format!("{name}={value}")).collect())
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        std::iter::once(&self.input).chain(&self.costs).collect()
+    fn input_order(&self, place: usize, input: &Schema) -> Option<PhysicalSortExpr> {
+        if place == 0 { by_time(input, &self.job.time).ok() } else { None }
     }
 
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        InputDistributionRequirements::new(vec![Distribution::SinglePartition; self.children().len()])
+    fn streams(&self) -> Option<Vec<PhysicalSortExpr>> {
+        Some(match self.job.view {
+            View::Public => by_time(&self.schema, &self.job.time).into_iter().collect(),
+            // Suppressed rows have no published time.
+            View::Private => Vec::new(),
+        })
     }
 
-    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
-        let order = by_time(&self.input.schema(), &self.job.time).ok().and_then(|by| LexOrdering::new([by]));
-        std::iter::once(order.map(OrderingRequirements::from)).chain(self.costs.iter().map(|_| None)).collect()
-    }
-
-    fn apply_expressions(
+    fn start(
         &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.len() != self.children().len() {
-            return internal_err!("RepositionExec cannot gain or lose an input");
-        }
-        let mut children = children.into_iter();
-        let Some(input) = children.next() else { return internal_err!("RepositionExec without an input") };
-        Ok(Arc::new(Self::try_new(input, children.next(), self.job.clone())?))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition != 0 {
-            return internal_err!("RepositionExec has one partition, not {partition}");
-        }
-        for plan in self.children() {
-            let count = plan.output_partitioning().partition_count();
-            if count != 1 {
-                return internal_err!("an input with {count} partitions instead of one");
-            }
-        }
-        let input = self.input.execute(0, Arc::clone(&context))?;
-        let costs = self.costs.as_ref().map(|plan| plan.execute(0, Arc::clone(&context))).transpose()?;
-        repositioning::run(input, costs, self.job.clone(), self.schema(), &self.metrics, &context)
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
+        inputs: Vec<SendableRecordBatchStream>,
+        metrics: &ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let mut inputs = inputs.into_iter();
+        let Some(input) = inputs.next() else { return internal_err!("RepositionExec without an input") };
+        repositioning::run(input, inputs.next(), self.job.clone(), Arc::clone(&self.schema), metrics, context)
     }
 }

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{Float64Type, SchemaRef};
 use datafusion::common::Result;
-use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
-use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
+use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use futures::StreamExt;
 use rand::Rng;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -18,8 +17,10 @@ use super::buffered_rows::{BufferedRows, begins_of, numbers_of};
 use super::notices::Notices;
 use super::progress::Reporting;
 use super::reposition::{REPOSITION, RepositionJob, STATUSES, tell_if_most_is_suppressed};
+use super::whole_input::{counted, spawn_compute};
 use super::{Progress, Step};
 use crate::error::{Error, thousands};
+use crate::methods::Monitor;
 use crate::methods::reposition::{Departed, Late, Placed, Record, Stream};
 use crate::microdata::RowTags;
 use crate::release::View;
@@ -46,7 +47,7 @@ pub(super) fn run(
     let worker = Worker::try_new(job, &input.schema(), Arc::clone(&schema), builder.tx(), metrics, context)?;
     builder.spawn(async move {
         let (sender, receiver) = channel(2);
-        let work = SpawnedTask::spawn_blocking(move || worker.run(receiver));
+        let work = spawn_compute(REPOSITION.to_owned(), Monitor::default(), move |_| worker.run(receiver));
         let read = async {
             if let Some(mut costs) = costs {
                 while let Some(batch) = costs.next().await {
@@ -67,20 +68,10 @@ pub(super) fn run(
             drop(sender);
             Ok::<_, datafusion::error::DataFusionError>(())
         };
-        let read = read.await;
-        let worked = work
-            .join_unwind()
-            .await
-            .unwrap_or_else(|_| Err(Error::Cancelled))
-            .map_err(|error| error.in_function(REPOSITION));
+        let (read, worked) = futures::join!(read, work);
         read.and(worked)
     });
-    let rows = builder.build().inspect(move |batch| {
-        if let Ok(batch) = batch {
-            baseline.record_output(batch.num_rows());
-        }
-    });
-    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    Ok(counted(schema, builder.build(), baseline))
 }
 
 /// What EXPLAIN ANALYZE shows.

@@ -7,26 +7,27 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
-use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
-use futures::StreamExt;
+use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use rayon::prelude::*;
 use tokio::sync::mpsc::Sender;
 
-use super::work::{Made, Streams, Work};
-use super::{Job, Seed};
+use super::inputs::Streams;
+use super::whole_input::counted;
+use super::work::{Made, Work};
+use super::{AnonymizeJob, Seed};
 use crate::error::Error;
-use crate::methods::Monitor;
+use crate::methods::{Monitor, SnapshotBuilder};
 use crate::microdata::{MicrodataBuilder, trees_of};
 use crate::release::Published;
 
 /// Starts an execution; its rows arrive on the stream. Dropping the stream cancels it.
 pub(super) fn run(
     inputs: Streams,
-    job: Job,
+    job: AnonymizeJob,
     schema: SchemaRef,
     metrics: &ExecutionPlanMetricsSet,
     context: &Arc<TaskContext>,
-) -> Result<SendableRecordBatchStream> {
+) -> SendableRecordBatchStream {
     let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&schema), 2);
     let output = builder.tx();
     let batch_size = context.session_config().batch_size();
@@ -35,15 +36,11 @@ pub(super) fn run(
     let rows_of = Rows { schema: Arc::clone(&schema), batch_size, output };
     builder.spawn(async move {
         let mut microdata = work.collect(inputs).await?;
-        check_trees(&mut microdata, &rows_of.schema).map_err(|error| error.in_function(work.method.name()))?;
+        check_trees(&mut microdata.microdata, &rows_of.schema)
+            .map_err(|error| error.in_function(work.method.name()))?;
         work.off_thread(move |work, monitor| rows_of.publish(work, microdata, &job.seed, monitor)).await
     });
-    let rows = builder.build().inspect(move |batch| {
-        if let Ok(batch) = batch {
-            baseline.record_output(batch.num_rows());
-        }
-    });
-    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    counted(schema, builder.build(), baseline)
 }
 
 /// # Errors
@@ -71,13 +68,13 @@ impl Rows {
     fn publish(
         &self,
         work: &Work,
-        microdata: MicrodataBuilder,
+        microdata: SnapshotBuilder,
         seed: &Seed,
         monitor: &Monitor,
     ) -> crate::error::Result<()> {
         let timer = work.metrics.baseline.elapsed_compute().timer();
-        let Made { release, ledger, mut rng } = work.make(microdata, seed, monitor)?;
-        drop(ledger);
+        let Made { release, state, mut rng } = work.make(microdata, seed, monitor)?;
+        drop(state);
         let published = monitor.phase("shuffle", || Ok(Published::new(release, Arc::clone(&self.schema), &mut rng)))?;
         work.note_phases(monitor);
         drop(timer);

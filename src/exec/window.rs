@@ -19,7 +19,7 @@ use super::Seed;
 use super::buffered_rows::{BufferedRows, begins_of, numbers_of};
 use super::notices::Notices;
 use super::reposition::{REPOSITION, tell_if_most_is_suppressed};
-use super::work::aside;
+use super::whole_input::spawn_compute;
 use crate::error::{Error, Result, thousands};
 use crate::methods::Monitor;
 use crate::methods::reposition::{Departed, Late, Pending, Placed, Record, Stream};
@@ -102,7 +102,7 @@ impl WindowStep {
         reservation.try_grow(2 * bytes + reservation.size() + 128 * rows)?;
         let seed = Seed::from_entropy()?;
         let (l, schema) = (self.repositioned.params.l, schema(&self.layout));
-        let stepped = aside(REPOSITION, move |monitor| {
+        let stepped = spawn_compute(REPOSITION.to_owned(), Monitor::default(), move |monitor| {
             let stepped = self.run(&before.held, before.record.as_ref(), arriving, &seed, monitor)?;
             let file = match stepped.held.num_rows() {
                 0 => None,

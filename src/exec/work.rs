@@ -3,32 +3,24 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::runtime::SpawnedTask;
+use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
 use futures::StreamExt;
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 
+use super::inputs::Streams;
+use super::whole_input::spawn_compute;
 use super::{Progress, Seed, Step};
 use crate::error::Error;
-use crate::methods::{Method, Monitor};
-use crate::microdata::{Layout, Ledger, MicrodataBuilder};
+use crate::methods::{AnyMethod, Monitor, SnapshotBuilder, State};
+use crate::microdata::Layout;
 use crate::release::Release;
-
-/// What is read.
-pub(super) struct Streams {
-    pub layout: Layout,
-    pub microdata: SendableRecordBatchStream,
-    pub previous: Option<SendableRecordBatchStream>,
-    pub hierarchies: Option<SendableRecordBatchStream>,
-    pub updates: Option<SendableRecordBatchStream>,
-}
 
 /// An execution of a method, charged to the memory pool.
 pub(super) struct Work {
-    pub method: Method,
+    pub method: AnyMethod,
     pub metrics: Metrics,
     quasi: usize,
     /// Whether there are parts, which are copies.
@@ -40,14 +32,15 @@ pub(super) struct Work {
 /// A release, and what making it leaves behind.
 pub(super) struct Made {
     pub release: Release,
-    pub ledger: Ledger,
+    /// What earlier releases say of its rows.
+    pub state: State,
     pub rng: ChaCha20Rng,
 }
 
 impl Work {
     pub(super) fn new(
         operator: &'static str,
-        method: Method,
+        method: AnyMethod,
         layout: &Layout,
         metrics: &ExecutionPlanMetricsSet,
         context: &TaskContext,
@@ -63,18 +56,21 @@ impl Work {
     }
 
     /// Encodes all inputs as they arrive.
-    pub(super) async fn collect(&self, mut inputs: Streams) -> Result<MicrodataBuilder> {
+    pub(super) async fn collect(&self, mut inputs: Streams) -> Result<SnapshotBuilder> {
         let named = |error: Error| error.in_function(self.method.name());
-        let mut builder = MicrodataBuilder::try_new(inputs.layout).map_err(named)?;
+        let mut builder = SnapshotBuilder::try_new(inputs.layout, self.method.state()).map_err(named)?;
         while let Some(batch) = inputs.microdata.next().await {
             let batch = batch?;
             let _timer = self.metrics.baseline.elapsed_compute().timer();
-            builder.append(&batch).map_err(named)?;
+            builder.microdata.append(&batch).map_err(named)?;
             self.metrics.input_rows.add(batch.num_rows());
-            self.progress.tell(Step::Read { rows: builder.rows() });
+            self.progress.tell(Step::Read { rows: builder.microdata.rows() });
             self.reserve(builder.size())?;
         }
-        if let Some(mut previous) = inputs.previous.take() {
+        if let Some((kind, mut previous)) = inputs.previous.take() {
+            if self.method.state() != Some(kind) {
+                return Err(named(Error::internal("earlier releases of another method")));
+            }
             while let Some(batch) = previous.next().await {
                 let batch = batch?;
                 let _timer = self.metrics.baseline.elapsed_compute().timer();
@@ -84,15 +80,15 @@ impl Work {
             }
         }
         if let Some(mut hierarchies) = inputs.hierarchies.take() {
-            builder.expect_hierarchies();
+            builder.microdata.expect_hierarchies();
             while let Some(batch) = hierarchies.next().await {
-                builder.append_hierarchies(&batch?).map_err(named)?;
+                builder.microdata.append_hierarchies(&batch?).map_err(named)?;
                 self.reserve(builder.size())?;
             }
         }
         if let Some(mut updates) = inputs.updates.take() {
             while let Some(batch) = updates.next().await {
-                builder.append_updates(&batch?).map_err(named)?;
+                builder.microdata.append_updates(&batch?).map_err(named)?;
                 self.reserve(builder.size())?;
             }
         }
@@ -109,32 +105,26 @@ impl Work {
         let progress = self.progress.clone();
         let monitor = Monitor::with_budget(move |bytes| Ok(reservation.try_grow(bytes)?))
             .with_listener(move |phase| progress.tell(Step::Phase(phase)));
-        let monitor = Arc::new(monitor);
-        let _guard = CancelOnDrop(Arc::clone(&monitor));
-        SpawnedTask::spawn_blocking(move || work(&self, &monitor).map_err(|error| error.in_function(name)))
-            .join_unwind()
-            .await
-            .unwrap_or_else(|_| Err(Error::Cancelled.in_function(name)))
+        spawn_compute(name.to_owned(), monitor, move |monitor| work(&self, monitor)).await
     }
 
     /// Makes the release. Computes, so call it [`off_thread`](Self::off_thread).
-    pub(super) fn make(&self, builder: MicrodataBuilder, seed: &Seed, monitor: &Monitor) -> crate::error::Result<Made> {
+    pub(super) fn make(&self, builder: SnapshotBuilder, seed: &Seed, monitor: &Monitor) -> crate::error::Result<Made> {
         let mut rng = seed.rng();
         let collected = builder.size();
-        let mut working = self.method.working_bytes(builder.rows(), self.quasi);
+        let mut working = self.method.working_bytes(builder.microdata.rows(), self.quasi);
         if self.parts {
-            working += builder.rows() * (self.quasi + 3) * size_of::<u32>();
+            working += builder.microdata.rows() * (self.quasi + 3) * size_of::<u32>();
         }
         // Before the method starts, codes exist twice: by column, and row after row.
         self.reserve(collected + working.max(collected))?;
-        let (microdata, ledger) = monitor.phase("encoding", || builder.finish(rng.random()))?;
+        let (microdata, state) = monitor.phase("encoding", || builder.finish(rng.random()))?;
         self.reserve(collected + working)?;
         let rows = microdata.rows;
-        let release = self.method.anonymize(microdata, &ledger, monitor, &mut rng)?;
+        let release = self.method.release(microdata, &state, monitor, &mut rng)?;
         self.metrics.peak_memory.set_max(self.reservation.size());
-        let perturbed = &release.groups.perturbed;
         self.metrics.groups.add(release.groups.len());
-        if !perturbed.codes.is_empty() {
+        if let Some(perturbed) = release.body.perturbed().filter(|perturbed| !perturbed.codes.is_empty()) {
             let counts = [
                 ("mixed_groups", perturbed.mixed),
                 ("unchangeable_groups", perturbed.unchangeable),
@@ -150,7 +140,7 @@ impl Work {
         if release.withheld > 0 {
             self.progress.tell(Step::Withheld { rows: release.withheld, of: rows });
         }
-        Ok(Made { release, ledger, rng })
+        Ok(Made { release, state, rng })
     }
 
     /// Puts the times of the phases so far, and what was counted, into the metrics.
@@ -192,29 +182,6 @@ impl Work {
 impl Drop for Work {
     fn drop(&mut self) {
         self.done();
-    }
-}
-
-/// Runs what comes before a method, on a thread that may block. Dropping the future stops it at the next look at the monitor.
-#[cfg(feature = "publication")]
-pub(super) async fn aside<T: Send + 'static>(
-    function: &'static str,
-    work: impl FnOnce(&Monitor) -> crate::error::Result<T> + Send + 'static,
-) -> Result<T> {
-    let monitor = Arc::new(Monitor::default());
-    let _guard = CancelOnDrop(Arc::clone(&monitor));
-    SpawnedTask::spawn_blocking(move || work(&monitor).map_err(|error| error.in_function(function)))
-        .join_unwind()
-        .await
-        .unwrap_or_else(|_| Err(Error::Cancelled.in_function(function)))
-}
-
-/// Stops what nobody waits for any more.
-pub(super) struct CancelOnDrop(pub Arc<Monitor>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
     }
 }
 

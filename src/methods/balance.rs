@@ -10,7 +10,7 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, thousands};
-use crate::microdata::Ledger;
+use crate::methods::state::Signatures;
 
 /// How buckets of returning rows are balanced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -129,8 +129,8 @@ impl Policy {
 
     /// # Errors
     /// When earlier releases were made with a smaller m.
-    pub(super) fn check_ledger(&self, ledger: &Ledger) -> crate::error::Result<()> {
-        let lengths = || ledger.signatures().iter().map(|signature| signature.len());
+    pub(super) fn check_signatures(&self, known: &Signatures) -> crate::error::Result<()> {
+        let lengths = || known.all().iter().map(|signature| signature.len());
         let short = lengths().filter(|&length| length < self.m).count();
         if short == 0 {
             return Ok(());
@@ -140,7 +140,7 @@ impl Policy {
              values; the largest m that they allow is {}",
             self.m,
             thousands(short),
-            thousands(ledger.signatures().len()),
+            thousands(known.all().len()),
             lengths().min().unwrap_or(0),
         )))
     }

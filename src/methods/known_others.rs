@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Method;
+use super::AnyMethod;
 use super::anatomy::Anatomy;
 use super::m_invariance::MInvariance;
 use super::sample::Table;
@@ -21,7 +21,7 @@ fn worlds() -> Vec<Vec<i32>> {
 
 /// How often the best guess of somebody's value is right for who knows that of one person in another group: mean, and for the outcome and
 /// pair of people with the best one.
-fn best_guess(method: &Method) -> (f64, f64) {
+fn best_guess(method: &AnyMethod) -> (f64, f64) {
     let worlds = worlds();
     let mut likelihood: BTreeMap<Vec<Vec<u32>>, BTreeMap<usize, f64>> = BTreeMap::new();
     for (number, world) in worlds.iter().enumerate() {
@@ -67,8 +67,8 @@ fn best_guess(method: &Method) -> (f64, f64) {
 /// Lists of a bucket are matched by rank, which ties its groups together: `docs/threats.md`. Anatomy deals uniformly.
 #[test]
 fn one_known_value_tells_of_other_groups() {
-    let invariant = best_guess(&Method::MInvariance(MInvariance::new(2)));
-    let anatomy = best_guess(&Method::Anatomy(Anatomy { l: 2 }));
+    let invariant = best_guess(&AnyMethod::MInvariance(MInvariance::new(2)));
+    let anatomy = best_guess(&AnyMethod::Anatomy(Anatomy { l: 2 }));
     for (name, (mean, most)) in [("m_invariant, m = 2", invariant), ("anatomy, l = 2", anatomy)] {
         println!("{name}: with one known value in another group the best guess is right {mean:.2}, at most {most:.2}");
     }

@@ -12,6 +12,9 @@
 //! | [`muco`] | one release of rows that still look like rows: delta-probability |
 //! | [`reposition`] | not a release, but what makes small skewed snapshots ready for one of these |
 //! | [`sequential`] | releases of the same people with other columns, and of more people |
+//!
+//! What they have in common is the trait [`Method`]; [`AnyMethod`] is any of them with its parameters, as plans carry it; what a release
+//! leaves to the next one is [`state`].
 
 mod assignment;
 mod balance;
@@ -35,14 +38,20 @@ pub mod mondrian;
 pub mod muco;
 pub mod reposition;
 pub mod sequential;
+pub mod state;
+
+use std::fmt;
+use std::ops::Deref;
 
 pub use monitor::Monitor;
-use rand::Rng;
+use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 pub use share::Share;
 
+pub use state::{SnapshotBuilder, State, StateKind};
+
 use crate::error::{Error, Result};
-use crate::microdata::{Ledger, Microdata};
+use crate::microdata::Microdata;
 use crate::release::{Form, Release};
 use anatomy::Anatomy;
 use m_distinct::MDistinct;
@@ -51,11 +60,63 @@ use mondrian::Mondrian;
 use muco::Muco;
 use sequential::{NonSequential, Sequential, SequentialRelease, Worlds};
 
-/// A method with its parameters: what a plan carries, in a form that can be shipped to another process.
+/// A method: parameters, and how they make a release of microdata.
+pub trait Method: fmt::Debug + Send + Sync {
+    /// Name of the SQL function.
+    fn name(&self) -> &'static str;
+
+    /// How it publishes.
+    fn form(&self) -> Form;
+
+    /// What its releases leave to later ones, if anything.
+    fn state(&self) -> Option<StateKind> {
+        None
+    }
+
+    /// The columns that it cannot do without.
+    fn needs(&self) -> Needs;
+
+    /// Whether releases of one publication may have other columns.
+    fn columns_may_differ(&self) -> bool {
+        false
+    }
+
+    /// What it guarantees, in the field's terms.
+    fn guarantee(&self) -> String;
+
+    /// Bytes needed beside the microdata. What is not known before the method runs is charged to its monitor.
+    fn working_bytes(&self, rows: usize, quasi: usize) -> usize;
+
+    /// Makes a release, and checks its own guarantee on it. `state` is what earlier releases say of the rows, of the method's
+    /// own kind.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when the data do not allow what is guaranteed; [`Error::Internal`] when the check fails.
+    fn anonymize(
+        &self,
+        microdata: Microdata,
+        state: &State,
+        monitor: &Monitor,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<Release>;
+}
+
+/// Which columns a method cannot do without, beside quasi-identifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Needs {
+    /// An identifier.
+    pub id: bool,
+    /// A sensitive attribute.
+    pub sensitive: bool,
+    /// Columns that travel with it, if there are any; other methods publish none.
+    pub other: bool,
+}
+
+/// Any method, with its parameters: what a plan carries, in a form that can be shipped to another process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "method", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Method {
+pub enum AnyMethod {
     /// Re-publication when rows come and go.
     MInvariance(MInvariance),
     /// Re-publication when values change, too.
@@ -76,62 +137,35 @@ pub enum Method {
     NonSequential(NonSequential),
 }
 
-impl Method {
-    /// Name of the SQL function.
-    pub fn name(&self) -> &'static str {
+impl Deref for AnyMethod {
+    type Target = dyn Method;
+
+    fn deref(&self) -> &Self::Target {
         match self {
-            Self::MInvariance(_) => "m_invariant",
-            Self::MDistinct(_) => "m_distinct",
-            Self::Mondrian(_) => "mondrian",
-            Self::Anatomy(_) => "anatomy",
-            Self::Muco(_) => "muco",
-            Self::SequentialWorlds(_) => "sequential_worlds",
-            Self::SequentialRelease(_) => "sequential_release",
-            Self::Sequential(_) => "sequential",
-            Self::NonSequential(_) => "non_sequential",
+            Self::MInvariance(method) => method,
+            Self::MDistinct(method) => method,
+            Self::Mondrian(method) => method,
+            Self::Anatomy(method) => method,
+            Self::Muco(method) => method,
+            Self::SequentialWorlds(method) => method,
+            Self::SequentialRelease(method) => method,
+            Self::Sequential(method) => method,
+            Self::NonSequential(method) => method,
         }
     }
+}
 
-    /// How it publishes.
-    pub fn form(&self) -> Form {
-        match self {
-            Self::MInvariance(_) | Self::MDistinct(_) | Self::Mondrian(_) => Form::Intervals,
-            Self::Anatomy(_) => Form::Anatomy,
-            Self::Muco(_) => Form::Perturbed,
-            Self::SequentialWorlds(_) => Form::Worlds,
-            Self::SequentialRelease(_) | Self::Sequential(_) | Self::NonSequential(_) => Form::Rows,
-        }
-    }
-
-    /// Whether later releases need to know the sensitive values of everybody's group.
-    pub fn has_signatures(&self) -> bool {
-        matches!(self, Self::MInvariance(_) | Self::MDistinct(_))
-    }
-
-    /// Whether these values change from release to release, so that the most recent ones count, and everybody's place among
-    /// them, which does not.
-    pub fn changes_signatures(&self) -> bool {
-        matches!(self, Self::MDistinct(_))
-    }
-
+impl AnyMethod {
     /// The parameters as a JSON object, for the release's description and for EXPLAIN.
     ///
     /// # Errors
     /// When the parameters cannot be serialized, which is a bug.
     pub fn parameters(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
-        let value = match self {
-            Self::MInvariance(params) => serde_json::to_value(params),
-            Self::MDistinct(params) => serde_json::to_value(params),
-            Self::Mondrian(params) => serde_json::to_value(params),
-            Self::Anatomy(params) => serde_json::to_value(params),
-            Self::Muco(params) => serde_json::to_value(params),
-            Self::SequentialWorlds(params) => serde_json::to_value(params),
-            Self::SequentialRelease(params) => serde_json::to_value(params),
-            Self::Sequential(params) => serde_json::to_value(params),
-            Self::NonSequential(params) => serde_json::to_value(params),
-        };
-        match value {
-            Ok(serde_json::Value::Object(map)) => Ok(map),
+        match serde_json::to_value(self) {
+            Ok(serde_json::Value::Object(mut map)) => {
+                map.remove("method");
+                Ok(map)
+            }
             _ => Err(Error::internal("parameters that are not an object")),
         }
     }
@@ -144,59 +178,27 @@ impl Method {
         Ok(serde_json::Value::Object(self.parameters()?).to_string())
     }
 
-    /// Bytes needed beside the microdata.
-    pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        match self {
-            Self::MInvariance(params) => params.working_bytes(rows, quasi),
-            Self::MDistinct(params) => params.working_bytes(rows, quasi),
-            Self::Mondrian(params) => params.working_bytes(rows, quasi),
-            Self::Anatomy(params) => params.working_bytes(rows, quasi),
-            Self::Muco(params) => params.working_bytes(rows, quasi),
-            Self::SequentialWorlds(params) => params.working_bytes(rows, quasi),
-            // The rest is asked for when it is known how many worlds there are.
-            Self::SequentialRelease(params) => params.working_bytes(rows, quasi, 0),
-            Self::Sequential(params) => params.working_bytes(rows, quasi),
-            Self::NonSequential(params) => params.working_bytes(rows, quasi),
-        }
-    }
-
     /// Runs the method: on the whole, or on each part by the column `within`.
     ///
     /// # Errors
     /// The method's refusals.
-    pub fn anonymize(
+    pub fn release(
         &self,
         microdata: Microdata,
-        ledger: &Ledger,
+        state: &State,
         monitor: &Monitor,
-        rng: &mut impl Rng,
+        rng: &mut ChaCha20Rng,
     ) -> Result<Release> {
-        match microdata.within {
+        let release = match microdata.within {
             Some(_) if matches!(self.form(), Form::Rows | Form::Worlds) => {
                 Err(Error::internal("worlds of parts of a table"))
             }
-            Some(_) => within::anonymize(self, microdata, ledger, monitor, rng),
-            None => self.anonymize_whole(microdata, ledger, monitor, rng),
-        }
-    }
-
-    fn anonymize_whole(
-        &self,
-        microdata: Microdata,
-        ledger: &Ledger,
-        monitor: &Monitor,
-        rng: &mut impl Rng,
-    ) -> Result<Release> {
-        match self {
-            Self::MInvariance(params) => params.anonymize(microdata, ledger, monitor, rng),
-            Self::MDistinct(params) => params.anonymize(microdata, ledger, monitor, rng),
-            Self::Mondrian(params) => params.anonymize(microdata, monitor),
-            Self::Anatomy(params) => params.anonymize(microdata, monitor, rng),
-            Self::Muco(params) => params.anonymize(microdata, ledger, monitor, rng),
-            Self::SequentialWorlds(params) => params.anonymize(microdata, ledger, monitor, rng),
-            Self::SequentialRelease(params) => params.anonymize(microdata, ledger, monitor, rng),
-            Self::Sequential(params) => params.anonymize(microdata, ledger, monitor, rng),
-            Self::NonSequential(params) => params.anonymize(microdata, monitor, rng),
-        }
+            Some(_) => within::anonymize(&**self, microdata, state, monitor, rng),
+            None => self.anonymize(microdata, state, monitor, rng),
+        };
+        release.map_err(|error| match error {
+            Error::Internal(message) => Error::internal(format!("{message} (the guarantee is {})", self.guarantee())),
+            other => other,
+        })
     }
 }

@@ -7,9 +7,9 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
-use super::{Method, Monitor};
+use super::{AnyMethod, Monitor, State, StateKind};
 use crate::error::Result;
-use crate::microdata::{HashKey, Layout, Ledger, Microdata, MicrodataBuilder, Roles};
+use crate::microdata::{HashKey, Layout, Microdata, MicrodataBuilder, Roles};
 use crate::release::{Description, Published, Release, Shape, View, schema};
 
 /// A table of whole numbers: quasi-identifiers `q0`, `q1`.., a sensitive attribute `s`, a column `w` to anonymize within.
@@ -87,23 +87,24 @@ impl Table {
             });
             builder.append_hierarchies(&RecordBatch::try_from_iter_with_nullable(columns).unwrap())?;
         }
-        Ok((builder.finish(key)?.0, layout))
+        Ok((builder.finish(key)?, layout))
     }
 
-    pub(super) fn anonymize(&self, method: &Method, seed: u64) -> Result<(Release, Layout)> {
+    pub(super) fn anonymize(&self, method: &AnyMethod, seed: u64) -> Result<(Release, Layout)> {
         let (microdata, layout) = self.encode([seed, 7])?;
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
-        let release = method.anonymize(microdata, &Ledger::default(), &Monitor::default(), &mut rng)?;
+        let state = State::before_the_first(method.state());
+        let release = method.release(microdata, &state, &Monitor::default(), &mut rng)?;
         Ok((release, layout))
     }
 
     /// The release as one batch.
-    pub(super) fn publish(&self, method: &Method, view: View, seed: u64) -> Result<RecordBatch> {
+    pub(super) fn publish(&self, method: &AnyMethod, view: View, seed: u64) -> Result<RecordBatch> {
         let (release, layout) = self.anonymize(method, seed)?;
         let description =
             Description { method: "test".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
         let nodes = !self.hierarchies.is_empty();
-        let (signatures, labels) = (method.has_signatures(), method.changes_signatures());
+        let (signatures, labels) = method.state().map_or((false, false), StateKind::shown);
         let shape = Shape { view, form: method.form(), signatures, labels, nodes };
         let schema = Arc::new(schema(&layout, shape, &description));
         let published = Published::new(release, schema, &mut ChaCha20Rng::seed_from_u64(seed));

@@ -4,39 +4,40 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 
-use super::{Method, Monitor};
+use super::{Method, Monitor, State};
 use crate::error::{Error, Result, thousands};
-use crate::microdata::{Ledger, Microdata};
-use crate::release::{COUNTERFEIT, Groups, Release};
+use crate::microdata::Microdata;
+use crate::release::{Body, COUNTERFEIT, Groups, Release};
 
 /// Every part has a generator of its own, drawn in the order of the parts, so threads do not matter; and every part's result
 /// has passed the method's own check.
 pub(super) fn anonymize(
-    method: &Method,
+    method: &dyn Method,
     microdata: Microdata,
-    ledger: &Ledger,
+    state: &State,
     monitor: &Monitor,
-    rng: &mut impl Rng,
+    rng: &mut ChaCha20Rng,
 ) -> Result<Release> {
     let parts = monitor.phase("parts", || Ok(microdata.parts()))?;
     let seeds: Vec<[u8; 32]> = parts.codes.iter().map(|_| rng.random()).collect();
-    let releases: Vec<Result<(Groups, usize)>> = seeds
+    let releases: Vec<Result<(Groups, Body, usize)>> = seeds
         .into_par_iter()
         .enumerate()
         .map(|(part, seed)| {
             monitor.check()?;
-            let (microdata, ledger) = microdata.part(parts.rows(part), ledger);
+            let (microdata, state) = (microdata.part(parts.rows(part)), state.part(parts.rows(part)));
             let mut rng = ChaCha20Rng::from_seed(seed);
-            let release = method.anonymize_whole(microdata, &ledger, monitor, &mut rng)?;
-            Ok((release.groups, release.withheld))
+            let release = method.anonymize(microdata, &state, monitor, &mut rng)?;
+            Ok((release.groups, release.body, release.withheld))
         })
         .collect();
     let failed = releases.iter().filter(|release| matches!(release, Err(Error::Refused(_)))).count();
     let name = microdata.within.as_ref().map_or("", |(attribute, _)| attribute.field.name());
     let mut groups = Groups { starts: vec![0], ..Groups::default() };
+    let mut body = Body::empty(method.form());
     let mut withheld = 0;
     for (part, release) in releases.into_iter().enumerate() {
-        let (of_part, withheld_of_part) = release.map_err(|error| match error {
+        let (of_part, body_of_part, withheld_of_part) = release.map_err(|error| match error {
             Error::Refused(message) => Error::refused(format!(
                 "{} of the {} parts by {name} cannot be released; the first of them: {message}",
                 thousands(failed),
@@ -45,15 +46,16 @@ pub(super) fn anonymize(
             other => other,
         })?;
         groups.append(of_part, parts.rows(part), Some(parts.codes[part]));
+        body.append(body_of_part)?;
         withheld += withheld_of_part;
     }
-    check(&microdata, &groups, withheld)?;
-    Ok(Release { microdata, groups, withheld })
+    check(&microdata, &groups, body.intervals(), withheld)?;
+    Ok(Release { microdata, groups, body, withheld })
 }
 
 /// The parts are put together as they were: every row once, with its own values, in a group of its part, inside its
 /// intervals.
-fn check(microdata: &Microdata, groups: &Groups, withheld: usize) -> Result<()> {
+fn check(microdata: &Microdata, groups: &Groups, intervals: &[[u32; 2]], withheld: usize) -> Result<()> {
     let Some((_, within)) = &microdata.within else { return Ok(()) };
     let d = microdata.quasi.len();
     let mut seen = vec![false; microdata.rows];
@@ -64,7 +66,7 @@ fn check(microdata: &Microdata, groups: &Groups, withheld: usize) -> Result<()> 
             let twice = std::mem::replace(&mut seen[at], true);
             let elsewhere = within[at] != groups.within[group];
             let another = microdata.sensitive.is_some() && groups.sensitive[place] != microdata.sensitive_codes[at];
-            let uncovered = groups.intervals.get(group * d..(group + 1) * d).is_some_and(|intervals| {
+            let uncovered = intervals.get(group * d..(group + 1) * d).is_some_and(|intervals| {
                 let mut codes = microdata.quasi_of(row).iter().zip(intervals);
                 codes.any(|(code, [lo, hi])| !(lo..=hi).contains(&code))
             });

@@ -6,15 +6,14 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::FieldRef;
 use rayon::prelude::*;
 
-use super::drawn::DrawnBuilder;
 use super::encoder::given_order;
 use super::{
-    ColumnEncoder, Encoded, HashKey, Hierarchies, IdentifierBuilder, Identifiers, LABEL, Layout, Ledger, LedgerBuilder,
-    Microdata, Order, PARTNERS, Partners, Trees, UpdatesBuilder, WorldsBuilder, order,
+    ColumnEncoder, Encoded, HashKey, Hierarchies, IdentifierBuilder, Identifiers, Layout, Microdata, Order, Trees,
+    UpdatesBuilder, order,
 };
 use crate::error::{Error, Result, thousands};
 
-/// Collects batches of microdata, and of earlier private releases, as codes.
+/// Collects batches of microdata as codes.
 pub struct MicrodataBuilder {
     layout: Layout,
     rows: usize,
@@ -23,13 +22,24 @@ pub struct MicrodataBuilder {
     sensitive: Option<ColumnEncoder>,
     within: Option<ColumnEncoder>,
     other: Vec<ColumnEncoder>,
-    ledger: Option<LedgerBuilder>,
-    drawn: Option<DrawnBuilder>,
-    worlds: Option<WorldsBuilder>,
     /// Whether columns without any value are not there.
     leave_out: bool,
     hierarchies: Option<Hierarchies>,
     updates: Option<UpdatesBuilder>,
+}
+
+/// Encoded columns before their rows are put in order: what else is to be found in them has the same codes.
+pub struct EncodedColumns<'a> {
+    /// Key of the identifiers' hash.
+    pub key: HashKey,
+    /// Who the rows are about, in the order that the microdata will have.
+    pub identifiers: Option<&'a Identifiers>,
+    /// The quasi-identifiers.
+    pub quasi: &'a [Encoded],
+    /// The sensitive attribute.
+    pub sensitive: Option<&'a Encoded>,
+    /// Attributes that travel with it.
+    pub other: &'a [Encoded],
 }
 
 impl MicrodataBuilder {
@@ -39,17 +49,14 @@ impl MicrodataBuilder {
     /// When a column's type cannot be grouped by.
     pub fn try_new(layout: Layout) -> Result<Self> {
         let encoder = |field: &FieldRef| ColumnEncoder::try_new(FieldRef::clone(field));
-        let id_type = || layout.identifier.as_ref().map(|field| field.data_type().clone());
+        let identifiers = layout.identifier.as_ref().map(|field| IdentifierBuilder::new(field.data_type().clone()));
         Ok(Self {
             rows: 0,
-            identifiers: id_type().map(IdentifierBuilder::new),
+            identifiers,
             quasi: layout.quasi.iter().map(encoder).collect::<Result<_>>()?,
             sensitive: layout.sensitive.as_ref().map(encoder).transpose()?,
             within: layout.within.as_ref().map(encoder).transpose()?,
             other: layout.other.iter().map(encoder).collect::<Result<_>>()?,
-            ledger: id_type().map(LedgerBuilder::new),
-            drawn: None,
-            worlds: None,
             leave_out: false,
             hierarchies: None,
             updates: None,
@@ -78,28 +85,9 @@ impl MicrodataBuilder {
         Ok(())
     }
 
-    /// Appends rows of earlier private releases: identifier, signature, and if signatures change from release to release the
-    /// [label](LABEL) and the number of the release if that is known; or identifier, number of the release, and the original and then the published values of the
-    /// quasi-identifiers, of which there are at least two; or what [`WorldsBuilder::append`] takes.
-    ///
-    /// # Errors
-    /// When a published row has no signature or no number.
-    pub fn append_previous(&mut self, batch: &RecordBatch) -> Result<()> {
-        if batch.schema_ref().column_with_name(PARTNERS).is_some() {
-            let Some(id) = &self.layout.identifier else { return Err(Error::internal("worlds of nobody")) };
-            return self.worlds.get_or_insert_with(|| WorldsBuilder::new(id.data_type())).append(batch);
-        }
-        let labels = batch.columns().get(2).filter(|_| batch.schema_ref().field(2).name() == LABEL);
-        if batch.num_columns() > 3 && labels.is_none() {
-            let Some(id) = &self.layout.identifier else { return Err(Error::internal("entries of nobody")) };
-            let new = || DrawnBuilder::new(id.data_type().clone(), self.layout.quasi.len());
-            return self.drawn.get_or_insert_with(new).append(batch, &mut self.quasi);
-        }
-        let (Some(ledger), Some(sensitive)) = (&mut self.ledger, &mut self.sensitive) else {
-            return Err(Error::internal("earlier releases of microdata without identifier or sensitive attribute"));
-        };
-        let releases = batch.columns().get(2 + usize::from(labels.is_some()));
-        ledger.append(batch.column(0), batch.column(1), labels, releases, sensitive)
+    /// The encoders of the quasi-identifiers and of the sensitive attribute, for whatever else is to have their codes.
+    pub(crate) fn encoders(&mut self) -> (&mut [ColumnEncoder], Option<&mut ColumnEncoder>) {
+        (&mut self.quasi, self.sensitive.as_mut())
     }
 
     /// Appends rows of hierarchies: attribute, leaf and levels.
@@ -156,9 +144,6 @@ impl MicrodataBuilder {
         };
         order
             + encoders.map(ColumnEncoder::size).sum::<usize>()
-            + self.ledger.as_ref().map_or(0, LedgerBuilder::size)
-            + self.drawn.as_ref().map_or(0, DrawnBuilder::size)
-            + self.worlds.as_ref().map_or(0, WorldsBuilder::size)
             + self.hierarchies.as_ref().map_or(0, Hierarchies::size)
             + self.updates.as_ref().map_or(0, UpdatesBuilder::size)
     }
@@ -167,10 +152,22 @@ impl MicrodataBuilder {
     ///
     /// # Errors
     /// NULL or repeated identifiers, NULL sensitive values, an incomplete order of categories, a malformed hierarchy, a
-    /// contradictory ledger or update relation.
-    pub fn finish(self, key: HashKey) -> Result<(Microdata, Ledger)> {
+    /// contradictory update relation.
+    pub fn finish(self, key: HashKey) -> Result<Microdata> {
+        self.finish_with(key, |_| Ok(())).map(|(microdata, ())| microdata)
+    }
+
+    /// The same, with what `find` finds in the encoded columns.
+    ///
+    /// # Errors
+    /// Those of [`finish`](Self::finish), and of `find`.
+    pub fn finish_with<T>(
+        self,
+        key: HashKey,
+        find: impl FnOnce(&EncodedColumns<'_>) -> Result<T>,
+    ) -> Result<(Microdata, T)> {
         let Self { layout, rows, leave_out, identifiers, quasi, sensitive, within, other, .. } = self;
-        let Self { ledger, drawn, worlds, hierarchies, updates, .. } = self;
+        let Self { hierarchies, updates, .. } = self;
         let identifiers = match (identifiers, &layout.identifier) {
             (Some(identifiers), Some(field)) => Some(ordered(identifiers, field.name(), rows, key)?),
             _ => None,
@@ -190,10 +187,6 @@ impl MicrodataBuilder {
         let mut other = other.collect::<Result<Vec<_>>>()?;
         other.retain(is_there);
         let within = alone(within, &layout.within)?;
-        let mut ledger = match (ledger, &identifiers, &sensitive) {
-            (Some(ledger), Some(identifiers), Some(sensitive)) => ledger.finish(&sensitive.ranks, key, identifiers)?,
-            _ => Ledger::default(),
-        };
         let updates = match (updates, &sensitive) {
             (Some(updates), Some(sensitive)) => Some(Arc::new(updates.finish(&sensitive.ranks)?)),
             _ => None,
@@ -208,13 +201,14 @@ impl MicrodataBuilder {
             .map(|(encoder, field)| finish(encoder, field, hierarchies.as_ref()))
             .collect::<Result<_>>()?;
         quasi.retain(is_there);
-        if let (Some(worlds), Some(identifiers)) = (worlds, &identifiers) {
-            let names: Vec<&str> = quasi.iter().map(|column| column.attribute.field.name().as_str()).collect();
-            ledger.partners = Partners::of_rows(worlds, key, identifiers, (sensitive.as_ref(), &other, &names))?;
-        }
-        if let (Some(drawn), Some(identifiers)) = (drawn, &identifiers) {
-            ledger.drawn = drawn.finish(&quasi, key, identifiers)?;
-        }
+        let columns = EncodedColumns {
+            key,
+            identifiers: identifiers.as_ref(),
+            quasi: &quasi,
+            sensitive: sensitive.as_ref(),
+            other: &other,
+        };
+        let found = find(&columns)?;
         let people = identifiers.map(Identifiers::into_people);
         let by_codes;
         let arrival = match &people {
@@ -248,7 +242,7 @@ impl MicrodataBuilder {
             other_codes,
             updates,
         };
-        Ok((microdata, ledger))
+        Ok((microdata, found))
     }
 }
 

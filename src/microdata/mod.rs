@@ -6,15 +6,14 @@
 //! order of arrival.
 
 mod builder;
+mod commitments;
 mod distance;
 mod domain;
-mod drawn;
 mod encoder;
 mod hierarchies;
 mod hierarchy;
 mod identifiers;
 mod layout;
-mod ledger;
 mod loss;
 mod order;
 mod parts;
@@ -22,13 +21,16 @@ mod roles;
 mod tags;
 mod types;
 mod updates;
-mod worlds;
 
 pub mod census;
 
 use datafusion::arrow::datatypes::FieldRef;
 
-pub use builder::MicrodataBuilder;
+pub use builder::{EncodedColumns, MicrodataBuilder};
+pub use commitments::commitments;
+pub(crate) use commitments::{
+    Commitments, FORMER_PARTNERS_NAME, PARTNERS_NAME, name_of, partners_commitment, quasi_name_of,
+};
 pub use distance::Distance;
 pub use domain::Domain;
 pub(crate) use encoder::given_order;
@@ -37,16 +39,12 @@ pub use hierarchies::{ATTRIBUTE, Hierarchies, LEAF, LEVEL, Paths, TREE_KEY, Tree
 pub use hierarchy::Hierarchy;
 pub use identifiers::{HashKey, IdentifierBuilder, Identifiers, People};
 pub use layout::Layout;
-pub use ledger::{LABEL, Ledger, LedgerBuilder};
 pub use loss::{Loss, LossBuilder};
 pub use roles::{Role, Roles};
 pub(crate) use tags::RowTags;
 pub(crate) use types::{compact_views, held, held_type};
 pub use types::{is_continuous, published_type};
 pub use updates::{Updates, UpdatesBuilder};
-#[cfg(test)]
-pub(crate) use worlds::resealed;
-pub use worlds::{PARTNERS, Partners, SEALS, WorldsBuilder, former_worlds, seals};
 
 use crate::error::{Error, Result};
 

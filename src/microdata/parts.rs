@@ -1,6 +1,6 @@
 //! Microdata cut into the rows of each value of a column.
 
-use super::{Ledger, Microdata};
+use super::Microdata;
 
 /// Rows by the value they have in the column `within`. Parts are in the order of its domain.
 #[derive(Debug)]
@@ -37,9 +37,9 @@ impl Microdata {
         parts
     }
 
-    /// Some of the rows as microdata of their own, with what the ledger says of them. Domains are those of the whole.
-    pub(crate) fn part(&self, rows: &[u32], ledger: &Ledger) -> (Self, Ledger) {
-        let part = Self {
+    /// Some of the rows as microdata of their own. Domains are those of the whole.
+    pub(crate) fn part(&self, rows: &[u32]) -> Self {
+        Self {
             rows: rows.len(),
             people: None,
             quasi: self.quasi.clone(),
@@ -53,7 +53,6 @@ impl Microdata {
             other: self.other.clone(),
             other_codes: rows.iter().flat_map(|&row| self.other_of(row)).copied().collect(),
             updates: self.updates.clone(),
-        };
-        (part, ledger.part(rows))
+        }
     }
 }

@@ -12,9 +12,9 @@ use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties}
 use datafusion::parquet::schema::types::ColumnPath;
 
 use super::blocking::blocking;
-use super::memory::IDENTIFIER;
 use super::record::ReleaseFile;
 use crate::error::{Error, Result};
+use crate::methods::state::IDENTIFIER;
 use crate::release::GROUP_ID;
 
 /// A Parquet file that is still in memory.

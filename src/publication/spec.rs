@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::error::Result;
-use crate::methods::Method;
+use crate::methods::AnyMethod;
 use crate::methods::reposition::{Clock, Late, Reposition};
 use crate::microdata::Roles;
 
@@ -15,7 +15,7 @@ const ALLOW_FORMER_WORLDS: &str = "allow_former_worlds";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicationSpec {
     /// The method and its parameters.
-    pub method: Method,
+    pub method: AnyMethod,
     /// Which columns are what.
     pub roles: Roles,
     /// Delta Lake's names of the types of the columns with roles, in the order of [`Roles::columns`].
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn differences_are_named() {
-        let terms = |method: Method, quasi: &str, kind: &str| PublicationSpec {
+        let terms = |method: AnyMethod, quasi: &str, kind: &str| PublicationSpec {
             method,
             roles: Roles { quasi: vec![quasi.to_owned()], sensitive: Some("disease".to_owned()), ..Roles::default() },
             types: vec![kind.to_owned(), "Utf8".to_owned()],
@@ -163,14 +163,14 @@ mod tests {
             updates: false,
             repositioned: None,
         };
-        let begun = terms(Method::MInvariance(MInvariance::new(10)), "age", "Int32");
+        let begun = terms(AnyMethod::MInvariance(MInvariance::new(10)), "age", "Int32");
         assert!(begun.differences(&begun).is_empty());
-        let other = terms(Method::MInvariance(MInvariance::new(5)), "zip", "Int32");
+        let other = terms(AnyMethod::MInvariance(MInvariance::new(5)), "zip", "Int32");
         assert_eq!(
             other.differences(&begun),
             ["m is 10 in the publication but 5 here", "quasi is age in the publication but zip here"]
         );
-        let other = terms(Method::Anatomy(Anatomy { l: 5 }), "age", "Int64");
+        let other = terms(AnyMethod::Anatomy(Anatomy { l: 5 }), "age", "Int64");
         assert_eq!(
             other.differences(&begun),
             [

@@ -9,7 +9,6 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use super::entries::Merged;
 use super::failure::{overtaken, while_doing};
 use super::files::MadeFile;
-use super::memory::Memory;
 use super::observer::Observer;
 use super::open::OpenPublication;
 use super::paths::random_name;
@@ -204,7 +203,7 @@ impl Transaction {
     /// When a method that does not know of earlier releases would make a second one, and nobody has allowed that.
     pub(crate) fn check_independence(&self) -> Result<()> {
         let method = &self.publication().terms.method;
-        if self.number() == 1 || self.publication().independent || Memory::of(method) != Memory::Nothing {
+        if self.number() == 1 || self.publication().independent || method.state().is_some() {
             return Ok(());
         }
         Err(refusal!(

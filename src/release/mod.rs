@@ -3,17 +3,19 @@
 //! A [`Release`] holds groups of rows over flat arrays. The *public* view is what the world sees; the *private* view adds
 //! what the publisher needs for the next release. Both give the rows in an order drawn at random.
 
+mod body;
 mod description;
 mod perturbed;
 mod schema;
 mod view;
 mod worlds;
 
+pub use body::Body;
 pub use description::Description;
 pub use perturbed::Perturbed;
 pub use schema::{
-    COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_SIZE, SIGNATURE, Shape, View, reserved_names, schema,
-    signature_type,
+    COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_SIZE, LABEL, PARTNERS, SEALS, SIGNATURE, Shape, View,
+    reserved_names, schema, signature_type,
 };
 pub(crate) use schema::{HI, LO, NODE, NULLS, seals_type};
 pub use view::Published;
@@ -34,15 +36,8 @@ pub struct Groups {
     pub members: Vec<u32>,
     /// Code of the sensitive value that each member publishes; empty without a sensitive attribute.
     pub sensitive: Vec<u32>,
-    /// Least and greatest published code of each group and quasi-identifier: group `g`, attribute `j` of `d` at `g * d + j`.
-    /// Empty where quasi-identifiers are published as they are.
-    pub intervals: Vec<[u32; 2]>,
     /// Code of each group in the column that the release was made within; empty without one.
     pub within: Vec<u32>,
-    /// What the members publish instead of their quasi-identifiers.
-    pub perturbed: Perturbed,
-    /// What rows are in other worlds, for methods that make such.
-    pub worlds: Worlds,
 }
 
 impl Groups {
@@ -94,8 +89,6 @@ impl Groups {
         let row_of = |row: u32| if row == COUNTERFEIT { row } else { rows[row as usize] };
         self.members.extend(part.members.into_iter().map(row_of));
         self.sensitive.extend(part.sensitive);
-        self.intervals.extend(part.intervals);
-        self.perturbed.append(part.perturbed);
     }
 }
 
@@ -106,6 +99,8 @@ pub struct Release {
     pub microdata: Microdata,
     /// Their groups.
     pub groups: Groups,
+    /// What they publish.
+    pub body: Body,
     /// Rows that were left out and stay new for the next release.
     pub withheld: usize,
 }
@@ -116,20 +111,19 @@ impl Release {
         self.groups.members.iter().filter(|&&row| row == COUNTERFEIT).count()
     }
 
-    /// Computes the intervals of the groups: for each quasi-identifier the smallest one that covers the group's real rows,
+    /// The intervals of the groups: for each quasi-identifier the smallest one that covers the group's real rows,
     /// or the smallest node of the hierarchy that does.
     ///
     /// # Errors
     /// When a group has no real row, which no method may produce.
-    pub(crate) fn cover(microdata: &Microdata, groups: &mut Groups) -> Result<()> {
+    pub(crate) fn cover(microdata: &Microdata, groups: &Groups) -> Result<Vec<[u32; 2]>> {
         use rayon::prelude::*;
 
         let d = microdata.quasi.len();
         let mut intervals = vec![[u32::MAX, 0]; groups.len() * d];
-        let groups_ref = &*groups;
         intervals.par_chunks_mut(d * 256).enumerate().for_each(|(chunk, intervals)| {
             for (i, interval) in intervals.chunks_exact_mut(d).enumerate() {
-                for &row in &groups_ref.members[groups_ref.range(chunk * 256 + i)] {
+                for &row in &groups.members[groups.range(chunk * 256 + i)] {
                     if row == COUNTERFEIT {
                         continue;
                     }
@@ -148,8 +142,7 @@ impl Release {
         if intervals.iter().any(|[lo, hi]| lo > hi) {
             return Err(Error::internal("a group without real rows"));
         }
-        groups.intervals = intervals;
-        Ok(())
+        Ok(intervals)
     }
 
     /// Mean length of the published intervals as a share of their domains (the normalized certainty penalty), over groups'
@@ -158,20 +151,23 @@ impl Release {
     pub fn mean_extent(&self) -> f64 {
         let d = self.microdata.quasi.len();
         let mut sum = 0.0;
-        for (codes, &row) in self.groups.perturbed.codes.chunks_exact(d.max(1)).zip(&self.groups.members) {
-            for ((attribute, &published), &code) in
-                self.microdata.quasi.iter().zip(codes).zip(self.microdata.quasi_of(row))
-            {
-                sum += f64::from(attribute.domain.extent(code.min(published), code.max(published)));
+        if let Body::Perturbed(perturbed) = &self.body {
+            for (codes, &row) in perturbed.codes.chunks_exact(d.max(1)).zip(&self.groups.members) {
+                for ((attribute, &published), &code) in
+                    self.microdata.quasi.iter().zip(codes).zip(self.microdata.quasi_of(row))
+                {
+                    sum += f64::from(attribute.domain.extent(code.min(published), code.max(published)));
+                }
             }
         }
-        if self.groups.intervals.is_empty() {
+        let intervals = self.body.intervals();
+        if intervals.is_empty() {
             return sum / (self.groups.members.len() * d).max(1) as f64;
         }
         for group in 0..self.groups.len() {
             let size = self.groups.range(group).len() as f64;
             for (j, attribute) in self.microdata.quasi.iter().enumerate() {
-                let [lo, hi] = self.groups.intervals[group * d + j];
+                let [lo, hi] = intervals[group * d + j];
                 sum += size * f64::from(attribute.domain.extent(lo, hi));
             }
         }

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::Description;
-use crate::microdata::{LABEL, Layout, ORDER_KEY, PARTNERS, Role, SEALS, TREE_KEY, is_continuous};
+use crate::microdata::{Layout, ORDER_KEY, Role, TREE_KEY, is_continuous};
 
 /// Who a table is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,6 +58,13 @@ pub const COUNTERFEITS: &str = "counterfeits";
 pub const COUNTERFEIT_MARK: &str = "counterfeit";
 /// Private view: the sensitive values of the group.
 pub const SIGNATURE: &str = "signature";
+/// Private view, and column of ledgers: the place of somebody's own value in their signature, from 1, the same for ever.
+pub const LABEL: &str = "signature_label";
+/// Worlds, and column of ledgers: the identifiers of everybody's partners, world by world; empty in entries that only add seals.
+pub const PARTNERS: &str = "partners";
+/// Worlds, and column of ledgers: a salt, and then for every sealed column the hash of its name and the commitment to the value, and
+/// for every quasi-identifier the hash of its name and 0.
+pub const SEALS: &str = "seals";
 
 /// Names that a release adds and a published column therefore cannot have.
 pub fn reserved_names(view: View) -> &'static [&'static str] {

@@ -12,10 +12,13 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef}
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use super::schema::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NULLS, SIGNATURE, signature_type};
-use super::{COUNTERFEIT, Release};
+use super::schema::{
+    COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SEALS, SIGNATURE,
+    signature_type,
+};
+use super::{Body, COUNTERFEIT, Release};
 use crate::error::{Error, Result};
-use crate::microdata::{Attribute, LABEL, PARTNERS, SEALS, compact_views, seals};
+use crate::microdata::{Attribute, commitments, compact_views};
 
 /// A release whose order of rows and group numbers has been drawn.
 #[derive(Debug)]
@@ -154,8 +157,8 @@ impl Published {
 
     fn intervals(&self, j: usize, ends: &Fields, groups: &[u32]) -> Result<ArrayRef> {
         let attribute = &self.release.microdata.quasi[j];
-        let d = self.release.microdata.quasi.len();
-        let interval = |group: u32| self.release.groups.intervals[group as usize * d + j];
+        let (d, intervals) = (self.release.microdata.quasi.len(), self.release.body.intervals());
+        let interval = |group: u32| intervals[group as usize * d + j];
         let end = |which: usize| {
             let codes = UInt32Array::from_iter_values(groups.iter().map(|&group| interval(group)[which]));
             gather(attribute.domain.values(), &codes, attribute.field.data_type())
@@ -188,11 +191,13 @@ impl Published {
     /// # Errors
     /// When Arrow fails to gather values.
     pub fn exact(&self, j: usize, members: &[u32]) -> Result<ArrayRef> {
-        let (d, perturbed) = (self.release.microdata.quasi.len(), &self.release.groups.perturbed.codes);
-        if perturbed.is_empty() {
-            return self.originals(j, members);
+        let d = self.release.microdata.quasi.len();
+        match &self.release.body {
+            Body::Perturbed(perturbed) => {
+                self.single(j, members.iter().map(|&member| Some(perturbed.codes[member as usize * d + j])))
+            }
+            _ => self.originals(j, members),
         }
-        self.single(j, members.iter().map(|&member| Some(perturbed[member as usize * d + j])))
     }
 
     /// Values of a quasi-identifier that some members have; NULL for counterfeits.
@@ -260,7 +265,7 @@ impl Published {
     /// # Errors
     /// When there is no identifier, when there are no worlds, and when Arrow fails to gather values.
     pub fn partners(&self, members: &[u32]) -> Result<ArrayRef> {
-        let worlds = &self.release.groups.worlds;
+        let worlds = self.release.body.worlds()?;
         let people = self.release.microdata.people.as_ref();
         let people = people.ok_or_else(|| Error::internal("a column that the release has not"))?;
         let DataType::List(item) = signature_type(&people.data_type) else {
@@ -284,20 +289,21 @@ impl Published {
     /// # Errors
     /// When there are no salts, and when Arrow cannot show a value.
     pub fn seals(&self, members: &[u32]) -> Result<ArrayRef> {
-        let Release { microdata, groups, .. } = &self.release;
+        let Release { microdata, groups, body, .. } = &self.release;
+        let salts = &body.worlds()?.salts;
         let rows: Vec<u32> = members.iter().map(|&member| groups.members[member as usize]).collect();
         let sensitive = |row: u32| microdata.sensitive_codes[row as usize];
         let others: Vec<_> = (0..microdata.other.len()).map(|j| move |row: u32| microdata.other_of(row)[j]).collect();
         let mut columns: Vec<(&Attribute, &dyn Fn(u32) -> u32)> = Vec::new();
         columns.extend(microdata.sensitive.iter().map(|attribute| (attribute, &sensitive as &dyn Fn(u32) -> u32)));
         columns.extend(microdata.other.iter().zip(&others).map(|(attribute, code)| (attribute, code as _)));
-        if groups.worlds.salts.len() != microdata.rows {
+        if salts.len() != microdata.rows {
             return Err(Error::internal("values to be sealed without a salt"));
         }
         let partners = self.partners(members)?;
-        let salt_of = |row: u32| groups.worlds.salts[row as usize];
+        let salt_of = |row: u32| salts[row as usize];
         let has_sensitive = microdata.sensitive.is_some();
-        let sealed = seals(&columns, has_sensitive, &microdata.quasi, &rows, salt_of, partners.as_list::<i32>())?;
+        let sealed = commitments(&columns, has_sensitive, &microdata.quasi, &rows, salt_of, partners.as_list::<i32>())?;
         Ok(Arc::new(sealed))
     }
 

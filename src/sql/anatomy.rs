@@ -4,9 +4,8 @@ use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
-use super::roles::Needs;
 use super::signature::{Kind, Parameter, Signature};
-use crate::methods::Method;
+use crate::methods::AnyMethod;
 use crate::methods::anatomy::Anatomy;
 
 /// One release with exact quasi-identifiers.
@@ -32,8 +31,8 @@ impl MethodFunction for AnatomyFunction {
         &SIGNATURE
     }
 
-    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
+    fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
         let l = arguments.integer("l", 2)?.unwrap_or(2) as usize;
-        Ok((Method::Anatomy(Anatomy { l }), Needs { id: false, sensitive: true, other: false }))
+        Ok(AnyMethod::Anatomy(Anatomy { l }))
     }
 }

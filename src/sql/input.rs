@@ -14,14 +14,14 @@ use super::arguments::Arguments;
 use super::composite::Composite;
 use super::estimate::describe;
 use super::options::AnonymizeOptions;
-use super::roles::{Needs, roles, sensitive_columns};
+use super::roles::{roles, sensitive_columns};
 use super::signature::{Parameter, suggestion};
 use super::table::AnonymizedTable;
 use super::trees;
-use crate::microdata::{
-    ATTRIBUTE, LABEL, LEAF, LEVEL, Layout, ORDER_KEY, PARTNERS, Role, Roles, SEALS, published_type,
-};
-use crate::release::{Description, SIGNATURE, View, seals_type, signature_type};
+use crate::methods::state::RELEASE;
+use crate::methods::{Method, StateKind};
+use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, Layout, ORDER_KEY, Role, Roles, published_type};
+use crate::release::{Description, LABEL, PARTNERS, SEALS, SIGNATURE, View, seals_type, signature_type};
 
 /// The update relation's parameter.
 pub(super) const UPDATES: &str = Parameter::UPDATES.name;
@@ -29,14 +29,13 @@ pub(super) const UPDATES: &str = Parameter::UPDATES.name;
 const PROBABILITY: &str = "probability";
 /// What sequential releases know of people.
 pub(super) const WORLDS: &str = "worlds";
-/// Optional column of `previous`.
-const RELEASE: &str = "release";
 
 /// The relations of a call, ready to be planned.
 #[derive(Debug, Clone)]
 pub(super) struct Prepared {
     pub microdata: LogicalPlan,
-    pub previous: Option<LogicalPlan>,
+    /// What earlier releases have left, and the argument that has it.
+    pub previous: Option<(StateKind, &'static str, LogicalPlan)>,
     pub hierarchies: Option<LogicalPlan>,
     pub updates: Option<LogicalPlan>,
     pub layout: Layout,
@@ -44,14 +43,12 @@ pub(super) struct Prepared {
     pub composite: Option<Composite>,
 }
 
-/// Finds the roles and builds the projections of a call. `latest` says that of several signatures of a person the latest
-/// counts.
+/// Finds the roles and builds the projections of a call of a method.
 pub(super) fn prepare(
     arguments: &mut Arguments,
     options: &AnonymizeOptions,
     view: View,
-    needs: Needs,
-    latest: bool,
+    method: &dyn Method,
 ) -> Result<Prepared> {
     let function = arguments.function();
     let input = Input { function, argument: "the input", plan: arguments.relation("input")? };
@@ -67,7 +64,7 @@ pub(super) fn prepare(
         }
         None => input,
     };
-    let roles = roles(arguments, options, input.plan.schema(), view, needs)?;
+    let roles = roles(arguments, options, input.plan.schema(), view, method.needs())?;
     if let (Some(_), Some(column)) = (&composite, roles.columns().find(|column| sensitive.contains(*column))) {
         return plan_err!(
             "{function}: column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
@@ -89,12 +86,17 @@ pub(super) fn prepare(
     if let Some(plan) = arguments.relation_if_given("previous") {
         let earlier = Input { function, argument: "previous", plan };
         earlier.refuse_new_draws()?;
-        previous = Some(earlier.ledger(&mut columns, &roles, latest)?);
+        let kind = match method.state() {
+            Some(kind @ (StateKind::Signatures | StateKind::LabelledSignatures)) => kind,
+            _ => return internal_err!("{function}: previous of a method without signatures"),
+        };
+        let latest = kind == StateKind::LabelledSignatures;
+        previous = Some((kind, "previous", earlier.ledger(&mut columns, &roles, latest)?));
     }
     if let Some(plan) = arguments.relation_if_given(WORLDS) {
         let earlier = Input { function, argument: WORLDS, plan };
         earlier.refuse_new_draws()?;
-        previous = Some(earlier.worlds(&mut columns, &roles)?);
+        previous = Some((StateKind::Worlds, WORLDS, earlier.worlds(&mut columns, &roles)?));
     }
     let hierarchies = match arguments.relation_if_given("hierarchies") {
         Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),

@@ -4,9 +4,8 @@ use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
-use super::roles::Needs;
 use super::signature::{BALANCE, Kind, ON_INELIGIBLE, Parameter, Signature};
-use crate::methods::Method;
+use crate::methods::AnyMethod;
 use crate::methods::m_distinct::{MDistinct, Possible};
 
 /// Re-publication when rows come and go and values change.
@@ -39,8 +38,8 @@ impl MethodFunction for MDistinctFunction {
         &SIGNATURE
     }
 
-    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
-        let method = Method::MDistinct(MDistinct {
+    fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
+        let method = AnyMethod::MDistinct(MDistinct {
             m: arguments.integer("m", 2)?.unwrap_or(2) as usize,
             disjoint: arguments.boolean("disjoint"),
             close_updates: arguments.boolean("close_updates"),
@@ -51,6 +50,6 @@ impl MethodFunction for MDistinctFunction {
             balance: BALANCE.of(arguments),
             on_ineligible: ON_INELIGIBLE.of(arguments),
         });
-        Ok((method, Needs { id: true, sensitive: true, other: false }))
+        Ok(method)
     }
 }

@@ -4,9 +4,8 @@ use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
-use super::roles::Needs;
 use super::signature::{BALANCE, Kind, ON_INELIGIBLE, Parameter, Signature};
-use crate::methods::Method;
+use crate::methods::AnyMethod;
 use crate::methods::m_invariance::MInvariance;
 
 /// Re-publication when rows come and go.
@@ -36,10 +35,10 @@ impl MethodFunction for MInvariantFunction {
         &SIGNATURE
     }
 
-    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
+    fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
         let m = arguments.integer("m", 2)?.unwrap_or(2) as usize;
         let (balance, on_ineligible) = (BALANCE.of(arguments), ON_INELIGIBLE.of(arguments));
-        let method = Method::MInvariance(MInvariance { m, balance, on_ineligible });
-        Ok((method, Needs { id: true, sensitive: true, other: false }))
+        let method = AnyMethod::MInvariance(MInvariance { m, balance, on_ineligible });
+        Ok(method)
     }
 }

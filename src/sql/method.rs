@@ -15,13 +15,12 @@ use super::m_invariant::MInvariantFunction;
 use super::mondrian::MondrianFunction;
 use super::muco::MucoFunction;
 use super::options::AnonymizeOptions;
-use super::roles::Needs;
 use super::sequential::{
     NonSequentialFunction, SequentialFunction, SequentialReleaseFunction, SequentialWorldsFunction,
 };
 use super::signature::Signature;
 use super::table::AnonymizedTable;
-use crate::methods::Method;
+use crate::methods::AnyMethod;
 use crate::release::{Form, View};
 
 /// A method that makes a release of a table.
@@ -29,8 +28,8 @@ pub(super) trait MethodFunction: Debug + Send + Sync + 'static {
     /// Name and parameters of the relation function.
     fn signature(&self) -> &'static Signature<'static>;
 
-    /// The method with the parameters that the arguments give it, and the roles it cannot do without.
-    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)>;
+    /// The method with the parameters that the arguments give it.
+    fn method(&self, arguments: &Arguments) -> Result<AnyMethod>;
 
     /// What it is offered as.
     fn offered(&self) -> Offered {
@@ -74,10 +73,10 @@ impl RelationFunction for ReleaseFunction {
     }
 
     fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let (method, needs) = self.0.method(&arguments)?;
+        let method = self.0.method(&arguments)?;
         let seed = arguments.seed("seed");
         let view = if arguments.boolean("private") { View::Private } else { View::Public };
-        let prepared = prepare(&mut arguments, options, view, needs, method.changes_signatures())?;
+        let prepared = prepare(&mut arguments, options, view, &*method)?;
         if let Some(composite) = prepared.composite.as_ref().filter(|_| method.form() == Form::Anatomy) {
             return plan_err!(
                 "{}: several sensitive columns cannot be published as columns there, for they would be lists that do not say what belongs \

@@ -5,10 +5,9 @@ use datafusion::common::{Result, plan_datafusion_err, plan_err};
 use super::arguments::Arguments;
 use super::choice::Choice;
 use super::method::MethodFunction;
-use super::roles::Needs;
 use super::signature::{CUTS, Kind, Parameter, Signature};
 use crate::methods::mondrian::{Diversity, Mondrian};
-use crate::methods::{Method, Share};
+use crate::methods::{AnyMethod, Share};
 
 /// One release, generalized.
 #[derive(Debug)]
@@ -45,7 +44,7 @@ impl MethodFunction for MondrianFunction {
         &SIGNATURE
     }
 
-    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
+    fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
         let name = SIGNATURE.name;
         let k = arguments.integer("k", 2)?;
         let l = arguments.integer("l", 2)?;
@@ -66,7 +65,6 @@ impl MethodFunction for MondrianFunction {
             let example = arguments.style().write("l", "5");
             return plan_err!("{name}: diversity says what l means, but there is no l; give it, for example {example}");
         }
-        let needs = Needs { id: false, sensitive: l.is_some() || t.is_some(), other: false };
         let method = Mondrian {
             k: k.unwrap_or(least) as usize,
             l: l.map(|l| l as usize),
@@ -74,6 +72,6 @@ impl MethodFunction for MondrianFunction {
             t,
             cuts: CUTS.of(arguments),
         };
-        Ok((Method::Mondrian(method), needs))
+        Ok(AnyMethod::Mondrian(method))
     }
 }

@@ -4,9 +4,8 @@ use datafusion::common::{Result, plan_datafusion_err};
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
-use super::roles::Needs;
 use super::signature::{CUTS, Kind, Parameter, Signature};
-use crate::methods::Method;
+use crate::methods::AnyMethod;
 use crate::methods::muco::Muco;
 
 /// One release of rows that still look like rows.
@@ -35,11 +34,11 @@ impl MethodFunction for MucoFunction {
         &SIGNATURE
     }
 
-    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
+    fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
         let delta = arguments.number("delta").unwrap_or_default();
         let l = arguments.integer("l", 2)?.map(|l| l as usize);
         let method = Muco::try_new(delta, l, CUTS.of(arguments));
         let method = method.map_err(|error| plan_datafusion_err!("{}: {error}", SIGNATURE.name))?;
-        Ok((Method::Muco(method), Needs { id: false, sensitive: true, other: false }))
+        Ok(AnyMethod::Muco(method))
     }
 }

@@ -9,22 +9,12 @@ use super::composite::way_out;
 use super::options::AnonymizeOptions;
 use super::signature::Style;
 use super::syntax::split_names;
+use crate::methods::Needs;
 use crate::microdata::{Role, Roles};
 use crate::release::{View, reserved_names};
 
 /// More quasi-identifiers than this would be suppressed rather than generalized anyway.
 const MOST_QUASI: usize = 64;
-
-/// What a method cannot do without. It always needs quasi-identifiers.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Needs {
-    /// An identifier.
-    pub id: bool,
-    /// A sensitive attribute.
-    pub sensitive: bool,
-    /// Columns that travel with it, if there are any; other methods publish none.
-    pub other: bool,
-}
 
 /// The roles of a call on a table with these columns.
 pub(super) fn roles(

@@ -7,9 +7,8 @@ use super::arguments::Arguments;
 use super::choice::Choice;
 use super::input::WORLDS;
 use super::method::{MethodFunction, Offered};
-use super::roles::Needs;
 use super::signature::{CUTS, Kind, Parameter, Signature};
-use crate::methods::Method;
+use crate::methods::AnyMethod;
 use crate::methods::sequential::{Loss, MOST_PART, NonSequential, PART, Sequential, SequentialRelease, Worlds};
 
 const L: Parameter = Parameter::required("l", Kind::Integer, "5");
@@ -47,11 +46,11 @@ impl MethodFunction for SequentialWorldsFunction {
         &WORLDS_SIGNATURE
     }
 
-    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
+    fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
         let (l, cuts, allow_former_worlds) =
             (l(arguments)?, CUTS.of(arguments), arguments.boolean("allow_former_worlds"));
-        let method = Method::SequentialWorlds(Worlds { l, cuts, allow_former_worlds });
-        Ok((method, Needs { id: true, sensitive: true, other: true }))
+        let method = AnyMethod::SequentialWorlds(Worlds { l, cuts, allow_former_worlds });
+        Ok(method)
     }
 
     fn offered(&self) -> Offered {
@@ -87,11 +86,11 @@ impl MethodFunction for SequentialReleaseFunction {
         &RELEASE_SIGNATURE
     }
 
-    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
+    fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
         let (p, loss, allow_removals) = (p(arguments)?, LOSS.of(arguments), arguments.boolean("allow_removals"));
         let allow_former_worlds = arguments.boolean("allow_former_worlds");
-        let method = Method::SequentialRelease(SequentialRelease { p, loss, allow_removals, allow_former_worlds });
-        Ok((method, Needs { id: true, sensitive: false, other: true }))
+        let method = AnyMethod::SequentialRelease(SequentialRelease { p, loss, allow_removals, allow_former_worlds });
+        Ok(method)
     }
 
     fn offered(&self) -> Offered {
@@ -124,9 +123,9 @@ impl MethodFunction for NonSequentialFunction {
         &NON_SEQUENTIAL_SIGNATURE
     }
 
-    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
-        let method = Method::NonSequential(NonSequential { l: l(arguments)?, cuts: CUTS.of(arguments) });
-        Ok((method, Needs { id: false, sensitive: true, other: true }))
+    fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
+        let method = AnyMethod::NonSequential(NonSequential { l: l(arguments)?, cuts: CUTS.of(arguments) });
+        Ok(method)
     }
 
     fn offered(&self) -> Offered {
@@ -161,8 +160,8 @@ impl MethodFunction for SequentialFunction {
         &SEQUENTIAL_SIGNATURE
     }
 
-    fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
-        let method = Method::Sequential(Sequential {
+    fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
+        let method = AnyMethod::Sequential(Sequential {
             l: l(arguments)?,
             p: p(arguments)?,
             loss: LOSS.of(arguments),
@@ -170,7 +169,7 @@ impl MethodFunction for SequentialFunction {
             allow_removals: arguments.boolean("allow_removals"),
             allow_former_worlds: arguments.boolean("allow_former_worlds"),
         });
-        Ok((method, Needs { id: true, sensitive: true, other: true }))
+        Ok(method)
     }
 
     fn offered(&self) -> Offered {

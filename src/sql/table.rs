@@ -13,17 +13,17 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::input::{Prepared, UPDATES, WORLDS};
+use super::input::{Prepared, UPDATES};
 use super::planned::{planned, planned_if_given};
-use crate::exec::{AnonymizeExec, Inputs, Job, Seed};
-use crate::methods::Method;
+use crate::exec::{AnonymizeExec, AnonymizeJob, Inputs, Seed};
+use crate::methods::{AnyMethod, StateKind};
 use crate::release::{Description, Shape, View, schema};
 
 /// A release that is made anew by every query.
 #[derive(Clone)]
 pub struct AnonymizedTable {
     prepared: Prepared,
-    method: Method,
+    method: AnyMethod,
     view: View,
     /// Where the randomness of every execution comes from.
     secret: Seed,
@@ -42,7 +42,7 @@ pub struct AnonymizedTable {
 pub(super) type Occasion = i64;
 
 impl AnonymizedTable {
-    pub(super) fn try_new(prepared: Prepared, method: Method, view: View, seed: Option<Seed>) -> Result<Self> {
+    pub(super) fn try_new(prepared: Prepared, method: AnyMethod, view: View, seed: Option<Seed>) -> Result<Self> {
         let fixed = seed.is_some();
         let secret = seed.map_or_else(Seed::from_entropy, Ok)?;
         let names = Seed::from_entropy()?;
@@ -88,11 +88,11 @@ impl AnonymizedTable {
     }
 }
 
-fn release_schema(prepared: &Prepared, method: &Method, view: View, release_id: String) -> Result<SchemaRef> {
+fn release_schema(prepared: &Prepared, method: &AnyMethod, view: View, release_id: String) -> Result<SchemaRef> {
     let parameters = method.parameters_text().map_err(|error| error.in_function(method.name()))?;
     let description = Description { method: method.name().to_owned(), parameters, release_id, number: None };
     let nodes = prepared.hierarchies.is_some();
-    let (signatures, labels) = (method.has_signatures(), method.changes_signatures());
+    let (signatures, labels) = method.state().map_or((false, false), StateKind::shown);
     let shape = Shape { view, form: method.form(), signatures, labels, nodes };
     Ok(Arc::new(schema(&prepared.layout, shape, &description)))
 }
@@ -130,18 +130,18 @@ impl TableProvider for AnonymizedTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let name = self.method.name();
         let Prepared { microdata, previous, hierarchies, updates, .. } = &self.prepared;
-        let earlier = match self.method {
-            Method::SequentialWorlds(_) | Method::SequentialRelease(_) => WORLDS,
-            _ => "previous",
+        let previous = match previous {
+            Some((kind, argument, plan)) => Some((*kind, planned(session, plan, name, argument).await?)),
+            None => None,
         };
         let inputs = Inputs {
             microdata: planned(session, microdata, name, "the input").await?,
-            previous: planned_if_given(session, previous.as_ref(), name, earlier).await?,
+            previous,
             hierarchies: planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?,
             updates: planned_if_given(session, updates.as_ref(), name, UPDATES).await?,
         };
         let roles = self.prepared.layout.roles();
-        let job = Job { method: self.method.clone(), roles, view: self.view, seed: self.seed(session)? };
+        let job = AnonymizeJob { method: self.method.clone(), roles, view: self.view, seed: self.seed(session)? };
         let Some(composite) = &self.prepared.composite else {
             let schema: Schema = match projection {
                 Some(columns) => self.schema.project(columns)?,

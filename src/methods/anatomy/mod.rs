@@ -16,12 +16,13 @@
 //! O(n log n).
 
 use rand::Rng;
+use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{Monitor, assignment};
+use super::{Method, Monitor, Needs, State, assignment};
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
-use crate::release::{Groups, Release};
+use crate::release::{Body, Form, Groups, Release};
 
 #[cfg(test)]
 mod tests;
@@ -34,32 +35,6 @@ pub struct Anatomy {
 }
 
 impl Anatomy {
-    /// Bytes the method needs beside the microdata itself: for each row a place in the list of its value, a member, and, as
-    /// nearly every row may have a value of its own, a count and its place among the counts.
-    pub fn working_bytes(&self, rows: usize, _quasi: usize) -> usize {
-        rows * 96
-    }
-
-    /// Anonymizes a table.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows.
-    pub fn anonymize(&self, microdata: Microdata, monitor: &Monitor, rng: &mut impl Rng) -> Result<Release> {
-        microdata.sensitive()?;
-        if self.l == 0 {
-            return Err(Error::refused("l must be at least 2"));
-        }
-        // Rows stand in the order of a keyed hash; within a value they stay so until they are shuffled.
-        let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
-        let mut rows = assignment::by_value(&mut rows, &microdata.sensitive_codes);
-        let most = rows.iter().map(|rows| rows.len()).max().unwrap_or(0);
-        let name = microdata.sensitive()?.field.name();
-        assignment::check_eligible("rows", microdata.rows, most, self.l, name)?;
-        let groups = monitor.phase("assignment", || self.group(&microdata, &mut rows, rng))?;
-        monitor.phase("check", || self.check(&microdata, &groups))?;
-        Ok(Release { microdata, groups, withheld: 0 })
-    }
-
     /// Groups of rows with different values; `rows` lists the rows of each value that occurs.
     fn group(&self, microdata: &Microdata, rows: &mut [&mut [u32]], rng: &mut impl Rng) -> Result<Groups> {
         let mut groups = Groups { starts: vec![0], ..Groups::default() };
@@ -95,5 +70,55 @@ impl Anatomy {
             }
         }
         Ok(())
+    }
+}
+
+impl Method for Anatomy {
+    fn name(&self) -> &'static str {
+        "anatomy"
+    }
+
+    fn form(&self) -> Form {
+        Form::Anatomy
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { sensitive: true, ..Needs::default() }
+    }
+
+    fn guarantee(&self) -> String {
+        format!("{}-diversity (frequency)", self.l)
+    }
+
+    /// For each row a place in the list of its value, a member, and, as nearly every row may have a value of its own, a count and its
+    /// place among the counts.
+    fn working_bytes(&self, rows: usize, _quasi: usize) -> usize {
+        rows * 96
+    }
+
+    /// Anonymizes a table.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows.
+    fn anonymize(
+        &self,
+        microdata: Microdata,
+        _state: &State,
+        monitor: &Monitor,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<Release> {
+        microdata.sensitive()?;
+        if self.l == 0 {
+            return Err(Error::refused("l must be at least 2"));
+        }
+        // Rows stand in the order of a keyed hash; within a value they stay so until they are shuffled.
+        let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
+        let mut rows = assignment::by_value(&mut rows, &microdata.sensitive_codes);
+        let most = rows.iter().map(|rows| rows.len()).max().unwrap_or(0);
+        let name = microdata.sensitive()?.field.name();
+        assignment::check_eligible("rows", microdata.rows, most, self.l, name)?;
+        let groups = monitor.phase("assignment", || self.group(&microdata, &mut rows, rng))?;
+        monitor.phase("check", || self.check(&microdata, &groups))?;
+        Ok(Release { microdata, groups, body: Body::Histogram, withheld: 0 })
     }
 }

@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::*;
-use crate::methods::Method;
+use crate::methods::AnyMethod;
 use crate::methods::sample::Table;
 use crate::release::View;
 
@@ -33,7 +33,7 @@ proptest! {
         let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
         sensitive.iter().for_each(|&value| *counts.entry(value).or_default() += 1);
         let eligible = counts.values().all(|count| count * l <= rows);
-        let batch = match table.publish(&Method::Anatomy(Anatomy { l }), View::Public, seed) {
+        let batch = match table.publish(&AnyMethod::Anatomy(Anatomy { l }), View::Public, seed) {
             Ok(batch) => batch,
             Err(error) => {
                 prop_assert!(!eligible, "{error}");
@@ -77,7 +77,7 @@ proptest! {
         let table = table(rows, 7, seed);
         let mut order: Vec<usize> = (0..rows).collect();
         order.shuffle(&mut ChaCha20Rng::seed_from_u64(seed ^ 1));
-        let method = Method::Anatomy(Anatomy { l });
+        let method = AnyMethod::Anatomy(Anatomy { l });
         match (table.publish(&method, View::Public, 5), table.permuted(&order).publish(&method, View::Public, 5)) {
             (Ok(a), Ok(b)) => prop_assert_eq!(a, b),
             (a, b) => prop_assert_eq!(a.unwrap_err().to_string(), b.unwrap_err().to_string()),
@@ -97,7 +97,7 @@ fn groups_are_drawn_uniformly() {
     };
     let mut together = vec![0_f64; 400];
     for seed in 0..DRAWS {
-        let (release, _) = table.anonymize(&Method::Anatomy(Anatomy { l: 2 }), seed).unwrap();
+        let (release, _) = table.anonymize(&AnyMethod::Anatomy(Anatomy { l: 2 }), seed).unwrap();
         for pair in release.groups.members.chunks_exact(2) {
             let who = |row: u32| release.microdata.quasi_of(row)[0] as usize;
             together[who(pair[0]) * 20 + who(pair[1])] += 1.0;

@@ -8,13 +8,14 @@ use rayon::prelude::*;
 
 use super::relation::Relation;
 use crate::error::{Error, Result};
-use crate::microdata::{Ledger, Microdata};
+use crate::methods::state::Signatures;
+use crate::microdata::Microdata;
 use crate::release::{COUNTERFEIT, Groups};
 
 /// What is checked against.
 pub(super) struct Promise<'a> {
     pub microdata: &'a Microdata,
-    pub ledger: &'a Ledger,
+    pub known: &'a Signatures,
     pub relation: &'a Relation,
     pub m: usize,
     /// Whether m-Distinct\* was promised.
@@ -22,15 +23,16 @@ pub(super) struct Promise<'a> {
 }
 
 impl Promise<'_> {
-    pub(super) fn check(&self, groups: &Groups, withheld: usize) -> Result<()> {
+    pub(super) fn check(&self, groups: &Groups, intervals: &[[u32; 2]], withheld: usize) -> Result<()> {
+        let d = self.microdata.quasi.len();
         let seen: Vec<AtomicBool> = (0..self.microdata.rows).map(|_| AtomicBool::new(false)).collect();
         let broken = (0..groups.len()).into_par_iter().with_min_len(1024).find_map_any(|group| {
             let first_seen = |row: usize| !seen[row].swap(true, Ordering::Relaxed);
-            self.broken_by(groups, group, first_seen)
+            self.broken_by(groups, group, &intervals[group * d..][..d], first_seen)
         });
         let missing = || {
             let unseen = || (0..self.microdata.rows).filter(|&row| !seen[row].load(Ordering::Relaxed));
-            let returning = unseen().any(|row| self.ledger.signature_of(row).is_some());
+            let returning = unseen().any(|row| self.known.number_of(row).is_some());
             (returning || unseen().count() != withheld).then_some("a row missing")
         };
         match broken.or_else(missing) {
@@ -42,7 +44,13 @@ impl Promise<'_> {
     }
 
     /// What is wrong with a group, if anything.
-    fn broken_by(&self, groups: &Groups, group: usize, first_seen: impl Fn(usize) -> bool) -> Option<&'static str> {
+    fn broken_by(
+        &self,
+        groups: &Groups,
+        group: usize,
+        intervals: &[[u32; 2]],
+        first_seen: impl Fn(usize) -> bool,
+    ) -> Option<&'static str> {
         let range = groups.range(group);
         let values = &groups.sensitive[range.clone()];
         let mut sorted = values.to_vec();
@@ -50,8 +58,6 @@ impl Promise<'_> {
         if values.len() < self.m || !sorted.windows(2).all(|pair| pair[0] < pair[1]) {
             return Some("a group without m different sensitive values");
         }
-        let d = self.microdata.quasi.len();
-        let intervals = &groups.intervals[group * d..][..d];
         let (mut legal_for, mut newcomers) = (None, false);
         let members = groups.members[range].iter().zip(values).enumerate();
         for (place, (&row, &value)) in members.filter(|(_, (row, _))| **row != COUNTERFEIT) {
@@ -62,15 +68,15 @@ impl Promise<'_> {
             if self.microdata.sensitive_codes[row] != value {
                 return Some("a row with another's sensitive value");
             }
-            match self.ledger.signature_of(row) {
+            match self.known.number_of(row) {
                 None => newcomers = true,
-                Some(_) if self.ledger.label_of(row) != Some(place as u32) => {
+                Some(_) if self.known.label_of(row) != Some(place as u32) => {
                     return Some("a row that is not in the place of its label");
                 }
                 // Members of a group often come from groups with the same values.
                 signature if signature == legal_for => {}
                 Some(signature) => {
-                    if !self.is_legal_update(&self.ledger.signatures()[signature as usize], values) {
+                    if !self.is_legal_update(&self.known.all()[signature as usize], values) {
                         return Some("a group that is no legal update of a member's most recent one");
                     }
                     legal_for = Some(signature);

@@ -14,7 +14,8 @@ use super::units::Units;
 use super::{MDistinct, OnIneligible, intersect};
 use crate::methods::assignment;
 use crate::methods::balance::{Balance, Policy};
-use crate::microdata::{Ledger, Microdata};
+use crate::methods::state::Signatures;
+use crate::microdata::Microdata;
 
 /// A bucket and the box around its rows.
 struct Boxed {
@@ -46,14 +47,14 @@ impl Boxed {
 }
 
 /// Counterfeits that the paper's assignment needs.
-fn counterfeits(microdata: &Microdata, ledger: &Ledger, m: usize) -> usize {
+fn counterfeits(microdata: &Microdata, known: &Signatures, m: usize) -> usize {
     let values = microdata.sensitive().unwrap().domain.len();
     let mut relation = Relation::new(microdata.updates.as_deref(), values, true).unwrap();
     let mut buckets = Buckets::default();
     let kind = |row: usize, buckets: &mut Buckets, relation: &Relation| {
-        let signature = ledger.signature_of(row)? as usize;
-        let kind = buckets.number(relation.kind(&ledger.signatures()[signature]), relation);
-        Some((kind, ledger.label_of(row)? as usize))
+        let signature = known.number_of(row)? as usize;
+        let kind = buckets.number(relation.kind(&known.all()[signature]), relation);
+        Some((kind, known.label_of(row)? as usize))
     };
     let kinds: Vec<Option<(usize, usize)>> =
         (0..microdata.rows).map(|row| kind(row, &mut buckets, &relation)).collect();
@@ -131,10 +132,10 @@ fn compare(pairs: &Pairs, values: usize, seed: u64) -> [usize; 2] {
             next += 1;
         }
         let known: Known = history.known.clone();
-        let (microdata, ledger) = encode(&people, &known, pairs, seed).unwrap();
+        let (microdata, state) = encode(&people, &known, pairs, seed).unwrap();
         let release = publish(&people, &known, pairs, &method, seed + number).unwrap();
         totals[0] += release.counterfeits();
-        totals[1] += counterfeits(&microdata, &ledger, method.m);
+        totals[1] += counterfeits(&microdata, state.signatures().unwrap(), method.m);
         history.add(&release, &people, &method);
     }
     assert!(!history.risk().1);

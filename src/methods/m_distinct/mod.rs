@@ -70,6 +70,7 @@ mod joint;
 mod tests;
 
 use rand::Rng;
+use rand_chacha::ChaCha20Rng;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -77,13 +78,14 @@ use self::bucket::{Buckets, Cell};
 use self::check::Promise;
 use self::newcomers::{NOWHERE, Places};
 use self::relation::Relation;
-use super::Monitor;
 use super::balance::Policy;
 pub use super::balance::{Balance, OnIneligible};
 use super::split::{self, Lists};
+use super::state::Signatures;
+use super::{Method, Monitor, Needs, State, StateKind};
 use crate::error::{Error, Result, thousands};
-use crate::microdata::{Ledger, Microdata};
-use crate::release::Release;
+use crate::microdata::Microdata;
+use crate::release::{Body, Form, Release};
 
 /// Which sensitive values can become which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -142,62 +144,8 @@ impl MDistinct {
         }
     }
 
-    /// Bytes the method needs beside the microdata itself: for each row its places in lists and, in a bucket and in what
-    /// halves of it are sorted in, its positions; for each member of the release its row, its value, its group and its share
-    /// of the intervals. Counterfeits are charged to the monitor once their number is known.
-    pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        rows * (28 + 2 * split::item_bytes(quasi)) + self.member_bytes(rows, quasi)
-    }
-
     fn member_bytes(&self, members: usize, quasi: usize) -> usize {
         members.saturating_mul(20 + 8 * quasi / self.m.max(1))
-    }
-
-    /// Anonymizes a snapshot so that it is safe beside all earlier releases. The ledger must know everybody's *most recent*
-    /// group; the microdata have the update relation (without one, no value can change).
-    ///
-    /// # Errors
-    /// [`Error::Refused`] when the relation is not transitive, when the ledger knows no labels, when a returning row's sensitive
-    /// value cannot have followed from its last one or leaves none for the others of its group, when a signature of the ledger
-    /// has fewer than `m` values, when there are fewer than `m` sensitive values (or components of them), and when the new rows
-    /// are not m-eligible after balancing and `on_ineligible` is to refuse.
-    pub fn anonymize(
-        &self,
-        microdata: Microdata,
-        ledger: &Ledger,
-        monitor: &Monitor,
-        rng: &mut impl Rng,
-    ) -> Result<Release> {
-        self.policy().check_ledger(ledger)?;
-        let values = microdata.sensitive()?.domain.len();
-        let mut relation = monitor.phase("relation", || match self.updates {
-            Possible::Any => Ok(Relation::any(values)),
-            Possible::Listed => Relation::new(microdata.updates.as_deref(), values, self.close_updates),
-        })?;
-        let (mut buckets, mut places) =
-            (Buckets::default(), Places { bucket: vec![NOWHERE; microdata.rows], entry: vec![0; microdata.rows] });
-        let new = monitor.phase("division", || {
-            self.place_returning(&microdata, ledger, &mut relation, &mut buckets, &mut places, monitor)
-        })?;
-        let withheld = monitor.phase("assignment", || {
-            let how = (self.policy(), self.disjoint);
-            newcomers::settle(&microdata, &mut buckets, &mut relation, &mut places, new, how, rng)
-        })?;
-        let gaps = buckets.list.iter().map(bucket::Bucket::gaps).sum();
-        monitor.charge(self.member_bytes(gaps, microdata.quasi.len()))?;
-        let groups = monitor.phase("split", || {
-            let heights: Vec<usize> = buckets.list.iter().map(bucket::Bucket::height).collect();
-            let lists = lists(&buckets, &places)?;
-            let members = split::split(&microdata, &lists, &heights, rng.random(), &decompose::Decompose, monitor)?;
-            drop(lists);
-            let mut groups = complete::complete(&microdata, &relation, &buckets.list, &members, monitor, rng)?;
-            Release::cover(&microdata, &mut groups)?;
-            Ok(groups)
-        })?;
-        let promise =
-            Promise { microdata: &microdata, ledger, relation: &relation, m: self.m, disjoint: self.disjoint };
-        monitor.phase("check", || promise.check(&groups, withheld))?;
-        Ok(Release { withheld, groups, microdata })
     }
 
     fn policy(&self) -> Policy {
@@ -208,7 +156,7 @@ impl MDistinct {
     fn place_returning(
         &self,
         microdata: &Microdata,
-        ledger: &Ledger,
+        known: &Signatures,
         relation: &mut Relation,
         buckets: &mut Buckets,
         places: &mut Places,
@@ -216,17 +164,17 @@ impl MDistinct {
     ) -> Result<Vec<Vec<u32>>> {
         const NONE: u32 = u32::MAX;
         let mut new = vec![Vec::new(); relation.values()];
-        let mut kind_of_signature = vec![NONE; ledger.signatures().len()];
+        let mut kind_of_signature = vec![NONE; known.all().len()];
         let mut rows_of: FxHashMap<Cell, Vec<u32>> = FxHashMap::default();
         for (row, &value) in microdata.sensitive_codes.iter().enumerate() {
-            let Some(signature) = ledger.signature_of(row) else {
+            let Some(signature) = known.number_of(row) else {
                 new[value as usize].push(row as u32);
                 continue;
             };
-            let Some(label) = ledger.label_of(row) else { return Err(Error::refused(UNLABELLED)) };
+            let Some(label) = known.label_of(row) else { return Err(Error::refused(UNLABELLED)) };
             let kind = &mut kind_of_signature[signature as usize];
             if *kind == NONE {
-                let entries = relation.kind(&ledger.signatures()[signature as usize]);
+                let entries = relation.kind(&known.all()[signature as usize]);
                 *kind = buckets.number(entries, relation) as u32;
             }
             rows_of.entry(Cell { kind: *kind, value, entry: label as usize }).or_default().push(row as u32);
@@ -277,6 +225,82 @@ impl MDistinct {
             }
         }
         Ok(new)
+    }
+}
+
+impl Method for MDistinct {
+    fn name(&self) -> &'static str {
+        "m_distinct"
+    }
+
+    fn form(&self) -> Form {
+        Form::Intervals
+    }
+
+    fn state(&self) -> Option<StateKind> {
+        Some(StateKind::LabelledSignatures)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { id: true, sensitive: true, ..Needs::default() }
+    }
+
+    fn guarantee(&self) -> String {
+        format!("{}-distinctness{}", self.m, if self.disjoint { " with disjoint first groups" } else { "" })
+    }
+
+    /// For each row its places in lists and, in a bucket and in what halves of it are sorted in, its positions; for each member of
+    /// the release its row, its value, its group and its share of the intervals. Counterfeits are charged to the monitor once their
+    /// number is known.
+    fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
+        rows * (28 + 2 * split::item_bytes(quasi)) + self.member_bytes(rows, quasi)
+    }
+
+    /// Anonymizes a snapshot so that it is safe beside all earlier releases. The state must have everybody's *most recent*
+    /// group; the microdata have the update relation (without one, no value can change).
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when the relation is not transitive, when it has no labels, when a returning row's sensitive
+    /// value cannot have followed from its last one or leaves none for the others of its group, when a signature
+    /// has fewer than `m` values, when there are fewer than `m` sensitive values (or components of them), and when the new rows
+    /// are not m-eligible after balancing and `on_ineligible` is to refuse.
+    fn anonymize(
+        &self,
+        microdata: Microdata,
+        state: &State,
+        monitor: &Monitor,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<Release> {
+        let known = state.signatures()?;
+        self.policy().check_signatures(known)?;
+        let values = microdata.sensitive()?.domain.len();
+        let mut relation = monitor.phase("relation", || match self.updates {
+            Possible::Any => Ok(Relation::any(values)),
+            Possible::Listed => Relation::new(microdata.updates.as_deref(), values, self.close_updates),
+        })?;
+        let (mut buckets, mut places) =
+            (Buckets::default(), Places { bucket: vec![NOWHERE; microdata.rows], entry: vec![0; microdata.rows] });
+        let new = monitor.phase("division", || {
+            self.place_returning(&microdata, known, &mut relation, &mut buckets, &mut places, monitor)
+        })?;
+        let withheld = monitor.phase("assignment", || {
+            let how = (self.policy(), self.disjoint);
+            newcomers::settle(&microdata, &mut buckets, &mut relation, &mut places, new, how, rng)
+        })?;
+        let gaps = buckets.list.iter().map(bucket::Bucket::gaps).sum();
+        monitor.charge(self.member_bytes(gaps, microdata.quasi.len()))?;
+        let (groups, intervals) = monitor.phase("split", || {
+            let heights: Vec<usize> = buckets.list.iter().map(bucket::Bucket::height).collect();
+            let lists = lists(&buckets, &places)?;
+            let members = split::split(&microdata, &lists, &heights, rng.random(), &decompose::Decompose, monitor)?;
+            drop(lists);
+            let groups = complete::complete(&microdata, &relation, &buckets.list, &members, monitor, rng)?;
+            let intervals = Release::cover(&microdata, &groups)?;
+            Ok((groups, intervals))
+        })?;
+        let promise = Promise { microdata: &microdata, known, relation: &relation, m: self.m, disjoint: self.disjoint };
+        monitor.phase("check", || promise.check(&groups, &intervals, withheld))?;
+        Ok(Release { withheld, groups, body: Body::Grouped { intervals }, microdata })
     }
 }
 

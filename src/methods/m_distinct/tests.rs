@@ -14,8 +14,9 @@ use rand_chacha::ChaCha20Rng;
 
 use super::*;
 use crate::methods::m_invariance::MInvariance;
-use crate::microdata::{LABEL, Layout, MicrodataBuilder};
-use crate::release::{COUNTERFEIT, Groups};
+use crate::methods::state::SnapshotBuilder;
+use crate::microdata::Layout;
+use crate::release::{COUNTERFEIT, Groups, LABEL};
 use crate::risk::{Layer, Update, UpdateGraph, Updates};
 
 /// Identifier, quasi-identifiers, sensitive value.
@@ -27,12 +28,12 @@ pub(super) type Known = BTreeMap<i64, (Vec<String>, usize)>;
 /// What can become what.
 pub(super) type Pairs = Vec<(String, String)>;
 
-pub(super) fn encode(rows: &[Row], known: &Known, pairs: &Pairs, key: u64) -> Result<(Microdata, Ledger)> {
+pub(super) fn encode(rows: &[Row], known: &Known, pairs: &Pairs, key: u64) -> Result<(Microdata, State)> {
     encode_with(rows, known, pairs, key, true)
 }
 
 /// With labels, or as earlier versions left it.
-fn encode_with(rows: &[Row], known: &Known, pairs: &Pairs, key: u64, labels: bool) -> Result<(Microdata, Ledger)> {
+fn encode_with(rows: &[Row], known: &Known, pairs: &Pairs, key: u64, labels: bool) -> Result<(Microdata, State)> {
     let quasi = rows.first().map_or(1, |row| row.1.len());
     let fields = (0..quasi).map(|j| Arc::new(Field::new(format!("q{j}"), DataType::Int32, true)));
     let layout = Layout {
@@ -48,8 +49,10 @@ fn encode_with(rows: &[Row], known: &Known, pairs: &Pairs, key: u64, labels: boo
     }
     columns.push(Arc::new(rows.iter().map(|row| Some(row.2.as_str())).collect::<StringArray>()));
     let schema = Arc::new(Schema::new(layout.fields().cloned().collect::<Vec<_>>()));
-    let mut builder = MicrodataBuilder::try_new(layout)?;
-    builder.append(&RecordBatch::try_new(schema, columns).unwrap())?;
+    // Of a release without labels no more is known than that of one of m-invariance.
+    let kind = if labels { StateKind::LabelledSignatures } else { StateKind::Signatures };
+    let mut builder = SnapshotBuilder::try_new(layout, Some(kind))?;
+    builder.microdata.append(&RecordBatch::try_new(schema, columns).unwrap())?;
     let mut signatures = ListBuilder::new(StringBuilder::new());
     known.values().for_each(|(values, _)| signatures.append_value(values.iter().map(Some)));
     let mut columns: Vec<(&str, ArrayRef)> = vec![
@@ -65,13 +68,13 @@ fn encode_with(rows: &[Row], known: &Known, pairs: &Pairs, key: u64, labels: boo
         Arc::new(pairs.iter().map(|pair| Some(of(pair))).collect::<StringArray>())
     };
     let updates = RecordBatch::try_from_iter([("from", texts(|pair| &pair.0)), ("to", texts(|pair| &pair.1))]);
-    builder.append_updates(&updates.unwrap())?;
+    builder.microdata.append_updates(&updates.unwrap())?;
     builder.finish([key, 1])
 }
 
 pub(super) fn publish(rows: &[Row], known: &Known, pairs: &Pairs, method: &MDistinct, seed: u64) -> Result<Release> {
-    let (microdata, ledger) = encode(rows, known, pairs, seed)?;
-    method.anonymize(microdata, &ledger, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed))
+    let (microdata, state) = encode(rows, known, pairs, seed)?;
+    method.anonymize(microdata, &state, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed))
 }
 
 /// The groups of a release, from what is published: identifiers (`None` for counterfeits) and values.
@@ -263,10 +266,16 @@ fn the_golden_case_needs_no_counterfeit() {
 #[test]
 fn the_check_tells_the_papers_tables_apart() {
     let (second, first, pairs) = golden();
-    let (microdata, ledger) = encode(&second, &first, &pairs, 0).unwrap();
+    let (microdata, state) = encode(&second, &first, &pairs, 0).unwrap();
     let relation = Relation::new(microdata.updates.as_deref(), microdata.sensitive().unwrap().domain.len(), false);
     let relation = relation.unwrap();
-    let promise = Promise { microdata: &microdata, ledger: &ledger, relation: &relation, m: 2, disjoint: false };
+    let promise = Promise {
+        microdata: &microdata,
+        known: state.signatures().unwrap(),
+        relation: &relation,
+        m: 2,
+        disjoint: false,
+    };
     let verdict = |table: &[&[(i64, &str)]]| {
         let people = microdata.people.as_ref().unwrap();
         let row_of = |id: i64| people.arrival.iter().position(|&place| second[place as usize].0 == id).unwrap() as u32;
@@ -284,8 +293,8 @@ fn the_check_tells_the_papers_tables_apart() {
             groups.members.extend(members.iter().map(|&(_, row)| row));
             groups.starts.push(groups.members.len() as u32);
         }
-        Release::cover(&microdata, &mut groups).unwrap();
-        match promise.check(&groups, 0) {
+        let intervals = Release::cover(&microdata, &groups).unwrap();
+        match promise.check(&groups, &intervals, 0) {
             Ok(()) => "fine".to_owned(),
             Err(error) => error.to_string(),
         }
@@ -356,9 +365,9 @@ fn changes_are_held_against_the_own_value_and_ledgers_without_labels_are_refused
     (swapped[0].2, swapped[1].2) = ("pneumonia".into(), "dyspepsia".into());
     let text = publish(&swapped, &first, &pairs, &MDistinct::new(2), 0).unwrap_err().to_string();
     assert!(text.contains("2 returning rows cannot have followed from the one"), "{text}");
-    let (microdata, ledger) = encode_with(&second, &first, &pairs, 0, false).unwrap();
+    let (microdata, state) = encode_with(&second, &first, &pairs, 0, false).unwrap();
     let release =
-        MDistinct::new(2).anonymize(microdata, &ledger, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(0));
+        MDistinct::new(2).anonymize(microdata, &state, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(0));
     assert!(release.unwrap_err().to_string().contains("signature_label"));
     let mut foreign = first.clone();
     foreign.get_mut(&1).unwrap().1 = 2;
@@ -521,9 +530,9 @@ proptest! {
             // People keep the value that they had first.
             let first = |id: i64| snapshots.iter().flatten().find(|row| row.0 == id).unwrap().2.clone();
             let snapshot: Vec<Row> = snapshot.iter().map(|row| (row.0, row.1.clone(), first(row.0))).collect();
-            let (microdata, ledger) = encode(&snapshot, &known, &Pairs::new(), seed).unwrap();
+            let (microdata, state) = encode(&snapshot, &known, &Pairs::new(), seed).unwrap();
             let mut rng = ChaCha20Rng::seed_from_u64(seed);
-            let theirs = invariance.anonymize(microdata, &ledger, &Monitor::default(), &mut rng);
+            let theirs = invariance.anonymize(microdata, &state, &Monitor::default(), &mut rng);
             match (publish(&snapshot, &known, &Pairs::new(), &method, seed), theirs) {
                 (Ok(ours), Ok(theirs)) => {
                     prop_assert_eq!(ours.withheld, theirs.withheld);

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha20Rng;
 
 use super::tests::{Known, Row, encode};
 use super::{Balance, MInvariance};
-use crate::methods::Monitor;
+use crate::methods::{Method, Monitor};
 use crate::release::{COUNTERFEIT, Release};
 
 /// Sensitive values of all people.
@@ -25,9 +25,9 @@ fn publish(world: &World, present: &[usize], known: &mut Known, params: &MInvari
     // Places on a line, with gaps that differ.
     let person = |i: usize| -> Row { (i as i64, vec![Some((i * i) as i32)], world[i].to_owned()) };
     let rows: Vec<Row> = present.iter().map(|&i| person(i)).collect();
-    let (microdata, ledger) = encode(&rows, known, seed).unwrap();
+    let (microdata, state) = encode(&rows, known, seed).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    let release = params.anonymize(microdata, &ledger, &Monitor::default(), &mut rng).unwrap();
+    let release = params.anonymize(microdata, &state, &Monitor::default(), &mut rng).unwrap();
     let mut seen: Seen = (0..release.groups.len()).map(|group| look_at(&release, group)).collect();
     for group in 0..release.groups.len() {
         let signature = look_at(&release, group).2;
@@ -43,7 +43,7 @@ fn publish(world: &World, present: &[usize], known: &mut Known, params: &MInvari
 fn look_at(release: &Release, group: usize) -> (i32, i32, BTreeSet<String>, usize) {
     let microdata = &release.microdata;
     let range = release.groups.range(group);
-    let [lo, hi] = release.groups.intervals[group];
+    let [lo, hi] = release.body.intervals()[group];
     let end = |code: u32| microdata.quasi[0].domain.values().as_primitive::<Int32Type>().value(code as usize);
     let value = |&code: &u32| {
         microdata.sensitive.as_ref().unwrap().domain.values().as_string_view().value(code as usize).to_owned()

@@ -6,60 +6,70 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::microdata::{Ledger, Microdata};
+use crate::methods::state::Signatures;
+use crate::microdata::Microdata;
 use crate::release::{COUNTERFEIT, Groups};
 
-pub(super) fn check(microdata: &Microdata, ledger: &Ledger, groups: &Groups, m: usize, withheld: usize) -> Result<()> {
-    let seen: Vec<AtomicBool> = (0..microdata.rows).map(|_| AtomicBool::new(false)).collect();
-    let broken = (0..groups.len()).into_par_iter().with_min_len(1024).find_map_any(|group| {
-        let first_seen = |row: usize| !seen[row].swap(true, Ordering::Relaxed);
-        broken_promise(microdata, ledger, groups, group, m, first_seen)
-    });
-    let missing = || {
-        let unseen = || (0..microdata.rows).filter(|&row| !seen[row].load(Ordering::Relaxed));
-        let returning = unseen().any(|row| ledger.signature_of(row).is_some());
-        (returning || unseen().count() != withheld).then_some("a row missing")
-    };
-    match broken.or_else(missing) {
-        None => Ok(()),
-        Some(what) => Err(Error::internal(format!("the release failed its own check ({what}); nothing was published"))),
-    }
+/// What is checked against.
+pub(super) struct Promise<'a> {
+    pub microdata: &'a Microdata,
+    pub known: &'a Signatures,
+    pub m: usize,
 }
 
-/// What is wrong with a group, if anything.
-fn broken_promise(
-    microdata: &Microdata,
-    ledger: &Ledger,
-    groups: &Groups,
-    group: usize,
-    m: usize,
-    first_seen: impl Fn(usize) -> bool,
-) -> Option<&'static str> {
-    let range = groups.range(group);
-    let signature = &groups.sensitive[range.clone()];
-    if signature.len() < m || !signature.windows(2).all(|pair| pair[0] < pair[1]) {
-        return Some("a group without m different sensitive values");
-    }
-    let d = microdata.quasi.len();
-    let intervals = &groups.intervals[group * d..][..d];
-    let rows = groups.members[range].iter().zip(signature).filter(|(row, _)| **row != COUNTERFEIT);
-    for (&row, &value) in rows {
-        let row = row as usize;
-        if !first_seen(row) {
-            return Some("a row in two places");
-        }
-        if microdata.sensitive_codes[row] != value {
-            return Some("a row with another's sensitive value");
-        }
-        if ledger.signature_of(row).is_some_and(|number| *ledger.signatures()[number as usize] != *signature) {
-            return Some("a returning row under another signature");
-        }
-        let mut codes = microdata.quasi_of(row as u32).iter().zip(intervals);
-        if !codes.all(|(code, [lo, hi])| (lo..=hi).contains(&code)) {
-            return Some("an interval that does not cover its row");
+impl Promise<'_> {
+    pub(super) fn check(&self, groups: &Groups, intervals: &[[u32; 2]], withheld: usize) -> Result<()> {
+        let (rows, d) = (self.microdata.rows, self.microdata.quasi.len());
+        let seen: Vec<AtomicBool> = (0..rows).map(|_| AtomicBool::new(false)).collect();
+        let broken = (0..groups.len()).into_par_iter().with_min_len(1024).find_map_any(|group| {
+            let first_seen = |row: usize| !seen[row].swap(true, Ordering::Relaxed);
+            self.broken_by(groups, group, &intervals[group * d..][..d], first_seen)
+        });
+        let missing = || {
+            let unseen = || (0..rows).filter(|&row| !seen[row].load(Ordering::Relaxed));
+            let returning = unseen().any(|row| self.known.number_of(row).is_some());
+            (returning || unseen().count() != withheld).then_some("a row missing")
+        };
+        match broken.or_else(missing) {
+            None => Ok(()),
+            Some(what) => {
+                Err(Error::internal(format!("the release failed its own check ({what}); nothing was published")))
+            }
         }
     }
-    (!microdata.can_publish(intervals)).then_some("an interval that is not a value of the hierarchy")
+
+    /// What is wrong with a group, if anything.
+    fn broken_by(
+        &self,
+        groups: &Groups,
+        group: usize,
+        intervals: &[[u32; 2]],
+        first_seen: impl Fn(usize) -> bool,
+    ) -> Option<&'static str> {
+        let range = groups.range(group);
+        let signature = &groups.sensitive[range.clone()];
+        if signature.len() < self.m || !signature.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Some("a group without m different sensitive values");
+        }
+        let rows = groups.members[range].iter().zip(signature).filter(|(row, _)| **row != COUNTERFEIT);
+        for (&row, &value) in rows {
+            let row = row as usize;
+            if !first_seen(row) {
+                return Some("a row in two places");
+            }
+            if self.microdata.sensitive_codes[row] != value {
+                return Some("a row with another's sensitive value");
+            }
+            if self.known.of(row).is_some_and(|before| *before != *signature) {
+                return Some("a returning row under another signature");
+            }
+            let mut codes = self.microdata.quasi_of(row as u32).iter().zip(intervals);
+            if !codes.all(|(code, [lo, hi])| (lo..=hi).contains(&code)) {
+                return Some("an interval that does not cover its row");
+            }
+        }
+        (!self.microdata.can_publish(intervals)).then_some("an interval that is not a value of the hierarchy")
+    }
 }
 
 #[cfg(test)]
@@ -69,36 +79,35 @@ mod tests {
 
     use super::super::tests::{encode, example};
     use super::*;
-    use crate::methods::Monitor;
     use crate::methods::m_invariance::MInvariance;
+    use crate::methods::{Method, Monitor};
 
     /// Every promise broken on purpose is found.
     #[test]
     fn broken_releases_are_caught() {
-        let (rows, known) = example();
-        let (microdata, ledger) = encode(&rows, &known, 3).unwrap();
-        let (again, _) = encode(&rows, &known, 3).unwrap();
+        let (rows, published) = example();
+        let (microdata, state) = encode(&rows, &published, 3).unwrap();
+        let known = state.signatures().unwrap();
+        let (again, _) = encode(&rows, &published, 3).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(3);
-        let release = MInvariance::new(2).anonymize(again, &ledger, &Monitor::default(), &mut rng).unwrap();
-        let verdict = |change: &dyn Fn(&mut Groups), m: usize| -> String {
+        let release = MInvariance::new(2).anonymize(again, &state, &Monitor::default(), &mut rng).unwrap();
+        let judged = |change: &dyn Fn(&mut Groups), intervals: &[[u32; 2]], m: usize| -> String {
             let mut groups = Groups {
                 starts: release.groups.starts.clone(),
                 members: release.groups.members.clone(),
                 sensitive: release.groups.sensitive.clone(),
-                intervals: release.groups.intervals.clone(),
                 ..Groups::default()
             };
             change(&mut groups);
-            match check(&microdata, &ledger, &groups, m, 0) {
+            match (Promise { microdata: &microdata, known, m }).check(&groups, intervals, 0) {
                 Ok(()) => "fine".to_owned(),
                 Err(error) => error.to_string(),
             }
         };
+        let verdict = |change: &dyn Fn(&mut Groups), m: usize| judged(change, release.body.intervals(), m);
         let old = |groups: &Groups| {
-            let member = groups
-                .members
-                .iter()
-                .position(|&row| row != COUNTERFEIT && ledger.signature_of(row as usize).is_some());
+            let member =
+                groups.members.iter().position(|&row| row != COUNTERFEIT && known.number_of(row as usize).is_some());
             member.unwrap()
         };
         let real = |groups: &Groups| groups.members.iter().position(|&row| row != COUNTERFEIT).unwrap();
@@ -110,9 +119,8 @@ mod tests {
             groups.members[place] = COUNTERFEIT;
         };
         assert!(verdict(&lost, 2).contains("a row missing"));
-        assert!(
-            verdict(&|groups| groups.intervals.iter_mut().for_each(|interval| interval[1] = 0), 2).contains("cover")
-        );
+        let empty: Vec<[u32; 2]> = release.body.intervals().iter().map(|[lo, _]| [*lo, 0]).collect();
+        assert!(judged(&|_| {}, &empty, 2).contains("cover"));
         let twice = |groups: &mut Groups| {
             let first = real(groups);
             let row = groups.members[first];

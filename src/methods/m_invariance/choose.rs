@@ -42,8 +42,8 @@ mod tests {
         let mut chosen = [0_f64; 20];
         let (mut neighbours, mut pairs) = (0.0, 0.0);
         for key in 0..DRAWS {
-            let (microdata, ledger) = encode(&rows, &Default::default(), key).unwrap();
-            let mut division = Division::new(&microdata, &ledger).unwrap();
+            let (microdata, state) = encode(&rows, &Default::default(), key).unwrap();
+            let mut division = Division::new(&microdata, state.signatures().unwrap()).unwrap();
             // Half of the rows of each value in one bucket, half in another.
             let step = || Step { signature: [0, 1].into(), rows: 10 };
             assign(&mut division, &[step()], &[0, 0], &mut rng);

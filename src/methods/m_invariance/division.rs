@@ -9,7 +9,8 @@ use rustc_hash::FxHashMap;
 use crate::error::{Error, Result, thousands};
 use crate::methods::balance::Moves;
 use crate::methods::split::Lists;
-use crate::microdata::{Ledger, Microdata};
+use crate::methods::state::Signatures;
+use crate::microdata::Microdata;
 
 /// Not (yet) in a bucket.
 pub(super) const NOWHERE: u32 = u32::MAX;
@@ -39,8 +40,8 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Divides the rows by what the ledger knows of them.
-    pub(super) fn new(microdata: &Microdata, ledger: &Ledger) -> Result<Self> {
+    /// Divides the rows by what is known of them.
+    pub(super) fn new(microdata: &Microdata, known: &Signatures) -> Result<Self> {
         let values = microdata.sensitive()?.domain.len();
         let mut division = Self {
             buckets: Vec::new(),
@@ -50,11 +51,11 @@ impl Division {
             need: 0,
             numbers: FxHashMap::default(),
         };
-        let signatures = ledger.signatures();
+        let signatures = known.all();
         let mut bucket_of_signature = vec![NOWHERE; signatures.len()];
         let mut updated = 0;
         for (row, &value) in microdata.sensitive_codes.iter().enumerate() {
-            let Some(number) = ledger.signature_of(row) else {
+            let Some(number) = known.number_of(row) else {
                 division.new[value as usize].push(row as u32);
                 continue;
             };

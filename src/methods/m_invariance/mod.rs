@@ -29,15 +29,18 @@ mod joint;
 mod tests;
 
 use rand::Rng;
+use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
+use self::check::Promise;
 use self::division::Division;
 pub use super::balance::{Balance, OnIneligible};
 use super::balance::{Moves, Policy};
-use super::{Monitor, assignment, split};
+use super::state::{State, StateKind};
+use super::{Method, Monitor, Needs, assignment, split};
 use crate::error::Result;
-use crate::microdata::{Ledger, Microdata};
-use crate::release::{Groups, Release};
+use crate::microdata::Microdata;
+use crate::release::{Body, Form, Groups, Release};
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,56 +61,8 @@ impl MInvariance {
         Self { m, balance: Balance::default(), on_ineligible: OnIneligible::default() }
     }
 
-    /// Bytes the method needs beside the microdata itself: for each row its places in lists and, in a bucket, its
-    /// positions; for each member of the release its row, its value, its group and its share of the intervals.
-    /// Counterfeits are charged to the monitor once their number is known.
-    pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        rows * (16 + split::item_bytes(quasi)) + self.member_bytes(rows, quasi)
-    }
-
     fn member_bytes(&self, members: usize, quasi: usize) -> usize {
         members.saturating_mul(16 + 8 * quasi / self.m.max(1))
-    }
-
-    /// Anonymizes a snapshot so that it is safe beside all earlier releases in the ledger.
-    ///
-    /// # Errors
-    /// [`Error::Refused`](crate::error::Error::Refused) when a returning row's sensitive value is not in its signature (an internal update), when a
-    /// signature of the ledger has fewer than `m` values, when there are fewer than `m` sensitive values, and when the
-    /// new rows are not m-eligible after balancing and `on_ineligible` is to refuse.
-    pub fn anonymize(
-        &self,
-        microdata: Microdata,
-        ledger: &Ledger,
-        monitor: &Monitor,
-        rng: &mut impl Rng,
-    ) -> Result<Release> {
-        self.policy().check_ledger(ledger)?;
-        let mut division = monitor.phase("division", || Division::new(&microdata, ledger))?;
-        let moves = monitor.phase("balancing", || {
-            let moves = self.moves(&microdata, &division, rng)?;
-            division.balance(&moves, rng);
-            Ok(moves)
-        })?;
-        let counterfeits = division.needs_left(&moves) + moves.padding.iter().sum::<usize>();
-        monitor.charge(self.member_bytes(counterfeits, microdata.quasi.len()))?;
-        monitor.phase("assignment", || {
-            let mut counts = division.new_counts(&moves);
-            // Padding must not meet old rows; see `choose::assign`.
-            let padded = moves.padding.iter().any(|&count| count > 0);
-            let old = if padded { Vec::new() } else { division.signatures(rng) };
-            let mut steps = assignment::reuse(&mut counts, self.m, old);
-            steps.extend(assignment::steps(&counts, self.m, rng)?);
-            choose::assign(&mut division, &steps, &moves.padding, rng);
-            Ok(())
-        })?;
-        let groups = monitor.phase("split", || {
-            let mut groups = self.groups(&microdata, &division, rng.random(), monitor)?;
-            Release::cover(&microdata, &mut groups)?;
-            Ok(groups)
-        })?;
-        monitor.phase("check", || check::check(&microdata, ledger, &groups, self.m, moves.withheld.iter().sum()))?;
-        Ok(Release { withheld: moves.withheld.iter().sum(), groups, microdata })
     }
 
     /// How many new rows of each value balance old buckets, are padded or are withheld.
@@ -144,5 +99,77 @@ impl MInvariance {
 
     fn policy(&self) -> Policy {
         Policy { m: self.m, balance: self.balance, on_ineligible: self.on_ineligible }
+    }
+}
+
+impl Method for MInvariance {
+    fn name(&self) -> &'static str {
+        "m_invariant"
+    }
+
+    fn form(&self) -> Form {
+        Form::Intervals
+    }
+
+    fn state(&self) -> Option<StateKind> {
+        Some(StateKind::Signatures)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { id: true, sensitive: true, ..Needs::default() }
+    }
+
+    fn guarantee(&self) -> String {
+        format!("{}-invariance", self.m)
+    }
+
+    /// For each row its places in lists and, in a bucket, its positions; for each member of the release its row, its value, its
+    /// group and its share of the intervals. Counterfeits are charged to the monitor once their number is known.
+    fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
+        rows * (16 + split::item_bytes(quasi)) + self.member_bytes(rows, quasi)
+    }
+
+    /// Anonymizes a snapshot so that it is safe beside all earlier releases.
+    ///
+    /// # Errors
+    /// [`Error::Refused`](crate::error::Error::Refused) when a returning row's sensitive value is not in its signature (an internal update), when a
+    /// signature has fewer than `m` values, when there are fewer than `m` sensitive values, and when the
+    /// new rows are not m-eligible after balancing and `on_ineligible` is to refuse.
+    fn anonymize(
+        &self,
+        microdata: Microdata,
+        state: &State,
+        monitor: &Monitor,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<Release> {
+        let known = state.signatures()?;
+        self.policy().check_signatures(known)?;
+        let mut division = monitor.phase("division", || Division::new(&microdata, known))?;
+        let moves = monitor.phase("balancing", || {
+            let moves = self.moves(&microdata, &division, rng)?;
+            division.balance(&moves, rng);
+            Ok(moves)
+        })?;
+        let counterfeits = division.needs_left(&moves) + moves.padding.iter().sum::<usize>();
+        monitor.charge(self.member_bytes(counterfeits, microdata.quasi.len()))?;
+        monitor.phase("assignment", || {
+            let mut counts = division.new_counts(&moves);
+            // Padding must not meet old rows; see `choose::assign`.
+            let padded = moves.padding.iter().any(|&count| count > 0);
+            let old = if padded { Vec::new() } else { division.signatures(rng) };
+            let mut steps = assignment::reuse(&mut counts, self.m, old);
+            steps.extend(assignment::steps(&counts, self.m, rng)?);
+            choose::assign(&mut division, &steps, &moves.padding, rng);
+            Ok(())
+        })?;
+        let (groups, intervals) = monitor.phase("split", || {
+            let groups = self.groups(&microdata, &division, rng.random(), monitor)?;
+            let intervals = Release::cover(&microdata, &groups)?;
+            Ok((groups, intervals))
+        })?;
+        let withheld = moves.withheld.iter().sum();
+        let promise = Promise { microdata: &microdata, known, m: self.m };
+        monitor.phase("check", || promise.check(&groups, &intervals, withheld))?;
+        Ok(Release { withheld, groups, body: Body::Grouped { intervals }, microdata })
     }
 }

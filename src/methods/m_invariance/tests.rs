@@ -13,8 +13,9 @@ use rand_chacha::ChaCha20Rng;
 
 use super::*;
 use crate::error::Error;
-use crate::microdata::{Layout, MicrodataBuilder};
-use crate::release::{COUNTERFEIT, Description, Form, Published, Shape, View, schema};
+use crate::methods::state::SnapshotBuilder;
+use crate::microdata::Layout;
+use crate::release::{COUNTERFEIT, Description, Published, Shape, View, schema};
 
 /// Identifier, quasi-identifiers, sensitive value.
 pub(super) type Row = (i64, Vec<Option<i32>>, String);
@@ -32,7 +33,7 @@ fn layout(quasi: usize) -> Layout {
     }
 }
 
-pub(super) fn encode(rows: &[Row], known: &Known, key: u64) -> Result<(Microdata, Ledger)> {
+pub(super) fn encode(rows: &[Row], known: &Known, key: u64) -> Result<(Microdata, State)> {
     let layout = layout(rows.first().map_or(1, |row| row.1.len()));
     let mut columns: Vec<ArrayRef> = vec![Arc::new(rows.iter().map(|row| row.0).collect::<Int64Array>())];
     for j in 0..layout.quasi.len() {
@@ -50,8 +51,8 @@ pub(super) fn encode(rows: &[Row], known: &Known, key: u64) -> Result<(Microdata
         ("id", Arc::new(known.keys().copied().collect::<Int64Array>()) as ArrayRef),
         ("signature", Arc::new(signatures.finish())),
     ]);
-    let mut builder = MicrodataBuilder::try_new(layout)?;
-    builder.append(&batch)?;
+    let mut builder = SnapshotBuilder::try_new(layout, Some(StateKind::Signatures))?;
+    builder.microdata.append(&batch)?;
     builder.append_previous(&previous.unwrap())?;
     builder.finish([key, 1])
 }
@@ -62,8 +63,8 @@ pub(super) fn in_a_row(people: i64) -> Vec<Row> {
 }
 
 pub(super) fn publish(rows: &[Row], known: &Known, params: &MInvariance, seed: u64) -> Result<Release> {
-    let (microdata, ledger) = encode(rows, known, seed)?;
-    params.anonymize(microdata, &ledger, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed))
+    let (microdata, state) = encode(rows, known, seed)?;
+    params.anonymize(microdata, &state, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed))
 }
 
 /// The private view as one batch.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::methods::Method;
+use crate::methods::AnyMethod;
 use crate::methods::sample::Table;
 
 /// What the world sees: least and greatest place, and values of the groups.
@@ -29,12 +29,12 @@ fn worlds(values: &[i32]) -> BTreeSet<Vec<i32>> {
 fn publish(places: &[i32], world: &[i32], params: &Mondrian) -> Seen {
     let quasi = places.iter().copied().map(Some).collect();
     let table = Table { quasi: vec![quasi], sensitive: Some(world.to_vec()), categories: true, ..Table::default() };
-    let (release, _) = table.anonymize(&Method::Mondrian(params.clone()), 1).unwrap();
+    let (release, _) = table.anonymize(&AnyMethod::Mondrian(params.clone()), 1).unwrap();
     let groups = &release.groups;
     let group = |group: usize| {
         let mut values = groups.sensitive[groups.range(group)].to_vec();
         values.sort_unstable();
-        let [lo, hi] = groups.intervals[group];
+        let [lo, hi] = release.body.intervals()[group];
         (lo, hi, values)
     };
     (0..groups.len()).map(group).collect()

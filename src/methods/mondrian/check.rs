@@ -12,7 +12,8 @@ use crate::release::Groups;
 /// Work that the naive distances may take in all, in steps of a loop; beyond it, they are computed as for the cuts.
 const AFFORDABLE: usize = 1 << 28;
 
-pub(super) fn check(microdata: &Microdata, groups: &Groups, params: &Mondrian) -> Result<()> {
+pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &[[u32; 2]], params: &Mondrian) -> Result<()> {
+    let d = microdata.quasi.len();
     let principle = Principle::try_new(params, microdata)?;
     let whole = params.t.map(|_| shares(principle.ranks(), principle.values()));
     let naive = groups.len().saturating_mul(principle.values()) <= AFFORDABLE;
@@ -32,7 +33,10 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, params: &Mondrian) -
         .with_min_len(256)
         .map_init(
             || principle.counts(),
-            |counts, group| broken_promise(microdata, groups, group, params).or_else(|| too_far(group, counts)),
+            |counts, group| {
+                let of_group = &intervals[group * d..][..d];
+                broken_promise(microdata, groups, group, of_group, params).or_else(|| too_far(group, counts))
+            },
         )
         .find_map_any(|broken| broken);
     if groups.starts.last().is_none_or(|&end| end as usize != groups.members.len()) {
@@ -50,13 +54,17 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, params: &Mondrian) -
 }
 
 /// What is wrong with a group, if anything.
-fn broken_promise(microdata: &Microdata, groups: &Groups, group: usize, params: &Mondrian) -> Option<&'static str> {
+fn broken_promise(
+    microdata: &Microdata,
+    groups: &Groups,
+    group: usize,
+    intervals: &[[u32; 2]],
+    params: &Mondrian,
+) -> Option<&'static str> {
     let members = &groups.members[groups.range(group)];
     if members.len() < params.k.max(1) {
         return Some("a group of less than k rows");
     }
-    let d = microdata.quasi.len();
-    let intervals = &groups.intervals[group * d..][..d];
     if !microdata.can_publish(intervals) {
         return Some("an interval that is not a value of the hierarchy");
     }

@@ -42,14 +42,15 @@ mod enumeration;
 #[cfg(test)]
 mod tests;
 
+use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::fair::Leaves;
 use self::fair::{Fair, Streams};
-use super::{Monitor, Share};
+use super::{Method, Monitor, Needs, Share, State};
 use crate::error::Result;
 use crate::microdata::Microdata;
-use crate::release::{Groups, Release};
+use crate::release::{Body, Form, Groups, Release};
 
 /// What l-diversity means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -99,10 +100,32 @@ impl Mondrian {
     pub fn new(k: usize) -> Self {
         Self { k, l: None, diversity: None, t: None, cuts: Cuts::default() }
     }
+}
 
-    /// Bytes the method needs beside the microdata itself: for each row its positions, twice while a part is cut, and its
-    /// place, its value, its group and its share of the intervals in the release.
-    pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
+impl Method for Mondrian {
+    fn name(&self) -> &'static str {
+        "mondrian"
+    }
+
+    fn form(&self) -> Form {
+        Form::Intervals
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { sensitive: self.l.is_some() || self.t.is_some(), ..Needs::default() }
+    }
+
+    fn guarantee(&self) -> String {
+        let mut parts = vec![format!("{}-anonymity", self.k)];
+        parts
+            .extend(self.l.map(|l| format!("{l}-diversity ({:?})", self.diversity.unwrap_or_default()).to_lowercase()));
+        parts.extend(self.t.map(|t| format!("{}-closeness", t.get())));
+        parts.join(", ")
+    }
+
+    /// For each row its positions, twice while a part is cut, and its place, its value, its group and its share of the intervals in
+    /// the release.
+    fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         rows * (2 * grow::item_bytes(quasi) + 16 + 8 * quasi / self.k.max(1))
     }
 
@@ -110,20 +133,26 @@ impl Mondrian {
     ///
     /// # Errors
     /// [`Error::Refused`](crate::error::Error::Refused) when the table as a whole does not keep the principle.
-    pub fn anonymize(&self, microdata: Microdata, monitor: &Monitor) -> Result<Release> {
+    fn anonymize(
+        &self,
+        microdata: Microdata,
+        _state: &State,
+        monitor: &Monitor,
+        _rng: &mut ChaCha20Rng,
+    ) -> Result<Release> {
         let principle = principle::Principle::try_new(self, &microdata)?;
-        let groups = monitor.phase("cuts", || {
+        let (groups, intervals) = monitor.phase("cuts", || {
             let (starts, members) = grow::grow(&microdata, &principle, monitor)?;
             let sensitive = match &microdata.sensitive {
                 Some(_) => members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect(),
                 None => Vec::new(),
             };
-            let mut groups = Groups { starts, members, sensitive, ..Groups::default() };
-            Release::cover(&microdata, &mut groups)?;
-            Ok(groups)
+            let groups = Groups { starts, members, sensitive, ..Groups::default() };
+            let intervals = Release::cover(&microdata, &groups)?;
+            Ok((groups, intervals))
         })?;
-        monitor.phase("check", || check::check(&microdata, &groups, self))?;
-        Ok(Release { microdata, groups, withheld: 0 })
+        monitor.phase("check", || check::check(&microdata, &groups, &intervals, self))?;
+        Ok(Release { microdata, groups, body: Body::Grouped { intervals }, withheld: 0 })
     }
 }
 

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::error::Error;
 use crate::methods::sample::{NUMBER, Table, bands};
-use crate::methods::{Method, Share};
+use crate::methods::{AnyMethod, Share};
 use crate::release::View;
 
 type Interval = (Option<i32>, Option<i32>);
@@ -108,7 +108,7 @@ prop_compose! {
         seed in any::<u64>(),
     ) -> Table {
         use rand::{Rng, SeedableRng};
-        let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(seed);
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let quasi = domains.iter().map(|&domain| (0..rows).map(|_| {
             let value = rng.random_range(0..domain);
             (!nulls || rng.random_range(0..8) > 0).then_some(if rng.random_bool(0.5) { value / 2 } else { value })
@@ -128,7 +128,7 @@ proptest! {
     fn every_group_keeps_what_was_promised(table in table(), params in params(), seed in 0_u64..9) {
         let whole = table.sensitive.clone().unwrap();
         let ordered = !table.categories;
-        let batch = match table.publish(&Method::Mondrian(params.clone()), View::Public, seed) {
+        let batch = match table.publish(&AnyMethod::Mondrian(params.clone()), View::Public, seed) {
             Ok(batch) => batch,
             Err(Error::Refused(message)) => {
                 prop_assert!(!keeps(&params, &whole, table.rows(), &whole, ordered), "{message}");
@@ -160,8 +160,8 @@ proptest! {
         use rand::SeedableRng;
         let table = Table { ids: false, ..table };
         let mut order: Vec<usize> = (0..table.rows()).collect();
-        order.shuffle(&mut rand_chacha::ChaCha20Rng::seed_from_u64(seed));
-        let method = Method::Mondrian(params);
+        order.shuffle(&mut ChaCha20Rng::seed_from_u64(seed));
+        let method = AnyMethod::Mondrian(params);
         let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let a = one.install(|| table.publish(&method, View::Public, seed));
         let b = table.permuted(&order).publish(&method, View::Public, seed);
@@ -176,7 +176,7 @@ proptest! {
     fn no_better_cut_is_left(table in table(), params in params(), seed in 0_u64..9) {
         let table = Table { hierarchies: Vec::new(), ..table };
         let params = Mondrian { cuts: Cuts::Tight, ..params };
-        let Ok((release, _)) = table.anonymize(&Method::Mondrian(params.clone()), seed) else { return Ok(()) };
+        let Ok((release, _)) = table.anonymize(&AnyMethod::Mondrian(params.clone()), seed) else { return Ok(()) };
         let (microdata, groups) = (&release.microdata, &release.groups);
         let whole: Vec<i32> = microdata.sensitive_codes.iter().map(|&code| code as i32).collect();
         let d = microdata.quasi.len();
@@ -219,9 +219,9 @@ proptest! {
         let table = Table { ids: true, ..table };
         let mut other = table.clone();
         other.sensitive.iter_mut().for_each(|values| values.reverse());
-        let method = Method::Mondrian(mondrian(k));
+        let method = AnyMethod::Mondrian(mondrian(k));
         let groups = |table: &Table| table.anonymize(&method, seed).map(|(release, _)| {
-            (release.groups.members, release.groups.starts, release.groups.intervals)
+            (release.groups.members, release.groups.starts, release.body.intervals().to_vec())
         });
         match (groups(&table), groups(&other)) {
             (Ok(a), Ok(b)) => prop_assert_eq!(a, b),
@@ -249,7 +249,7 @@ fn the_patients_of_the_paper() {
         ],
         ..Table::default()
     };
-    let batch = table.publish(&Method::Mondrian(mondrian(2)), View::Public, 1).unwrap();
+    let batch = table.publish(&AnyMethod::Mondrian(mondrian(2)), View::Public, 1).unwrap();
     let mut intervals: Vec<_> = groups(&batch, 3).into_iter().map(|group| (group.intervals, group.rows)).collect();
     intervals.sort();
     let exactly = |value: i32| (Some(value), Some(value));
@@ -264,7 +264,7 @@ fn the_patients_of_the_paper() {
     );
     // The median cut of the attribute that comes first among equal spreads leaves two groups of three.
     let median = Mondrian { cuts: Cuts::Median, ..mondrian(2) };
-    let batch = table.publish(&Method::Mondrian(median), View::Public, 1).unwrap();
+    let batch = table.publish(&AnyMethod::Mondrian(median), View::Public, 1).unwrap();
     let sizes: Vec<_> = groups(&batch, 3).iter().map(|group| (group.intervals[0], group.rows)).collect();
     assert!(sizes.contains(&((Some(25), Some(26)), 3)) && sizes.contains(&((Some(27), Some(28)), 3)), "{sizes:?}");
 }
@@ -275,7 +275,7 @@ fn a_relaxed_cut_saves_what_it_can() {
     let table = Table { quasi: vec![some(&[1, 1, 1, 1, 1, 1, 1, 2])], ..Table::default() };
     // The median cut leaves four rows, and then two more.
     for (cuts, exact) in [(Cuts::Tight, vec![6]), (Cuts::Median, vec![2, 4])] {
-        let batch = table.publish(&Method::Mondrian(Mondrian { cuts, ..mondrian(2) }), View::Public, 3).unwrap();
+        let batch = table.publish(&AnyMethod::Mondrian(Mondrian { cuts, ..mondrian(2) }), View::Public, 3).unwrap();
         let mut sizes: Vec<_> = groups(&batch, 1).iter().map(|group| (group.intervals[0], group.rows)).collect();
         sizes.sort_unstable();
         let exact = exact.into_iter().map(|rows| ((Some(1), Some(1)), rows));
@@ -287,7 +287,7 @@ fn a_relaxed_cut_saves_what_it_can() {
 #[test]
 fn nodes_are_released() {
     let table = Table { quasi: vec![some(&[0, 3, 4, 7, 20, 21])], hierarchies: bands("q0", 64, 4), ..Table::default() };
-    let batch = table.publish(&Method::Mondrian(mondrian(2)), View::Public, 1).unwrap();
+    let batch = table.publish(&AnyMethod::Mondrian(mondrian(2)), View::Public, 1).unwrap();
     let column = batch.column_by_name("q0").unwrap().as_struct();
     let nodes = column.column_by_name("node").unwrap().as_string::<i32>().clone();
     let mut found: Vec<_> = groups(&batch, 1).iter().map(|group| group.intervals[0]).collect();
@@ -297,7 +297,7 @@ fn nodes_are_released() {
     assert_eq!(names, BTreeSet::from(["0+4", "4+4", "20+4"]));
     // One row of three bands each cannot be told apart below the next level.
     let spread = Table { quasi: vec![some(&[0, 4, 8, 12, 16, 20])], ..table };
-    let batch = spread.publish(&Method::Mondrian(mondrian(4)), View::Public, 1).unwrap();
+    let batch = spread.publish(&AnyMethod::Mondrian(mondrian(4)), View::Public, 1).unwrap();
     assert_eq!(groups(&batch, 1)[0].intervals, [(Some(0), Some(63))]);
 }
 
@@ -308,7 +308,7 @@ fn malformed_hierarchies_are_refused_by_name_without_values() {
         let mut hierarchies = bands("q0", 16, 2);
         change(&mut hierarchies);
         let table = Table { quasi: vec![some(&[5, 9, 11, 5])], hierarchies, ..Table::default() };
-        table.publish(&Method::Mondrian(mondrian(2)), View::Public, 1).unwrap_err().to_string()
+        table.publish(&AnyMethod::Mondrian(mondrian(2)), View::Public, 1).unwrap_err().to_string()
     };
     let cases: [(Change<'_>, &str); 7] = [
         (&|rows| rows.push(rows[3].clone()), "the hierarchy of q0 has 1 leaves twice"),
@@ -337,7 +337,8 @@ fn malformed_hierarchies_are_refused_by_name_without_values() {
 #[test]
 fn refusals_say_what_would_do() {
     let table = Table { quasi: vec![some(&[1, 2, 3, 4, 5])], sensitive: Some(vec![1, 1, 1, 2, 2]), ..Table::default() };
-    let error = |params: Mondrian| table.publish(&Method::Mondrian(params), View::Public, 1).unwrap_err().to_string();
+    let error =
+        |params: Mondrian| table.publish(&AnyMethod::Mondrian(params), View::Public, 1).unwrap_err().to_string();
     assert_eq!(error(mondrian(6)), "k = 6 but there are only 5 rows; lower k");
     let l = |l: usize, diversity: Diversity| Mondrian { l: Some(l), diversity: Some(diversity), ..mondrian(1) };
     assert!(error(l(2, Diversity::Frequency)).contains("makes up 60.00% of them and at most 1/l = 50.00% is allowed"));
@@ -353,14 +354,14 @@ fn within_each_part() {
         within: Some(vec![10, 10, 20, 20, 10, 10, 20, 20]),
         ..Table::default()
     };
-    let batch = table.publish(&Method::Mondrian(mondrian(2)), View::Public, 1).unwrap();
+    let batch = table.publish(&AnyMethod::Mondrian(mondrian(2)), View::Public, 1).unwrap();
     let parts = batch.column_by_name("w").unwrap().as_primitive::<Int32Type>();
     let numbers = batch.column_by_name("group_id").unwrap().as_primitive::<Int64Type>();
     let pairs: BTreeSet<_> = (0..8).map(|row| (numbers.value(row), parts.value(row))).collect();
     assert_eq!(pairs.len(), 4, "no group in two parts: {pairs:?}");
     assert_eq!(groups(&batch, 1).iter().filter(|group| group.intervals == [(Some(7), Some(8))]).count(), 2);
     let uneven = Table { within: Some(vec![10, 10, 10, 10, 10, 10, 10, 20]), ..table };
-    let error = uneven.publish(&Method::Mondrian(mondrian(2)), View::Public, 1).unwrap_err().to_string();
+    let error = uneven.publish(&AnyMethod::Mondrian(mondrian(2)), View::Public, 1).unwrap_err().to_string();
     assert_eq!(
         error,
         "1 of the 2 parts by w cannot be released; the first of them: k = 2 but there are only 1 rows; lower k"
@@ -375,7 +376,7 @@ proptest! {
         // The values of a part are its own, so that ranks among all values are not those in the part.
         let sensitive = table.sensitive.as_ref().unwrap().iter().zip(&within).map(|(value, part)| value + 100 * part);
         let table = Table { sensitive: Some(sensitive.collect()), within: Some(within.clone()), ids: true, ..table };
-        let Ok((release, _)) = table.anonymize(&Method::Mondrian(params.clone()), seed) else { return Ok(()) };
+        let Ok((release, _)) = table.anonymize(&AnyMethod::Mondrian(params.clone()), seed) else { return Ok(()) };
         let people = release.microdata.people.as_ref().unwrap();
         let person = |row: u32| people.arrival[row as usize] as usize;
         let values = table.sensitive.as_ref().unwrap();
@@ -396,11 +397,11 @@ proptest! {
 #[test]
 fn large_parts_are_cut_as_well_as_small_ones() {
     use rand::{Rng, SeedableRng};
-    let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(1);
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
     let mut column = || (0..60_000).map(|_| Some(rng.random_range(0..1_000_000))).collect::<Vec<_>>();
     let table = Table { quasi: vec![column(), column()], ..Table::default() };
     let loss = |cuts: Cuts| {
-        let (release, _) = table.anonymize(&Method::Mondrian(Mondrian { cuts, ..mondrian(10) }), 1).unwrap();
+        let (release, _) = table.anonymize(&AnyMethod::Mondrian(Mondrian { cuts, ..mondrian(10) }), 1).unwrap();
         release.mean_extent()
     };
     let (tight, median) = (loss(Cuts::Tight), loss(Cuts::Median));
@@ -415,7 +416,7 @@ fn a_sentinel_does_not_stop_cuts() {
     let values = std::iter::once(-1_000_000_000).chain(0..30_000).map(Some).collect();
     let table = Table { quasi: vec![values], ..Table::default() };
     for cuts in [Cuts::Tight, Cuts::Median] {
-        let (release, _) = table.anonymize(&Method::Mondrian(Mondrian { cuts, ..mondrian(5) }), 1).unwrap();
+        let (release, _) = table.anonymize(&AnyMethod::Mondrian(Mondrian { cuts, ..mondrian(5) }), 1).unwrap();
         assert!(release.groups.len() > 3000, "{cuts:?}: {}", release.groups.len());
     }
 }
@@ -429,34 +430,36 @@ fn broken_releases_are_caught() {
         ..Table::default()
     };
     let params = Mondrian { l: Some(2), t: Some(Share::try_new("t", 0.1).unwrap()), ..mondrian(2) };
-    let verdict = |params: &Mondrian, change: &dyn Fn(&mut Groups)| {
-        let (mut release, _) = table.anonymize(&Method::Mondrian(Mondrian { t: None, ..mondrian(2) }), 1).unwrap();
+    let judged = |params: &Mondrian, change: &dyn Fn(&mut Groups), first: Option<[u32; 2]>| {
+        let (mut release, _) = table.anonymize(&AnyMethod::Mondrian(Mondrian { t: None, ..mondrian(2) }), 1).unwrap();
         release.groups.sensitive =
             release.groups.members.iter().map(|&row| release.microdata.sensitive_codes[row as usize]).collect();
         change(&mut release.groups);
-        check::check(&release.microdata, &release.groups, params)
+        let mut intervals = release.body.intervals().to_vec();
+        intervals[0] = first.unwrap_or(intervals[0]);
+        check::check(&release.microdata, &release.groups, &intervals, params)
             .map_or_else(|error| error.to_string(), |()| "fine".into())
     };
+    let verdict = |params: &Mondrian, change: &dyn Fn(&mut Groups)| judged(params, change, None);
     assert_eq!(verdict(&params, &|_| {}), "fine");
     assert!(verdict(&mondrian(3), &|_| {}).contains("less than k rows"));
     assert!(verdict(&params, &|groups| groups.sensitive[0] ^= 1).contains("another's sensitive value"));
-    assert!(verdict(&params, &|groups| groups.intervals[0] = [7, 7]).contains("does not cover"));
+    assert!(judged(&params, &|_| {}, Some([7, 7])).contains("does not cover"));
     assert_ne!(verdict(&params, &|groups| groups.members[0] = groups.members[7]), "fine");
     // Two neighbours of one value in one group, and two of the other in another.
     let same = |groups: &mut Groups| {
         groups.members = vec![0; 8];
         groups.starts = vec![0, 4, 8];
-        groups.intervals = vec![[0, 7]; 2];
     };
     let swapped = |params: &Mondrian| {
-        let (release, _) = table.anonymize(&Method::Mondrian(mondrian(2)), 1).unwrap();
+        let (release, _) = table.anonymize(&AnyMethod::Mondrian(mondrian(2)), 1).unwrap();
         let mut rows: Vec<u32> = (0..8).collect();
         rows.sort_by_key(|&row| release.microdata.sensitive_codes[row as usize]);
         let mut groups = Groups::default();
         same(&mut groups);
         groups.sensitive = rows.iter().map(|&row| release.microdata.sensitive_codes[row as usize]).collect();
         groups.members = rows;
-        check::check(&release.microdata, &groups, params).unwrap_err().to_string()
+        check::check(&release.microdata, &groups, &[[0, 7]; 2], params).unwrap_err().to_string()
     };
     assert!(swapped(&params).contains("not l-diverse"));
     assert!(swapped(&Mondrian { l: None, ..params }).contains("not t-close"));
@@ -466,10 +469,9 @@ fn broken_releases_are_caught() {
 #[test]
 fn intervals_that_are_no_nodes_are_caught() {
     let table = Table { quasi: vec![some(&[0, 1, 2, 0])], hierarchies: bands("q0", 16, 4), ..Table::default() };
-    let (mut release, _) = table.anonymize(&Method::Mondrian(mondrian(4)), 1).unwrap();
-    assert_eq!(release.groups.intervals, [[0, 3]]);
-    release.groups.intervals = vec![[0, 2]];
-    let error = check::check(&release.microdata, &release.groups, &mondrian(4)).unwrap_err().to_string();
+    let (release, _) = table.anonymize(&AnyMethod::Mondrian(mondrian(4)), 1).unwrap();
+    assert_eq!(release.body.intervals(), [[0, 3]]);
+    let error = check::check(&release.microdata, &release.groups, &[[0, 2]], &mondrian(4)).unwrap_err().to_string();
     assert!(error.contains("not a value of the hierarchy"), "{error}");
 }
 
@@ -505,9 +507,9 @@ fn more_values_than_are_counted_in_arrays() {
         ..Table::default()
     };
     let params = Mondrian { l: Some(3), t: Some(Share::try_new("t", 0.4).unwrap()), ..mondrian(5) };
-    let batch = table.publish(&Method::Mondrian(params.clone()), View::Private, 1);
+    let batch = table.publish(&AnyMethod::Mondrian(params.clone()), View::Private, 1);
     assert!(batch.is_ok(), "{:?}", batch.err());
-    let (release, _) = table.anonymize(&Method::Mondrian(params), 1).unwrap();
+    let (release, _) = table.anonymize(&AnyMethod::Mondrian(params), 1).unwrap();
     assert!(release.groups.len() > 3000, "{}", release.groups.len());
     assert_eq!(release.microdata.quasi[0].field.data_type(), &DataType::Int32);
 }

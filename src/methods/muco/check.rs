@@ -5,14 +5,14 @@ use rayon::prelude::*;
 use super::Muco;
 use super::tables::Source;
 use crate::error::{Error, Result};
-use crate::release::Groups;
+use crate::release::{Groups, Perturbed};
 
 /// What is drawn: rows, their groups and their published values.
-pub(super) fn check(source: &Source<'_>, groups: &Groups, params: &Muco) -> Result<()> {
+pub(super) fn check(source: &Source<'_>, groups: &Groups, perturbed: &Perturbed, params: &Muco) -> Result<()> {
     let broken = (0..groups.len())
         .into_par_iter()
         .with_min_len(64)
-        .map(|group| broken_promise(source, groups, group, params).unwrap_or(Some("tables")))
+        .map(|group| broken_promise(source, groups, perturbed, group, params).unwrap_or(Some("tables")))
         .find_map_any(|broken| broken);
     let once = || {
         let mut seen = vec![false; source.microdata.rows];
@@ -21,7 +21,7 @@ pub(super) fn check(source: &Source<'_>, groups: &Groups, params: &Muco) -> Resu
     };
     let ends = || groups.starts.last().is_none_or(|&end| end as usize != groups.members.len());
     let d = source.distances.len();
-    let whole = || (ends() || groups.perturbed.codes.len() != groups.members.len() * d).then_some("rows missing");
+    let whole = || (ends() || perturbed.codes.len() != groups.members.len() * d).then_some("rows missing");
     match broken.or_else(whole).or_else(once) {
         None => Ok(()),
         Some(what) => Err(Error::internal(format!("the release failed its own check ({what}); nothing was published"))),
@@ -29,7 +29,13 @@ pub(super) fn check(source: &Source<'_>, groups: &Groups, params: &Muco) -> Resu
 }
 
 /// What is wrong with a group, if anything.
-fn broken_promise(source: &Source<'_>, groups: &Groups, group: usize, params: &Muco) -> Result<Option<&'static str>> {
+fn broken_promise(
+    source: &Source<'_>,
+    groups: &Groups,
+    perturbed: &Perturbed,
+    group: usize,
+    params: &Muco,
+) -> Result<Option<&'static str>> {
     let Source { microdata, distances, .. } = source;
     let members = &groups.members[groups.range(group)];
     if members.len() < params.l {
@@ -43,7 +49,7 @@ fn broken_promise(source: &Source<'_>, groups: &Groups, group: usize, params: &M
         return Ok(Some("a group with a sensitive value twice"));
     }
     let d = distances.len();
-    let published = &groups.perturbed.codes[groups.starts[group] as usize * d..][..members.len() * d];
+    let published = &perturbed.codes[groups.starts[group] as usize * d..][..members.len() * d];
     let tables = source.tables(members)?;
     for table in &tables.tables {
         let codes = &table.values.codes;

@@ -16,7 +16,7 @@
 //! the groups finds.
 //!
 //! Every draw from the same tables is another look at the originals: averages of many converge to them. In a publication, rows of people
-//! whose quasi-identifiers have not changed are therefore published as they were ([`Ledger::drawn`]), and the others are grouped among
+//! whose quasi-identifiers have not changed are therefore published as they were ([`Perturbations`]), and the others are grouped among
 //! themselves, because a reader of both releases can tell them. Whoever leaves, or changes, takes a published row away; a
 //! reader who knows who that was learns what the row says. Where rows go, [`m_invariance`](super::m_invariance) is the method.
 //!
@@ -46,15 +46,17 @@ mod tables;
 mod tests;
 
 use rand::Rng;
+use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use self::reduced::Memo;
 use self::tables::Source;
 use super::mondrian::{self, Cuts};
-use super::{Monitor, Share, assignment};
+use super::state::Perturbations;
+use super::{Method, Monitor, Needs, Share, State, StateKind, assignment};
 use crate::error::{Error, Result};
-use crate::microdata::{Distance, Ledger, Microdata};
-use crate::release::{Groups, Release};
+use crate::microdata::{Distance, Microdata};
+use crate::release::{Body, Form, Groups, Perturbed, Release};
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -92,43 +94,17 @@ impl Muco {
         Ok(Self { delta: Share::try_new("delta", delta)?, l, cuts })
     }
 
-    /// Bytes the method needs beside the microdata itself: for each row its positions, twice while a part is cut, its place, its value,
-    /// its group and its published values; and the tables.
-    pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        let tables = reduced::REMEMBERED.min(rows.saturating_mul(quasi * self.l * 16));
-        rows * (mondrian::leaves_bytes(quasi) + 24 + 12 * quasi) + tables
-    }
-
-    /// Anonymizes a table. Rows that the ledger has published values of are published as they were.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows that are drawn.
-    pub fn anonymize(
+    /// Draws a release of all rows.
+    fn draw(
         &self,
-        microdata: Microdata,
-        ledger: &Ledger,
+        microdata: &Microdata,
+        what: &str,
         monitor: &Monitor,
         rng: &mut impl Rng,
-    ) -> Result<Release> {
-        let (repeated, fresh): (Vec<u32>, Vec<u32>) =
-            (0..microdata.rows as u32).partition(|&row| ledger.drawn(row).is_some());
-        if repeated.is_empty() {
-            let groups = self.draw(&microdata, "rows", monitor, rng)?;
-            return Ok(Release { microdata, groups, withheld: 0 });
-        }
-        let (part, _) = microdata.part(&fresh, ledger);
-        let mut groups = Groups { starts: vec![0], ..Groups::default() };
-        let drawn = self.draw(&part, "rows that are new or have changed", monitor, rng)?;
-        groups.append(drawn, &fresh, None);
-        self.repeat(&microdata, ledger, &repeated, &mut groups)?;
-        Ok(Release { microdata, groups, withheld: 0 })
-    }
-
-    /// Draws a release of all rows.
-    fn draw(&self, microdata: &Microdata, what: &str, monitor: &Monitor, rng: &mut impl Rng) -> Result<Groups> {
+    ) -> Result<(Groups, Perturbed)> {
         let sensitive = microdata.sensitive()?;
         if microdata.rows == 0 {
-            return Ok(Groups { starts: vec![0], ..Groups::default() });
+            return Ok((Groups { starts: vec![0], ..Groups::default() }, Perturbed::default()));
         }
         let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
         let most = assignment::by_value(&mut rows, &microdata.sensitive_codes).iter().map(|rows| rows.len()).max();
@@ -136,31 +112,91 @@ impl Muco {
         drop(rows);
         let distances: Vec<Distance> = microdata.quasi.iter().map(Distance::of).collect::<Result<_>>()?;
         let (dealing, drawing) = (rng.random(), rng.random());
-        let mut groups =
-            monitor.phase("grouping", || grouping::group(microdata, self.l, self.cuts, dealing, monitor))?;
+        let groups = monitor.phase("grouping", || grouping::group(microdata, self.l, self.cuts, dealing, monitor))?;
         let memo = Memo::new(self.delta.get());
         let ends = |attribute: &crate::microdata::Attribute| [0, (attribute.domain.len().max(1) - 1) as u32];
         let all = microdata.quasi.iter().zip(&distances);
         let widest: Vec<f64> = all.map(|(attribute, distance)| distance.widest(&ends(attribute))).collect();
         let source = Source { microdata, distances: &distances, memo: &memo, widest: &widest };
-        groups.perturbed = monitor.phase("drawing", || source.draw(&groups, drawing, monitor))?;
-        monitor.phase("check", || check::check(&source, &groups, self))?;
-        Ok(groups)
+        let perturbed = monitor.phase("drawing", || source.draw(&groups, drawing, monitor))?;
+        monitor.phase("check", || check::check(&source, &groups, &perturbed, self))?;
+        Ok((groups, perturbed))
+    }
+}
+
+/// Adds the rows that are published as they were, behind the groups.
+fn repeat(
+    microdata: &Microdata,
+    known: &Perturbations,
+    rows: &[u32],
+    groups: &mut Groups,
+    perturbed: &mut Perturbed,
+) -> Result<()> {
+    for &row in rows {
+        let Some(codes) = known.of(row) else { return Err(Error::internal("a row that was never drawn")) };
+        groups.members.push(row);
+        groups.sensitive.push(microdata.sensitive_codes[row as usize]);
+        perturbed.codes.extend_from_slice(codes);
+    }
+    perturbed.repeated += rows.len();
+    groups.starts.push(groups.members.len() as u32);
+    match groups.members.len() == microdata.rows && perturbed.codes.len() == microdata.quasi_codes.len() {
+        true => Ok(()),
+        false => Err(Error::internal("the release failed its own check (rows missing); nothing was published")),
+    }
+}
+
+impl Method for Muco {
+    fn name(&self) -> &'static str {
+        "muco"
     }
 
-    /// Adds the rows that are published as they were, behind the groups.
-    fn repeat(&self, microdata: &Microdata, ledger: &Ledger, rows: &[u32], groups: &mut Groups) -> Result<()> {
-        for &row in rows {
-            let Some(codes) = ledger.drawn(row) else { return Err(Error::internal("a row that was never drawn")) };
-            groups.members.push(row);
-            groups.sensitive.push(microdata.sensitive_codes[row as usize]);
-            groups.perturbed.codes.extend_from_slice(codes);
+    fn form(&self) -> Form {
+        Form::Perturbed
+    }
+
+    fn state(&self) -> Option<StateKind> {
+        Some(StateKind::Perturbations)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { sensitive: true, ..Needs::default() }
+    }
+
+    fn guarantee(&self) -> String {
+        format!("delta-probability with delta = {}, {}-diversity", self.delta.get(), self.l)
+    }
+
+    /// For each row its positions, twice while a part is cut, its place, its value, its group and its published values; and the
+    /// tables.
+    fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
+        let tables = reduced::REMEMBERED.min(rows.saturating_mul(quasi * self.l * 16));
+        rows * (mondrian::leaves_bytes(quasi) + 24 + 12 * quasi) + tables
+    }
+
+    /// Anonymizes a table. Rows of which it is known what was published are published as they were.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows that are drawn.
+    fn anonymize(
+        &self,
+        microdata: Microdata,
+        state: &State,
+        monitor: &Monitor,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<Release> {
+        let known = state.perturbations()?;
+        let (repeated, fresh): (Vec<u32>, Vec<u32>) =
+            (0..microdata.rows as u32).partition(|&row| known.of(row).is_some());
+        if repeated.is_empty() {
+            let (groups, perturbed) = self.draw(&microdata, "rows", monitor, rng)?;
+            return Ok(Release { microdata, groups, body: Body::Perturbed(perturbed), withheld: 0 });
         }
-        groups.perturbed.repeated += rows.len();
-        groups.starts.push(groups.members.len() as u32);
-        match groups.members.len() == microdata.rows && groups.perturbed.codes.len() == microdata.quasi_codes.len() {
-            true => Ok(()),
-            false => Err(Error::internal("the release failed its own check (rows missing); nothing was published")),
-        }
+        let part = microdata.part(&fresh);
+        let mut groups = Groups { starts: vec![0], ..Groups::default() };
+        let (drawn, mut perturbed) = self.draw(&part, "rows that are new or have changed", monitor, rng)?;
+        groups.append(drawn, &fresh, None);
+        repeat(&microdata, known, &repeated, &mut groups, &mut perturbed)?;
+        Ok(Release { microdata, groups, body: Body::Perturbed(perturbed), withheld: 0 })
     }
 }

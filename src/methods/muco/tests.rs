@@ -15,9 +15,10 @@ use rand_chacha::ChaCha20Rng;
 use super::program::Program;
 use super::table::OutputTable;
 use super::*;
-use crate::methods::Method;
+use crate::methods::AnyMethod;
 use crate::methods::sample::{Table, bands};
-use crate::microdata::{Layout, MicrodataBuilder, Roles};
+use crate::methods::state::SnapshotBuilder;
+use crate::microdata::{Layout, Roles};
 use crate::release::View;
 
 /// The least cost, by an interior point method on the program as the paper writes it.
@@ -122,8 +123,8 @@ fn table(rows: usize, quasi: usize, values: i32, seed: u64) -> Table {
     }
 }
 
-fn method(delta: f64, l: usize) -> Method {
-    Method::Muco(Muco::try_new(delta, Some(l), Cuts::Tight).unwrap())
+fn method(delta: f64, l: usize) -> AnyMethod {
+    AnyMethod::Muco(Muco::try_new(delta, Some(l), Cuts::Tight).unwrap())
 }
 
 proptest! {
@@ -379,7 +380,7 @@ fn shares_of_many_draws_keep_delta() {
 /// The same of the people who are new in a later release, among themselves.
 #[test]
 fn shares_of_later_releases_keep_delta() {
-    let Method::Muco(muco) = method(0.15, 11) else { unreachable!() };
+    let AnyMethod::Muco(muco) = method(0.15, 11) else { unreachable!() };
     let mut seen = 0;
     let releases = (0..1500).map(|seed| {
         let release = republished(&muco, seed);
@@ -388,7 +389,7 @@ fn shares_of_later_releases_keep_delta() {
             release.microdata.quasi[j].domain.values().as_primitive::<Int32Type>().value(code as usize)
         };
         let drawn: Vec<(i64, [i32; 2])> =
-            (release.groups.members.iter().zip(release.groups.perturbed.codes.chunks_exact(2)))
+            (release.groups.members.iter().zip(release.body.perturbed().unwrap().codes.chunks_exact(2)))
                 .map(|(&row, codes)| (i64::from(arrival[row as usize]), [value(0, codes[0]), value(1, codes[1])]))
                 .filter(|(id, _)| *id >= 20)
                 .collect();
@@ -422,7 +423,7 @@ fn rows_without_a_choice_stay_and_are_counted() {
         ..Table::default()
     };
     let (release, _) = table.anonymize(&method(0.5, 3), 1).unwrap();
-    let perturbed = &release.groups.perturbed;
+    let perturbed = release.body.perturbed().unwrap();
     assert_eq!((perturbed.unchangeable, perturbed.unchanged), (release.groups.len(), 12));
     assert_eq!(release.mean_extent(), 0.0);
 }
@@ -451,28 +452,29 @@ fn republished(muco: &Muco, seed: u64) -> Release {
         let (o0, o1, p0, p1) = (column(original), column(original + 100), constant(published), constant(published + 1));
         batch(vec![("i", ids), ("r", release), ("a", o0), ("b", o1), ("c", p0), ("d", p1)])
     };
-    let mut builder = MicrodataBuilder::try_new(Layout::try_new(&table.schema(), &roles).unwrap()).unwrap();
-    builder.append(&table).unwrap();
+    let layout = Layout::try_new(&table.schema(), &roles).unwrap();
+    let mut builder = SnapshotBuilder::try_new(layout, Some(StateKind::Perturbations)).unwrap();
+    builder.microdata.append(&table).unwrap();
     for entries in
         [entries(0, 20, 1, 0, 500), entries(0, 20, 3, 7, 600), entries(0, 20, 2, 0, 700), entries(20, 30, 1, 1, 800)]
     {
         builder.append_previous(&entries).unwrap();
     }
-    let (microdata, ledger) = builder.finish([5, seed]).unwrap();
-    muco.anonymize(microdata, &ledger, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed)).unwrap()
+    let (microdata, state) = builder.finish([5, seed]).unwrap();
+    muco.anonymize(microdata, &state, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed)).unwrap()
 }
 
 /// What the ledger says was published for the same quasi-identifiers is published again; the others are drawn.
 #[test]
 fn unchanged_rows_are_repeated() {
-    let Method::Muco(muco) = method(0.5, 2) else { unreachable!() };
+    let AnyMethod::Muco(muco) = method(0.5, 2) else { unreachable!() };
     let release = republished(&muco, 1);
-    assert_eq!(release.groups.perturbed.repeated, 20);
+    assert_eq!(release.body.perturbed().unwrap().repeated, 20);
     let arrival = &release.microdata.people.as_ref().unwrap().arrival;
     let value = |j: usize, code: u32| {
         release.microdata.quasi[j].domain.values().as_primitive::<Int32Type>().value(code as usize)
     };
-    for (codes, &row) in release.groups.perturbed.codes.chunks_exact(2).zip(&release.groups.members) {
+    for (codes, &row) in release.body.perturbed().unwrap().codes.chunks_exact(2).zip(&release.groups.members) {
         let published = [value(0, codes[0]), value(1, codes[1])];
         match arrival[row as usize] {
             0..20 => assert_eq!(published, [700, 701]),

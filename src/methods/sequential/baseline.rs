@@ -1,15 +1,16 @@
 //! The baseline: one release of all columns, of which every later one is a projection.
 
 use rand::Rng;
+use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use super::worlds;
 use crate::error::{Error, Result};
-use crate::methods::Monitor;
 use crate::methods::mondrian::{self, Cuts};
 use crate::methods::rings::Rings;
+use crate::methods::{Method, Monitor, Needs, State};
 use crate::microdata::Microdata;
-use crate::release::{Groups, Release};
+use crate::release::{Body, Form, Groups, Release};
 
 /// One release in which every row covers the people who carry its values in `l` worlds.
 ///
@@ -25,9 +26,25 @@ pub struct NonSequential {
     pub cuts: Cuts,
 }
 
-impl NonSequential {
-    /// Bytes needed beside the microdata: those of worlds, and the published values.
-    pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
+impl Method for NonSequential {
+    fn name(&self) -> &'static str {
+        "non_sequential"
+    }
+
+    fn form(&self) -> Form {
+        Form::Rows
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { id: false, sensitive: true, other: true }
+    }
+
+    fn guarantee(&self) -> String {
+        format!("{}-diversity of the people that every row covers", self.l)
+    }
+
+    /// Those of worlds, and the published values.
+    fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         rows * (mondrian::leaves_with_worlds_bytes(quasi) + 32 + 8 * quasi)
     }
 
@@ -35,19 +52,26 @@ impl NonSequential {
     ///
     /// # Errors
     /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows.
-    pub fn anonymize(&self, microdata: Microdata, monitor: &Monitor, rng: &mut impl Rng) -> Result<Release> {
+    fn anonymize(
+        &self,
+        microdata: Microdata,
+        _state: &State,
+        monitor: &Monitor,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<Release> {
         microdata.sensitive()?;
         if microdata.rows == 0 {
-            return Ok(Release { groups: Groups { starts: vec![0], ..Groups::default() }, microdata, withheld: 0 });
+            let groups = Groups { starts: vec![0], ..Groups::default() };
+            return Ok(Release { groups, body: Body::empty(Form::Rows), microdata, withheld: 0 });
         }
         let rings = worlds::rings(&microdata, self.l, self.cuts, "rows", rng.random(), monitor)?;
-        let boxes = monitor.phase("covering", || Ok(cover(&microdata, &rings)))?;
-        monitor.phase("check", || check(&microdata, &rings, &boxes))?;
+        let intervals = monitor.phase("covering", || Ok(cover(&microdata, &rings)))?;
+        monitor.phase("check", || check(&microdata, &rings, &intervals))?;
         let members = rings.people;
         let sensitive = members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect();
         let starts = (0..=members.len() as u32).collect();
-        let groups = Groups { starts, members, sensitive, intervals: boxes, ..Groups::default() };
-        Ok(Release { microdata, groups, withheld: 0 })
+        let groups = Groups { starts, members, sensitive, ..Groups::default() };
+        Ok(Release { microdata, groups, body: Body::Rows { intervals, worlds: None }, withheld: 0 })
     }
 }
 

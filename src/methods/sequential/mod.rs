@@ -47,6 +47,7 @@ mod worlds;
 mod tests;
 
 use rand::Rng;
+use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 pub use self::baseline::NonSequential;
@@ -55,11 +56,12 @@ pub use self::worlds::Worlds;
 
 use self::matching::Matching;
 use self::measure::Measure;
-use super::Monitor;
 use super::mondrian::Cuts;
+use super::{Method, Monitor, Needs, State, StateKind};
 use crate::error::{Error, Result, thousands};
-use crate::microdata::{Ledger, Microdata, Partners};
-use crate::release::{self, Groups, Release};
+use crate::methods::state::Partners;
+use crate::microdata::Microdata;
+use crate::release::{self, Body, Form, Groups, Release};
 
 /// Most rows that are matched at a time, if nothing else is said: the paper's sweet spot.
 pub const PART: usize = 100;
@@ -120,46 +122,16 @@ fn refuse_former(partners: &Partners, allowed: bool) -> Result<()> {
 }
 
 impl SequentialRelease {
-    /// Bytes needed beside the microdata: for each row its box, its class and its person in each world; and the losses of the parts that are
-    /// matched at a time. `worlds` is how many there are.
-    pub fn working_bytes(&self, rows: usize, quasi: usize, worlds: usize) -> usize {
+    /// For each row its box, its class and its person in each world; and the losses of the parts that are matched at a time. `worlds`
+    /// is how many there are.
+    fn bytes(&self, rows: usize, quasi: usize, worlds: usize) -> usize {
         let at_a_time = self.p.min(rows).pow(2) * 2 * size_of::<f64>() * rayon::current_num_threads();
         rows * (8 * quasi + 8 * worlds + 56) + at_a_time
     }
 
-    /// Anonymizes a table of people whose worlds the ledger has.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] when somebody has no worlds, when a value that travels has changed, and when people are missing although they may
-    /// not.
-    pub fn anonymize(
-        &self,
-        microdata: Microdata,
-        ledger: &Ledger,
-        monitor: &Monitor,
-        rng: &mut impl Rng,
-    ) -> Result<Release> {
-        let partners = ledger.partners();
-        let of_row = |row| partners.of(row).unwrap_or_default();
-        let new = (0..microdata.rows as u32).filter(|&row| of_row(row).is_empty()).count();
-        if new > 0 {
-            return Err(Error::refused(format!(
-                "{} of {} rows are of people without worlds; make some with sequential_worlds(.., worlds => ..), and add them to \
-                 what there is",
-                thousands(new),
-                thousands(microdata.rows)
-            )));
-        }
-        let all: Vec<u32> = (0..microdata.rows as u32).flat_map(of_row).copied().collect();
-        let worlds = release::Worlds { partners: all, width: partners.width(), ..release::Worlds::default() };
-        monitor.charge(worlds.partners.len() * (4 + 8))?;
-        self.release(microdata, ledger, worlds, monitor, rng)
-    }
-
     /// # Errors
     /// When values that travel have changed, or people are missing.
-    fn check_ledger(&self, ledger: &Ledger) -> Result<()> {
-        let partners = ledger.partners();
+    fn check_partners(&self, partners: &Partners) -> Result<()> {
         refuse_former(partners, self.allow_former_worlds)?;
         if partners.changed > 0 {
             return Err(Error::refused(format!(
@@ -179,28 +151,31 @@ impl SequentialRelease {
         Ok(())
     }
 
+    /// `remember` says whether the worlds are for the ledger, too.
     fn release(
         &self,
         microdata: Microdata,
-        ledger: &Ledger,
+        known: &Partners,
         worlds: release::Worlds,
+        remember: bool,
         monitor: &Monitor,
         rng: &mut impl Rng,
     ) -> Result<Release> {
-        self.check_ledger(ledger)?;
+        self.check_partners(known)?;
         if microdata.quasi.is_empty() {
             return Err(Error::refused("there is no quasi-identifier in the table; a release needs one"));
         }
         if microdata.rows == 0 {
-            let groups = Groups { starts: vec![0], worlds, ..Groups::default() };
-            return Ok(Release { microdata, groups, withheld: 0 });
+            let groups = Groups { starts: vec![0], ..Groups::default() };
+            let body = Body::Rows { intervals: Vec::new(), worlds: remember.then_some(worlds) };
+            return Ok(Release { microdata, groups, body, withheld: 0 });
         }
         let measure = Measure::new(self.loss, &microdata);
         let (partners, width) = (&worlds.partners, worlds.width);
         let matching = Matching { microdata: &microdata, partners, width, measure: &measure, p: self.p, monitor };
         let matched = monitor.phase("matching", || matching.release(rng))?;
         // Who stands in for people who left may carry a value twice.
-        let diverse = ledger.partners().missing == 0;
+        let diverse = known.missing == 0;
         monitor.phase("check", || check::check(&microdata, partners, width, &matched, diverse))?;
         let members = matched.people.into_iter().next().unwrap_or_default();
         let sensitive = match microdata.sensitive {
@@ -208,8 +183,9 @@ impl SequentialRelease {
             None => Vec::new(),
         };
         let starts = (0..=members.len() as u32).collect();
-        let groups = Groups { starts, members, sensitive, intervals: matched.boxes, worlds, ..Groups::default() };
-        Ok(Release { microdata, groups, withheld: 0 })
+        let groups = Groups { starts, members, sensitive, ..Groups::default() };
+        let body = Body::Rows { intervals: matched.boxes, worlds: remember.then_some(worlds) };
+        Ok(Release { microdata, groups, body, withheld: 0 })
     }
 }
 
@@ -223,10 +199,91 @@ impl Sequential {
         let Self { p, loss, allow_removals, allow_former_worlds, .. } = *self;
         SequentialRelease { p, loss, allow_removals, allow_former_worlds }
     }
+}
 
-    /// Bytes needed beside the microdata.
-    pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        self.worlds().working_bytes(rows, quasi).max(self.of_release().working_bytes(rows, quasi, self.l))
+impl Method for SequentialRelease {
+    fn name(&self) -> &'static str {
+        "sequential_release"
+    }
+
+    fn form(&self) -> Form {
+        Form::Rows
+    }
+
+    fn state(&self) -> Option<StateKind> {
+        Some(StateKind::Worlds)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { id: true, sensitive: false, other: true }
+    }
+
+    fn guarantee(&self) -> String {
+        "sequential l-diversity with the l of the worlds".to_owned()
+    }
+
+    fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
+        // The rest is asked for when it is known how many worlds there are.
+        self.bytes(rows, quasi, 0)
+    }
+
+    /// Anonymizes a table of people whose worlds are known.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when somebody has no worlds, when a value that travels has changed, and when people are missing although they may
+    /// not.
+    fn anonymize(
+        &self,
+        microdata: Microdata,
+        state: &State,
+        monitor: &Monitor,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<Release> {
+        let partners = state.worlds()?;
+        let of_row = |row| partners.of(row).unwrap_or_default();
+        let new = (0..microdata.rows as u32).filter(|&row| of_row(row).is_empty()).count();
+        if new > 0 {
+            return Err(Error::refused(format!(
+                "{} of {} rows are of people without worlds; make some with sequential_worlds(.., worlds => ..), and add them to \
+                 what there is",
+                thousands(new),
+                thousands(microdata.rows)
+            )));
+        }
+        let all: Vec<u32> = (0..microdata.rows as u32).flat_map(of_row).copied().collect();
+        let worlds = release::Worlds { partners: all, width: partners.width(), ..release::Worlds::default() };
+        monitor.charge(worlds.partners.len() * (4 + 8))?;
+        self.release(microdata, partners, worlds, false, monitor, rng)
+    }
+}
+
+impl Method for Sequential {
+    fn name(&self) -> &'static str {
+        "sequential"
+    }
+
+    fn form(&self) -> Form {
+        Form::Rows
+    }
+
+    fn state(&self) -> Option<StateKind> {
+        Some(StateKind::Worlds)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { id: true, sensitive: true, other: true }
+    }
+
+    fn columns_may_differ(&self) -> bool {
+        true
+    }
+
+    fn guarantee(&self) -> String {
+        format!("sequential {}-diversity", self.l)
+    }
+
+    fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
+        self.worlds().working_bytes(rows, quasi).max(self.of_release().bytes(rows, quasi, self.l))
             + rows * (4 * self.l + 8)
     }
 
@@ -234,16 +291,17 @@ impl Sequential {
     ///
     /// # Errors
     /// Those of [`Worlds`] and [`SequentialRelease`].
-    pub fn anonymize(
+    fn anonymize(
         &self,
         microdata: Microdata,
-        ledger: &Ledger,
+        state: &State,
         monitor: &Monitor,
-        rng: &mut impl Rng,
+        rng: &mut ChaCha20Rng,
     ) -> Result<Release> {
+        let known = state.worlds()?;
         let release = self.of_release();
-        release.check_ledger(ledger)?;
-        let worlds = self.worlds().extend(&microdata, ledger, monitor, rng)?;
-        release.release(microdata, ledger, worlds, monitor, rng)
+        release.check_partners(known)?;
+        let worlds = self.worlds().extend(&microdata, known, monitor, rng)?;
+        release.release(microdata, known, worlds, true, monitor, rng)
     }
 }

@@ -19,8 +19,9 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::*;
-use crate::methods::Method;
-use crate::microdata::{Layout, MicrodataBuilder, Roles, resealed};
+use crate::methods::AnyMethod;
+use crate::methods::state::{SnapshotBuilder, resealed};
+use crate::microdata::{Layout, MicrodataBuilder, Roles};
 use crate::release::{Description, Published, Shape, View, schema};
 use crate::risk::{ReleasedRows, World, people_outside_rings};
 
@@ -104,7 +105,7 @@ impl People {
 
 /// A release as the publisher sees it; with hierarchies in which every value has but the root above it if `flat`.
 fn run(
-    method: &Method,
+    method: &AnyMethod,
     people: &People,
     columns: &Columns,
     worlds: Option<&RecordBatch>,
@@ -113,8 +114,8 @@ fn run(
 ) -> Result<RecordBatch> {
     let (layout, builder) = builder(people, columns, worlds, flat)?;
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    let (microdata, ledger) = builder.finish(rng.random())?;
-    let release = method.anonymize(microdata, &ledger, &Monitor::default(), &mut rng)?;
+    let (microdata, state) = builder.finish(rng.random())?;
+    let release = method.release(microdata, &state, &Monitor::default(), &mut rng)?;
     let description =
         Description { method: "test".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
     let shape = Shape { view: View::Private, form: method.form(), signatures: false, labels: false, nodes: flat };
@@ -132,11 +133,11 @@ fn builder(
     columns: &Columns,
     worlds: Option<&RecordBatch>,
     flat: bool,
-) -> Result<(Layout, MicrodataBuilder)> {
+) -> Result<(Layout, SnapshotBuilder)> {
     let (batch, roles) = people.batch(columns);
     let layout = Layout::try_new(&batch.schema(), &roles)?;
-    let mut builder = MicrodataBuilder::try_new(layout.clone())?;
-    builder.append(&batch)?;
+    let mut builder = SnapshotBuilder::try_new(layout.clone(), Some(StateKind::Worlds))?;
+    builder.microdata.append(&batch)?;
     if let Some(worlds) = worlds {
         builder.append_previous(worlds)?;
     }
@@ -148,17 +149,19 @@ fn builder(
         let rows: Vec<[String; 3]> = columns.quasi.iter().flat_map(of).collect();
         let column = |c: usize| Arc::new(rows.iter().map(|row| Some(&row[c])).collect::<StringViewArray>()) as ArrayRef;
         let names = ["attribute", "leaf", "level1"].into_iter().enumerate();
-        builder.append_hierarchies(&RecordBatch::try_from_iter(names.map(|(c, name)| (name, column(c)))).unwrap())?;
+        builder
+            .microdata
+            .append_hierarchies(&RecordBatch::try_from_iter(names.map(|(c, name)| (name, column(c)))).unwrap())?;
     }
     Ok((layout, builder))
 }
 
-fn worlds_of(l: usize) -> Method {
-    Method::SequentialWorlds(Worlds { l, cuts: Cuts::Tight, allow_former_worlds: false })
+fn worlds_of(l: usize) -> AnyMethod {
+    AnyMethod::SequentialWorlds(Worlds { l, cuts: Cuts::Tight, allow_former_worlds: false })
 }
 
-fn release_of(p: usize, loss: Loss) -> Method {
-    Method::SequentialRelease(release_with(p, loss))
+fn release_of(p: usize, loss: Loss) -> AnyMethod {
+    AnyMethod::SequentialRelease(release_with(p, loss))
 }
 
 fn release_with(p: usize, loss: Loss) -> SequentialRelease {
@@ -288,7 +291,7 @@ proptest! {
         let more = People { first: first.len() as i64, ..more };
         let loss = if em { Loss::Em } else { Loss::Lm };
         let cuts = if median { Cuts::Median } else { Cuts::Tight };
-        let method = Method::SequentialWorlds(Worlds { l, cuts, allow_former_worlds: false });
+        let method = AnyMethod::SequentialWorlds(Worlds { l, cuts, allow_former_worlds: false });
         let made = run(&method, &first, &first.all(), None, false, seed);
         if diversity(&first) < l {
             let text = made.unwrap_err().to_string();
@@ -365,7 +368,7 @@ proptest! {
         let stayed = people.truncated(people.len() - left);
         let refused = run(&release_of(7, Loss::Lm), &stayed, &columns, Some(&worlds), false, seed).unwrap_err();
         prop_assert!(refused.to_string().contains(&format!("{left} people who have worlds are missing")), "{}", refused);
-        let allowing = Method::SequentialRelease(SequentialRelease { allow_removals: true, ..release_with(7, Loss::Lm) });
+        let allowing = AnyMethod::SequentialRelease(SequentialRelease { allow_removals: true, ..release_with(7, Loss::Lm) });
         let release = run(&allowing, &stayed, &columns, Some(&worlds), false, seed).unwrap();
         let rows = released(&release, &columns);
         let partners = partners(&worlds);
@@ -395,7 +398,7 @@ proptest! {
     /// Every row of the baseline covers l people of different values, among them its own.
     #[test]
     fn the_baseline_is_diverse(people in people(2..60), l in 2_usize..6, seed in any::<u64>()) {
-        let method = Method::NonSequential(NonSequential { l, cuts: Cuts::Tight });
+        let method = AnyMethod::NonSequential(NonSequential { l, cuts: Cuts::Tight });
         let made = run(&method, &people, &people.all(), None, false, seed);
         if diversity(&people) < l {
             prop_assert!(made.unwrap_err().to_string().contains("eligible"));

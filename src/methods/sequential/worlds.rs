@@ -3,15 +3,17 @@
 use std::collections::HashSet;
 
 use rand::Rng;
+use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use super::refuse_former;
 use crate::error::{Error, Result};
 use crate::methods::mondrian::{self, Cuts};
 use crate::methods::rings::Rings;
-use crate::methods::{Monitor, assignment};
-use crate::microdata::{Ledger, Microdata};
-use crate::release::{self, Groups, Release};
+use crate::methods::state::Partners;
+use crate::methods::{Method, Monitor, Needs, State, StateKind, assignment};
+use crate::microdata::Microdata;
+use crate::release::{self, Body, Form, Groups, Release};
 
 /// Worlds for people who have none, as a table for the publisher.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,43 +29,15 @@ pub struct Worlds {
 }
 
 impl Worlds {
-    /// Bytes needed beside the microdata: for each row its positions, twice while a bucket is cut, its ring, partners and salt, and a copy
-    /// of its codes where some rows have worlds already.
-    pub fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        rows * (mondrian::leaves_with_worlds_bytes(quasi) + 32 + 8 * self.l + 4 * quasi)
-    }
-
-    /// Makes worlds for everybody of whom the ledger has none. The release is of these people only.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of their rows, and when the ledger's worlds
-    /// are of another `l`.
-    pub fn anonymize(
-        &self,
-        microdata: Microdata,
-        ledger: &Ledger,
-        monitor: &Monitor,
-        rng: &mut impl Rng,
-    ) -> Result<Release> {
-        let worlds = self.extend(&microdata, ledger, monitor, rng)?;
-        let new = |row: &u32| ledger.partners().of(*row).is_none();
-        let members: Vec<u32> = (0..microdata.rows as u32).filter(new).collect();
-        let sensitive = members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect();
-        let starts = (0..=members.len() as u32).collect();
-        let groups = Groups { starts, members, sensitive, worlds, ..Groups::default() };
-        Ok(Release { microdata, groups, withheld: 0 })
-    }
-
-    /// Partners of all rows: those of the ledger, and new ones for people without. A salt for everybody, for new seals.
+    /// Partners of all rows: those that are known, and new ones for people without. A salt for everybody, for new seals.
     pub(super) fn extend(
         &self,
         microdata: &Microdata,
-        ledger: &Ledger,
+        known: &Partners,
         monitor: &Monitor,
         rng: &mut impl Rng,
     ) -> Result<release::Worlds> {
         let width = self.l - 1;
-        let known = ledger.partners();
         refuse_former(known, self.allow_former_worlds)?;
         if known.width() != 0 && known.width() != width {
             return Err(Error::refused(format!(
@@ -83,7 +57,7 @@ impl Worlds {
         }
         let drawn = match fresh.is_empty() {
             true => Vec::new(),
-            false => self.draw(&microdata.part(&fresh, ledger).0, "rows of new people", seed, monitor)?,
+            false => self.draw(&microdata.part(&fresh), "rows of new people", seed, monitor)?,
         };
         let mut drawn = drawn.chunks_exact(width);
         for row in 0..microdata.rows as u32 {
@@ -109,6 +83,56 @@ impl Worlds {
         let partners = monitor.phase("worlds", || Ok(partners(&rings, microdata.rows)))?;
         monitor.phase("check", || check(microdata, &partners, self.l))?;
         Ok(partners)
+    }
+}
+
+impl Method for Worlds {
+    fn name(&self) -> &'static str {
+        "sequential_worlds"
+    }
+
+    fn form(&self) -> Form {
+        Form::Worlds
+    }
+
+    fn state(&self) -> Option<StateKind> {
+        Some(StateKind::Worlds)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { id: true, sensitive: true, other: true }
+    }
+
+    fn guarantee(&self) -> String {
+        format!("{} equally likely worlds in which everybody has different sensitive values", self.l)
+    }
+
+    /// For each row its positions, twice while a bucket is cut, its ring, partners and salt, and a copy of its codes where some rows have
+    /// worlds already.
+    fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
+        rows * (mondrian::leaves_with_worlds_bytes(quasi) + 32 + 8 * self.l + 4 * quasi)
+    }
+
+    /// Makes worlds for everybody of whom none are known. The release is of these people only.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of their rows, and when the known worlds
+    /// are of another `l`.
+    fn anonymize(
+        &self,
+        microdata: Microdata,
+        state: &State,
+        monitor: &Monitor,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<Release> {
+        let known = state.worlds()?;
+        let worlds = self.extend(&microdata, known, monitor, rng)?;
+        let new = |row: &u32| known.of(*row).is_none();
+        let members: Vec<u32> = (0..microdata.rows as u32).filter(new).collect();
+        let sensitive = members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect();
+        let starts = (0..=members.len() as u32).collect();
+        let groups = Groups { starts, members, sensitive, ..Groups::default() };
+        Ok(Release { microdata, groups, body: Body::Worlds(worlds), withheld: 0 })
     }
 }
 

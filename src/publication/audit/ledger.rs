@@ -12,19 +12,18 @@ use url::Url;
 use super::FUNCTION;
 use super::promises::Remembered;
 use crate::error::{Error, refusal};
-use crate::methods::Method;
+use crate::methods::AnyMethod;
 use crate::methods::m_distinct::Possible;
-use crate::microdata::{LABEL, PARTNERS, SEALS, former_worlds};
+use crate::methods::state::{IDENTIFIER, RELEASE, former_worlds, original_column, published_column};
 use crate::publication::delta;
 use crate::publication::entries::Entries;
 use crate::publication::files::intact;
 use crate::publication::fingerprint::RelationFingerprint;
 use crate::publication::ledger_metadata::LedgerMetadata;
 use crate::publication::ledger_state::{self, LedgerState};
-use crate::publication::memory::{IDENTIFIER, RELEASE, original_column, published_column};
 use crate::publication::place::{Access, Place};
 use crate::publication::record::Record;
-use crate::release::SIGNATURE;
+use crate::release::{LABEL, PARTNERS, SEALS, SIGNATURE};
 use crate::risk::{Check, Histories, Partnerships, ReleasedTable, Repeats};
 
 fn named(error: Error) -> DataFusionError {
@@ -81,7 +80,7 @@ impl Ledger {
 
     /// Whether every value can become every other.
     pub(super) fn any_update(&self) -> bool {
-        matches!(&self.metadata.spec.method, Method::MDistinct(params) if params.updates == Possible::Any)
+        matches!(&self.metadata.spec.method, AnyMethod::MDistinct(params) if params.updates == Possible::Any)
     }
 
     /// All of its entries, if all of its files are as they were written: what an INSERT compares before it goes on.

@@ -11,10 +11,11 @@ use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
 use super::options::{Options, refused};
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
-use crate::methods::Method;
+use crate::methods::AnyMethod;
+use crate::methods::state::ledger_schema;
 use crate::microdata::{Layout, Roles};
 use crate::publication::{
-    Memory, OpenPublication, Publication, PublicationSpec, Reader, Repositioned, check_apart, check_schema, locate,
+    OpenPublication, Publication, PublicationSpec, Reader, Repositioned, check_apart, check_schema, locate,
     private_beside, stored_type, type_names,
 };
 use crate::release::{Description, Shape, View, schema};
@@ -70,10 +71,11 @@ impl TableProviderFactory for PublicationFactory {
         let (independent, repeated) = (options.independent, options.repeated);
         let stream = options.reposition(session)?;
         let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
-        let (method, mut needs) = function.method(&arguments)?;
+        let method = function.method(&arguments)?;
+        let mut needs = method.needs();
         // People are remembered by their identifiers.
-        needs.id |= Memory::of(&method) != Memory::Nothing;
-        if independent && Memory::of(&method) != Memory::Nothing {
+        needs.id |= method.state().is_some();
+        if independent && method.state().is_some() {
             return Err(refusal!(
                 "publication",
                 argument "allow_independent_releases",
@@ -187,7 +189,7 @@ fn layout(table: &SchemaRef, roles: &Roles, function: &str) -> Result<Layout> {
 }
 
 /// How the stream is repositioned. The time is the column that the method works within.
-fn repositioned(arguments: &Arguments, layout: &Layout, method: &Method) -> Result<Repositioned> {
+fn repositioned(arguments: &Arguments, layout: &Layout, method: &AnyMethod) -> Result<Repositioned> {
     let function = arguments.function();
     let Some(time) = &layout.within else { return Err(refusal!(function, argument "time", "option time is missing")) };
     if layout.sensitive.is_none() {
@@ -241,11 +243,11 @@ fn updates(relation: Input, sensitive: &FieldRef) -> Result<LogicalPlan> {
 
 /// # Errors
 /// When one of the two tables could not be created.
-fn check_storable(method: &Method, nodes: bool, layout: &Layout) -> Result<()> {
+fn check_storable(method: &AnyMethod, nodes: bool, layout: &Layout) -> Result<()> {
     let description =
         Description { method: String::new(), parameters: String::new(), release_id: String::new(), number: None };
     let shape = Shape { view: View::Public, form: method.form(), signatures: false, labels: false, nodes };
     check_schema(&schema(layout, shape, &description))?;
-    let memory = Memory::of(method).schema(layout).map_err(|error| error.in_function(method.name()))?;
-    check_schema(&memory)
+    let ledger = ledger_schema(method.state(), layout).map_err(|error| error.in_function(method.name()))?;
+    check_schema(&ledger)
 }

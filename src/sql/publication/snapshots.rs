@@ -11,7 +11,7 @@ use super::release::PUBLICATION;
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
 use crate::exec::SnapshotsCheck;
-use crate::methods::Method;
+use crate::methods::AnyMethod;
 use crate::methods::m_distinct::{OnIneligible, Possible};
 use crate::publication::Changes;
 use crate::sql::arguments::Arguments;
@@ -66,10 +66,12 @@ fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Re
         ));
     }
     let (m, on_ineligible, changes) = match &terms.method {
-        Method::MDistinct(params) if params.updates == Possible::Any => (params.m, params.on_ineligible, Changes::Any),
-        Method::MDistinct(params) => (params.m, params.on_ineligible, Changes::Listed),
-        Method::MInvariance(params) => (params.m, params.on_ineligible, Changes::Listed),
-        method @ (Method::Muco(_) | Method::Sequential(_)) => {
+        AnyMethod::MDistinct(params) if params.updates == Possible::Any => {
+            (params.m, params.on_ineligible, Changes::Any)
+        }
+        AnyMethod::MDistinct(params) => (params.m, params.on_ineligible, Changes::Listed),
+        AnyMethod::MInvariance(params) => (params.m, params.on_ineligible, Changes::Listed),
+        method @ (AnyMethod::Muco(_) | AnyMethod::Sequential(_)) => {
             return Err(refusal!(
                 function,
                 "what {} takes depends on what was drawn for earlier releases, so it cannot be told beforehand; publish \

@@ -28,8 +28,9 @@ use super::release::ReleaseTable;
 use crate::error::{Error, refusal};
 use crate::estimate::{Distribution, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
+use crate::methods::StateKind;
 use crate::microdata::Layout;
-use crate::publication::{Memory, OpenPublication, Publication};
+use crate::publication::{OpenPublication, Publication};
 use crate::sql::estimate::Source;
 use crate::sql::lake::refuse_loose_files;
 use crate::sql::planned::planned_if_given;
@@ -263,19 +264,17 @@ fn ledger(
     open: &OpenPublication,
     publication: &Publication,
     microdata: &Schema,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let memory = Memory::of(&publication.terms.method);
+) -> Result<Option<(StateKind, Arc<dyn ExecutionPlan>)>> {
+    let Some(kind) = publication.terms.method.state() else { return Ok(None) };
     if let Some(columns) = open.ledger_columns()? {
-        memory.check_ledger(&columns).map_err(|error| error.in_function("publication"))?;
+        kind.check_ledger(&columns).map_err(|error| error.in_function("publication"))?;
     }
-    let Some(entries) = open.entries().filter(|_| memory != Memory::Nothing && open.decided() != Some(0)) else {
-        return Ok(None);
-    };
+    let Some(entries) = open.entries().filter(|_| open.decided() != Some(0)) else { return Ok(None) };
     let named = |error: Error| error.in_function(publication.terms.method.name());
     let layout = Layout::try_new(microdata, &publication.terms.roles).map_err(named)?;
-    let columns = memory.read(&layout).map_err(named)?;
+    let columns = kind.columns_read(&layout).map_err(named)?;
     let plan = entries.plan(Arc::new(Schema::new(columns)))?;
     let function = publication.terms.method.name().to_owned();
     let origin = Origin { function, argument: "the ledger".to_owned(), names: Vec::new() };
-    hide(&plan, &Arc::new(origin)).map(Some)
+    Ok(Some((kind, hide(&plan, &Arc::new(origin))?)))
 }

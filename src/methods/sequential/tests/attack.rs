@@ -189,7 +189,7 @@ fn rows_do_not_tell_the_true_world() {
             run(&release_of(100, Loss::Lm), people, &people.all(), Some(&worlds), false, seed ^ 1).unwrap()
         });
         assert_no_better_than(sequential, l, DRAWS, "sequential");
-        let method = Method::NonSequential(NonSequential { l, cuts: Cuts::Tight });
+        let method = AnyMethod::NonSequential(NonSequential { l, cuts: Cuts::Tight });
         let projected =
             seen_in_rows(l, DRAWS, |people, seed| run(&method, people, &people.all(), None, false, seed).unwrap());
         assert_no_better_than(projected, l, DRAWS, "non-sequential");

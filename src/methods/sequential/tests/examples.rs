@@ -52,7 +52,7 @@ fn example_4_2_at_once() {
     let (batch, roles) = people.batch(&people.all());
     let mut builder = MicrodataBuilder::try_new(Layout::try_new(&batch.schema(), &roles).unwrap()).unwrap();
     builder.append(&batch).unwrap();
-    let (microdata, _) = builder.finish([1, 2]).unwrap();
+    let microdata = builder.finish([1, 2]).unwrap();
     let arrival = &microdata.people.as_ref().unwrap().arrival;
     let row = |place: u32| arrival.iter().position(|&arrived| arrived == place).unwrap() as u32;
     let rings = Rings { people: (0..5).map(row).collect(), ends: vec![5], shifts: vec![1], width: 1 };

@@ -8,7 +8,7 @@ use super::*;
 fn former_worlds_are_refused() {
     let (people, worlds) = example();
     let former = resealed(&worlds, &next_ones(&worlds), true);
-    let refused = |method: &Method| {
+    let refused = |method: &AnyMethod| {
         let text = run(method, &people, &people.all(), Some(&former), false, 1).unwrap_err().to_string();
         assert!(text.contains("the worlds of 5 people were made by an earlier version"), "{text}");
         assert!(text.contains("allow_former_worlds"), "{text}");
@@ -23,16 +23,16 @@ fn former_worlds_are_refused() {
         allow_removals: false,
         allow_former_worlds: false,
     };
-    refused(&Method::Sequential(both.clone()));
+    refused(&AnyMethod::Sequential(both.clone()));
     let allowed = SequentialRelease { allow_former_worlds: true, ..release_with(100, Loss::Lm) };
     for method in
-        [Method::SequentialRelease(allowed), Method::Sequential(Sequential { allow_former_worlds: true, ..both })]
+        [AnyMethod::SequentialRelease(allowed), AnyMethod::Sequential(Sequential { allow_former_worlds: true, ..both })]
     {
         let release = run(&method, &people, &people.all(), Some(&former), false, 1).unwrap();
         assert_eq!(release.num_rows(), 5);
     }
-    assert_eq!(crate::microdata::former_worlds(former.column(2)).unwrap(), 5);
-    assert_eq!(crate::microdata::former_worlds(worlds.column(2)).unwrap(), 0);
+    assert_eq!(crate::methods::state::former_worlds(former.column(2)).unwrap(), 5);
+    assert_eq!(crate::methods::state::former_worlds(worlds.column(2)).unwrap(), 0);
 }
 
 /// What readers may know of everybody cannot travel, and worlds are of one sensitive column.
@@ -57,8 +57,9 @@ fn roles_are_those_of_the_worlds() {
         };
         let places = roles.columns().map(|name| batch.schema().index_of(name).unwrap()).collect::<Vec<_>>();
         let batch = batch.project(&places).unwrap();
-        let mut builder = MicrodataBuilder::try_new(Layout::try_new(&batch.schema(), &roles).unwrap()).unwrap();
-        builder.append(&batch).unwrap();
+        let layout = Layout::try_new(&batch.schema(), &roles).unwrap();
+        let mut builder = SnapshotBuilder::try_new(layout, Some(StateKind::Worlds)).unwrap();
+        builder.microdata.append(&batch).unwrap();
         builder.append_previous(&worlds).unwrap();
         builder.finish([1, 2]).map(|_| ()).map_err(|error| error.to_string())
     };

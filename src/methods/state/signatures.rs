@@ -1,51 +1,52 @@
-//! The publisher's memory: for everybody ever published, the sensitive values of the group that hosted them, or what they
-//! published.
+//! The publisher's memory of signatures: for everybody ever published, the sensitive values of the group that hosted them.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use rustc_hash::FxHashMap;
 
-use super::drawn::Drawn;
-use super::{ColumnEncoder, HashKey, IdentifierBuilder, Identifiers, Partners};
+use super::RELEASE;
 use crate::error::{Error, Result, thousands};
+use crate::microdata::{ColumnEncoder, EncodedColumns, IdentifierBuilder};
+use crate::release::{LABEL, Published, SIGNATURE, signature_type};
 
-/// What earlier releases say about the rows of microdata: the signature (codes of the sensitive attribute, each once) of
-/// everybody who was published before, or the values that were drawn for them.
+/// What earlier releases say about the rows of microdata: the signature (codes of the sensitive attribute, each once) of everybody
+/// who was published before.
 ///
 /// Signatures are ascending, or, where people have labels, in the order of the labels: of everybody with that signature, who
 /// has label `j` had the value at place `j`. Their numbers follow the order of the signatures themselves, so they do not
 /// depend on the order of arrival.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct Signatures {
     /// Number of each row's signature; empty if nobody was ever published.
-    signature_of: Vec<u32>,
+    number_of: Vec<u32>,
     /// Label of each row that was published, from 0; empty if nobody has any.
     label_of: Vec<u32>,
-    signatures: Arc<[Box<[u32]>]>,
-    pub(super) drawn: Drawn,
-    pub(super) partners: Partners,
+    all: Arc<[Box<[u32]>]>,
 }
-
-/// Column of private releases and ledgers: the place of somebody's own value in their signature, from 1, the same for ever.
-pub const LABEL: &str = "signature_label";
 
 /// Instead of a signature's number, or a label: never published.
 const NEW: u32 = u32::MAX;
 
-impl Ledger {
+impl Signatures {
     /// All signatures that were ever given, also to people who are not in the microdata.
-    pub fn signatures(&self) -> &[Box<[u32]>] {
-        &self.signatures
+    pub fn all(&self) -> &[Box<[u32]>] {
+        &self.all
     }
 
     /// The number of a row's signature, if its identifier was ever published.
     #[inline]
-    pub fn signature_of(&self, row: usize) -> Option<u32> {
-        self.signature_of.get(row).copied().filter(|&number| number != NEW)
+    pub fn number_of(&self, row: usize) -> Option<u32> {
+        self.number_of.get(row).copied().filter(|&number| number != NEW)
+    }
+
+    /// The signature of a row, if its identifier was ever published.
+    #[inline]
+    pub fn of(&self, row: usize) -> Option<&[u32]> {
+        self.number_of(row).map(|number| &*self.all[number as usize])
     }
 
     /// The place of a row's own value in its signature, from 0, if its identifier was ever published and people have labels.
@@ -54,36 +55,19 @@ impl Ledger {
         self.label_of.get(row).copied().filter(|&label| label != NEW)
     }
 
-    /// The codes that a row published before, if its quasi-identifiers are still what they were and values are drawn at random.
-    #[inline]
-    pub fn drawn(&self, row: u32) -> Option<&[u32]> {
-        self.drawn.of(row)
-    }
-
-    /// The worlds that people were given, where they are.
-    pub fn partners(&self) -> &Partners {
-        &self.partners
-    }
-
-    /// What it says about some of the rows, but for their worlds, which are of the whole.
+    /// What is known of some of the rows.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
         let of_rows = |all: &Vec<u32>| match all.is_empty() {
             true => Vec::new(),
             false => rows.iter().map(|&row| all[row as usize]).collect(),
         };
-        Self {
-            signature_of: of_rows(&self.signature_of),
-            label_of: of_rows(&self.label_of),
-            signatures: Arc::clone(&self.signatures),
-            drawn: self.drawn.part(rows),
-            ..Self::default()
-        }
+        Self { number_of: of_rows(&self.number_of), label_of: of_rows(&self.label_of), all: Arc::clone(&self.all) }
     }
 }
 
 /// Reads the identifier and `signature` columns of earlier private releases.
 #[derive(Debug)]
-pub struct LedgerBuilder {
+pub(super) struct SignaturesReader {
     identifiers: IdentifierBuilder,
     signature_of: Vec<u32>,
     /// Label of each entry, from 0; empty if there are none.
@@ -95,9 +79,9 @@ pub struct LedgerBuilder {
     codes: Vec<usize>,
 }
 
-impl LedgerBuilder {
+impl SignaturesReader {
     /// A builder for identifiers of the given type.
-    pub fn new(identifier: DataType) -> Self {
+    pub(super) fn new(identifier: DataType) -> Self {
         Self {
             identifiers: IdentifierBuilder::new(identifier),
             signature_of: Vec::new(),
@@ -109,21 +93,22 @@ impl LedgerBuilder {
         }
     }
 
-    /// Appends a batch: identifiers, lists of sensitive values, the places of people's own values in these (from 1) if
-    /// they have labels, and the numbers of the releases if later ones count instead of earlier ones. Rows without identifier
+    /// Appends a batch: identifiers, lists of sensitive values, with `labelled` the places of people's own values in these (from 1),
+    /// and the numbers of the releases if later ones count instead of earlier ones. Rows without identifier
     /// (counterfeits) are skipped. The values join the domain of the sensitive attribute, so that codes agree.
     ///
     /// # Errors
     /// When a published row has no signature, no label or no number, when a signature holds NULL, and with labels when it holds
     /// a value twice or has no such place.
-    pub fn append(
-        &mut self,
-        ids: &ArrayRef,
-        lists: &ArrayRef,
-        labels: Option<&ArrayRef>,
-        releases: Option<&ArrayRef>,
-        sensitive: &mut ColumnEncoder,
-    ) -> Result<()> {
+    pub(super) fn append(&mut self, batch: &RecordBatch, labelled: bool, sensitive: &mut ColumnEncoder) -> Result<()> {
+        let [ids, lists, ..] = batch.columns() else {
+            return Err(Error::internal("signatures without identifiers"));
+        };
+        let labels = batch.column_by_name(LABEL).filter(|_| labelled);
+        if labelled && labels.is_none() {
+            return Err(Error::internal("labelled signatures without labels"));
+        }
+        let releases = batch.column_by_name(RELEASE).filter(|_| labelled);
         let published = datafusion::arrow::compute::is_not_null(ids)?;
         let labels = labels.map(|labels| datafusion::arrow::compute::filter(labels, &published)).transpose()?;
         let labels = labels.map(|labels| cast(&labels, &DataType::Int64)).transpose()?;
@@ -198,20 +183,24 @@ impl LedgerBuilder {
     }
 
     /// Bytes held.
-    pub fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         self.identifiers.size()
             + (self.signature_of.capacity() + self.label_of.capacity()) * size_of::<u32>()
             + self.releases.capacity() * size_of::<i64>()
             + self.set_bytes
     }
 
-    /// Finishes with the final codes of the sensitive attribute ([`Encoded::ranks`](super::Encoded)) and the identifiers of
-    /// the microdata, hashed under the same key.
+    /// Finds what it says of the rows of microdata.
     ///
     /// # Errors
     /// When an identifier was published with two different signatures, without a number that says which is the later one, or with
     /// two different labels, or some with labels and some without.
-    pub fn finish(self, ranks: &[u32], key: HashKey, microdata: &Identifiers) -> Result<Ledger> {
+    pub(super) fn finish(self, columns: &EncodedColumns<'_>) -> Result<Signatures> {
+        let EncodedColumns { key, .. } = *columns;
+        let (Some(microdata), Some(sensitive)) = (columns.identifiers, columns.sensitive) else {
+            return Ok(Signatures::default());
+        };
+        let ranks = &sensitive.ranks;
         let labelled = !self.label_of.is_empty();
         if labelled && self.label_of.len() != self.signature_of.len() {
             return Err(Error::internal("entries with and without labels"));
@@ -281,6 +270,29 @@ impl LedgerBuilder {
             }
         }
         let signatures = sets.into_iter().map(|(set, _)| set).collect();
-        Ok(Ledger { signature_of: signatures_of_rows, label_of: labels_of_rows, signatures, ..Ledger::default() })
+        Ok(Signatures { number_of: signatures_of_rows, label_of: labels_of_rows, all: signatures })
     }
+}
+
+/// Columns of an entry behind whom it is about, but for the release that it is from.
+pub(super) fn fields(sensitive: &FieldRef, labelled: bool) -> impl Iterator<Item = Field> {
+    let signature = Field::new(SIGNATURE, signature_type(sensitive.data_type()), false);
+    [signature].into_iter().chain(labelled.then(|| Field::new(LABEL, DataType::Int32, false)))
+}
+
+/// The members who get an entry: people who were not published before, or, where signatures change, not with these values.
+pub(super) fn members(published: &Published, known: &Signatures, change: bool) -> Vec<u32> {
+    match change {
+        false => published.members(|row| known.number_of(row as usize).is_none()),
+        true => published.members_who(|row, values| known.of(row as usize).is_none_or(|before| *before != *values)),
+    }
+}
+
+/// Their entries.
+///
+/// # Errors
+/// When Arrow fails to gather values.
+pub(super) fn entries(published: &Published, members: &[u32], labelled: bool) -> Result<Vec<ArrayRef>> {
+    let signatures = published.signatures(members)?;
+    Ok([signatures].into_iter().chain(labelled.then(|| published.labels(members))).collect())
 }

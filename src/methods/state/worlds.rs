@@ -5,36 +5,21 @@
 //! the memory and can guess the value.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::Hasher;
-use std::ops::Range;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Builder, ListArray, ListBuilder, RecordBatch};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use siphasher::sip::SipHasher13;
 
-use super::{Attribute, Encoded, HashKey, IdentifierBuilder, Identifiers};
 use crate::error::{Error, Result, thousands};
-
-/// Column of the memory: the identifiers of everybody's partners, world by world; empty in entries that only add seals.
-pub const PARTNERS: &str = "partners";
-/// Column of the memory: a salt, and then for every sealed column the hash of its name and the seal of the value, and for every
-/// quasi-identifier the hash of its name and 0.
-pub const SEALS: &str = "seals";
+use crate::microdata::{
+    Commitments, Encoded, EncodedColumns, FORMER_PARTNERS_NAME, IdentifierBuilder, Identifiers, PARTNERS_NAME, name_of,
+    partners_commitment, quasi_name_of,
+};
+use crate::release::{PARTNERS, Published, SEALS, seals_type, signature_type};
 
 /// Instead of a number: there is none.
 const NONE: u32 = u32::MAX;
-/// Names are no secret.
-const NAMES: HashKey = [0x7365_616c_6564_2063, 0x6f6c_756d_6e73_2e2e];
-/// Names of sensitive columns, so that it shows if one is taken for another kind of column later.
-const SENSITIVE_NAMES: HashKey = [0x7365_6e73_6974_6976, 0x6520_636f_6c75_6d6e];
-/// Names of quasi-identifiers, which are not sealed.
-const QUASI_NAMES: HashKey = [0x6b6e_6f77_6e20_746f, 0x2072_6561_6465_7273];
-/// In place of the hash of a name: the seal of everybody's partners, who are in a ring with them.
-const PARTNERS_NAME: i64 = 0x7269_6e67_7061_7274;
-/// The same in the worlds of earlier versions, which were no rings: a reader could tell the true one.
-const FORMER_PARTNERS_NAME: i64 = 0x7061_7274_6e65_7273;
 
 /// Whose values the rows of microdata carry in the worlds that were made for them.
 #[derive(Debug, Clone, Default)]
@@ -72,22 +57,19 @@ impl Partners {
         self.sealed.get(row as usize).copied().unwrap_or(false)
     }
 
-    /// What is remembered of these rows. `sensitive` and `other` are their columns that travel, `quasi` the names of those that do not;
-    /// identifiers are hashed under `key`.
+    /// What is remembered of the rows of microdata.
     ///
     /// # Errors
     /// When the memory is incomplete, was changed, or contradicts itself; when a column travelled when the worlds were made and is not to
     /// travel now, or was another kind of column.
-    pub(super) fn of_rows(
-        memory: WorldsBuilder,
-        key: HashKey,
-        microdata: &Identifiers,
-        (sensitive, other, quasi): (Option<&Encoded>, &[Encoded], &[&str]),
-    ) -> Result<Self> {
+    fn of_rows(memory: WorldsReader, columns: &EncodedColumns<'_>) -> Result<Self> {
+        let EncodedColumns { key, sensitive, other, .. } = *columns;
+        let Some(microdata) = columns.identifiers else { return Err(Error::internal("worlds of nobody")) };
+        let quasi: Vec<&str> = columns.quasi.iter().map(|column| column.attribute.field.name().as_str()).collect();
         memory.refuse_forged()?;
         let known_names = memory.names();
-        refuse_other_roles(&known_names, sensitive, other, quasi)?;
-        let WorldsBuilder { identifiers, partners, lengths, seals, former, .. } = memory;
+        refuse_other_roles(&known_names, sensitive, other, &quasi)?;
+        let WorldsReader { identifiers, partners, lengths, seals, former, .. } = memory;
         let known = identifiers.finish(key)?;
         if known.nulls() > 0 {
             return Err(refused("has entries without an identifier"));
@@ -127,9 +109,10 @@ impl Partners {
         let was_sensitive = |column: &Encoded| known_names.contains(&name_of(column.attribute.field.name(), true));
         let kinds = kinds.chain(other.iter().map(|column| (column, was_sensitive(column))));
         let (travelling, kinds): (Vec<&Encoded>, Vec<bool>) = kinds.unzip();
-        let columns = travelling.iter().zip(kinds).map(|(column, sensitive)| Seals::of(&column.attribute, sensitive));
+        let columns =
+            travelling.iter().zip(kinds).map(|(column, sensitive)| Commitments::of(&column.attribute, sensitive));
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        let place_of: HashMap<i64, usize> = columns.iter().enumerate().map(|(j, seals)| (seals.name, j)).collect();
+        let place_of: HashMap<i64, usize> = columns.iter().enumerate().map(|(j, column)| (column.name, j)).collect();
         let mut noted = vec![false; found.len() * columns.len()];
         let mut changed = vec![false; found.len()];
         let mut start = 0;
@@ -146,7 +129,7 @@ impl Partners {
                 let Some(&j) = place_of.get(&pair[0]) else { continue };
                 noted[row * columns.len() + j] = true;
                 let code = travelling[j].codes[arrivals[row] as usize];
-                changed[row] |= columns[j].seal(*salt, code) != pair[1];
+                changed[row] |= columns[j].to(*salt, code) != pair[1];
             }
         }
         let sealed = (0..found.len()).map(|row| noted[row * columns.len()..][..columns.len()].iter().all(|&is| is));
@@ -212,7 +195,7 @@ fn refused(what: &str) -> Error {
 
 /// Reads the memory.
 #[derive(Debug)]
-pub struct WorldsBuilder {
+pub(super) struct WorldsReader {
     identifiers: IdentifierBuilder,
     /// Of all entries, one after the other.
     partners: IdentifierBuilder,
@@ -225,9 +208,9 @@ pub struct WorldsBuilder {
     former: usize,
 }
 
-impl WorldsBuilder {
+impl WorldsReader {
     /// For identifiers of this type.
-    pub fn new(identifier: &DataType) -> Self {
+    pub(super) fn new(identifier: &DataType) -> Self {
         Self {
             identifiers: IdentifierBuilder::new(identifier.clone()),
             partners: IdentifierBuilder::new(identifier.clone()),
@@ -242,7 +225,7 @@ impl WorldsBuilder {
     ///
     /// # Errors
     /// When an entry lacks one of them.
-    pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(super) fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         let [ids, partners, seals, ..] = batch.columns() else {
             return Err(Error::internal("worlds without partners and seals"));
         };
@@ -264,7 +247,7 @@ impl WorldsBuilder {
             if length > 0 {
                 let [salt, pairs @ ..] = own else { return Err(refused(FORGED)) };
                 let is_sealed = |name| -> Result<bool> {
-                    let seal = seal_of(name, *salt, &texts, start..start + length)?;
+                    let seal = partners_commitment(name, *salt, &texts, start..start + length)?;
                     Ok(pairs.chunks_exact(2).any(|pair| pair == [name, seal]))
                 };
                 if !is_sealed(PARTNERS_NAME)? {
@@ -278,6 +261,14 @@ impl WorldsBuilder {
         self.seals.extend(seals.as_primitive::<Int64Type>().values());
         self.lengths.extend(of_partners.into_iter().zip(of_seals));
         Ok(())
+    }
+
+    /// Finds what it says of the rows of microdata.
+    ///
+    /// # Errors
+    /// When the memory is incomplete, was changed, or contradicts itself, or columns have other roles than they had.
+    pub(super) fn finish(self, columns: &EncodedColumns<'_>) -> Result<Partners> {
+        Partners::of_rows(self, columns)
     }
 
     fn refuse_forged(&self) -> Result<()> {
@@ -300,7 +291,7 @@ impl WorldsBuilder {
     }
 
     /// Bytes held, and bytes that the end needs: of each entry and partner a number, a place and a row.
-    pub fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         self.identifiers.size()
             + 2 * self.partners.size()
             + self.seals.capacity() * size_of::<i64>()
@@ -341,50 +332,22 @@ fn items(lists: &ArrayRef) -> Result<(ArrayRef, Vec<usize>)> {
     Ok((lists.values().slice(first, last - first), lengths))
 }
 
-/// Seals of one column.
-struct Seals {
-    name: i64,
-    /// Hash of each value, by code.
-    values: Vec<u64>,
+/// Columns of an entry, but for whom it is about and the release that it is from.
+pub(super) fn fields(identifier: &FieldRef) -> [Field; 2] {
+    [Field::new(PARTNERS, signature_type(identifier.data_type()), false), Field::new(SEALS, seals_type(), false)]
 }
 
-impl Seals {
-    fn of(attribute: &Attribute, sensitive: bool) -> Result<Self> {
-        let values = attribute.domain.values();
-        let options = FormatOptions::new();
-        let texts = ArrayFormatter::try_new(values.as_ref(), &options)?;
-        let hash = |code: usize| -> Result<u64> {
-            let mut hasher = SipHasher13::new_with_keys(NAMES[0], NAMES[1]);
-            hasher.write(attribute.field.name().as_bytes());
-            hasher.write_u8(u8::from(values.is_null(code)));
-            hasher.write(texts.value(code).try_to_string()?.as_bytes());
-            Ok(hasher.finish())
-        };
-        let name = name_of(attribute.field.name(), sensitive);
-        Ok(Self { name, values: (0..values.len()).map(hash).collect::<Result<_>>()? })
-    }
-
-    fn seal(&self, salt: i64, code: u32) -> i64 {
-        let mut hasher = SipHasher13::new_with_keys(salt as u64, self.name as u64);
-        hasher.write_u64(self.values[code as usize]);
-        hasher.finish() as i64
-    }
+/// The members who get an entry: people without worlds, or with values that are not sealed yet.
+pub(super) fn members(published: &Published, known: &Partners) -> Vec<u32> {
+    published.members(|row| known.of(row).is_none() || !known.is_sealed(row))
 }
 
-/// Hash of a column's name.
-fn name_of(name: &str, sensitive: bool) -> i64 {
-    keyed(if sensitive { SENSITIVE_NAMES } else { NAMES }, name)
-}
-
-/// Hash of a quasi-identifier's name.
-fn quasi_name_of(name: &str) -> i64 {
-    keyed(QUASI_NAMES, name)
-}
-
-fn keyed(key: HashKey, name: &str) -> i64 {
-    let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
-    hasher.write(name.as_bytes());
-    hasher.finish() as i64
+/// Their entries.
+///
+/// # Errors
+/// When Arrow fails to gather values.
+pub(super) fn entries(published: &Published, members: &[u32]) -> Result<[ArrayRef; 2]> {
+    Ok([published.partners(members)?, published.seals(members)?])
 }
 
 /// Columns that travel in one release and not in another would tell which world is the true one; and in a column that was not the
@@ -430,55 +393,15 @@ fn refuse_other_roles(
     }
 }
 
-/// What makes it show if somebody's partners are not those that were drawn.
-fn seal_of(name: i64, salt: i64, partners: &ArrayFormatter<'_>, range: Range<usize>) -> Result<i64> {
-    let mut hasher = SipHasher13::new_with_keys(salt as u64, name as u64);
-    for place in range {
-        let text = partners.value(place).try_to_string()?;
-        hasher.write_u64(text.len() as u64);
-        hasher.write(text.as_bytes());
-    }
-    Ok(hasher.finish() as i64)
-}
-
-/// Salt and seals of some rows, for the memory: of each attribute (the sensitive one first, if `sensitive`) with the code that each row
-/// has, and of the partners of those that have some; with the names of the quasi-identifiers, so that these stay such.
-///
-/// # Errors
-/// When Arrow cannot show values of a type as text.
-pub fn seals(
-    columns: &[(&Attribute, &dyn Fn(u32) -> u32)],
-    sensitive: bool,
-    quasi: &[Attribute],
-    rows: &[u32],
-    salt_of: impl Fn(u32) -> i64,
-    partners: &ListArray,
-) -> Result<ListArray> {
-    let sealing = columns.iter().enumerate().map(|(j, (attribute, _))| Seals::of(attribute, sensitive && j == 0));
-    let sealing = sealing.collect::<Result<Vec<_>>>()?;
-    let quasi: Vec<i64> = quasi.iter().map(|attribute| quasi_name_of(attribute.field.name())).collect();
-    let options = FormatOptions::new();
-    let texts = ArrayFormatter::try_new(partners.values().as_ref(), &options)?;
-    let mut lists = ListBuilder::new(Int64Builder::new());
-    for (place, &row) in rows.iter().enumerate() {
-        let salt = salt_of(row);
-        lists.values().append_value(salt);
-        for (seals, (_, code_of)) in sealing.iter().zip(columns) {
-            lists.values().append_slice(&[seals.name, seals.seal(salt, code_of(row))]);
-        }
-        quasi.iter().for_each(|name| lists.values().append_slice(&[*name, 0]));
-        let range = partners.value_offsets()[place] as usize..partners.value_offsets()[place + 1] as usize;
-        if !range.is_empty() {
-            lists.values().append_slice(&[PARTNERS_NAME, seal_of(PARTNERS_NAME, salt, &texts, range)?]);
-        }
-        lists.append(true);
-    }
-    Ok(lists.finish())
-}
-
 /// Worlds with other partners, sealed as if they had been drawn, by an earlier version if `former`: for the examples of papers.
 #[cfg(test)]
-pub(crate) fn resealed(worlds: &RecordBatch, partners: &ListArray, former: bool) -> RecordBatch {
+pub(in crate::methods) fn resealed(
+    worlds: &RecordBatch,
+    partners: &datafusion::arrow::array::ListArray,
+    former: bool,
+) -> RecordBatch {
+    use datafusion::arrow::array::{Int64Builder, ListBuilder};
+
     let name = if former { FORMER_PARTNERS_NAME } else { PARTNERS_NAME };
     let sealed = worlds.column(2).as_list::<i32>();
     let options = FormatOptions::new();
@@ -493,7 +416,7 @@ pub(crate) fn resealed(worlds: &RecordBatch, partners: &ListArray, former: bool)
             .filter(|pair| pair[0] != PARTNERS_NAME)
             .for_each(|pair| lists.values().append_slice(pair));
         let range = partners.value_offsets()[row] as usize..partners.value_offsets()[row + 1] as usize;
-        lists.values().append_slice(&[name, seal_of(name, own[0], &texts, range).unwrap()]);
+        lists.values().append_slice(&[name, partners_commitment(name, own[0], &texts, range).unwrap()]);
         lists.append(true);
     }
     let columns: Vec<ArrayRef> = vec![

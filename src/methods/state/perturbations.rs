@@ -1,19 +1,20 @@
-//! The publisher's memory of values that were drawn at random: what everybody published whose quasi-identifiers were these.
+//! The publisher's memory of perturbations: which values were drawn at random for everybody whose quasi-identifiers were these.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray, RecordBatch};
-use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 
-use super::{ColumnEncoder, Encoded, HashKey, IdentifierBuilder, Identifiers};
 use crate::error::{Error, Result};
+use crate::microdata::{ColumnEncoder, EncodedColumns, IdentifierBuilder};
+use crate::release::Published;
 
 /// Instead of an entry's number: there is none.
 const NONE: u32 = u32::MAX;
 
 /// Published values of the rows of microdata that are as they were.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Drawn {
+pub struct Perturbations {
     /// Entry of each row; empty if nothing was ever drawn.
     entry_of: Vec<u32>,
     /// Published codes, entry after entry.
@@ -21,13 +22,15 @@ pub(super) struct Drawn {
     quasi: usize,
 }
 
-impl Drawn {
+impl Perturbations {
+    /// The codes that a row published before, if its quasi-identifiers are still what they were.
     #[inline]
-    pub(super) fn of(&self, row: u32) -> Option<&[u32]> {
+    pub fn of(&self, row: u32) -> Option<&[u32]> {
         let entry = *self.entry_of.get(row as usize)?;
         self.codes.get(entry as usize * self.quasi..)?.get(..self.quasi)
     }
 
+    /// What is known of some of the rows.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
         let entry_of = match self.entry_of.is_empty() {
             true => Vec::new(),
@@ -39,7 +42,7 @@ impl Drawn {
 
 /// Reads entries: identifier, number of the release, the original and then the published value of every quasi-identifier.
 #[derive(Debug)]
-pub(super) struct DrawnBuilder {
+pub(super) struct PerturbationsReader {
     identifiers: IdentifierBuilder,
     releases: Vec<i64>,
     /// Provisional codes, column after column.
@@ -47,7 +50,7 @@ pub(super) struct DrawnBuilder {
     codes: Vec<usize>,
 }
 
-impl DrawnBuilder {
+impl PerturbationsReader {
     pub(super) fn new(identifier: DataType, quasi: usize) -> Self {
         let columns = vec![Vec::new(); 2 * quasi];
         Self { identifiers: IdentifierBuilder::new(identifier), releases: Vec::new(), columns, codes: Vec::new() }
@@ -78,7 +81,12 @@ impl DrawnBuilder {
 
     /// Finds for each row of the microdata, in the order of its identifiers, the newest entry with the same identifier and the same
     /// original values.
-    pub(super) fn finish(self, quasi: &[Encoded], key: HashKey, microdata: &Identifiers) -> Result<Drawn> {
+    ///
+    /// # Errors
+    /// When there are no identifiers, or Arrow fails.
+    pub(super) fn finish(self, columns: &EncodedColumns<'_>) -> Result<Perturbations> {
+        let EncodedColumns { key, quasi, .. } = *columns;
+        let Some(microdata) = columns.identifiers else { return Err(Error::internal("entries of nobody")) };
         let d = quasi.len();
         let entries = self.releases.len();
         let final_codes = |of: usize| -> Vec<u32> {
@@ -91,7 +99,7 @@ impl DrawnBuilder {
         let (originals, published) = (final_codes(0), final_codes(1));
         let known = self.identifiers.finish(key)?;
         if known.is_empty() {
-            return Ok(Drawn::default());
+            return Ok(Perturbations::default());
         }
         // Entries of one identifier stand together, found by the first of them.
         let mut last_of = vec![NONE; entries];
@@ -115,6 +123,39 @@ impl DrawnBuilder {
         };
         let rows = found.into_iter().zip(microdata.order());
         let entry_of = rows.map(|row| newest(row).unwrap_or(NONE)).collect();
-        Ok(Drawn { entry_of, codes: published.into(), quasi: d })
+        Ok(Perturbations { entry_of, codes: published.into(), quasi: d })
     }
+}
+
+/// Column of an entry: the value that somebody has of a quasi-identifier, by its place from 0.
+pub(crate) fn original_column(j: usize) -> String {
+    format!("original_{}", j + 1)
+}
+
+/// Column of an entry: the one that was published in its place.
+pub(crate) fn published_column(j: usize) -> String {
+    format!("published_{}", j + 1)
+}
+
+/// Columns of an entry behind whom it is about and the release that it is from.
+pub(super) fn fields(quasi: &[FieldRef]) -> impl Iterator<Item = Field> + '_ {
+    [original_column, published_column].into_iter().flat_map(move |name| {
+        let column = move |(j, quasi): (usize, &FieldRef)| Field::new(name(j), quasi.data_type().clone(), true);
+        quasi.iter().enumerate().map(column)
+    })
+}
+
+/// The members who get an entry: people for whom nothing was drawn, or not with these quasi-identifiers.
+pub(super) fn members(published: &Published, known: &Perturbations) -> Vec<u32> {
+    published.members(|row| known.of(row).is_none())
+}
+
+/// Their entries.
+///
+/// # Errors
+/// When Arrow fails to gather values.
+pub(super) fn entries(published: &Published, members: &[u32]) -> Result<Vec<ArrayRef>> {
+    let quasi = published.release().microdata.quasi.len();
+    let originals = (0..quasi).map(|j| published.originals(j, members));
+    originals.chain((0..quasi).map(|j| published.exact(j, members))).collect()
 }

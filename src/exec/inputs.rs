@@ -1,0 +1,107 @@
+//! What operators that run a method read, and how they show the method.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::methods::{AnyMethod, StateKind};
+use crate::microdata::Layout;
+
+/// Plans of the inputs.
+#[derive(Debug, Clone)]
+pub struct Inputs {
+    /// The columns with roles, in the order of [`Roles::columns`](crate::microdata::Roles::columns).
+    pub microdata: Arc<dyn ExecutionPlan>,
+    /// What earlier releases have left, of the method's kind of state.
+    pub previous: Option<(StateKind, Arc<dyn ExecutionPlan>)>,
+    /// Attribute, leaf and levels, as texts.
+    pub hierarchies: Option<Arc<dyn ExecutionPlan>>,
+    /// Which sensitive values can become which: the value, what it can become, and the probability if that is known.
+    pub updates: Option<Arc<dyn ExecutionPlan>>,
+}
+
+/// Which inputs there are beside the microdata.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InputKinds {
+    previous: Option<StateKind>,
+    hierarchies: bool,
+    updates: bool,
+}
+
+/// What is read.
+pub(super) struct Streams {
+    pub layout: Layout,
+    pub microdata: SendableRecordBatchStream,
+    pub previous: Option<(StateKind, SendableRecordBatchStream)>,
+    pub hierarchies: Option<SendableRecordBatchStream>,
+    pub updates: Option<SendableRecordBatchStream>,
+}
+
+impl Inputs {
+    /// The plans in the order in which operators have them.
+    pub(super) fn into_plans(self) -> (InputKinds, Vec<Arc<dyn ExecutionPlan>>) {
+        let kinds = InputKinds {
+            previous: self.previous.as_ref().map(|(kind, _)| *kind),
+            hierarchies: self.hierarchies.is_some(),
+            updates: self.updates.is_some(),
+        };
+        let previous = self.previous.map(|(_, plan)| plan);
+        let plans = [self.microdata].into_iter().chain(previous).chain(self.hierarchies).chain(self.updates);
+        (kinds, plans.collect())
+    }
+}
+
+impl InputKinds {
+    /// What an input is called in errors, by its place.
+    pub(super) fn argument(self, place: usize) -> &'static str {
+        let there = [
+            Some("the input"),
+            self.previous.map(|_| "previous"),
+            self.hierarchies.then_some("hierarchies"),
+            self.updates.then_some("updates"),
+        ];
+        there.into_iter().flatten().nth(place).unwrap_or("an input")
+    }
+
+    /// The streams of all plans, in their order.
+    ///
+    /// # Errors
+    /// When there are others, which is a bug.
+    pub(super) fn streams(self, inputs: Vec<SendableRecordBatchStream>, layout: Layout) -> Result<Streams> {
+        let mut inputs = inputs.into_iter();
+        let mut next = |there: bool| if there { inputs.next() } else { None };
+        let Some(microdata) = next(true) else { return internal_err!("an operator without an input") };
+        let previous = match self.previous {
+            Some(kind) => next(true).map(|stream| (kind, stream)),
+            None => None,
+        };
+        let (hierarchies, updates) = (next(self.hierarchies), next(self.updates));
+        let all = (previous.is_some(), hierarchies.is_some(), updates.is_some());
+        match inputs.len() == 0 && all == (self.previous.is_some(), self.hierarchies, self.updates) {
+            true => Ok(Streams { layout, microdata, previous, hierarchies, updates }),
+            false => internal_err!("an operator with other inputs than it was made for"),
+        }
+    }
+}
+
+/// How a method and the columns it is applied to are shown.
+///
+/// # Errors
+/// When parameters cannot be shown, which is a bug.
+pub(super) fn facts(method: &AnyMethod, layout: &Layout) -> Result<Vec<String>, fmt::Error> {
+    let mut facts = vec![format!("method={}", method.name())];
+    for (name, value) in &method.parameters().map_err(|_| fmt::Error)? {
+        facts.push(match value.as_str() {
+            Some(word) => format!("{name}={word}"),
+            None => format!("{name}={value}"),
+        });
+    }
+    let quasi: Vec<&str> = layout.quasi.iter().map(|field| field.name().as_str()).collect();
+    facts.push(format!("quasi=[{}]", quasi.join(", ")));
+    facts.extend(layout.sensitive.iter().map(|field| format!("sensitive={}", field.name())));
+    facts.extend(layout.within.iter().map(|field| format!("within={}", field.name())));
+    Ok(facts)
+}

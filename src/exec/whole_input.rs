@@ -1,0 +1,249 @@
+//! The kernel of our operators: a node of a physical plan that reads whole inputs, and hands them to a job.
+//!
+//! What is the same for all of them is here: inputs are [hidden](hide) and finite, each has one partition, nothing is pushed through the
+//! node, and there is one output partition. What an operator does is its [`Job`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{
+    EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr,
+};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, EvaluationType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
+};
+use futures::StreamExt;
+
+use super::{Origin, hide};
+use crate::error::{Error, refusal};
+use crate::methods::Monitor;
+
+/// What an operator does. Plain parameters, so that a distributed engine can ship them.
+pub trait Job: fmt::Debug + Send + Sync + 'static {
+    /// Name of the operator, as EXPLAIN shows it.
+    fn operator(&self) -> &'static str;
+
+    /// Name of the SQL function, for errors.
+    fn function(&self) -> &str;
+
+    /// What an input is called in errors, by its place.
+    fn argument(&self, place: usize) -> &'static str;
+
+    /// What EXPLAIN shows, as `name=value`.
+    ///
+    /// # Errors
+    /// When parameters cannot be shown, which is a bug.
+    fn facts(&self) -> Result<Vec<String>, fmt::Error>;
+
+    /// Columns of the rows that come out.
+    fn schema(&self) -> SchemaRef;
+
+    /// The order in which the rows of an input must come, by its place.
+    fn input_order(&self, _place: usize, _input: &Schema) -> Option<PhysicalSortExpr> {
+        None
+    }
+
+    /// Whether rows come out while others are read, from inputs that need not end; and the order in which they do.
+    fn streams(&self) -> Option<Vec<PhysicalSortExpr>> {
+        None
+    }
+
+    /// Starts an execution. Dropping the stream cancels it.
+    ///
+    /// # Errors
+    /// When it cannot start.
+    fn start(
+        &self,
+        inputs: Vec<SendableRecordBatchStream>,
+        metrics: &ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream>;
+}
+
+/// A node that does a job with whole inputs.
+#[derive(Debug)]
+pub struct WholeInputExec<J: Job> {
+    job: Arc<J>,
+    inputs: Vec<Arc<dyn ExecutionPlan>>,
+    metrics: ExecutionPlanMetricsSet,
+    properties: Arc<PlanProperties>,
+}
+
+impl<J: Job> Clone for WholeInputExec<J> {
+    fn clone(&self) -> Self {
+        Self {
+            job: Arc::clone(&self.job),
+            inputs: self.inputs.clone(),
+            metrics: self.metrics.clone(),
+            properties: Arc::clone(&self.properties),
+        }
+    }
+}
+
+impl<J: Job> WholeInputExec<J> {
+    /// A node over inputs in the order that the job expects, which are hidden.
+    ///
+    /// # Errors
+    /// When an input never ends, although the job needs the whole of it.
+    pub(super) fn over(job: Arc<J>, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Self> {
+        let hidden = inputs.into_iter().enumerate().map(|(place, plan)| {
+            let (function, argument) = (job.function().to_owned(), job.argument(place).to_owned());
+            hide(&plan, &Arc::new(Origin { function, argument, names: Vec::new() }))
+        });
+        let inputs = hidden.collect::<Result<Vec<_>>>()?;
+        let unbounded = inputs.iter().map(|plan| plan.boundedness()).find(Boundedness::is_unbounded);
+        let schema = job.schema();
+        let properties = match (job.streams(), unbounded) {
+            (None, Some(_)) => {
+                return Err(refusal!(job.function(), "the input never ends; a release needs a finite table"));
+            }
+            (None, None) => PlanProperties::new(
+                EquivalenceProperties::new(schema),
+                Partitioning::UnknownPartitioning(1),
+                EmissionType::Final,
+                Boundedness::Bounded,
+            )
+            .with_evaluation_type(EvaluationType::Eager),
+            (Some(order), unbounded) => PlanProperties::new(
+                match order.is_empty() {
+                    true => EquivalenceProperties::new(schema),
+                    false => EquivalenceProperties::new_with_orderings(schema, [order]),
+                },
+                Partitioning::UnknownPartitioning(1),
+                EmissionType::Incremental,
+                unbounded.unwrap_or(Boundedness::Bounded),
+            ),
+        };
+        Ok(Self { job, inputs, metrics: ExecutionPlanMetricsSet::new(), properties: Arc::new(properties) })
+    }
+
+    pub(super) fn the_job(&self) -> &J {
+        &self.job
+    }
+}
+
+impl<J: Job> DisplayAs for WholeInputExec<J> {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = self.job.facts()?;
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "{}: {}", self.job.operator(), facts.join(", "))
+            }
+            DisplayFormatType::TreeRender => facts.iter().try_for_each(|fact| writeln!(f, "{fact}")),
+        }
+    }
+}
+
+impl<J: Job> ExecutionPlan for WholeInputExec<J> {
+    fn name(&self) -> &str {
+        self.job.operator()
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.inputs.iter().collect()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![Distribution::SinglePartition; self.inputs.len()])
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        let order = |(place, plan): (usize, &Arc<dyn ExecutionPlan>)| {
+            let order = LexOrdering::new([self.job.input_order(place, &plan.schema())?]);
+            order.map(OrderingRequirements::from)
+        };
+        self.inputs.iter().enumerate().map(order).collect()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.len() != self.inputs.len() {
+            return internal_err!("{} cannot gain or lose an input", self.job.operator());
+        }
+        Ok(Arc::new(Self::over(Arc::clone(&self.job), children)?))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return internal_err!("{} has one partition, not {partition}", self.job.operator());
+        }
+        let start = |plan: &Arc<dyn ExecutionPlan>| match plan.output_partitioning().partition_count() {
+            1 => plan.execute(0, Arc::clone(&context)),
+            // A table, or a ledger, that is read in part would be a breach.
+            count => internal_err!("{}: an input with {count} partitions instead of one", self.job.operator()),
+        };
+        let inputs = self.inputs.iter().map(start).collect::<Result<Vec<_>>>()?;
+        self.job.start(inputs, &self.metrics, &context)
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+/// The stream with its rows counted.
+pub(super) fn counted(
+    schema: SchemaRef,
+    rows: impl futures::Stream<Item = Result<RecordBatch>> + Send + 'static,
+    metrics: BaselineMetrics,
+) -> SendableRecordBatchStream {
+    let rows = rows.inspect(move |batch| {
+        if let Ok(batch) = batch {
+            metrics.record_output(batch.num_rows());
+        }
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, rows))
+}
+
+/// Runs what computes on a thread that may block. Dropping the future stops it at its next look at the monitor.
+///
+/// # Errors
+/// Those of the work, named after the function.
+pub(crate) async fn spawn_compute<T: Send + 'static>(
+    function: String,
+    monitor: Monitor,
+    work: impl FnOnce(&Monitor) -> crate::error::Result<T> + Send + 'static,
+) -> Result<T> {
+    let monitor = Arc::new(monitor);
+    let _guard = CancelOnDrop(Arc::clone(&monitor));
+    let task = SpawnedTask::spawn_blocking(move || work(&monitor));
+    let done = task.join_unwind().await.unwrap_or(Err(Error::Cancelled));
+    done.map_err(|error| error.in_function(&function))
+}
+
+/// Stops what nobody waits for any more.
+struct CancelOnDrop(Arc<Monitor>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}

@@ -1,0 +1,345 @@
+//! State: what a release leaves to the next one, and how it is read, given to a method and written.
+//!
+//! Publications (in their ledger), the argument `previous` and `sequential_worlds` use these types and nothing else.
+//!
+//! | kind | of whom | what |
+//! |---|---|---|
+//! | [`Signatures`](StateKind::Signatures) | everybody ever published | the sensitive values of their group, for ever |
+//! | [`LabelledSignatures`](StateKind::LabelledSignatures) | the same | those of the most recent group, and everybody's place among them |
+//! | [`Perturbations`](StateKind::Perturbations) | everybody and their quasi-identifiers | the values that were published in their place |
+//! | [`Worlds`](StateKind::Worlds) | everybody | whose values they carry in which world; commitments to the values that travel |
+
+mod perturbations;
+mod signatures;
+mod worlds;
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use serde::{Deserialize, Serialize};
+
+pub use self::perturbations::Perturbations;
+use self::perturbations::PerturbationsReader;
+pub(crate) use self::perturbations::{original_column, published_column};
+pub use self::signatures::Signatures;
+use self::signatures::SignaturesReader;
+use self::worlds::WorldsReader;
+#[cfg(test)]
+pub(in crate::methods) use self::worlds::resealed;
+pub use self::worlds::{Partners, former_worlds};
+use crate::error::{Error, Result};
+use crate::microdata::{EncodedColumns, HashKey, Layout, Microdata, MicrodataBuilder};
+use crate::release::{LABEL, Published};
+
+/// Column of a ledger: whom an entry is about.
+pub const IDENTIFIER: &str = "identifier";
+/// Column of a ledger, and optional in labelled signatures that are passed by hand: the release that an entry is from.
+pub const RELEASE: &str = "release";
+
+/// Why a publication of changing values cannot go on.
+const UNLABELLED: &str = "this publication was made by a version whose ledger does not say whose value is whose (it has no column \
+    signature_label), and whose releases can give people away to a reader who combines the members of groups; nothing that is \
+    published beside them can take that back, so it is not continued. Look at what they tell with disclosure(..), and begin a \
+    new publication under another LOCATION for people who are not in this one; whoever is in both is not protected from a \
+    reader of both";
+
+/// Columns of the ledger of a method with state of this kind; of one without, it has the releases' numbers only.
+///
+/// # Errors
+/// When the layout lacks what is to be remembered, which planning should have refused.
+pub(crate) fn ledger_schema(kind: Option<StateKind>, layout: &Layout) -> Result<SchemaRef> {
+    match kind {
+        Some(kind) => kind.schema(layout),
+        None => Ok(Arc::new(Schema::new(vec![Field::new(RELEASE, DataType::Int64, false)]))),
+    }
+}
+
+/// What kind of state a method's releases leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StateKind {
+    /// Identifier and signature, the same for ever.
+    Signatures,
+    /// Identifier, signature, the label of everybody's own value in it, and the number of the release: the latest one counts.
+    LabelledSignatures,
+    /// Identifier, number of the release, and of every quasi-identifier the original and then the published value.
+    Perturbations,
+    /// Identifier, partners and seals.
+    Worlds,
+}
+
+impl StateKind {
+    /// Whether a private release shows signatures, and labels beside them.
+    pub fn shown(self) -> (bool, bool) {
+        match self {
+            Self::Signatures => (true, false),
+            Self::LabelledSignatures => (true, true),
+            Self::Perturbations | Self::Worlds => (false, false),
+        }
+    }
+
+    fn schema(self, layout: &Layout) -> Result<SchemaRef> {
+        let nothing = || Error::internal("nothing to remember people by");
+        let id = layout.identifier.as_ref().ok_or_else(nothing)?;
+        let mut fields = vec![Field::new(IDENTIFIER, id.data_type().clone(), false)];
+        match self {
+            Self::Signatures | Self::LabelledSignatures => {
+                let sensitive = layout.sensitive.as_ref().ok_or_else(nothing)?;
+                fields.extend(signatures::fields(sensitive, self == Self::LabelledSignatures));
+            }
+            Self::Worlds => fields.extend(worlds::fields(id)),
+            Self::Perturbations => {}
+        }
+        fields.push(Field::new(RELEASE, DataType::Int64, false));
+        if self == Self::Perturbations {
+            fields.extend(perturbations::fields(&layout.quasi));
+        }
+        Ok(Arc::new(Schema::new(fields)))
+    }
+
+    /// Those columns that the next release needs, in the order in which [`SnapshotBuilder::append_previous`] takes them.
+    ///
+    /// # Errors
+    /// As for [`ledger_schema`].
+    pub(crate) fn columns_read(self, layout: &Layout) -> Result<Vec<FieldRef>> {
+        let schema = self.schema(layout)?;
+        let needed = |field: &&FieldRef| self != Self::Signatures || field.name() != RELEASE;
+        Ok(schema.fields().iter().filter(needed).cloned().collect())
+    }
+
+    /// # Errors
+    /// When a ledger with these columns was made by a version that remembered less than is needed.
+    pub(crate) fn check_ledger(self, columns: &Schema) -> Result<()> {
+        if self == Self::LabelledSignatures && columns.index_of(LABEL).is_err() {
+            return Err(Error::refused(UNLABELLED));
+        }
+        Ok(())
+    }
+
+    /// The entries that a release adds, as the members that get one; `known` is the state that it was made with.
+    ///
+    /// # Errors
+    /// When that is of another kind, which is a bug.
+    pub(crate) fn members(self, published: &Published, known: &State) -> Result<Vec<u32>> {
+        Ok(match self {
+            Self::Signatures => signatures::members(published, known.signatures()?, false),
+            Self::LabelledSignatures => signatures::members(published, known.signatures()?, true),
+            Self::Perturbations => perturbations::members(published, known.perturbations()?),
+            Self::Worlds => worlds::members(published, known.worlds()?),
+        })
+    }
+
+    /// The entries of some members, with the columns of `schema`. `number` is that of the release.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub(crate) fn entries(
+        self,
+        published: &Published,
+        members: &[u32],
+        number: u64,
+        schema: &SchemaRef,
+    ) -> Result<RecordBatch> {
+        let mut columns: Vec<ArrayRef> = vec![published.identifiers(members)?];
+        let release: ArrayRef = Arc::new(Int64Array::from(vec![number as i64; members.len()]));
+        match self {
+            Self::Signatures => columns.extend(signatures::entries(published, members, false)?),
+            Self::LabelledSignatures => columns.extend(signatures::entries(published, members, true)?),
+            Self::Worlds => columns.extend(worlds::entries(published, members)?),
+            Self::Perturbations => {}
+        }
+        columns.push(release);
+        if self == Self::Perturbations {
+            columns.extend(perturbations::entries(published, members)?);
+        }
+        Ok(RecordBatch::try_new(SchemaRef::clone(schema), columns)?)
+    }
+}
+
+/// What earlier releases say about the rows of microdata, for a method.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub enum State {
+    /// Nothing: the method leaves nothing to later releases.
+    #[default]
+    Nothing,
+    /// Everybody's signatures.
+    Signatures(Signatures),
+    /// Everybody's published values.
+    Perturbations(Perturbations),
+    /// Everybody's worlds.
+    Worlds(Partners),
+}
+
+impl State {
+    /// The state before the first release.
+    pub fn before_the_first(kind: Option<StateKind>) -> Self {
+        match kind {
+            None => Self::Nothing,
+            Some(StateKind::Signatures | StateKind::LabelledSignatures) => Self::Signatures(Signatures::default()),
+            Some(StateKind::Perturbations) => Self::Perturbations(Perturbations::default()),
+            Some(StateKind::Worlds) => Self::Worlds(Partners::default()),
+        }
+    }
+
+    /// # Errors
+    /// When it is of another kind. What a method does not know of earlier releases would break them, so this is a bug.
+    pub fn signatures(&self) -> Result<&Signatures> {
+        match self {
+            Self::Signatures(signatures) => Ok(signatures),
+            _ => Err(Self::of_another_kind()),
+        }
+    }
+
+    /// # Errors
+    /// As for [`signatures`](Self::signatures).
+    pub fn perturbations(&self) -> Result<&Perturbations> {
+        match self {
+            Self::Perturbations(perturbations) => Ok(perturbations),
+            _ => Err(Self::of_another_kind()),
+        }
+    }
+
+    /// # Errors
+    /// As for [`signatures`](Self::signatures).
+    pub fn worlds(&self) -> Result<&Partners> {
+        match self {
+            Self::Worlds(partners) => Ok(partners),
+            _ => Err(Self::of_another_kind()),
+        }
+    }
+
+    fn of_another_kind() -> Error {
+        Error::internal("state of another kind than the method's")
+    }
+
+    /// What it says about some of the rows. Worlds are of the whole: of a part there are none.
+    pub(super) fn part(&self, rows: &[u32]) -> Self {
+        match self {
+            Self::Nothing => Self::Nothing,
+            Self::Signatures(signatures) => Self::Signatures(signatures.part(rows)),
+            Self::Perturbations(perturbations) => Self::Perturbations(perturbations.part(rows)),
+            Self::Worlds(_) => Self::Worlds(Partners::default()),
+        }
+    }
+}
+
+/// Reads the entries of one kind.
+#[derive(Debug)]
+enum StateReader {
+    Signatures { reader: SignaturesReader, labelled: bool },
+    Perturbations(PerturbationsReader),
+    Worlds(Option<WorldsReader>),
+}
+
+impl StateReader {
+    fn try_new(kind: StateKind, layout: &Layout) -> Result<Self> {
+        let id = layout.identifier.as_ref().map(|field| field.data_type().clone());
+        let id = id.ok_or_else(|| Error::internal("earlier releases of nobody"))?;
+        Ok(match kind {
+            StateKind::Signatures => Self::Signatures { reader: SignaturesReader::new(id), labelled: false },
+            StateKind::LabelledSignatures => Self::Signatures { reader: SignaturesReader::new(id), labelled: true },
+            StateKind::Perturbations => Self::Perturbations(PerturbationsReader::new(id, layout.quasi.len())),
+            StateKind::Worlds => Self::Worlds(None),
+        })
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Signatures { reader, .. } => reader.size(),
+            Self::Perturbations(reader) => reader.size(),
+            Self::Worlds(reader) => reader.as_ref().map_or(0, WorldsReader::size),
+        }
+    }
+
+    fn finish(self, columns: &EncodedColumns<'_>) -> Result<State> {
+        Ok(match self {
+            Self::Signatures { reader, .. } => State::Signatures(reader.finish(columns)?),
+            Self::Perturbations(reader) => State::Perturbations(reader.finish(columns)?),
+            Self::Worlds(None) => State::Worlds(Partners::default()),
+            Self::Worlds(Some(reader)) => State::Worlds(reader.finish(columns)?),
+        })
+    }
+}
+
+/// A snapshot as it is read: its rows, and what earlier releases say about them.
+pub struct SnapshotBuilder {
+    /// The rows.
+    pub microdata: MicrodataBuilder,
+    layout: Layout,
+    kind: Option<StateKind>,
+    state: Option<StateReader>,
+}
+
+impl SnapshotBuilder {
+    /// A builder for batches of this layout, and for a method with state of this kind.
+    ///
+    /// # Errors
+    /// When a column's type cannot be grouped by.
+    pub fn try_new(layout: Layout, kind: Option<StateKind>) -> Result<Self> {
+        Ok(Self { microdata: MicrodataBuilder::try_new(layout.clone())?, layout, kind, state: None })
+    }
+
+    /// Appends entries of earlier releases, with the columns of their kind.
+    ///
+    /// # Errors
+    /// When they are malformed, or the method leaves no state.
+    pub fn append_previous(&mut self, batch: &RecordBatch) -> Result<()> {
+        let Some(kind) = self.kind else {
+            return Err(Error::internal("earlier releases of a method that knows of none"));
+        };
+        let reader = match &mut self.state {
+            Some(reader) => reader,
+            none => none.insert(StateReader::try_new(kind, &self.layout)?),
+        };
+        let (quasi, sensitive) = self.microdata.encoders();
+        match reader {
+            StateReader::Signatures { reader, labelled } => match sensitive {
+                Some(sensitive) => reader.append(batch, *labelled, sensitive),
+                None => Err(Error::internal("signatures without a sensitive attribute")),
+            },
+            StateReader::Perturbations(reader) => reader.append(batch, quasi),
+            StateReader::Worlds(reader) => match &self.layout.identifier {
+                Some(id) => reader.get_or_insert_with(|| WorldsReader::new(id.data_type())).append(batch),
+                None => Err(Error::internal("worlds of nobody")),
+            },
+        }
+    }
+
+    /// Bytes held, and bytes that [`finish`](Self::finish) will need to order the rows.
+    pub fn size(&self) -> usize {
+        self.microdata.size() + self.state.as_ref().map_or(0, StateReader::size)
+    }
+
+    /// The rows, and the state as it concerns them. `key` orders identifiers.
+    ///
+    /// # Errors
+    /// Those of [`MicrodataBuilder::finish_with`], and contradictory or incomplete entries.
+    pub fn finish(self, key: HashKey) -> Result<(Microdata, State)> {
+        let Self { microdata, kind, state, .. } = self;
+        microdata.finish_with(key, |columns| match state {
+            Some(reader) => reader.finish(columns),
+            None => Ok(State::before_the_first(kind)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::SIGNATURE;
+
+    /// What a ledger without labels is of can have given people away, so nothing is published beside it.
+    #[test]
+    fn a_ledger_without_labels_is_not_continued() {
+        let column = |name: &str| Field::new(name, DataType::Int64, false);
+        let now = Schema::new([IDENTIFIER, SIGNATURE, LABEL, RELEASE].map(column).to_vec());
+        let then = Schema::new([IDENTIFIER, SIGNATURE, RELEASE].map(column).to_vec());
+        assert!(StateKind::LabelledSignatures.check_ledger(&now).is_ok());
+        assert!(StateKind::Signatures.check_ledger(&then).is_ok());
+        let text = StateKind::LabelledSignatures.check_ledger(&then).unwrap_err().to_string();
+        assert!(text.contains("does not say whose value is whose") && text.contains("new publication"), "{text}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Commitments: salted hashes of values and of partners, by which the publisher's memory of worlds notices a change without holding
+//! the values.
+//!
+//! Everybody has a salt of their own, so equal values do not look equal. A commitment is no secret to who has the memory and can guess the
+//! value.
+
+use std::hash::Hasher;
+use std::ops::Range;
+
+use datafusion::arrow::array::{Array, Int64Builder, ListArray, ListBuilder};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use siphasher::sip::SipHasher13;
+
+use super::{Attribute, HashKey};
+use crate::error::Result;
+
+/// Names are no secret.
+const NAMES: HashKey = [0x7365_616c_6564_2063, 0x6f6c_756d_6e73_2e2e];
+/// Names of sensitive columns, so that it shows if one is taken for another kind of column later.
+const SENSITIVE_NAMES: HashKey = [0x7365_6e73_6974_6976, 0x6520_636f_6c75_6d6e];
+/// Names of quasi-identifiers, which are not sealed.
+const QUASI_NAMES: HashKey = [0x6b6e_6f77_6e20_746f, 0x2072_6561_6465_7273];
+/// In place of the hash of a name: the seal of everybody's partners, who are in a ring with them.
+pub(crate) const PARTNERS_NAME: i64 = 0x7269_6e67_7061_7274;
+/// The same in the worlds of earlier versions, which were no rings: a reader could tell the true one.
+pub(crate) const FORMER_PARTNERS_NAME: i64 = 0x7061_7274_6e65_7273;
+
+/// Commitments to the values of one column.
+pub(crate) struct Commitments {
+    /// Hash of the column's name.
+    pub name: i64,
+    /// Hash of each value, by code.
+    values: Vec<u64>,
+}
+
+impl Commitments {
+    /// Of an attribute, which is the sensitive one or not.
+    ///
+    /// # Errors
+    /// When Arrow cannot show values of its type as text.
+    pub(crate) fn of(attribute: &Attribute, sensitive: bool) -> Result<Self> {
+        let values = attribute.domain.values();
+        let options = FormatOptions::new();
+        let texts = ArrayFormatter::try_new(values.as_ref(), &options)?;
+        let hash = |code: usize| -> Result<u64> {
+            let mut hasher = SipHasher13::new_with_keys(NAMES[0], NAMES[1]);
+            hasher.write(attribute.field.name().as_bytes());
+            hasher.write_u8(u8::from(values.is_null(code)));
+            hasher.write(texts.value(code).try_to_string()?.as_bytes());
+            Ok(hasher.finish())
+        };
+        let name = name_of(attribute.field.name(), sensitive);
+        Ok(Self { name, values: (0..values.len()).map(hash).collect::<Result<_>>()? })
+    }
+
+    /// To a value, under somebody's salt.
+    pub(crate) fn to(&self, salt: i64, code: u32) -> i64 {
+        let mut hasher = SipHasher13::new_with_keys(salt as u64, self.name as u64);
+        hasher.write_u64(self.values[code as usize]);
+        hasher.finish() as i64
+    }
+}
+
+/// Hash of a column's name.
+pub(crate) fn name_of(name: &str, sensitive: bool) -> i64 {
+    keyed(if sensitive { SENSITIVE_NAMES } else { NAMES }, name)
+}
+
+/// Hash of a quasi-identifier's name.
+pub(crate) fn quasi_name_of(name: &str) -> i64 {
+    keyed(QUASI_NAMES, name)
+}
+
+fn keyed(key: HashKey, name: &str) -> i64 {
+    let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
+    hasher.write(name.as_bytes());
+    hasher.finish() as i64
+}
+
+/// What makes it show if somebody's partners are not those that were drawn.
+///
+/// # Errors
+/// When Arrow cannot show identifiers as text.
+pub(crate) fn partners_commitment(
+    name: i64,
+    salt: i64,
+    partners: &ArrayFormatter<'_>,
+    range: Range<usize>,
+) -> Result<i64> {
+    let mut hasher = SipHasher13::new_with_keys(salt as u64, name as u64);
+    for place in range {
+        let text = partners.value(place).try_to_string()?;
+        hasher.write_u64(text.len() as u64);
+        hasher.write(text.as_bytes());
+    }
+    Ok(hasher.finish() as i64)
+}
+
+/// Salt and commitments of some rows, for the memory: of each attribute (the sensitive one first, if `sensitive`) with the code that each row
+/// has, and of the partners of those that have some; with the names of the quasi-identifiers, so that these stay such.
+///
+/// # Errors
+/// When Arrow cannot show values of a type as text.
+pub fn commitments(
+    columns: &[(&Attribute, &dyn Fn(u32) -> u32)],
+    sensitive: bool,
+    quasi: &[Attribute],
+    rows: &[u32],
+    salt_of: impl Fn(u32) -> i64,
+    partners: &ListArray,
+) -> Result<ListArray> {
+    let sealing = columns.iter().enumerate().map(|(j, (attribute, _))| Commitments::of(attribute, sensitive && j == 0));
+    let sealing = sealing.collect::<Result<Vec<_>>>()?;
+    let quasi: Vec<i64> = quasi.iter().map(|attribute| quasi_name_of(attribute.field.name())).collect();
+    let options = FormatOptions::new();
+    let texts = ArrayFormatter::try_new(partners.values().as_ref(), &options)?;
+    let mut lists = ListBuilder::new(Int64Builder::new());
+    for (place, &row) in rows.iter().enumerate() {
+        let salt = salt_of(row);
+        lists.values().append_value(salt);
+        for (column, (_, code_of)) in sealing.iter().zip(columns) {
+            lists.values().append_slice(&[column.name, column.to(salt, code_of(row))]);
+        }
+        quasi.iter().for_each(|name| lists.values().append_slice(&[*name, 0]));
+        let range = partners.value_offsets()[place] as usize..partners.value_offsets()[place + 1] as usize;
+        if !range.is_empty() {
+            lists.values().append_slice(&[PARTNERS_NAME, partners_commitment(PARTNERS_NAME, salt, &texts, range)?]);
+        }
+        lists.append(true);
+    }
+    Ok(lists.finish())
+}

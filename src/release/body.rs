@@ -1,0 +1,92 @@
+//! The body of a release: what its rows publish instead of their quasi-identifiers.
+
+use super::{Form, Perturbed, Worlds};
+use crate::error::{Error, Result};
+
+/// What the members of the groups publish. Which variant it is says how the method publishes ([`Form`]).
+#[derive(Debug)]
+pub enum Body {
+    /// Each group its intervals, beside each member's sensitive value.
+    Grouped {
+        /// Least and greatest published code of each group and quasi-identifier: group `g`, attribute `j` of `d` at `g * d + j`.
+        intervals: Vec<[u32; 2]>,
+    },
+    /// Each member its own quasi-identifiers, beside the histogram of its group's sensitive values.
+    Histogram,
+    /// Each member values that were drawn at random, and no group.
+    Perturbed(Perturbed),
+    /// Each member, which is a group of its own, its own intervals.
+    Rows {
+        /// As those of [`Grouped`](Self::Grouped).
+        intervals: Vec<[u32; 2]>,
+        /// What is to be remembered of the members' worlds, if the next release is to know of them.
+        worlds: Option<Worlds>,
+    },
+    /// Nothing of the members but their worlds, for the publisher.
+    Worlds(Worlds),
+}
+
+impl Body {
+    /// A body without members.
+    pub(crate) fn empty(form: Form) -> Self {
+        match form {
+            Form::Intervals => Self::Grouped { intervals: Vec::new() },
+            Form::Anatomy => Self::Histogram,
+            Form::Perturbed => Self::Perturbed(Perturbed::default()),
+            Form::Rows => Self::Rows { intervals: Vec::new(), worlds: None },
+            Form::Worlds => Self::Worlds(Worlds::default()),
+        }
+    }
+
+    /// How it publishes.
+    pub fn form(&self) -> Form {
+        match self {
+            Self::Grouped { .. } => Form::Intervals,
+            Self::Histogram => Form::Anatomy,
+            Self::Perturbed(_) => Form::Perturbed,
+            Self::Rows { .. } => Form::Rows,
+            Self::Worlds(_) => Form::Worlds,
+        }
+    }
+
+    /// Published intervals, group after group; empty where none are published.
+    pub fn intervals(&self) -> &[[u32; 2]] {
+        match self {
+            Self::Grouped { intervals } | Self::Rows { intervals, .. } => intervals,
+            Self::Histogram | Self::Perturbed(_) | Self::Worlds(_) => &[],
+        }
+    }
+
+    /// What was drawn, where values are.
+    pub fn perturbed(&self) -> Option<&Perturbed> {
+        match self {
+            Self::Perturbed(perturbed) => Some(perturbed),
+            _ => None,
+        }
+    }
+
+    /// What is to be remembered of worlds.
+    ///
+    /// # Errors
+    /// When nothing is, which is a bug of who asks.
+    pub(super) fn worlds(&self) -> Result<&Worlds> {
+        match self {
+            Self::Worlds(worlds) | Self::Rows { worlds: Some(worlds), .. } => Ok(worlds),
+            _ => Err(Error::internal("worlds that are not to be remembered")),
+        }
+    }
+
+    /// Appends what the members of a part of the microdata publish.
+    ///
+    /// # Errors
+    /// When the part is published otherwise, or cannot be one of several, which are bugs.
+    pub(crate) fn append(&mut self, part: Self) -> Result<()> {
+        match (self, part) {
+            (Self::Grouped { intervals }, Self::Grouped { intervals: more }) => intervals.extend(more),
+            (Self::Histogram, Self::Histogram) => {}
+            (Self::Perturbed(perturbed), Self::Perturbed(more)) => perturbed.append(more),
+            _ => return Err(Error::internal("parts of a release that do not belong together")),
+        }
+        Ok(())
+    }
+}
