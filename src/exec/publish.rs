@@ -57,9 +57,9 @@ impl PublishExec {
     /// # Errors
     /// When an input never ends, or the columns of the microdata are not those of the publication's roles.
     pub fn try_new(inputs: Inputs, publication: Publication, decided: u64) -> Result<Self> {
-        let terms = &publication.terms;
-        let layout = Layout::try_new(&inputs.microdata.schema(), &terms.roles)
-            .map_err(|error| error.in_function(terms.method.name()))?;
+        let spec = &publication.spec;
+        let layout = Layout::try_new(&inputs.microdata.schema(), &spec.roles)
+            .map_err(|error| error.in_function(spec.method.name()))?;
         let (inputs, plans) = inputs.into_plans();
         Self::over(Arc::new(PublishJob { publication, decided, inputs, layout }), plans)
     }
@@ -76,7 +76,7 @@ impl Job for PublishJob {
     }
 
     fn function(&self) -> &str {
-        self.publication.terms.method.name()
+        self.publication.spec.method.name()
     }
 
     fn argument(&self, place: usize) -> &'static str {
@@ -85,10 +85,10 @@ impl Job for PublishJob {
 
     fn facts(&self) -> Result<Vec<String>, fmt::Error> {
         let mut own = vec![format!("publication={}", self.publication.public), format!("release={}", self.decided + 1)];
-        if let Some(Repositioned { params, .. }) = &self.publication.terms.repositioned {
+        if let Some(Repositioned { params, .. }) = &self.publication.spec.repositioned {
             own.push(format!("reposition=[l={}, window={}]", params.l, params.window));
         }
-        own.extend(facts(&self.publication.terms.method, &self.layout)?);
+        own.extend(facts(&self.publication.spec.method, &self.layout)?);
         Ok(own)
     }
 
@@ -103,7 +103,7 @@ impl Job for PublishJob {
         context: &Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let streams = self.inputs.streams(inputs, self.layout.clone())?;
-        let method = self.publication.terms.method.clone();
+        let method = self.publication.spec.method.clone();
         let work = Work::new("PublishExec", method, &self.layout, metrics, context);
         let publishing = Publishing {
             publication: self.publication.clone(),
@@ -156,7 +156,7 @@ impl Publishing {
         // Charged until what is held back is in the ledger.
         let window = MemoryConsumer::new("PublishExec: window").register(context.memory_pool());
         let mut held = None;
-        if let Some(repositioned) = &self.publication.terms.repositioned {
+        if let Some(repositioned) = &self.publication.spec.repositioned {
             let mut arriving = collect(&mut streams.microdata, &window).await?;
             if let Some(unchanged) = transaction.unchanged().await? {
                 return Ok(tell(unchanged, context));
@@ -220,17 +220,17 @@ impl Publishing {
         trees: &Trees,
         files: Sender<(MadeFile, usize)>,
     ) -> Result<ReleaseWriter> {
-        let terms = &self.publication.terms;
-        let named = |error: Error| error.in_function(terms.method.name());
-        let state = terms.method.state();
+        let spec = &self.publication.spec;
+        let named = |error: Error| error.in_function(spec.method.name());
+        let state = spec.method.state();
         let number = transaction.number();
         let description = Description {
-            method: terms.method.name().to_owned(),
-            parameters: terms.parameters_text().map_err(named)?,
+            method: spec.method.name().to_owned(),
+            parameters: spec.parameters_text().map_err(named)?,
             release_id: transaction.release_id().to_owned(),
             number: Some(number),
         };
-        let (view, form, nodes) = (View::Public, terms.method.form(), terms.hierarchies);
+        let (view, form, nodes) = (View::Public, spec.method.form(), spec.hierarchies);
         let shape = Shape { view, form, signatures: false, labels: false, nodes };
         Ok(ReleaseWriter {
             public: Arc::new(schema(&self.layout.clone().with_trees(trees), shape, &description)),

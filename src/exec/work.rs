@@ -18,7 +18,6 @@ use crate::methods::{AnyMethod, Monitor, SnapshotBuilder, State};
 use crate::microdata::Layout;
 use crate::release::Release;
 
-
 /// An execution of a method, charged to the memory pool.
 pub(super) struct Work {
     pub method: AnyMethod,

@@ -17,7 +17,6 @@
 //! | `entries` | the ledger's entries, read as they were written or not at all |
 //! | `ledger_metadata`, `ledger_state`, `record` | what is written down in the tables' metadata |
 //! | `files`, `fingerprint`, `types` | Parquet without statistics; snapshots recognized; which types the tables can keep |
-//! | `memory` | what the ledger holds, method by method |
 //! | `delta` | the little that is asked of Delta Lake |
 //! | `place`, `log_cache`, `local_store` | where the tables are; what was read of a log is not asked for again; local files that are on the disk when a write returns |
 //! | `paths` | where things lie at the two places, and what they are called |

@@ -46,7 +46,7 @@ impl OpenPublication {
     /// Opens both tables at their newest versions. Changes nothing.
     ///
     /// # Errors
-    /// When the terms are not those of the publication, when its tables do not fit together, and when a store fails.
+    /// When the specification is not that of the publication, when its tables do not fit together, and when a store fails.
     pub(crate) async fn open(publication: Publication, runtime: &RuntimeEnv) -> Result<Self> {
         let public = Place::open(&publication.public, Access::Public, runtime)?;
         let private = Place::open(&publication.private, Access::Private, runtime)?;
@@ -90,12 +90,12 @@ impl OpenPublication {
                         publication.private
                     ));
                 }
-                LedgerMetadata::draw(publication.terms.clone(), &publication.public)?
+                LedgerMetadata::draw(publication.spec.clone(), &publication.public)?
             }
             (Some(ledger), _) => LedgerMetadata::of(ledger, &publication.private)?,
         };
         let open = Self { publication, public, private, metadata, ledger, published, newest, state, names };
-        open.check_terms()?;
+        open.check_spec()?;
         open.check_fit().await?;
         if let Some(number) = claimed {
             return Err(open.claimed_by_another(number));
@@ -210,8 +210,8 @@ impl OpenPublication {
         )
     }
 
-    fn check_terms(&self) -> Result<()> {
-        let differences = self.publication.terms.differences(&self.metadata.spec);
+    fn check_spec(&self) -> Result<()> {
+        let differences = self.publication.spec.differences(&self.metadata.spec);
         if differences.is_empty() {
             return Ok(());
         }

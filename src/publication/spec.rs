@@ -71,7 +71,7 @@ impl PublicationSpec {
         };
         compare("method", self.method.name().to_owned(), begun.method.name().to_owned());
         if self.method.name() == begun.method.name() {
-            let parameters = |terms: &Self| terms.method.parameters().unwrap_or_default();
+            let parameters = |spec: &Self| spec.method.parameters().unwrap_or_default();
             let (here, there) = (parameters(self), parameters(begun));
             let names = here.keys().chain(there.keys().filter(|name| !here.contains_key(*name)));
             for name in names.filter(|name| *name != ALLOW_FORMER_WORLDS) {
@@ -91,7 +91,7 @@ impl PublicationSpec {
         compare("other", self.roles.other.join(", "), begun.roles.other.join(", "));
         compare("hierarchies", given(self.hierarchies), given(begun.hierarchies));
         compare("updates", given(self.updates), given(begun.updates));
-        let stream = |terms: &Self| terms.repositioned.as_ref().map_or_else(|| "not repositioned".to_owned(), describe);
+        let stream = |spec: &Self| spec.repositioned.as_ref().map_or_else(|| "not repositioned".to_owned(), describe);
         compare("the stream", stream(self), stream(begun));
         if self.roles == begun.roles {
             for (column, (here, there)) in self.roles.columns().zip(self.types.iter().zip(&begun.types)) {
@@ -133,7 +133,8 @@ pub struct Publication {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<Url>,
     /// What every release must keep to.
-    pub terms: PublicationSpec,
+    #[serde(rename = "terms")]
+    pub spec: PublicationSpec,
     /// Whether a method that does not know of earlier releases may make a second one.
     pub independent: bool,
     /// Whether the snapshot of an earlier release may be published again, unless that is the newest.
@@ -155,7 +156,7 @@ mod tests {
 
     #[test]
     fn differences_are_named() {
-        let terms = |method: AnyMethod, quasi: &str, kind: &str| PublicationSpec {
+        let spec = |method: AnyMethod, quasi: &str, kind: &str| PublicationSpec {
             method,
             roles: Roles { quasi: vec![quasi.to_owned()], sensitive: Some("disease".to_owned()), ..Roles::default() },
             types: vec![kind.to_owned(), "Utf8".to_owned()],
@@ -163,14 +164,14 @@ mod tests {
             updates: false,
             repositioned: None,
         };
-        let begun = terms(AnyMethod::MInvariance(MInvariance::new(10)), "age", "Int32");
+        let begun = spec(AnyMethod::MInvariance(MInvariance::new(10)), "age", "Int32");
         assert!(begun.differences(&begun).is_empty());
-        let other = terms(AnyMethod::MInvariance(MInvariance::new(5)), "zip", "Int32");
+        let other = spec(AnyMethod::MInvariance(MInvariance::new(5)), "zip", "Int32");
         assert_eq!(
             other.differences(&begun),
             ["m is 10 in the publication but 5 here", "quasi is age in the publication but zip here"]
         );
-        let other = terms(AnyMethod::Anatomy(Anatomy { l: 5 }), "age", "Int64");
+        let other = spec(AnyMethod::Anatomy(Anatomy { l: 5 }), "age", "Int64");
         assert_eq!(
             other.differences(&begun),
             [
@@ -181,7 +182,7 @@ mod tests {
         // Of a publication that an earlier version began, with a parameter that is gone.
         let sequential = |parameters: &str| {
             let method = format!("{{\"method\": \"sequential\", \"l\": 4, \"p\": 100{parameters}}}");
-            terms(serde_json::from_str(&method).unwrap(), "age", "Int32")
+            spec(serde_json::from_str(&method).unwrap(), "age", "Int32")
         };
         let before = sequential(", \"order\": \"greedy\"");
         assert!(sequential(", \"allow_former_worlds\": true").differences(&before).is_empty());

@@ -155,7 +155,7 @@ impl Transaction {
     /// # Errors
     /// When there is nothing to be published.
     pub(crate) async fn unchanged(&self) -> Result<Option<Unchanged>> {
-        let (streamed, finish) = (self.publication().terms.repositioned.is_some(), self.publication().finish);
+        let (streamed, finish) = (self.publication().spec.repositioned.is_some(), self.publication().finish);
         let held = self.held_record();
         // The last INSERT of a stream publishes what is held back, whatever comes with it.
         let finishes = streamed && finish && held.is_some_and(|held| !held.finished);
@@ -202,7 +202,7 @@ impl Transaction {
     /// # Errors
     /// When a method that does not know of earlier releases would make a second one, and nobody has allowed that.
     pub(crate) fn check_independence(&self) -> Result<()> {
-        let method = &self.publication().terms.method;
+        let method = &self.publication().spec.method;
         if self.number() == 1 || self.publication().independent || method.state().is_some() {
             return Ok(());
         }

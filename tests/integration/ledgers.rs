@@ -184,7 +184,7 @@ async fn strangers_in_the_public_table_are_noticed() {
 
 /// Two declarations that were both made before anything was published.
 #[tokio::test(flavor = "multi_thread")]
-async fn terms_are_compared_at_insert_too() {
+async fn specs_are_compared_at_insert_too() {
     from_the_root();
     let here = tempdir().unwrap();
     let (one, two) = (session(), session());

@@ -107,7 +107,7 @@ impl TableProviderFactory for PublicationFactory {
         check_storable(&method, &released, &layout)?;
         let (with_hierarchies, with_updates) = (hierarchies.is_some(), updates.is_some());
         let types = type_names(&layout)?;
-        let terms = PublicationSpec {
+        let spec = PublicationSpec {
             types,
             method,
             roles,
@@ -117,7 +117,7 @@ impl TableProviderFactory for PublicationFactory {
         };
         let finish = stream.as_ref().is_some_and(|arguments| arguments.boolean("finish"));
         let late = stream.as_ref().map(|arguments| LATE.of(arguments)).unwrap_or_default();
-        let publication = Publication { public, private, moved_from, terms, independent, repeated, late, finish };
+        let publication = Publication { public, private, moved_from, spec, independent, repeated, late, finish };
         // Fails where an INSERT would, but earlier.
         let released = match OpenPublication::open(publication.clone(), &runtime).await?.published() {
             0 => first_release(&released).await?,

@@ -57,16 +57,18 @@ impl RelationFunction for CheckSnapshots {
 
 fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Result<Arc<dyn TableProvider>> {
     let function = SIGNATURE.name;
-    let terms = &publisher.publication.terms;
-    if terms.repositioned.is_some() {
+    let spec = &publisher.publication.spec;
+    if spec.repositioned.is_some() {
         return Err(refusal!(
             function,
             "the rows of a stream are put into snapshots by their times, so whole snapshots cannot be looked at; ask \
              reposition(..) what becomes of them"
         ));
     }
-    let (m, on_ineligible, changes) = match &terms.method {
-        AnyMethod::MDistinct(params) if params.updates == Possible::Any => (params.m, params.on_ineligible, Changes::Any),
+    let (m, on_ineligible, changes) = match &spec.method {
+        AnyMethod::MDistinct(params) if params.updates == Possible::Any => {
+            (params.m, params.on_ineligible, Changes::Any)
+        }
         AnyMethod::MDistinct(params) => (params.m, params.on_ineligible, Changes::Listed),
         AnyMethod::MInvariance(params) => (params.m, params.on_ineligible, Changes::Listed),
         method @ (AnyMethod::Muco(_) | AnyMethod::Sequential(_)) => {
@@ -87,7 +89,7 @@ fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Re
             ));
         }
     };
-    let (Some(id), Some(sensitive)) = (&terms.roles.id, &terms.roles.sensitive) else {
+    let (Some(id), Some(sensitive)) = (&spec.roles.id, &spec.roles.sensitive) else {
         return Err(refusal!(function, "the publication has no identifier or no sensitive column"));
     };
     let field = |name: &String| -> Result<FieldRef> { Ok(Arc::new(publisher.schema.field_with_name(name)?.clone())) };
@@ -104,7 +106,7 @@ fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Re
         inputs.push(snapshot.project(columns)?);
     }
     // Within parts, new people are counted part by part, and with other policies too many are no reason to refuse.
-    let limited = on_ineligible == OnIneligible::Refuse && terms.roles.within.is_none();
+    let limited = on_ineligible == OnIneligible::Refuse && spec.roles.within.is_none();
     let computation = SnapshotsCheck {
         id,
         sensitive,

@@ -104,7 +104,7 @@ impl PublicationTable {
     pub(super) fn identifier(target: &Arc<dyn TableSource>) -> Vec<String> {
         let table = source_as_provider(target).ok();
         let publisher = table.as_ref().and_then(|table| table.downcast_ref::<Self>()?.publisher.as_ref());
-        publisher.and_then(|publisher| publisher.publication.terms.roles.id.clone()).into_iter().collect()
+        publisher.and_then(|publisher| publisher.publication.spec.roles.id.clone()).into_iter().collect()
     }
 
     /// Whether a relation is a publication.
@@ -188,7 +188,7 @@ impl TableProvider for PublicationTable {
         refuse_loose_files("publication", &read_files(&hidden.revealed()?), session.runtime_env()).await?;
         let open = OpenPublication::open(publication.clone(), session.runtime_env()).await?;
         let microdata = self.microdata(publication, input)?;
-        let name = publication.terms.method.name();
+        let name = publication.spec.method.name();
         let previous = ledger(&open, publication, &microdata.schema())?;
         let hierarchies = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
         let updates = planned_if_given(session, updates.as_ref(), name, "updates").await?;
@@ -230,7 +230,7 @@ const PUBLISHED: &str = "what was published cannot be changed, because it may ha
 impl PublicationTable {
     /// The columns with roles, in the order of the layout.
     fn microdata(&self, publication: &Publication, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-        let columns = publication.terms.roles.columns().map(|name| {
+        let columns = publication.spec.roles.columns().map(|name| {
             let column = self.schema.index_of(name)?;
             let field = self.schema.field(column);
             let schema = input.schema();
@@ -264,16 +264,16 @@ fn ledger(
     publication: &Publication,
     microdata: &Schema,
 ) -> Result<Option<(StateKind, Arc<dyn ExecutionPlan>)>> {
-    let Some(kind) = publication.terms.method.state() else { return Ok(None) };
+    let Some(kind) = publication.spec.method.state() else { return Ok(None) };
     if let Some(columns) = open.ledger_columns()? {
         kind.check_ledger(&columns).map_err(|error| error.in_function("publication"))?;
     }
     let Some(entries) = open.entries().filter(|_| open.decided() != Some(0)) else { return Ok(None) };
-    let named = |error: Error| error.in_function(publication.terms.method.name());
-    let layout = Layout::try_new(microdata, &publication.terms.roles).map_err(named)?;
+    let named = |error: Error| error.in_function(publication.spec.method.name());
+    let layout = Layout::try_new(microdata, &publication.spec.roles).map_err(named)?;
     let columns = kind.columns_read(&layout).map_err(named)?;
     let plan = entries.plan(Arc::new(Schema::new(columns)))?;
-    let function = publication.terms.method.name().to_owned();
+    let function = publication.spec.method.name().to_owned();
     let origin = Origin { function, argument: "the ledger".to_owned(), names: Vec::new() };
     Ok(Some((kind, hide(&plan, &Arc::new(origin))?)))
 }
