@@ -35,3 +35,6 @@ pub(crate) use polynomial::{Polynomial, Reader, Term};
 pub(crate) use scale::Scale;
 pub(crate) use share::{Known, ShareOf, ValuesOf};
 pub(crate) use weight::WeightOf;
+
+/// What asks for estimates, in errors.
+pub(crate) const ESTIMATE: &str = "estimate";

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, lit};
 
+use super::ESTIMATE;
 use super::columns::{Form, Released};
 use super::factor::Factor;
 use super::number::number_of;
+use crate::error::refusal;
 
 /// Most terms of a sum.
 const MOST_TERMS: usize = 128;
@@ -97,10 +99,11 @@ impl Term {
 }
 
 fn too_many<T>() -> Result<T> {
-    plan_err!(
-        "estimate: the conditions combine generalized columns in too many ways; ask for the parts one by one, or write OR over \
+    Err(refusal!(
+        ESTIMATE,
+        "the conditions combine generalized columns in too many ways; ask for the parts one by one, or write OR over \
          conditions on the same column"
-    )
+    ))
 }
 
 /// Which columns an expression is about.
@@ -370,10 +373,11 @@ impl Reader<'_> {
             let name = &column.name;
             match self.released.column(name) {
                 None => {
-                    return plan_err!(
-                        "estimate: column {name} was not published; there are {}",
+                    return Err(refusal!(
+                        ESTIMATE,
+                        "column {name} was not published; there are {}",
                         self.released.columns.iter().map(|column| column.name()).collect::<Vec<_>>().join(", ")
-                    );
+                    ));
                 }
                 Some(column) if column.form == Form::Exact || self.spread.contains(name) => touched.exact = true,
                 Some(_) => {
@@ -382,10 +386,11 @@ impl Reader<'_> {
             }
         }
         if expr.is_volatile() {
-            return plan_err!(
-                "estimate: volatile functions such as random() would be drawn once for a row that stands for many values; leave \
+            return Err(refusal!(
+                ESTIMATE,
+                "volatile functions such as random() would be drawn once for a row that stands for many values; leave \
                  them out"
-            );
+            ));
         }
         Ok(touched)
     }
@@ -406,20 +411,22 @@ impl Reader<'_> {
             return Ok(Some(column));
         }
         let what = if subquery { "a subquery" } else { "a column of the outer query" };
-        plan_err!(
-            "estimate: a condition on the generalized column {column} can only compare it with constants, not with {what}; find \
+        Err(refusal!(
+            ESTIMATE,
+            "a condition on the generalized column {column} can only compare it with constants, not with {what}; find \
              out the value first"
-        )
+        ))
     }
 }
 
 /// IN (SELECT ..) and EXISTS are joins to the engine, which only filters can be.
 fn refuse_membership(condition: &Expr) -> Result<()> {
     if condition.exists(|expr| Ok(matches!(expr, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))))? {
-        return plan_err!(
-            "estimate: IN (SELECT ..) and EXISTS must be conditions of their own, combined with others by AND; find out the values \
+        return Err(refusal!(
+            ESTIMATE,
+            "IN (SELECT ..) and EXISTS must be conditions of their own, combined with others by AND; find out the values \
              first"
-        );
+        ));
     }
     Ok(())
 }
@@ -437,15 +444,17 @@ fn operands<'a>(expr: &'a Expr, op: Operator, parts: &mut Vec<&'a Expr>) {
 fn refuse_mixture<T>(touched: &Touched) -> Result<T> {
     let names: Vec<&str> = touched.uncertain.iter().map(String::as_str).collect();
     if let [column] = names[..] {
-        return plan_err!(
-            "estimate: an expression mixes the generalized column {column} with another column in a way that cannot be taken \
+        return Err(refusal!(
+            ESTIMATE,
+            "an expression mixes the generalized column {column} with another column in a way that cannot be taken \
              apart; compare {column} with constants, and combine conditions with AND, OR, NOT and CASE"
-        );
+        ));
     }
-    plan_err!(
-        "estimate: an expression mixes the generalized columns {} in a way that cannot be taken apart, because a release does \
+    Err(refusal!(
+        ESTIMATE,
+        "an expression mixes the generalized columns {} in a way that cannot be taken apart, because a release does \
          not tell how they go together within a group; use each of them in conditions or terms of its own, combined with AND, \
          OR, NOT, CASE, + or *",
         names.join(" and ")
-    )
+    ))
 }

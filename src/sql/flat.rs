@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::catalog::TableProvider;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, Result, plan_err};
+use datafusion::common::{Column, DFSchema, Result};
 use datafusion::datasource::ViewTable;
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::dml::CopyTo;
@@ -17,6 +17,7 @@ use super::arguments::Arguments;
 use super::function::RelationFunction;
 use super::options::AnonymizeOptions;
 use super::signature::{Kind, Parameter, Signature};
+use crate::error::refusal;
 use crate::release::{HI, LO};
 
 /// A release whose ranges are columns.
@@ -89,9 +90,10 @@ fn flat(function: &str, schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         let name = twice[0];
-        return plan_err!(
-            "{function}: with ranges as columns, {name} is there twice; rename the other one: SELECT {name} AS .., .."
-        );
+        return Err(refusal!(
+            function,
+            "with ranges as columns, {name} is there twice; rename the other one: SELECT {name} AS .., .."
+        ));
     }
     Ok(Some(columns.into_iter().map(|(name, expr)| expr.alias(name)).collect()))
 }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 
 use super::anatomy::AnatomyFunction;
 use super::arguments::Arguments;
@@ -22,6 +22,7 @@ use super::sequential::{
 };
 use super::signature::Signature;
 use super::table::AnonymizedTable;
+use crate::error::refusal;
 use crate::methods::Method;
 use crate::release::{Form, View};
 
@@ -80,12 +81,12 @@ impl RelationFunction for ReleaseFunction {
         let view = if arguments.boolean("private") { View::Private } else { View::Public };
         let prepared = prepare(&mut arguments, options, view, needs, method.changes_signatures())?;
         if let Some(composite) = prepared.composite.as_ref().filter(|_| method.form() == Form::Anatomy) {
-            return plan_err!(
-                "{}: several sensitive columns cannot be published as columns there, for they would be lists that do not say what belongs \
-                 together; {}",
+            return Err(refusal!(
                 method.name(),
+                "several sensitive columns cannot be published as columns there, for they would be lists that do not say what belongs \
+                 together; {}",
                 composite.way_out()
-            );
+            ));
         }
         Ok(Arc::new(OpaqueTable(AnonymizedTable::try_new(prepared, method, view, seed)?)))
     }

@@ -1,12 +1,13 @@
 //! `mondrian(input, k, l, ..)`.
 
-use datafusion::common::{Result, plan_datafusion_err, plan_err};
+use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::choice::Choice;
 use super::method::MethodFunction;
 use super::roles::Needs;
 use super::signature::{CUTS, Kind, Parameter, Signature};
+use crate::error::refusal;
 use crate::methods::mondrian::{Diversity, Mondrian};
 use crate::methods::{Method, Share};
 
@@ -50,13 +51,14 @@ impl MethodFunction for MondrianFunction {
         let k = arguments.integer("k", 2)?;
         let l = arguments.integer("l", 2)?;
         let t = arguments.number("t").map(|t| Share::try_new("t", t)).transpose();
-        let t = t.map_err(|error| plan_datafusion_err!("{name}: {error}"))?;
+        let t = t.map_err(|error| error.in_function(name))?;
         if k.is_none() && l.is_none() && t.is_none() {
-            return plan_err!(
-                "{name}: give k (rows in a group), l (diversity of a group), t (how far its values may be from the table's) or \
+            return Err(refusal!(
+                name,
+                "give k (rows in a group), l (diversity of a group), t (how far its values may be from the table's) or \
                  several of them, for example {}",
                 arguments.style().write("k", "10")
-            );
+            ));
         }
         // What t allows alone may be groups of one row, which hide nobody.
         let least = if l.is_none() { 2 } else { 1 };
@@ -64,7 +66,10 @@ impl MethodFunction for MondrianFunction {
         let diversity = given.or_else(|| l.map(|_| DIVERSITY.of(arguments)));
         if diversity.is_some() && l.is_none() {
             let example = arguments.style().write("l", "5");
-            return plan_err!("{name}: diversity says what l means, but there is no l; give it, for example {example}");
+            return Err(refusal!(
+                name,
+                "diversity says what l means, but there is no l; give it, for example {example}"
+            ));
         }
         let needs = Needs { id: false, sensitive: l.is_some() || t.is_some(), other: false };
         let method = Mondrian {

@@ -1,6 +1,6 @@
 //! `muco(input, delta, l, ..)`.
 
-use datafusion::common::{Result, plan_datafusion_err};
+use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
@@ -39,7 +39,7 @@ impl MethodFunction for MucoFunction {
         let delta = arguments.number("delta").unwrap_or_default();
         let l = arguments.integer("l", 2)?.map(|l| l as usize);
         let method = Muco::try_new(delta, l, CUTS.of(arguments));
-        let method = method.map_err(|error| plan_datafusion_err!("{}: {error}", SIGNATURE.name))?;
+        let method = method.map_err(|error| error.in_function(SIGNATURE.name))?;
         Ok((Method::Muco(method), Needs { id: false, sensitive: true, other: false }))
     }
 }

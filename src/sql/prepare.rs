@@ -2,8 +2,8 @@
 //! of a layout.
 
 use datafusion::arrow::datatypes::{FieldRef, Schema};
+use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{Result, plan_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
 
@@ -15,6 +15,7 @@ use super::options::AnonymizeOptions;
 use super::roles::{Needs, roles, sensitive_columns};
 use super::table::{AnonymizedTable, Prepared};
 use super::trees;
+use crate::error::refusal;
 use crate::microdata::{Layout, Role};
 use crate::release::View;
 
@@ -43,9 +44,10 @@ pub(super) fn prepare(
     };
     let roles = roles(arguments, options, input.plan.schema(), view, needs)?;
     if let (Some(_), Some(column)) = (&composite, roles.columns().find(|column| sensitive.contains(*column))) {
-        return plan_err!(
-            "{function}: column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
-        );
+        return Err(refusal!(
+            function,
+            "column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
+        ));
     }
     let mut columns = roles.columns().map(|name| input.column(name)).collect::<Result<Vec<_>>>()?;
     for column in &mut columns {
@@ -91,14 +93,14 @@ fn refuse_new_draws(relation: &Input) -> Result<()> {
         Ok(provider.is_some_and(|table| OpaqueTable::relation(table.as_ref()).is_some_and(AnonymizedTable::draws_anew)))
     };
     if relation.plan.exists(drawn)? {
-        return plan_err!(
-            "{}: {} is drawn anew by every query, so it is not {}; store {} (CREATE TABLE .. AS, or COPY) and pass what was \
-             stored",
+        return Err(refusal!(
             relation.function,
+            "{} is drawn anew by every query, so it is not {}; store {} (CREATE TABLE .. AS, or COPY) and pass what was \
+             stored",
             relation.argument,
             if relation.argument == WORLDS { "what other releases know" } else { "the release that was published" },
             if relation.argument == WORLDS { "the worlds" } else { "the private release" }
-        );
+        ));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 
 use super::arguments::Arguments;
@@ -12,6 +12,7 @@ use super::function::RelationFunction;
 use super::input::Input;
 use super::options::AnonymizeOptions;
 use super::signature::{Parameter, Signature};
+use crate::error::refusal;
 use crate::exec::{Profile, ProfiledColumn};
 use crate::microdata::{Role, published_type};
 
@@ -37,7 +38,7 @@ impl RelationFunction for ProfileFunction {
             for name in arguments.columns(parameter).unwrap_or_default() {
                 input.column(name)?;
                 if given.iter().any(|(other, _)| other == name) {
-                    return plan_err!("{function}: column {name} has two roles; leave one out");
+                    return Err(refusal!(function, "column {name} has two roles; leave one out"));
                 }
                 given.push((name.clone(), role));
             }
@@ -54,7 +55,7 @@ impl RelationFunction for ProfileFunction {
             chosen.push(Expr::Column((qualifier, field).into()));
         }
         if columns.is_empty() {
-            return plan_err!("{function}: the input has no column that could be published");
+            return Err(refusal!(function, "the input has no column that could be published"));
         }
         let input = LogicalPlanBuilder::from(input.plan).project(chosen)?.build()?;
         let computation = Arc::new(Profile { columns });

@@ -1,7 +1,7 @@
 //! `sequential_worlds(input, l, ..)`, `sequential_release(input, worlds, ..)`, `non_sequential(input, l, ..)`, and the method of
 //! publications that does the first two.
 
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::choice::Choice;
@@ -9,6 +9,7 @@ use super::input::WORLDS;
 use super::method::{MethodFunction, Offered};
 use super::roles::Needs;
 use super::signature::{CUTS, Kind, Parameter, Signature};
+use crate::error::refusal;
 use crate::methods::Method;
 use crate::methods::sequential::{Loss, MOST_PART, NonSequential, PART, Sequential, SequentialRelease, Worlds};
 
@@ -189,7 +190,7 @@ fn p(arguments: &Arguments) -> Result<usize> {
 fn at_most(arguments: &Arguments, name: &str, least: i64, most: usize, otherwise: usize) -> Result<usize> {
     match arguments.integer(name, least)?.map(|number| number as usize) {
         Some(number) if number > most => {
-            plan_err!("{}: {name} must be at most {most}, got {number}", arguments.function())
+            Err(refusal!(arguments.function(), "{name} must be at most {most}, got {number}"))
         }
         Some(number) => Ok(number),
         None => Ok(otherwise),

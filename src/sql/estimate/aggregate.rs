@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue, internal_err, plan_err};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue, internal_err};
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions::math::expr_fn::{round, sqrt};
@@ -17,7 +17,10 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuil
 use super::chain::Chain;
 use super::deviations::{AVG_STDDEV, COUNT_INTERVAL, COUNT_STDDEV, ERRORS, SUM_STDDEV};
 use super::interval::{Bounds, confidence, interval};
-use crate::estimate::{Form, Known, OriginalColumn, Polynomial, Reader, Scale, ShareOf, Term, ValuesOf, WeightOf};
+use crate::error::refusal;
+use crate::estimate::{
+    ESTIMATE, Form, Known, OriginalColumn, Polynomial, Reader, Scale, ShareOf, Term, ValuesOf, WeightOf,
+};
 use crate::release::GROUP_SIZE;
 
 /// What is asked: an aggregate over the topmost node of a chain.
@@ -40,9 +43,10 @@ impl Question<'_> {
     pub(super) fn answer(self) -> Result<LogicalPlan> {
         let Self { chain, groups, aggregates, schema } = self;
         if let [Expr::GroupingSet(_)] = groups {
-            return plan_err!(
-                "estimate: GROUPING SETS, ROLLUP and CUBE are not supported; ask for each grouping, and combine them with UNION ALL"
-            );
+            return Err(refusal!(
+                ESTIMATE,
+                "GROUPING SETS, ROLLUP and CUBE are not supported; ask for each grouping, and combine them with UNION ALL"
+            ));
         }
         let groups = groups.iter().map(|group| chain.resolve(group.clone().unalias())).collect::<Result<Vec<_>>>()?;
         let none = BTreeSet::new();
@@ -157,11 +161,12 @@ impl Rows<'_> {
                 Known::Interval => {
                     let nodes = matches!(column.form, Form::Interval { nodes: true, .. });
                     if column.scale() == Scale::Continuous && !nodes {
-                        return plan_err!(
-                            "estimate: GROUP BY the generalized column {name} needs values that can be counted, and it has type \
+                        return Err(refusal!(
+                            ESTIMATE,
+                            "GROUP BY the generalized column {name} needs values that can be counted, and it has type \
                              {}; count by conditions instead, for example count(*) FILTER (WHERE {name} < ..)",
                             column.field.data_type()
-                        );
+                        ));
                     }
                     // The share of NULL is that of the list.
                     arguments.remove(3);
@@ -289,18 +294,20 @@ impl Sums<'_> {
         let name = func.name();
         let known = ["count", "sum", "avg", COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV, COUNT_INTERVAL];
         if !known.contains(&name) {
-            return plan_err!(
-                "estimate: {name} cannot be estimated from a release, only {}: rows stand for intervals and some for nobody, and \
+            return Err(refusal!(
+                ESTIMATE,
+                "{name} cannot be estimated from a release, only {}: rows stand for intervals and some for nobody, and \
                  single values of people are not known",
                 known.map(str::to_uppercase).join(", ")
-            );
+            ));
         }
         if params.distinct {
-            return plan_err!(
-                "estimate: {}(DISTINCT ..) cannot be estimated, for a release does not tell which values are the same person's; \
+            return Err(refusal!(
+                ESTIMATE,
+                "{}(DISTINCT ..) cannot be estimated, for a release does not tell which values are the same person's; \
                  SELECT DISTINCT and GROUP BY work",
                 name.to_uppercase()
-            );
+            ));
         }
         let mut rows = shared.clone();
         let mut replaced = self.replaced;
@@ -409,10 +416,11 @@ fn refuse_errors_of(group: &Expr, reader: &Reader<'_>, aggregates: &[Expr]) -> R
         _ => false,
     };
     if aggregates.iter().any(is_error) && !reader.is_exact(group)? {
-        return plan_err!(
-            "estimate: standard errors cannot be told for groups of an expression over a generalized column; group by the column \
+        return Err(refusal!(
+            ESTIMATE,
+            "standard errors cannot be told for groups of an expression over a generalized column; group by the column \
              itself, or ask group by group, for example count_stddev(*) FILTER (WHERE age / 10 = 3)"
-        );
+        ));
     }
     Ok(())
 }

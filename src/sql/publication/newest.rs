@@ -19,11 +19,8 @@ use url::Url;
 
 use super::options::refused;
 use super::release::ReleaseTable;
-use crate::estimate::{ReleaseMetadata, Released};
+use crate::estimate::{ESTIMATE, ReleaseMetadata, Released};
 use crate::sql::query_start::QueryStart;
-
-/// What asks for estimates, in errors.
-pub(super) const ESTIMATE: &str = "estimate";
 
 /// The releases of a publication, as far as they are alike.
 pub(super) struct Releases {

@@ -22,11 +22,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use url::Url;
 
-use super::newest::{ESTIMATE, NewestRelease, Releases};
+use super::newest::{NewestRelease, Releases};
 use super::options::refused;
 use super::release::ReleaseTable;
 use crate::error::Error;
-use crate::estimate::Released;
+use crate::estimate::{ESTIMATE, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
 use crate::microdata::Layout;
 use crate::publication::{Desk, Memory, Publication};
