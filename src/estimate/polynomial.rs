@@ -122,7 +122,7 @@ impl Touched {
 
 /// Turns expressions over the original columns into polynomials.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct Translator<'a> {
     /// The release.
     pub released: &'a Released,
     /// The original table, columns without qualifiers.
@@ -133,16 +133,16 @@ pub(crate) struct Reader<'a> {
 
 /// What is asked of a condition: whether it `is` true (or false), or is not.
 #[derive(Debug, Clone, Copy)]
-struct Question {
+struct TruthTest {
     is: bool,
     answer: bool,
 }
 
-impl Question {
+impl TruthTest {
     const TRUE: Self = Self { is: true, answer: true };
     const NOT_TRUE: Self = Self { is: true, answer: false };
 
-    /// The question as a condition that is true or not; NULL is as good as false.
+    /// The test as a condition that is true or not; NULL is as good as false.
     fn about(self, expr: Expr) -> Expr {
         match (self.is, self.answer) {
             (true, true) => expr,
@@ -153,7 +153,7 @@ impl Question {
     }
 }
 
-impl Reader<'_> {
+impl Translator<'_> {
     /// Whether the expression needs nothing but columns that are released as they are.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl Reader<'_> {
     /// # Errors
     /// When it cannot be split into conditions on one generalized column each.
     pub(crate) fn truth(&self, condition: &Expr) -> Result<Polynomial> {
-        self.event(condition, Question::TRUE)
+        self.event(condition, TruthTest::TRUE)
     }
 
     /// The value, where NULL counts as 0.
@@ -249,50 +249,50 @@ impl Reader<'_> {
         }
     }
 
-    fn event(&self, expr: &Expr, question: Question) -> Result<Polynomial> {
+    fn event(&self, expr: &Expr, test: TruthTest) -> Result<Polynomial> {
         let touched = self.touched(expr)?;
         if touched.is_simple() {
-            return self.leaf(question.about(expr.clone()), touched);
+            return self.leaf(test.about(expr.clone()), touched);
         }
-        let Question { is, answer } = question;
+        let TruthTest { is, answer } = test;
         match expr {
-            Expr::Alias(alias) => self.event(&alias.expr, question),
-            Expr::Not(inner) => self.event(inner, Question { is: !is, answer }),
-            Expr::IsTrue(inner) => self.event(inner, Question { is: true, answer: answer == is }),
-            Expr::IsNotTrue(inner) => self.event(inner, Question { is: true, answer: answer != is }),
-            Expr::IsFalse(inner) => self.event(inner, Question { is: false, answer: answer == is }),
-            Expr::IsNotFalse(inner) => self.event(inner, Question { is: false, answer: answer != is }),
-            Expr::Case(case) => self.case(case, |then| self.event(then, question)),
+            Expr::Alias(alias) => self.event(&alias.expr, test),
+            Expr::Not(inner) => self.event(inner, TruthTest { is: !is, answer }),
+            Expr::IsTrue(inner) => self.event(inner, TruthTest { is: true, answer: answer == is }),
+            Expr::IsNotTrue(inner) => self.event(inner, TruthTest { is: true, answer: answer != is }),
+            Expr::IsFalse(inner) => self.event(inner, TruthTest { is: false, answer: answer == is }),
+            Expr::IsNotFalse(inner) => self.event(inner, TruthTest { is: false, answer: answer != is }),
+            Expr::Case(case) => self.case(case, |then| self.event(then, test)),
             Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => {
                 let mut parts = Vec::new();
                 operands(expr, *op, &mut parts);
                 // Not (a and b) is not a or not b, in the logic of three values, too.
                 let all = (*op == Operator::And) == (is == answer);
-                if all { self.all_of(&parts, question) } else { self.any_of(&parts, question) }
+                if all { self.all_of(&parts, test) } else { self.any_of(&parts, test) }
             }
             _ => refuse_mixture(&touched),
         }
     }
 
-    fn all_of(&self, parts: &[&Expr], question: Question) -> Result<Polynomial> {
+    fn all_of(&self, parts: &[&Expr], test: TruthTest) -> Result<Polynomial> {
         let mut all = Polynomial::one();
         for part in parts {
-            all = all.times(&self.event(part, question)?)?;
+            all = all.times(&self.event(part, test)?)?;
         }
         Ok(all)
     }
 
-    fn any_of(&self, parts: &[&Expr], question: Question) -> Result<Polynomial> {
+    fn any_of(&self, parts: &[&Expr], test: TruthTest) -> Result<Polynomial> {
         // Conditions on the same column are one condition.
         let mut leaves: BTreeMap<Option<String>, Expr> = BTreeMap::new();
         let mut events = Vec::new();
         for part in parts {
             let touched = self.touched(part)?;
             if !touched.is_simple() {
-                events.push(self.event(part, question)?);
+                events.push(self.event(part, test)?);
                 continue;
             }
-            let condition = question.about((*part).clone());
+            let condition = test.about((*part).clone());
             let column = touched.uncertain.into_iter().next();
             let any = match leaves.remove(&column) {
                 Some(before) => before.or(condition),
@@ -335,9 +335,9 @@ impl Reader<'_> {
                 Some(value) => value.as_ref().clone().eq(condition.as_ref().clone()),
                 None => condition.as_ref().clone(),
             };
-            let chosen = before.times(&self.event(&condition, Question::TRUE)?)?;
+            let chosen = before.times(&self.event(&condition, TruthTest::TRUE)?)?;
             sum = sum.plus(chosen.times(&branch(then)?)?)?;
-            before = before.times(&self.event(&condition, Question::NOT_TRUE)?)?;
+            before = before.times(&self.event(&condition, TruthTest::NOT_TRUE)?)?;
         }
         let otherwise = match &case.else_expr {
             Some(expr) => branch(expr)?,

@@ -5,7 +5,7 @@ use datafusion::common::Result;
 use super::arguments::Arguments;
 use super::method::MethodFunction;
 use super::roles::Needs;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::methods::Method;
 use crate::methods::anatomy::Anatomy;
 
@@ -13,7 +13,7 @@ use crate::methods::anatomy::Anatomy;
 #[derive(Debug)]
 pub(super) struct AnatomyFunction;
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "anatomy",
     parameters: &[
         Parameter::INPUT,
@@ -28,7 +28,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for AnatomyFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

@@ -11,7 +11,7 @@ use datafusion::logical_expr::LogicalPlan;
 use super::lake::refuse_loose;
 use super::options::AnonymizeOptions;
 use super::repeatable::{check_choices, check_volatile};
-use super::signature::{Kind, Parameter, Signature, Style, retired, suggestion};
+use super::signature::{FunctionSignature, Kind, Parameter, Style, retired, suggestion};
 use super::syntax::split_names;
 use crate::error::{AnonymizeError, planning_without_values, refusal};
 use crate::exec::Seed;
@@ -93,7 +93,7 @@ impl Arguments {
     /// # Errors
     /// Too many, unknown, repeated or missing arguments; arguments of the wrong kind.
     pub fn bind<S: Scope>(
-        signature: &Signature<'_>,
+        signature: &FunctionSignature<'_>,
         arguments: Vec<(Option<String>, S::Raw)>,
         scope: &mut S,
     ) -> Result<Self> {
@@ -159,7 +159,7 @@ impl Arguments {
     }
 
     /// Nobody is in a table twice, so that an order by identifiers leaves no choice.
-    fn check_choices(&self, signature: &Signature<'_>, options: &AnonymizeOptions) -> Result<()> {
+    fn check_choices(&self, signature: &FunctionSignature<'_>, options: &AnonymizeOptions) -> Result<()> {
         let unique = match self.columns("id") {
             Some(columns) => columns.to_vec(),
             None => options.id.as_deref().map(split_names).unwrap_or_default(),
@@ -287,7 +287,7 @@ impl Arguments {
     }
 }
 
-fn find<'a>(signature: &Signature<'a>, style: Style, argument: &str) -> Result<&'a Parameter> {
+fn find<'a>(signature: &FunctionSignature<'a>, style: Style, argument: &str) -> Result<&'a Parameter> {
     let names = signature.parameters.iter().map(|parameter| parameter.name);
     signature.parameters.iter().find(|parameter| parameter.name == argument).ok_or_else(|| {
         if let Some(why) = retired(signature.name, argument) {

@@ -18,7 +18,7 @@ use super::information_loss::end_of;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
 use super::perturbed;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use super::syntax::split_names;
 use super::trees;
 use crate::error::refusal;
@@ -54,7 +54,7 @@ static STRENGTH: Choice<Strength, 4> = Choice::new(
     "'cover'",
 );
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "disclosure",
     parameters: &[
         Parameter::required(RELEASES, Kind::Relations, "(release1, release2)"),
@@ -73,7 +73,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl RelationFunction for DisclosureFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

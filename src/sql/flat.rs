@@ -16,7 +16,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::arguments::Arguments;
 use super::function::RelationFunction;
 use super::options::AnonymizeOptions;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
 use crate::release::{HI, LO};
 
@@ -24,11 +24,13 @@ use crate::release::{HI, LO};
 #[derive(Debug)]
 pub(super) struct FlatFunction;
 
-static SIGNATURE: Signature =
-    Signature { name: "flat", parameters: &[Parameter::required("release", Kind::Release, "'release.parquet'")] };
+static SIGNATURE: FunctionSignature = FunctionSignature {
+    name: "flat",
+    parameters: &[Parameter::required("release", Kind::Release, "'release.parquet'")],
+};
 
 impl RelationFunction for FlatFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

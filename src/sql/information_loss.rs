@@ -15,7 +15,7 @@ use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
 use super::perturbed::{METHOD, is_perturbed};
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use super::trees;
 use crate::error::refusal;
 use crate::exec::InformationLoss;
@@ -26,7 +26,7 @@ use crate::release::{GROUP_ID, HI, LO, NODE};
 #[derive(Debug)]
 pub(super) struct InformationLossFunction;
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "information_loss",
     parameters: &[
         Parameter::required("original", Kind::Relation, "patients"),
@@ -38,7 +38,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl RelationFunction for InformationLossFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

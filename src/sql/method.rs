@@ -20,7 +20,7 @@ use super::roles::Needs;
 use super::sequential::{
     NonSequentialFunction, SequentialFunction, SequentialReleaseFunction, SequentialWorldsFunction,
 };
-use super::signature::Signature;
+use super::signature::FunctionSignature;
 use super::table::AnonymizedTable;
 use crate::error::refusal;
 use crate::methods::Method;
@@ -29,7 +29,7 @@ use crate::release::{Form, View};
 /// A method that makes a release of a table.
 pub(super) trait MethodFunction: Debug + Send + Sync + 'static {
     /// Name and parameters of the relation function.
-    fn signature(&self) -> &'static Signature<'static>;
+    fn signature(&self) -> &'static FunctionSignature<'static>;
 
     /// The method with the parameters that the arguments give it, and the roles it cannot do without.
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)>;
@@ -71,7 +71,7 @@ pub(super) fn methods() -> Vec<Arc<dyn MethodFunction>> {
 pub(super) struct ReleaseFunction(pub Arc<dyn MethodFunction>);
 
 impl RelationFunction for ReleaseFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         self.0.signature()
     }
 

@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use super::choice::Choice;
 use super::method::MethodFunction;
 use super::roles::Needs;
-use super::signature::{CUTS, Kind, Parameter, Signature};
+use super::signature::{CUTS, FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
 use crate::methods::mondrian::{Diversity, Mondrian};
 use crate::methods::{Method, Share};
@@ -22,7 +22,7 @@ static DIVERSITY: Choice<Diversity, 3> = Choice::new(
     "'distinct'",
 );
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "mondrian",
     parameters: &[
         Parameter::INPUT,
@@ -42,7 +42,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for MondrianFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

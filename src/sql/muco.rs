@@ -5,7 +5,7 @@ use datafusion::common::Result;
 use super::arguments::Arguments;
 use super::method::MethodFunction;
 use super::roles::Needs;
-use super::signature::{CUTS, Kind, Parameter, Signature};
+use super::signature::{CUTS, FunctionSignature, Kind, Parameter};
 use crate::methods::Method;
 use crate::methods::muco::Muco;
 
@@ -13,7 +13,7 @@ use crate::methods::muco::Muco;
 #[derive(Debug)]
 pub(super) struct MucoFunction;
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "muco",
     parameters: &[
         Parameter::INPUT,
@@ -31,7 +31,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for MucoFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

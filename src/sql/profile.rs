@@ -11,7 +11,7 @@ use super::computed::computed;
 use super::function::RelationFunction;
 use super::input::Input;
 use super::options::AnonymizeOptions;
-use super::signature::{Parameter, Signature};
+use super::signature::{FunctionSignature, Parameter};
 use crate::error::refusal;
 use crate::exec::{Profile, ProfiledColumn};
 use crate::microdata::{Role, published_type};
@@ -20,13 +20,13 @@ use crate::microdata::{Role, published_type};
 #[derive(Debug)]
 pub(super) struct ProfileFunction;
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "profile",
     parameters: &[Parameter::INPUT, Parameter::ID, Parameter::QUASI, Parameter::SENSITIVE],
 };
 
 impl RelationFunction for ProfileFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

@@ -16,7 +16,7 @@ use super::estimate::{intact, refuse_publication};
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
-use super::signature::{DISTRIBUTION, Kind, Parameter, Signature};
+use super::signature::{DISTRIBUTION, FunctionSignature, Kind, Parameter};
 use super::trees;
 use crate::error::refusal;
 use crate::estimate::{Aggregate, BY_PERSON, Form, Released, Workload};
@@ -35,7 +35,7 @@ static AGGREGATE: Choice<Aggregate, 3> = Choice::new(
     "'count'",
 );
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "query_accuracy",
     parameters: &[
         Parameter::required("original", Kind::Relation, "patients"),
@@ -54,7 +54,7 @@ static SIGNATURE: Signature = Signature {
 const MOST_QUERIES: i64 = 100_000_000;
 
 impl RelationFunction for QueryAccuracyFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

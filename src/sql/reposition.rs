@@ -19,7 +19,7 @@ use super::options::AnonymizeOptions;
 use super::planned::{planned, planned_if_given};
 use super::query_start::QueryStart;
 use super::roles;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
 use crate::exec::{ORIGINAL_TIME, REPOSITION, RepositionExec, RepositionJob, STATUS, Seed, repositioned_schema};
 use crate::methods::reposition::{Clock, Cost, Late, MoveCost, Reposition};
@@ -43,7 +43,7 @@ pub(super) static LATE: Choice<Late, 2> =
     Choice::new("late", [("refuse", Late::Refuse), ("suppress", Late::Suppress)], "'suppress'");
 const FINISH: Parameter = Parameter::optional("finish", Kind::Boolean, "true");
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: REPOSITION,
     parameters: &[
         Parameter::INPUT,
@@ -68,7 +68,7 @@ pub(super) const INNER: &str = "inner";
 
 /// What a publication takes. It knows the window, and draws its own randomness.
 #[cfg(feature = "publication")]
-pub(super) static PUBLISHED: Signature = Signature {
+pub(super) static PUBLISHED: FunctionSignature = FunctionSignature {
     name: REPOSITION,
     parameters: &[
         L,
@@ -85,7 +85,7 @@ pub(super) static PUBLISHED: Signature = Signature {
 };
 
 impl RelationFunction for RepositionFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

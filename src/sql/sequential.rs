@@ -8,7 +8,7 @@ use super::choice::Choice;
 use super::input::WORLDS;
 use super::method::{MethodFunction, Offered};
 use super::roles::Needs;
-use super::signature::{CUTS, Kind, Parameter, Signature};
+use super::signature::{CUTS, FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
 use crate::methods::Method;
 use crate::methods::sequential::{Loss, MOST_PART, NonSequential, PART, Sequential, SequentialRelease, Worlds};
@@ -26,7 +26,7 @@ const MOST_L: usize = 1000;
 #[derive(Debug)]
 pub(super) struct SequentialWorldsFunction;
 
-static WORLDS_SIGNATURE: Signature = Signature {
+static WORLDS_SIGNATURE: FunctionSignature = FunctionSignature {
     name: "sequential_worlds",
     parameters: &[
         Parameter::INPUT,
@@ -44,7 +44,7 @@ static WORLDS_SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for SequentialWorldsFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &WORLDS_SIGNATURE
     }
 
@@ -64,7 +64,7 @@ impl MethodFunction for SequentialWorldsFunction {
 #[derive(Debug)]
 pub(super) struct SequentialReleaseFunction;
 
-static RELEASE_SIGNATURE: Signature = Signature {
+static RELEASE_SIGNATURE: FunctionSignature = FunctionSignature {
     name: "sequential_release",
     parameters: &[
         Parameter::INPUT,
@@ -84,7 +84,7 @@ static RELEASE_SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for SequentialReleaseFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &RELEASE_SIGNATURE
     }
 
@@ -104,7 +104,7 @@ impl MethodFunction for SequentialReleaseFunction {
 #[derive(Debug)]
 pub(super) struct NonSequentialFunction;
 
-static NON_SEQUENTIAL_SIGNATURE: Signature = Signature {
+static NON_SEQUENTIAL_SIGNATURE: FunctionSignature = FunctionSignature {
     name: "non_sequential",
     parameters: &[
         Parameter::INPUT,
@@ -121,7 +121,7 @@ static NON_SEQUENTIAL_SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for NonSequentialFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &NON_SEQUENTIAL_SIGNATURE
     }
 
@@ -139,7 +139,7 @@ impl MethodFunction for NonSequentialFunction {
 #[derive(Debug)]
 pub(super) struct SequentialFunction;
 
-static SEQUENTIAL_SIGNATURE: Signature = Signature {
+static SEQUENTIAL_SIGNATURE: FunctionSignature = FunctionSignature {
     name: "sequential",
     parameters: &[
         Parameter::INPUT,
@@ -158,7 +158,7 @@ static SEQUENTIAL_SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for SequentialFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SEQUENTIAL_SIGNATURE
     }
 

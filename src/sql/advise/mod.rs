@@ -32,7 +32,7 @@ use super::computed::computed;
 use super::function::RelationFunction;
 use super::input::Input;
 use super::options::AnonymizeOptions;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use super::syntax::split_names;
 use crate::error::refusal;
 use crate::exec::{Computation, Progress, Reporting, Resources, Seed, Step};
@@ -53,7 +53,7 @@ const ROWS: &str = "rows";
 const QUERIES: &str = "queries";
 const ERROR: &str = "error";
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: NAME,
     parameters: &[
         Parameter::INPUT,
@@ -68,7 +68,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl RelationFunction for AdviseFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

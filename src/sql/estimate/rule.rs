@@ -6,7 +6,7 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::{Distinct, DmlStatement, LogicalPlan, WriteOp};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::aggregate::{Question, distinct};
+use super::aggregate::{AggregateQuery, distinct};
 use super::chain::{Chain, distinct_input, is_estimated};
 use super::estimated::ROWS;
 use super::sources::Sources;
@@ -53,7 +53,7 @@ fn answered(node: LogicalPlan, sources: &mut Sources) -> Result<LogicalPlan> {
         && let Some(chain) = Chain::below(&aggregate.input, sources)?
     {
         let (groups, aggregates) = (&aggregate.group_expr, &aggregate.aggr_expr);
-        return Question { chain, groups, aggregates, schema: &aggregate.schema }.answer();
+        return AggregateQuery { chain, groups, aggregates, schema: &aggregate.schema }.answer();
     }
     if let Some(input) = distinct_input(&node)
         && let Some(chain) = Chain::below(input, sources)?
