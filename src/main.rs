@@ -27,7 +27,7 @@ async fn main() -> ExitCode {
     match end {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("Error: {}", error.strip_backtrace());
+            eprintln!("Error: {}", shell::failure(&error));
             ExitCode::FAILURE
         }
     }

@@ -30,6 +30,7 @@ mod integration {
     mod sequential;
     mod shell;
     mod slt;
+    mod statements;
     mod stores;
     mod support;
     mod values;

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 
 use super::metadata::{ReleaseMetadata, ValueMetadata};
 use super::scale::Scale;
+use crate::error::refusal;
 use crate::microdata::{ORDER_KEY, Role, trees_of};
 use crate::release::{COUNTERFEIT_MARK, COUNTERFEITS, Description, GROUP_ID, GROUP_SIZE, HI, LO, NODE, NULLS};
 
@@ -92,21 +93,23 @@ impl Released {
         let Some(description) =
             schema.fields().iter().find(described).and_then(|field| Description::from_metadata(field.metadata()))
         else {
-            return plan_err!(
-                "{function}: the table does not say that it is a release: its columns lack the metadata that releases have. \
+            return Err(refusal!(
+                function,
+                "the table does not say that it is a release: its columns lack the metadata that releases have. \
                  It must be a release as it was written, without other tables joined or added to it. A copy of a release's \
                  Parquet file lacks it where files are read without metadata: say SET datafusion.execution.parquet.skip_metadata = \
                  false, declare the table of the file again, and copy it again"
-            );
+            ));
         };
         let mut columns = Vec::new();
         let mut metadata = ValueMetadata { trees: trees_of(schema.fields()), ..ValueMetadata::default() };
         for field in schema.fields() {
             let Some(other) = Description::from_metadata(field.metadata()) else { continue };
             if other.release_id != description.release_id {
-                return plan_err!(
-                    "{function}: the columns are of different releases; an estimate is about one release"
-                );
+                return Err(refusal!(
+                    function,
+                    "the columns are of different releases; an estimate is about one release"
+                ));
             }
             let role = field.metadata().get(Role::KEY).and_then(|role| Role::parse(role));
             if matches!(role, Some(Role::Quasi | Role::Sensitive | Role::Within | Role::Other)) {
@@ -120,9 +123,10 @@ impl Released {
             column.metadata = metadata.clone();
         }
         if columns.is_empty() {
-            return plan_err!(
-                "{function}: the table has none of the release's quasi-identifiers and sensitive values; select them, too"
-            );
+            return Err(refusal!(
+                function,
+                "the table has none of the release's quasi-identifiers and sensitive values; select them, too"
+            ));
         }
         // What was computed under such a name is not what was released.
         let released = |field: &FieldRef| Description::from_metadata(field.metadata()).is_some();
@@ -132,10 +136,11 @@ impl Released {
         let method = description.method.as_str();
         let perturbed = method == PERTURBED && columns.iter().all(|column| column.form == Form::Exact);
         if !groups && !perturbed && !ROW_BY_ROW.contains(&method) {
-            return plan_err!(
-                "{function}: the columns {GROUP_SIZE} and {COUNTERFEITS} of the release are missing; without them, \
+            return Err(refusal!(
+                function,
+                "the columns {GROUP_SIZE} and {COUNTERFEITS} of the release are missing; without them, \
                  counterfeits would be counted as people: select them, too"
-            );
+            ));
         }
         Ok(Self { columns, groups, marked: groups && has(COUNTERFEIT_MARK), description })
     }
@@ -174,7 +179,9 @@ impl Released {
     /// Then.
     pub(crate) fn refuse_people(&self, function: &str, by_person: bool) -> Result<()> {
         match by_person && !self.marked {
-            true => plan_err!("{function}: argument release has rows that were chosen by person; {BY_PERSON}"),
+            true => Err(
+                refusal!(function, argument "release", "argument release has rows that were chosen by person; {BY_PERSON}"),
+            ),
             false => Ok(()),
         }
     }
@@ -200,12 +207,13 @@ fn refuse_renamed(function: &str, schema: &Schema) -> Result<()> {
         let name = if role == GROUP { GROUP_ID } else { role.as_str() };
         let own = [GROUP_ID, GROUP_SIZE, COUNTERFEITS, COUNTERFEIT_MARK];
         if field.name() != name && (own.contains(&name) || own.contains(&field.name().as_str())) {
-            return plan_err!(
-                "{function}: column {} is the release's {} column, renamed; an estimate needs what a release says of its groups under its \
+            return Err(refusal!(
+                function,
+                "column {} is the release's {} column, renamed; an estimate needs what a release says of its groups under its \
                  own name: do not rename it, and rename other columns to other names",
                 field.name(),
                 name
-            );
+            ));
         }
     }
     Ok(())
@@ -221,15 +229,16 @@ fn original(function: &str, field: &FieldRef) -> Result<OriginalColumn> {
                 let (nodes, nulls) = (child(fields, NODE).is_some(), child(fields, NULLS).is_some());
                 (lo.data_type().clone(), Form::Interval { nodes, nulls })
             }
-            _ => return plan_err!("{function}: column {} is a struct without {LO} and {HI}", field.name()),
+            _ => return Err(refusal!(function, "column {} is a struct without {LO} and {HI}", field.name())),
         },
         DataType::List(item) | DataType::LargeList(item) => match item.data_type() {
             DataType::Struct(fields) if fields.len() == 2 => (fields[0].data_type().clone(), Form::Histogram),
             _ => {
-                return plan_err!(
-                    "{function}: column {} is a list of something else than values and counts",
+                return Err(refusal!(
+                    function,
+                    "column {} is a list of something else than values and counts",
                     field.name()
-                );
+                ));
             }
         },
         data_type => (data_type.clone(), Form::Exact),
@@ -245,9 +254,7 @@ fn original(function: &str, field: &FieldRef) -> Result<OriginalColumn> {
 fn order(function: &str, field: &FieldRef) -> Result<Option<Vec<String>>> {
     match field.metadata().get(ORDER_KEY).map(|order| serde_json::from_str(order)) {
         Some(Ok(order)) => Ok(Some(order)),
-        Some(Err(_)) => {
-            plan_err!("{function}: the metadata {ORDER_KEY} of column {} cannot be read", field.name())
-        }
+        Some(Err(_)) => Err(refusal!(function, "the metadata {ORDER_KEY} of column {} cannot be read", field.name())),
         None => Ok(None),
     }
 }

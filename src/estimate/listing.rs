@@ -2,9 +2,11 @@
 
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::row::{RowConverter, Rows, SortField};
-use datafusion::common::{Result, exec_err};
+use datafusion::common::Result;
 
+use super::ESTIMATE;
 use super::axis::OTHER_ORDER;
+use crate::error::refusal;
 
 /// The values of a column in their order, and how to find them. Made once per query: with a million values it takes as long as
 /// thousands of rows.
@@ -51,7 +53,7 @@ impl Listing {
             false => Ok(None),
             true => match self.sorted.binary_search_by(|&place| self.rows.row(place as usize).cmp(&row)) {
                 Ok(found) => Ok(Some(self.sorted[found] as usize)),
-                Err(_) => exec_err!("{OTHER_ORDER}"),
+                Err(_) => Err(refusal!(ESTIMATE, "{OTHER_ORDER}")),
             },
         };
         wanted.iter().enumerate().map(place).collect()

@@ -31,7 +31,10 @@ pub(crate) use columns::{BY_PERSON, Form, OriginalColumn, Released};
 pub(crate) use ends::Distribution;
 #[cfg(feature = "publication")]
 pub(crate) use metadata::ReleaseMetadata;
-pub(crate) use polynomial::{Polynomial, Reader, Term};
+pub(crate) use polynomial::{Polynomial, Term, Translator};
 pub(crate) use scale::Scale;
 pub(crate) use share::{Known, ShareOf, ValuesOf};
 pub(crate) use weight::WeightOf;
+
+/// What asks for estimates, in errors.
+pub(crate) const ESTIMATE: &str = "estimate";

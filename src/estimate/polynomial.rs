@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, lit};
 
+use super::ESTIMATE;
 use super::columns::{Form, Released};
 use super::factor::Factor;
 use super::number::number_of;
+use crate::error::refusal;
 
 /// Most terms of a sum.
 const MOST_TERMS: usize = 128;
@@ -97,10 +99,11 @@ impl Term {
 }
 
 fn too_many<T>() -> Result<T> {
-    plan_err!(
-        "estimate: the conditions combine generalized columns in too many ways; ask for the parts one by one, or write OR over \
+    Err(refusal!(
+        ESTIMATE,
+        "the conditions combine generalized columns in too many ways; ask for the parts one by one, or write OR over \
          conditions on the same column"
-    )
+    ))
 }
 
 /// Which columns an expression is about.
@@ -119,7 +122,7 @@ impl Touched {
 
 /// Turns expressions over the original columns into polynomials.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct Translator<'a> {
     /// The release.
     pub released: &'a Released,
     /// The original table, columns without qualifiers.
@@ -130,16 +133,16 @@ pub(crate) struct Reader<'a> {
 
 /// What is asked of a condition: whether it `is` true (or false), or is not.
 #[derive(Debug, Clone, Copy)]
-struct Question {
+struct TruthTest {
     is: bool,
     answer: bool,
 }
 
-impl Question {
+impl TruthTest {
     const TRUE: Self = Self { is: true, answer: true };
     const NOT_TRUE: Self = Self { is: true, answer: false };
 
-    /// The question as a condition that is true or not; NULL is as good as false.
+    /// The test as a condition that is true or not; NULL is as good as false.
     fn about(self, expr: Expr) -> Expr {
         match (self.is, self.answer) {
             (true, true) => expr,
@@ -150,7 +153,7 @@ impl Question {
     }
 }
 
-impl Reader<'_> {
+impl Translator<'_> {
     /// Whether the expression needs nothing but columns that are released as they are.
     ///
     /// # Errors
@@ -177,7 +180,7 @@ impl Reader<'_> {
     /// # Errors
     /// When it cannot be split into conditions on one generalized column each.
     pub(crate) fn truth(&self, condition: &Expr) -> Result<Polynomial> {
-        self.event(condition, Question::TRUE)
+        self.event(condition, TruthTest::TRUE)
     }
 
     /// The value, where NULL counts as 0.
@@ -246,50 +249,50 @@ impl Reader<'_> {
         }
     }
 
-    fn event(&self, expr: &Expr, question: Question) -> Result<Polynomial> {
+    fn event(&self, expr: &Expr, test: TruthTest) -> Result<Polynomial> {
         let touched = self.touched(expr)?;
         if touched.is_simple() {
-            return self.leaf(question.about(expr.clone()), touched);
+            return self.leaf(test.about(expr.clone()), touched);
         }
-        let Question { is, answer } = question;
+        let TruthTest { is, answer } = test;
         match expr {
-            Expr::Alias(alias) => self.event(&alias.expr, question),
-            Expr::Not(inner) => self.event(inner, Question { is: !is, answer }),
-            Expr::IsTrue(inner) => self.event(inner, Question { is: true, answer: answer == is }),
-            Expr::IsNotTrue(inner) => self.event(inner, Question { is: true, answer: answer != is }),
-            Expr::IsFalse(inner) => self.event(inner, Question { is: false, answer: answer == is }),
-            Expr::IsNotFalse(inner) => self.event(inner, Question { is: false, answer: answer != is }),
-            Expr::Case(case) => self.case(case, |then| self.event(then, question)),
+            Expr::Alias(alias) => self.event(&alias.expr, test),
+            Expr::Not(inner) => self.event(inner, TruthTest { is: !is, answer }),
+            Expr::IsTrue(inner) => self.event(inner, TruthTest { is: true, answer: answer == is }),
+            Expr::IsNotTrue(inner) => self.event(inner, TruthTest { is: true, answer: answer != is }),
+            Expr::IsFalse(inner) => self.event(inner, TruthTest { is: false, answer: answer == is }),
+            Expr::IsNotFalse(inner) => self.event(inner, TruthTest { is: false, answer: answer != is }),
+            Expr::Case(case) => self.case(case, |then| self.event(then, test)),
             Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => {
                 let mut parts = Vec::new();
                 operands(expr, *op, &mut parts);
                 // Not (a and b) is not a or not b, in the logic of three values, too.
                 let all = (*op == Operator::And) == (is == answer);
-                if all { self.all_of(&parts, question) } else { self.any_of(&parts, question) }
+                if all { self.all_of(&parts, test) } else { self.any_of(&parts, test) }
             }
             _ => refuse_mixture(&touched),
         }
     }
 
-    fn all_of(&self, parts: &[&Expr], question: Question) -> Result<Polynomial> {
+    fn all_of(&self, parts: &[&Expr], test: TruthTest) -> Result<Polynomial> {
         let mut all = Polynomial::one();
         for part in parts {
-            all = all.times(&self.event(part, question)?)?;
+            all = all.times(&self.event(part, test)?)?;
         }
         Ok(all)
     }
 
-    fn any_of(&self, parts: &[&Expr], question: Question) -> Result<Polynomial> {
+    fn any_of(&self, parts: &[&Expr], test: TruthTest) -> Result<Polynomial> {
         // Conditions on the same column are one condition.
         let mut leaves: BTreeMap<Option<String>, Expr> = BTreeMap::new();
         let mut events = Vec::new();
         for part in parts {
             let touched = self.touched(part)?;
             if !touched.is_simple() {
-                events.push(self.event(part, question)?);
+                events.push(self.event(part, test)?);
                 continue;
             }
-            let condition = question.about((*part).clone());
+            let condition = test.about((*part).clone());
             let column = touched.uncertain.into_iter().next();
             let any = match leaves.remove(&column) {
                 Some(before) => before.or(condition),
@@ -332,9 +335,9 @@ impl Reader<'_> {
                 Some(value) => value.as_ref().clone().eq(condition.as_ref().clone()),
                 None => condition.as_ref().clone(),
             };
-            let chosen = before.times(&self.event(&condition, Question::TRUE)?)?;
+            let chosen = before.times(&self.event(&condition, TruthTest::TRUE)?)?;
             sum = sum.plus(chosen.times(&branch(then)?)?)?;
-            before = before.times(&self.event(&condition, Question::NOT_TRUE)?)?;
+            before = before.times(&self.event(&condition, TruthTest::NOT_TRUE)?)?;
         }
         let otherwise = match &case.else_expr {
             Some(expr) => branch(expr)?,
@@ -370,10 +373,11 @@ impl Reader<'_> {
             let name = &column.name;
             match self.released.column(name) {
                 None => {
-                    return plan_err!(
-                        "estimate: column {name} was not published; there are {}",
+                    return Err(refusal!(
+                        ESTIMATE,
+                        "column {name} was not published; there are {}",
                         self.released.columns.iter().map(|column| column.name()).collect::<Vec<_>>().join(", ")
-                    );
+                    ));
                 }
                 Some(column) if column.form == Form::Exact || self.spread.contains(name) => touched.exact = true,
                 Some(_) => {
@@ -382,10 +386,11 @@ impl Reader<'_> {
             }
         }
         if expr.is_volatile() {
-            return plan_err!(
-                "estimate: volatile functions such as random() would be drawn once for a row that stands for many values; leave \
+            return Err(refusal!(
+                ESTIMATE,
+                "volatile functions such as random() would be drawn once for a row that stands for many values; leave \
                  them out"
-            );
+            ));
         }
         Ok(touched)
     }
@@ -406,20 +411,22 @@ impl Reader<'_> {
             return Ok(Some(column));
         }
         let what = if subquery { "a subquery" } else { "a column of the outer query" };
-        plan_err!(
-            "estimate: a condition on the generalized column {column} can only compare it with constants, not with {what}; find \
+        Err(refusal!(
+            ESTIMATE,
+            "a condition on the generalized column {column} can only compare it with constants, not with {what}; find \
              out the value first"
-        )
+        ))
     }
 }
 
 /// IN (SELECT ..) and EXISTS are joins to the engine, which only filters can be.
 fn refuse_membership(condition: &Expr) -> Result<()> {
     if condition.exists(|expr| Ok(matches!(expr, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))))? {
-        return plan_err!(
-            "estimate: IN (SELECT ..) and EXISTS must be conditions of their own, combined with others by AND; find out the values \
+        return Err(refusal!(
+            ESTIMATE,
+            "IN (SELECT ..) and EXISTS must be conditions of their own, combined with others by AND; find out the values \
              first"
-        );
+        ));
     }
     Ok(())
 }
@@ -437,15 +444,17 @@ fn operands<'a>(expr: &'a Expr, op: Operator, parts: &mut Vec<&'a Expr>) {
 fn refuse_mixture<T>(touched: &Touched) -> Result<T> {
     let names: Vec<&str> = touched.uncertain.iter().map(String::as_str).collect();
     if let [column] = names[..] {
-        return plan_err!(
-            "estimate: an expression mixes the generalized column {column} with another column in a way that cannot be taken \
+        return Err(refusal!(
+            ESTIMATE,
+            "an expression mixes the generalized column {column} with another column in a way that cannot be taken \
              apart; compare {column} with constants, and combine conditions with AND, OR, NOT and CASE"
-        );
+        ));
     }
-    plan_err!(
-        "estimate: an expression mixes the generalized columns {} in a way that cannot be taken apart, because a release does \
+    Err(refusal!(
+        ESTIMATE,
+        "an expression mixes the generalized columns {} in a way that cannot be taken apart, because a release does \
          not tell how they go together within a group; use each of them in conditions or terms of its own, combined with AND, \
          OR, NOT, CASE, + or *",
         names.join(" and ")
-    )
+    ))
 }

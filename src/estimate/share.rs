@@ -14,11 +14,13 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
+use super::ESTIMATE;
 use super::axis::Axis;
 use super::factor::Factor;
 use super::fitted::{Fitted, Tight};
 use super::means::{Intervals, Means};
 use super::scale::Scale;
+use crate::error::refusal;
 
 /// What a row says of the column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -206,12 +208,13 @@ impl ValuesOf {
     }
 
     fn too_many<T>(&self) -> Result<T> {
-        datafusion::common::exec_err!(
-            "estimate: GROUP BY {} would spread the rows over too many values; count by conditions instead, for example \
+        Err(refusal!(
+            ESTIMATE,
+            "GROUP BY {} would spread the rows over too many values; count by conditions instead, for example \
              count(*) FILTER (WHERE {} < ..)",
             self.axis.column,
             self.axis.column
-        )
+        ))
     }
 }
 

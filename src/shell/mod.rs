@@ -2,6 +2,7 @@
 
 mod args;
 mod completion;
+mod failure;
 mod functions;
 pub(crate) mod manual;
 mod output;
@@ -24,6 +25,7 @@ use datafusion::prelude::SessionContext;
 use datafusion_anonymize::exec::FailedAudits;
 
 pub(crate) use args::{Args, Task};
+pub(crate) use failure::text as failure;
 
 /// Runs the shell: files and commands if there are any, else an interactive session.
 ///

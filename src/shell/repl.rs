@@ -9,7 +9,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 
 use super::completion::Editing;
-use super::script;
+use super::{failure, script};
 
 /// As datafusion-cli keeps it.
 const HISTORY: &str = ".history";
@@ -37,7 +37,7 @@ pub(super) async fn run(context: &SessionContext, print: &mut PrintOptions) -> r
                 tokio::select! {
                     result = script::run(context, print, &line, "") => {
                         if let Err(error) = result {
-                            eprintln!("{}", error.strip_backtrace());
+                            eprintln!("{}", failure::text(&error));
                         }
                     }
                     _ = tokio::signal::ctrl_c() => println!("^C"),
@@ -83,12 +83,12 @@ async fn execute(command: &str, context: &SessionContext, print: &mut PrintOptio
                 Err(error) => Err(error),
             };
             if let Err(error) = result {
-                eprintln!("{}", error.strip_backtrace());
+                eprintln!("{}", failure::text(&error));
             }
         }
         Ok(command) => {
             if let Err(error) = command.execute(context, print).await {
-                eprintln!("{error}");
+                eprintln!("{}", failure::text(&error));
             }
         }
         Err(()) => unknown(),

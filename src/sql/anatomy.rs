@@ -4,7 +4,7 @@ use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::methods::AnyMethod;
 use crate::methods::anatomy::Anatomy;
 
@@ -12,7 +12,7 @@ use crate::methods::anatomy::Anatomy;
 #[derive(Debug)]
 pub(super) struct AnatomyFunction;
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "anatomy",
     parameters: &[
         Parameter::INPUT,
@@ -27,7 +27,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for AnatomyFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

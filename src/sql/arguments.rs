@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit};
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{Result, ScalarValue, internal_datafusion_err, plan_datafusion_err, plan_err};
+use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::lake::refuse_loose;
 use super::options::AnonymizeOptions;
 use super::repeatable::{check_choices, check_volatile};
-use super::signature::{Kind, Parameter, Signature, Style, retired, suggestion};
+use super::signature::{FunctionSignature, Kind, Parameter, Style, retired, suggestion};
 use super::syntax::split_names;
-use crate::error::planning_without_values;
+use crate::error::{AnonymizeError, planning_without_values, refusal};
 use crate::exec::Seed;
 
 /// Where a call stands: reads raw arguments, which are SQL syntax in one place and logical expressions in another.
@@ -93,7 +93,7 @@ impl Arguments {
     /// # Errors
     /// Too many, unknown, repeated or missing arguments; arguments of the wrong kind.
     pub fn bind<S: Scope>(
-        signature: &Signature<'_>,
+        signature: &FunctionSignature<'_>,
         arguments: Vec<(Option<String>, S::Raw)>,
         scope: &mut S,
     ) -> Result<Self> {
@@ -106,14 +106,16 @@ impl Arguments {
             let parameter = match argument {
                 None => {
                     if let Some(before) = named_before {
-                        return plan_err!(
-                            "{name}: argument {} has no name but follows {before} => ..; name it too",
+                        return Err(refusal!(
+                            name,
+                            "argument {} has no name but follows {before} => ..; name it too",
                             position + 1
-                        );
+                        ));
                     }
                     signature.parameters.get(position).ok_or_else(|| {
-                        plan_datafusion_err!(
-                            "{name}: at most {} arguments, but there are more; usage: {}",
+                        refusal!(
+                            name,
+                            "at most {} arguments, but there are more; usage: {}",
                             signature.parameters.len(),
                             signature.usage()
                         )
@@ -127,7 +129,7 @@ impl Arguments {
             };
             let value = read(name, parameter, &raw, scope)?;
             if bound.values.insert(parameter.name, value).is_some() {
-                return plan_err!("{name}: {noun} {} is given twice", parameter.name);
+                return Err(refusal!(name, argument parameter.name, "{noun} {} is given twice", parameter.name));
             }
         }
         for parameter in signature.parameters.iter().filter(|parameter| parameter.required) {
@@ -136,11 +138,13 @@ impl Arguments {
                     Style::Call => signature.example(),
                     Style::Options => style.write(parameter.name, parameter.example),
                 };
-                return plan_err!(
-                    "{name}: {noun} {} is missing; expected {}, for example {example}",
+                return Err(refusal!(
+                    name,
+                    argument parameter.name,
+                    "{noun} {} is missing; expected {}, for example {example}",
                     parameter.name,
                     style.expected(parameter)
-                );
+                ));
             }
         }
         bound.check_choices(signature, &scope.options())?;
@@ -155,7 +159,7 @@ impl Arguments {
     }
 
     /// Nobody is in a table twice, so that an order by identifiers leaves no choice.
-    fn check_choices(&self, signature: &Signature<'_>, options: &AnonymizeOptions) -> Result<()> {
+    fn check_choices(&self, signature: &FunctionSignature<'_>, options: &AnonymizeOptions) -> Result<()> {
         let unique = match self.columns("id") {
             Some(columns) => columns.to_vec(),
             None => options.id.as_deref().map(split_names).unwrap_or_default(),
@@ -164,7 +168,7 @@ impl Arguments {
             if let (Kind::Relation | Kind::NumberOrRelation, Some(Value::Relation(plan))) =
                 (parameter.kind, self.values.get(parameter.name))
             {
-                check_choices(&format!("{}: argument {}", self.function, parameter.name), plan, &unique)?;
+                check_choices(self.function, &format!("argument {}", parameter.name), plan, &unique)?;
             }
         }
         Ok(())
@@ -194,7 +198,7 @@ impl Arguments {
     /// When the parameter is not declared as such, which is a bug.
     pub fn relation(&mut self, name: &str) -> Result<LogicalPlan> {
         self.relation_if_given(name)
-            .ok_or_else(|| plan_datafusion_err!("{}: argument {name} is missing", self.function()))
+            .ok_or_else(|| refusal!(self.function(), argument name, "argument {name} is missing"))
     }
 
     /// An optional relation.
@@ -224,7 +228,8 @@ impl Arguments {
     pub fn integer(&self, name: &str, least: i64) -> Result<Option<i64>> {
         match self.values.get(name) {
             Some(Value::Integer(value)) if *value < least => {
-                plan_err!("{}: {} {name} must be at least {least}, got {value}", self.function(), self.style.noun())
+                let noun = self.style.noun();
+                Err(refusal!(self.function, argument name, "{noun} {name} must be at least {least}, got {value}"))
             }
             Some(Value::Integer(value)) => Ok(Some(*value)),
             _ => Ok(None),
@@ -282,17 +287,18 @@ impl Arguments {
     }
 }
 
-fn find<'a>(signature: &Signature<'a>, style: Style, argument: &str) -> Result<&'a Parameter> {
+fn find<'a>(signature: &FunctionSignature<'a>, style: Style, argument: &str) -> Result<&'a Parameter> {
     let names = signature.parameters.iter().map(|parameter| parameter.name);
     signature.parameters.iter().find(|parameter| parameter.name == argument).ok_or_else(|| {
         if let Some(why) = retired(signature.name, argument) {
             let (function, noun) = (signature.name, style.noun());
-            return plan_datafusion_err!("{function}: {noun} {argument} is gone: {why}; leave it out");
+            return refusal!(function, argument argument, "{noun} {argument} is gone: {why}; leave it out");
         }
         let known: Vec<_> = names.clone().collect();
-        plan_datafusion_err!(
-            "{}: unknown {} {argument}{}; it takes {}",
+        refusal!(
             signature.name,
+            argument argument,
+            "unknown {} {argument}{}; it takes {}",
             style.noun(),
             suggestion(argument, names),
             known.join(", ")
@@ -305,11 +311,8 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
     let style = scope.style();
     let noun = style.noun();
     let wrong = |got: &str| {
-        plan_datafusion_err!(
-            "{function}: {noun} {name} must be {}, for example {}; got {got}",
-            style.expected(parameter),
-            style.write(name, parameter.example)
-        )
+        let (expected, example) = (style.expected(parameter), style.write(name, parameter.example));
+        refusal!(function, argument name, "{noun} {name} must be {expected}, for example {example}; got {got}")
     };
     match parameter.kind {
         Kind::Relation | Kind::Release => Ok(Value::Relation(Box::new(relation(function, name, raw, scope)?))),
@@ -357,9 +360,9 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
             _ => Ok(Value::Relation(Box::new(relation(function, name, raw, scope)?))),
         },
         Kind::Integer | Kind::Number | Kind::Length | Kind::Boolean | Kind::Word(_) => {
-            let constant = scope
-                .constant(raw)
-                .map_err(|error| wrong("something that is not a constant").context(error.strip_backtrace()))?;
+            let constant = scope.constant(raw).map_err(|error| {
+                wrong(&format!("something that is not a constant ({})", error.find_root().message()))
+            })?;
             scalar(parameter, &constant).ok_or_else(|| wrong(&describe(&constant)))
         }
     }
@@ -377,13 +380,18 @@ fn interval_text(constant: &ScalarValue) -> ScalarValue {
 
 fn relation<S: Scope>(function: &str, name: &str, raw: &S::Raw, scope: &mut S) -> Result<LogicalPlan> {
     let noun = scope.style().noun();
-    let plan = scope.relation(raw).map_err(|error| {
-        planning_without_values(error, function, &format!("{noun} {name}"))
-            .context(format!("{function}: {noun} {name}"))
+    let what = format!("{noun} {name}");
+    let plan = scope.relation(raw).map_err(|error| match planning_without_values(error, function, &what) {
+        DataFusionError::Plan(text) => refusal!(function, argument name, "{what}: {text}"),
+        // It says itself what it is about.
+        error if AnonymizeError::of(&error).is_some() => error,
+        error => error.context(format!("{function}: {what}")),
     })?;
     check_relation(function, name, &plan)?;
     if plan.schema().fields().is_empty() {
-        return plan_err!("{function}: {noun} {name} has no columns; if it is a file, then one of 0 bytes");
+        return Err(
+            refusal!(function, argument name, "{noun} {name} has no columns; if it is a file, then one of 0 bytes"),
+        );
     }
     refuse_loose(function, name, &plan, || scope.session())?;
     Ok(plan)
@@ -456,17 +464,17 @@ fn describe(constant: &ScalarValue) -> String {
 fn check_relation(function: &str, name: &str, plan: &LogicalPlan) -> Result<()> {
     let parameters = plan.get_parameter_names()?;
     if !parameters.is_empty() {
-        return plan_err!(
-            "{function}: argument {name} contains query parameters, which are not supported inside a relation that is \
-             anonymized; write the values themselves"
+        return Err(
+            refusal!(function, argument name, "argument {name} contains query parameters, which are not supported inside a relation that is \
+             anonymized; write the values themselves"),
         );
     }
-    check_volatile(&format!("{function}: argument {name}"), plan)?;
+    check_volatile(function, &format!("argument {name}"), plan)?;
     // Subqueries inside the relation may refer to the relation itself, so only its own nodes are looked at.
     if plan.exists(|node| Ok(node.contains_outer_reference()))? {
-        return plan_err!(
-            "{function}: argument {name} refers to columns of the outer query; a release cannot depend on the row it is \
-             joined to: put the query in a CTE without such references"
+        return Err(
+            refusal!(function, argument name, "argument {name} refers to columns of the outer query; a release cannot depend on the row it is \
+             joined to: put the query in a CTE without such references"),
         );
     }
     Ok(())

@@ -13,14 +13,14 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use super::arguments::Arguments;
 use super::function::RelationFunction;
 use super::options::AnonymizeOptions;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::microdata::census::{self, BLOCK, Census};
 
 /// Synthetic census microdata.
 #[derive(Debug)]
 pub(super) struct CensusFunction;
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "census",
     parameters: &[
         Parameter::required("rows", Kind::Integer, "100000"),
@@ -32,7 +32,7 @@ static SIGNATURE: Signature = Signature {
 const PARTITIONS: usize = 16;
 
 impl RelationFunction for CensusFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, FieldRef, Schema};
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::{FileScanConfig, ParquetSource};
@@ -25,6 +25,7 @@ use super::input::Input;
 use super::opaque::OpaqueTable;
 use super::resolve::wait_long_for;
 use super::table::AnonymizedTable;
+use crate::error::refusal;
 use crate::microdata::Role;
 use crate::release::{COUNTERFEIT_MARK, Description, LO};
 
@@ -76,9 +77,9 @@ pub(super) fn describe(function: &str, plan: &LogicalPlan, session: &SessionStat
             }
             Ok(above)
         }
-        _ => plan_err!(
-            "{function}: argument release must be a release; a query over it may select columns and filter rows, but not join, \
-             aggregate, limit or add rows, because the result would be no release"
+        _ => Err(
+            refusal!(function, argument "release", "argument release must be a release; a query over it may select columns and filter rows, but not join, \
+             aggregate, limit or add rows, because the result would be no release"),
         ),
     }
 }
@@ -143,10 +144,11 @@ fn one_release(function: &str, footers: &[Footer]) -> Result<Option<Footer>> {
     let Some(first) = footers.first() else { return Ok(None) };
     let release = |footer: &Footer| of(footer).map(|description| description.release_id);
     if footers.iter().any(|footer| release(footer) != release(first)) {
-        return plan_err!(
-            "{function}: the files of the table are of different releases, or not all of a release; an estimate is about one \
+        return Err(refusal!(
+            function,
+            "the files of the table are of different releases, or not all of a release; an estimate is about one \
              release: name its files"
-        );
+        ));
     }
     if release(first).is_none() {
         return Ok(None);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Column, Result, plan_err};
+use datafusion::common::{Column, Result};
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
@@ -18,9 +18,10 @@ use super::information_loss::end_of;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
 use super::perturbed;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use super::syntax::split_names;
 use super::trees;
+use crate::error::refusal;
 use crate::exec::DisclosureQuestion;
 use crate::microdata::Role;
 use crate::release::{GROUP_ID, HI, LO};
@@ -53,7 +54,7 @@ static STRENGTH: Choice<Strength, 4> = Choice::new(
     "'cover'",
 );
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "disclosure",
     parameters: &[
         Parameter::required(RELEASES, Kind::Relations, "(release1, release2)"),
@@ -72,7 +73,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl RelationFunction for DisclosureFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 
@@ -85,12 +86,12 @@ impl RelationFunction for DisclosureFunction {
             (Some(plan), None) => input(ORIGINAL, plan),
             (None, Some(plan)) => input(BACKGROUND, plan),
             (None, None) => {
-                return plan_err!(
-                    "{function}: argument original is missing; expected the table that was anonymized, or with background => .. \
-                     what a reader knows of people: their identifiers and quasi-identifiers"
+                return Err(
+                    refusal!(function, argument "original", "argument original is missing; expected the table that was anonymized, or with background => .. \
+                     what a reader knows of people: their identifiers and quasi-identifiers"),
                 );
             }
-            (Some(_), Some(_)) => return plan_err!("{function}: either original or background, not both"),
+            (Some(_), Some(_)) => return Err(refusal!(function, "either original or background, not both")),
         };
         let strength = STRENGTH.of(&arguments);
         let session = arguments.session().ok();
@@ -113,11 +114,12 @@ impl RelationFunction for DisclosureFunction {
         }
         if strength.knows_groups() && columns.releases.iter().any(|release| release.id.is_none()) {
             let word = arguments.word("strength").unwrap_or_default();
-            return plan_err!(
-                "{function}: strength => '{word}' is for private views (private => true), which have the identifier column {}; a \
+            return Err(refusal!(
+                function,
+                "strength => '{word}' is for private views (private => true), which have the identifier column {}; a \
                  release here has none",
                 roles.id
-            );
+            ));
         }
         let updates = match arguments.relation_if_given(UPDATES) {
             Some(plan) => Some(columns.updates(input(UPDATES, plan))?),
@@ -128,8 +130,8 @@ impl RelationFunction for DisclosureFunction {
         if let (false, Some(name)) =
             (strength.is_joint(), facts.as_ref().map(|_| FACTS).or_else(|| budget.map(|_| BUDGET_OF)))
         {
-            return plan_err!(
-                "{function}: argument {name} is for readers who combine people; add strength => 'joint' or 'joint_cover'"
+            return Err(
+                refusal!(function, argument name, "argument {name} is for readers who combine people; add strength => 'joint' or 'joint_cover'"),
             );
         }
         let hierarchies = match arguments.relation_if_given(HIERARCHIES) {
@@ -163,31 +165,36 @@ fn perturbed_rows(
 ) -> Result<Arc<dyn TableProvider>> {
     let (function, method) = (SIGNATURE.name, perturbed::METHOD);
     let Some(p_match) = arguments.number(P_MATCH) else {
-        return plan_err!(
-            "{function}: rows of a release of {method} look like rows, so argument {P_MATCH} must say with which probability a \
+        return Err(refusal!(
+            function,
+            "rows of a release of {method} look like rows, so argument {P_MATCH} must say with which probability a \
              reader uses each quasi-identifier to find somebody, for example {P_MATCH} => 0.7"
-        );
+        ));
     };
     if !(p_match > 0.0 && p_match <= 1.0) {
-        return plan_err!("{function}: argument {P_MATCH} must be above 0 and at most 1, for example {P_MATCH} => 0.7");
+        return Err(
+            refusal!(function, argument P_MATCH, "argument {P_MATCH} must be above 0 and at most 1, for example {P_MATCH} => 0.7"),
+        );
     }
     let others = [(arguments.word("strength").is_some(), "strength"), (known.argument == BACKGROUND, BACKGROUND)];
     let relations = [UPDATES, HIERARCHIES]
         .map(|name| (arguments.word(name).is_some() || arguments.relation_if_given(name).is_some(), name));
     if let Some((_, name)) = others.into_iter().chain(relations).chain([(facts, FACTS)]).find(|(given, _)| *given) {
-        return plan_err!(
-            "{function}: argument {name} does not go with {P_MATCH}, which is about rows that look like rows; leave it out"
+        return Err(
+            refusal!(function, argument name, "argument {name} does not go with {P_MATCH}, which is about rows that look like rows; leave it out"),
         );
     }
     let Ok([release]) = <[Input; 1]>::try_from(releases) else {
-        return plan_err!(
-            "{function}: {P_MATCH} is about one release of rows that look like rows; pass them one at a time"
-        );
+        return Err(refusal!(
+            function,
+            "{P_MATCH} is about one release of rows that look like rows; pass them one at a time"
+        ));
     };
     if end_of(&release.column(&roles.quasi[0])?.field, LO).is_some() {
-        return plan_err!(
-            "{function}: {P_MATCH} is about rows that look like rows, but this release has intervals; leave it out"
-        );
+        return Err(refusal!(
+            function,
+            "{P_MATCH} is about rows that look like rows, but this release has intervals; leave it out"
+        ));
     }
     perturbed::table(p_match, known, release, (&roles.id, &roles.quasi, &roles.sensitive))
 }
@@ -236,23 +243,23 @@ impl Roles {
             let set = setting.as_deref().map(split_names).unwrap_or_default();
             match declared.chain([set]).find(|names| !names.is_empty()) {
                 Some(names) => Ok(names),
-                None => plan_err!(
-                    "{}: no column is the {}; name it with {} => {example}",
+                None => Err(refusal!(
                     SIGNATURE.name,
+                    "no column is the {}; name it with {} => {example}",
                     role.name(),
                     role.name()
-                ),
+                )),
             }
         };
         let one = |role: Role, setting: &Option<String>, example: &str| match find(role, setting, example)?.as_slice() {
             [name] => Ok(name.clone()),
-            names => plan_err!(
-                "{}: {} columns have the role {}, but there must be one; choose with {} => {example}",
+            names => Err(refusal!(
                 SIGNATURE.name,
+                "{} columns have the role {}, but there must be one; choose with {} => {example}",
                 names.len(),
                 role.name(),
                 role.name()
-            ),
+            )),
         };
         let id = one(Role::Id, &options.id, "patient_id")?;
         let quasi = find(Role::Quasi, &options.quasi, "(age, zip)")?;
@@ -310,12 +317,13 @@ impl Columns {
             others.into_iter().all(|name| name != RELEASE)
         });
         if let Some(number) = number.as_ref().filter(|number| !number.field.data_type().is_integer()) {
-            return plan_err!(
-                "{function}: column {RELEASE} of {} is the number of the release that a row is about, a whole number, but it is {}; cast \
+            return Err(refusal!(
+                function,
+                "column {RELEASE} of {} is the number of the release that a row is about, a whole number, but it is {}; cast \
                  it, or rename it in a query in parentheses",
                 known.argument,
                 number.field.data_type()
-            );
+            ));
         }
         let mut true_value = match known.argument {
             ORIGINAL => Some(publish(known.column(&roles.sensitive)?)?),
@@ -351,18 +359,19 @@ impl Columns {
             };
             found.push(inputs);
         }
-        let Some(value) = true_value else { return plan_err!("{function}: there are no releases") };
+        let Some(value) = true_value else { return Err(refusal!(function, "there are no releases")) };
         for theirs in found.iter().map(|release| &release.sensitive.field) {
             let item = value_of(theirs);
             let same = item.data_type() == value.field.data_type()
                 || item.data_type().is_string() && value.field.data_type().is_string();
             if !same && matches!(theirs.data_type(), DataType::List(_)) {
-                return plan_err!(
-                    "{function}: column {} is {} here but lists of {} in a release; cast one of them",
+                return Err(refusal!(
+                    function,
+                    "column {} is {} here but lists of {} in a release; cast one of them",
                     roles.sensitive,
                     value.field.data_type(),
                     item.data_type()
-                );
+                ));
             }
         }
         Ok(Self { id, quasi, sensitive: Arc::clone(&value.field), true_value: Some(value), number, releases: found })
@@ -380,11 +389,11 @@ impl Columns {
         if updates.plan.schema().fields().iter().any(|field| field.name() == "probability") {
             let probability = updates.column("probability")?;
             if !probability.field.data_type().is_numeric() {
-                return plan_err!(
-                    "{}: column probability of updates is {}; it must be a number",
+                return Err(refusal!(
                     SIGNATURE.name,
+                    "column probability of updates is {}; it must be a number",
                     probability.field.data_type()
-                );
+                ));
             }
             columns.push(cast(Expr::Column(probability.column), DataType::Float64).alias("probability"));
         }

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::catalog::TableProvider;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, Result, plan_err};
+use datafusion::common::{Column, DFSchema, Result};
 use datafusion::datasource::ViewTable;
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::dml::CopyTo;
@@ -16,18 +16,21 @@ use datafusion::optimizer::AnalyzerRule;
 use super::arguments::Arguments;
 use super::function::RelationFunction;
 use super::options::AnonymizeOptions;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{FunctionSignature, Kind, Parameter};
+use crate::error::refusal;
 use crate::release::{HI, LO};
 
 /// A release whose ranges are columns.
 #[derive(Debug)]
 pub(super) struct FlatFunction;
 
-static SIGNATURE: Signature =
-    Signature { name: "flat", parameters: &[Parameter::required("release", Kind::Release, "'release.parquet'")] };
+static SIGNATURE: FunctionSignature = FunctionSignature {
+    name: "flat",
+    parameters: &[Parameter::required("release", Kind::Release, "'release.parquet'")],
+};
 
 impl RelationFunction for FlatFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 
@@ -89,9 +92,10 @@ fn flat(function: &str, schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         let name = twice[0];
-        return plan_err!(
-            "{function}: with ranges as columns, {name} is there twice; rename the other one: SELECT {name} AS .., .."
-        );
+        return Err(refusal!(
+            function,
+            "with ranges as columns, {name} is there twice; rename the other one: SELECT {name} AS .., .."
+        ));
     }
     Ok(Some(columns.into_iter().map(|(name, expr)| expr.alias(name)).collect()))
 }

@@ -14,13 +14,13 @@ use datafusion::sql::sqlparser::ast::{ObjectName, TableFactor};
 use super::arguments::{Arguments, Scope};
 use super::options::AnonymizeOptions;
 use super::resolve;
-use super::signature::{Signature, suggestion};
+use super::signature::{FunctionSignature, suggestion};
 use super::syntax::{Call, SqlScope, constant, split_names};
 
 /// A function whose value is a relation.
 pub trait RelationFunction: Debug + Send + Sync + 'static {
     /// Name and parameters.
-    fn signature(&self) -> &'static Signature<'static>;
+    fn signature(&self) -> &'static FunctionSignature<'static>;
 
     /// The table that a call stands for. Reads no data.
     ///

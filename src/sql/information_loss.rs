@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Column, JoinType, Result, plan_err};
+use datafusion::common::{Column, JoinType, Result};
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
@@ -15,8 +15,9 @@ use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
 use super::perturbed::{METHOD, is_perturbed};
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use super::trees;
+use crate::error::refusal;
 use crate::exec::InformationLoss;
 use crate::microdata::Role;
 use crate::release::{GROUP_ID, HI, LO, NODE};
@@ -25,7 +26,7 @@ use crate::release::{GROUP_ID, HI, LO, NODE};
 #[derive(Debug)]
 pub(super) struct InformationLossFunction;
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "information_loss",
     parameters: &[
         Parameter::required("original", Kind::Relation, "patients"),
@@ -37,7 +38,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl RelationFunction for InformationLossFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 
@@ -70,12 +71,13 @@ impl RelationFunction for InformationLossFunction {
             if let Some(lo) = end_of(&interval.field, LO) {
                 let nodes = end_of(&interval.field, NODE).is_some();
                 if nodes && hierarchies.is_none() {
-                    return plan_err!(
-                        "{function}: the release was made with hierarchies; pass the same ones: hierarchies => .."
-                    );
+                    return Err(refusal!(
+                        function,
+                        "the release was made with hierarchies; pass the same ones: hierarchies => .."
+                    ));
                 }
                 if !nodes && hierarchies.is_some() {
-                    return plan_err!("{function}: the release was made without hierarchies; leave them out");
+                    return Err(refusal!(function, "the release was made without hierarchies; leave them out"));
                 }
                 end.field = lo;
             }
@@ -110,7 +112,7 @@ fn paired_by(
     let fields = fields.collect::<Result<Vec<_>>>()?;
     let intervals = fields.iter().any(|field| end_of(field, LO).is_some());
     if given.is_some() && intervals {
-        return plan_err!("{function}: the release has intervals, which need no id; leave it out");
+        return Err(refusal!(function, "the release has intervals, which need no id; leave it out"));
     }
     if given.is_some() || !is_perturbed(columns) {
         return Ok(given);
@@ -119,10 +121,11 @@ fn paired_by(
         |field: &&FieldRef| field.metadata().get(Role::KEY).and_then(|role| Role::parse(role)) == Some(Role::Id);
     match columns.iter().find(is_id) {
         Some(field) => Ok(Some(field.name().clone())),
-        None => plan_err!(
-            "{function}: of a release of {METHOD}, only the publisher can tell which row was which: pass the private one \
+        None => Err(refusal!(
+            function,
+            "of a release of {METHOD}, only the publisher can tell which row was which: pass the private one \
              (private => true), and name its identifier if it does not say so: id => patient_id"
-        ),
+        )),
     }
 }
 
@@ -183,10 +186,10 @@ fn released_attributes(columns: &[FieldRef]) -> Result<Vec<String>> {
     let attributes = names(&declared);
     let attributes = if attributes.is_empty() { names(&interval) } else { attributes };
     if attributes.is_empty() {
-        return plan_err!(
-            "{}: release has no columns of intervals {{lo, hi}}; name the columns to compare, for example quasi => (age, zip)",
-            SIGNATURE.name
-        );
+        return Err(refusal!(
+            SIGNATURE.name,
+            "release has no columns of intervals {{lo, hi}}; name the columns to compare, for example quasi => (age, zip)"
+        ));
     }
     Ok(attributes)
 }

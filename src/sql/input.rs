@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{Column, Result, TableReference, internal_err, plan_err};
+use datafusion::common::{Column, Result, TableReference, internal_err};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::signature::{Parameter, suggestion};
+use crate::error::refusal;
 use crate::methods::state::RELEASE;
 use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, ORDER_KEY, Roles, published_type};
 use crate::release::{LABEL, PARTNERS, SEALS, SIGNATURE, seals_type, signature_type};
@@ -46,18 +47,18 @@ impl Input {
             [] => {
                 let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
                 let close = suggestion(name, names.iter().copied());
-                plan_err!(
-                    "{}: {} has no column {name}{close}; it has {}",
+                Err(refusal!(
                     self.function,
+                    "{} has no column {name}{close}; it has {}",
                     self.argument,
                     names.join(", ")
-                )
+                ))
             }
-            _ => plan_err!(
-                "{}: {} has several columns named {name}; select the one that is meant in a query in parentheses",
+            _ => Err(refusal!(
                 self.function,
+                "{} has several columns named {name}; select the one that is meant in a query in parentheses",
                 self.argument
-            ),
+            )),
         }
     }
 
@@ -86,11 +87,12 @@ impl Input {
         let (id_place, sensitive_place) = (place(id), place(sensitive));
         let (Ok(mut identifier), Ok(mut signature)) = (self.column(id), self.column(SIGNATURE)) else {
             let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
-            return plan_err!(
-                "{function}: previous must have the identifier column {id} and the column {SIGNATURE} of earlier private \
+            return Err(refusal!(
+                function,
+                "previous must have the identifier column {id} and the column {SIGNATURE} of earlier private \
                  releases (private => true); it has {}",
                 names.join(", ")
-            );
+            ));
         };
         let item = match signature.field.data_type() {
             DataType::List(item)
@@ -99,10 +101,11 @@ impl Input {
             | DataType::LargeListView(item)
             | DataType::FixedSizeList(item, _) => Arc::clone(item),
             other => {
-                return plan_err!(
-                    "{function}: column {SIGNATURE} of previous must be a list of sensitive values, as in a private \
+                return Err(refusal!(
+                    function,
+                    "column {SIGNATURE} of previous must be a list of sensitive values, as in a private \
                      release; it is {other}"
-                );
+                ));
             }
         };
         identifier.publish(function)?;
@@ -117,18 +120,20 @@ impl Input {
         let mut wanted = vec![identifier, signature];
         if latest {
             let Ok(mut label) = self.column(LABEL) else {
-                return plan_err!(
-                    "{function}: previous has no column {LABEL}, the place of everybody's own value in {SIGNATURE}; pass the private \
+                return Err(refusal!(
+                    function,
+                    "previous has no column {LABEL}, the place of everybody's own value in {SIGNATURE}; pass the private \
                      releases (private => true) with all three columns, {id}, {SIGNATURE} and {LABEL}. Those of earlier versions \
                      have none: such releases can give people away to a reader who combines the members of groups, and cannot be \
                      continued; begin again without previous, with people who are not in them"
-                );
+                ));
             };
             if !label.field.data_type().is_integer() {
-                return plan_err!(
-                    "{function}: column {LABEL} of previous must be a whole number, as in a private release; it is {}",
+                return Err(refusal!(
+                    function,
+                    "column {LABEL} of previous must be a whole number, as in a private release; it is {}",
                     label.field.data_type()
-                );
+                ));
             }
             label.field = retyped(&label.field, DataType::Int64);
             wanted.push(label);
@@ -136,11 +141,12 @@ impl Input {
         if latest && self.plan.schema().fields().iter().any(|field| field.name() == RELEASE) {
             let mut release = self.column(RELEASE)?;
             if !release.field.data_type().is_integer() {
-                return plan_err!(
-                    "{function}: column {RELEASE} of previous must be a whole number, the greatest for the latest release; it is \
+                return Err(refusal!(
+                    function,
+                    "column {RELEASE} of previous must be a whole number, the greatest for the latest release; it is \
                      {}",
                     release.field.data_type()
-                );
+                ));
             }
             release.field = retyped(&release.field, DataType::Int64);
             wanted.push(release);
@@ -160,11 +166,12 @@ impl Input {
         let found: Vec<InputColumn> = wanted.iter().filter_map(|name| self.column(name).ok()).collect();
         let Ok([mut identifier, mut partners, mut seals]) = <[InputColumn; 3]>::try_from(found) else {
             let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
-            return plan_err!(
-                "{function}: {WORLDS} must have the columns {}, as sequential_worlds returns them; it has {}",
+            return Err(refusal!(
+                function,
+                "{WORLDS} must have the columns {}, as sequential_worlds returns them; it has {}",
                 wanted.join(", "),
                 names.join(", ")
-            );
+            ));
         };
         let item = |column: &InputColumn| match column.field.data_type() {
             DataType::List(item)
@@ -175,14 +182,16 @@ impl Input {
             _ => None,
         };
         let (Some(partner), Some(seal)) = (item(&partners), item(&seals)) else {
-            return plan_err!(
-                "{function}: columns {PARTNERS} and {SEALS} of {WORLDS} must be lists, as sequential_worlds returns them"
-            );
+            return Err(refusal!(
+                function,
+                "columns {PARTNERS} and {SEALS} of {WORLDS} must be lists, as sequential_worlds returns them"
+            ));
         };
         if !seal.data_type().is_integer() {
-            return plan_err!(
-                "{function}: column {SEALS} of {WORLDS} must be of BIGINTs, as sequential_worlds returns it"
-            );
+            return Err(refusal!(
+                function,
+                "column {SEALS} of {WORLDS} must be of BIGINTs, as sequential_worlds returns it"
+            ));
         }
         identifier.publish(function)?;
         let partner = InputColumn { column: Column::from_name(PARTNERS), field: partner };
@@ -201,12 +210,12 @@ impl Input {
             return Ok([from, to]);
         }
         let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
-        plan_err!(
-            "{}: {} must have the columns from_value and to_value, and may have probability: which values can become which; it has {}",
+        Err(refusal!(
             self.function,
+            "{} must have the columns from_value and to_value, and may have probability: which values can become which; it has {}",
             self.argument,
             names.join(", ")
-        )
+        ))
     }
 
     /// A value, what it can become, and the probability if there is a column of it. Values get the type of the sensitive
@@ -226,11 +235,12 @@ impl Input {
         if names.contains(&PROBABILITY) {
             let mut probability = self.column(PROBABILITY)?;
             if !probability.field.data_type().is_numeric() {
-                return plan_err!(
-                    "{function}: column {PROBABILITY} of {} must be a number; it is {}",
+                return Err(refusal!(
+                    function,
+                    "column {PROBABILITY} of {} must be a number; it is {}",
                     self.argument,
                     probability.field.data_type()
-                );
+                ));
             }
             probability.field = retyped(&probability.field, DataType::Float64);
             wanted.push(probability);
@@ -254,12 +264,12 @@ impl Input {
         // A level that is there but cannot be reached would be lost without a word.
         let all_reached = names.iter().filter(is_level).count() == levels;
         if levels == 0 || !all_reached || wanted.iter().any(|name| !names.contains(&name.as_str())) {
-            return plan_err!(
-                "{}: hierarchies must have the columns {ATTRIBUTE}, {LEAF}, {LEVEL}1, {LEVEL}2 and so on: for each value of a \
-                 quasi-identifier, what it generalizes to from level to level; it has {}",
+            return Err(refusal!(
                 self.function,
+                "hierarchies must have the columns {ATTRIBUTE}, {LEAF}, {LEVEL}1, {LEVEL}2 and so on: for each value of a \
+                 quasi-identifier, what it generalizes to from level to level; it has {}",
                 names.join(", ")
-            );
+            ));
         }
         let columns = wanted.iter().map(|name| {
             let mut column = self.column(name)?;
@@ -275,21 +285,23 @@ impl InputColumn {
     /// Gives the column the type it is published with.
     pub(super) fn publish(&mut self, function: &str) -> Result<()> {
         if self.field.data_type() == &DataType::Null {
-            return plan_err!(
-                "{function}: column {} has type Null: it has no value in the rows that types are read from (of a CSV or JSON file, \
+            return Err(refusal!(
+                function,
+                "column {} has type Null: it has no value in the rows that types are read from (of a CSV or JSON file, \
                  the first 1,000), and values in later ones would be lost; declare the type: CREATE EXTERNAL TABLE .. (.., {} VARCHAR) \
                  STORED AS CSV LOCATION '..'",
                 self.column.name,
                 self.column.name
-            );
+            ));
         }
         let Some(data_type) = published_type(self.field.data_type()) else {
-            return plan_err!(
-                "{function}: column {} has type {}, which cannot be anonymized; cast it, or select its parts, in a query \
+            return Err(refusal!(
+                function,
+                "column {} has type {}, which cannot be anonymized; cast it, or select its parts, in a query \
                  in parentheses",
                 self.column.name,
                 self.field.data_type()
-            );
+            ));
         };
         self.field = retyped(&self.field, data_type);
         Ok(())
@@ -305,7 +317,7 @@ pub(super) fn common_type(
 ) -> Result<DataType> {
     let (a, b) = (now.field.data_type(), before.field.data_type());
     let Some(b) = published_type(b) else {
-        return plan_err!("{function}: {argument} has {} of type {b}, which cannot be compared", before.column.name);
+        return Err(refusal!(function, "{argument} has {} of type {b}, which cannot be compared", before.column.name));
     };
     let common = match (a, &b) {
         _ if *a == b => a.clone(),
@@ -319,11 +331,12 @@ pub(super) fn common_type(
         _ if a.is_string() && b.is_string() => a.clone(),
         _ if a.is_binary() && b.is_binary() => a.clone(),
         _ => {
-            return plan_err!(
-                "{function}: column {} is {a} in the input but {b} in {argument} (column {}); cast one of them",
+            return Err(refusal!(
+                function,
+                "column {} is {a} in the input but {b} in {argument} (column {}); cast one of them",
                 now.column.name,
                 before.column.name
-            );
+            ));
         }
     };
     now.field = retyped(&now.field, common.clone());

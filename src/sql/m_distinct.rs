@@ -4,7 +4,7 @@ use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
-use super::signature::{BALANCE, Kind, ON_INELIGIBLE, Parameter, Signature};
+use super::signature::{BALANCE, FunctionSignature, Kind, ON_INELIGIBLE, Parameter};
 use crate::methods::AnyMethod;
 use crate::methods::m_distinct::{MDistinct, Possible};
 
@@ -12,7 +12,7 @@ use crate::methods::m_distinct::{MDistinct, Possible};
 #[derive(Debug)]
 pub(super) struct MDistinctFunction;
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "m_distinct",
     parameters: &[
         Parameter::INPUT,
@@ -34,7 +34,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for MDistinctFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

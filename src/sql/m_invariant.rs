@@ -4,7 +4,7 @@ use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
-use super::signature::{BALANCE, Kind, ON_INELIGIBLE, Parameter, Signature};
+use super::signature::{BALANCE, FunctionSignature, Kind, ON_INELIGIBLE, Parameter};
 use crate::methods::AnyMethod;
 use crate::methods::m_invariance::MInvariance;
 
@@ -12,7 +12,7 @@ use crate::methods::m_invariance::MInvariance;
 #[derive(Debug)]
 pub(super) struct MInvariantFunction;
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "m_invariant",
     parameters: &[
         Parameter::INPUT,
@@ -31,7 +31,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for MInvariantFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 
 use super::anatomy::AnatomyFunction;
 use super::arguments::Arguments;
@@ -19,15 +19,16 @@ use super::prepare::prepare;
 use super::sequential::{
     NonSequentialFunction, SequentialFunction, SequentialReleaseFunction, SequentialWorldsFunction,
 };
-use super::signature::Signature;
+use super::signature::FunctionSignature;
 use super::table::AnonymizedTable;
+use crate::error::refusal;
 use crate::methods::AnyMethod;
 use crate::release::{Form, View};
 
 /// A method that makes a release of a table.
 pub(super) trait MethodFunction: Debug + Send + Sync + 'static {
     /// Name and parameters of the relation function.
-    fn signature(&self) -> &'static Signature<'static>;
+    fn signature(&self) -> &'static FunctionSignature<'static>;
 
     /// The method with the parameters that the arguments give it.
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod>;
@@ -69,7 +70,7 @@ pub(super) fn methods() -> Vec<Arc<dyn MethodFunction>> {
 pub(super) struct ReleaseFunction(pub Arc<dyn MethodFunction>);
 
 impl RelationFunction for ReleaseFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         self.0.signature()
     }
 
@@ -79,12 +80,12 @@ impl RelationFunction for ReleaseFunction {
         let view = if arguments.boolean("private") { View::Private } else { View::Public };
         let prepared = prepare(&mut arguments, options, view, &*method)?;
         if let Some(composite) = prepared.composite.as_ref().filter(|_| method.form() == Form::Anatomy) {
-            return plan_err!(
-                "{}: several sensitive columns cannot be published as columns there, for they would be lists that do not say what belongs \
-                 together; {}",
+            return Err(refusal!(
                 method.name(),
+                "several sensitive columns cannot be published as columns there, for they would be lists that do not say what belongs \
+                 together; {}",
                 composite.way_out()
-            );
+            ));
         }
         Ok(Arc::new(OpaqueTable(AnonymizedTable::try_new(prepared, method, view, seed)?)))
     }

@@ -60,7 +60,7 @@ pub use help::{function_arguments, function_example, function_help, function_ove
 pub use lake::{DeltaFolders, enable_url_table};
 pub use missing::NamedFiles;
 pub use options::AnonymizeOptions;
-pub use signature::{Kind, Parameter, Signature, Style};
+pub use signature::{FunctionSignature, Kind, Parameter, Style};
 
 use crate::exec::{KeepNan, WholeFiles};
 use function::{FunctionPlanner, PlainFunction};

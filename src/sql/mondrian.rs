@@ -1,11 +1,12 @@
 //! `mondrian(input, k, l, ..)`.
 
-use datafusion::common::{Result, plan_datafusion_err, plan_err};
+use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::choice::Choice;
 use super::method::MethodFunction;
-use super::signature::{CUTS, Kind, Parameter, Signature};
+use super::signature::{CUTS, FunctionSignature, Kind, Parameter};
+use crate::error::refusal;
 use crate::methods::mondrian::{Diversity, Mondrian};
 use crate::methods::{AnyMethod, Share};
 
@@ -20,7 +21,7 @@ static DIVERSITY: Choice<Diversity, 3> = Choice::new(
     "'distinct'",
 );
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "mondrian",
     parameters: &[
         Parameter::INPUT,
@@ -40,7 +41,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for MondrianFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 
@@ -49,13 +50,14 @@ impl MethodFunction for MondrianFunction {
         let k = arguments.integer("k", 2)?;
         let l = arguments.integer("l", 2)?;
         let t = arguments.number("t").map(|t| Share::try_new("t", t)).transpose();
-        let t = t.map_err(|error| plan_datafusion_err!("{name}: {error}"))?;
+        let t = t.map_err(|error| error.in_function(name))?;
         if k.is_none() && l.is_none() && t.is_none() {
-            return plan_err!(
-                "{name}: give k (rows in a group), l (diversity of a group), t (how far its values may be from the table's) or \
+            return Err(refusal!(
+                name,
+                "give k (rows in a group), l (diversity of a group), t (how far its values may be from the table's) or \
                  several of them, for example {}",
                 arguments.style().write("k", "10")
-            );
+            ));
         }
         // What t allows alone may be groups of one row, which hide nobody.
         let least = if l.is_none() { 2 } else { 1 };
@@ -63,7 +65,10 @@ impl MethodFunction for MondrianFunction {
         let diversity = given.or_else(|| l.map(|_| DIVERSITY.of(arguments)));
         if diversity.is_some() && l.is_none() {
             let example = arguments.style().write("l", "5");
-            return plan_err!("{name}: diversity says what l means, but there is no l; give it, for example {example}");
+            return Err(refusal!(
+                name,
+                "diversity says what l means, but there is no l; give it, for example {example}"
+            ));
         }
         let method = Mondrian {
             k: k.unwrap_or(least) as usize,

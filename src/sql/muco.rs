@@ -1,10 +1,10 @@
 //! `muco(input, delta, l, ..)`.
 
-use datafusion::common::{Result, plan_datafusion_err};
+use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
-use super::signature::{CUTS, Kind, Parameter, Signature};
+use super::signature::{CUTS, FunctionSignature, Kind, Parameter};
 use crate::methods::AnyMethod;
 use crate::methods::muco::Muco;
 
@@ -12,7 +12,7 @@ use crate::methods::muco::Muco;
 #[derive(Debug)]
 pub(super) struct MucoFunction;
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "muco",
     parameters: &[
         Parameter::INPUT,
@@ -30,7 +30,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for MucoFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 
@@ -38,7 +38,7 @@ impl MethodFunction for MucoFunction {
         let delta = arguments.number("delta").unwrap_or_default();
         let l = arguments.integer("l", 2)?.map(|l| l as usize);
         let method = Muco::try_new(delta, l, CUTS.of(arguments));
-        let method = method.map_err(|error| plan_datafusion_err!("{}: {error}", SIGNATURE.name))?;
+        let method = method.map_err(|error| error.in_function(SIGNATURE.name))?;
         Ok(AnyMethod::Muco(method))
     }
 }

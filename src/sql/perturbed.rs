@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::catalog::TableProvider;
-use datafusion::common::{JoinType, Result, plan_err};
+use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast, ident};
 
 use super::computed::computed;
 use super::input::{Input, common_type};
+use crate::error::refusal;
 use crate::exec::PerturbedQuestion;
 use crate::release::Description;
 
@@ -30,10 +31,11 @@ pub(super) fn table(
 ) -> Result<Arc<dyn TableProvider>> {
     let function = original.function;
     if !release.plan.schema().fields().iter().any(|field| field.name() == id) {
-        return plan_err!(
-            "{function}: of rows that look like rows, only the publisher can tell whose they are: pass the private release \
+        return Err(refusal!(
+            function,
+            "of rows that look like rows, only the publisher can tell whose they are: pass the private release \
              (private => true), which has the identifier column {id}"
-        );
+        ));
     }
     let mut pairs = Vec::new();
     for name in [id, sensitive].into_iter().chain(quasi.iter().map(String::as_str)) {
@@ -64,7 +66,7 @@ pub(super) fn table(
         .build()?;
     let mut fields = fields.into_iter();
     let (Some(id), Some(sensitive)) = (fields.next(), fields.next()) else {
-        return plan_err!("{function}: there is no identifier");
+        return Err(refusal!(function, "there is no identifier"));
     };
     let question = PerturbedQuestion { p_match, id, sensitive, quasi: fields.collect() };
     Ok(computed(Arc::new(question), vec![rows]))

@@ -3,7 +3,7 @@
 
 use datafusion::arrow::datatypes::{FieldRef, Schema};
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{Result, internal_err, plan_err};
+use datafusion::common::{Result, internal_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
 
@@ -15,6 +15,7 @@ use super::options::AnonymizeOptions;
 use super::roles::{roles, sensitive_columns};
 use super::table::{AnonymizedTable, Prepared};
 use super::trees;
+use crate::error::refusal;
 use crate::methods::{Method, StateKind};
 use crate::microdata::{Layout, Role};
 use crate::release::View;
@@ -42,9 +43,10 @@ pub(super) fn prepare(
     };
     let roles = roles(arguments, options, input.plan.schema(), view, method.needs())?;
     if let (Some(_), Some(column)) = (&composite, roles.columns().find(|column| sensitive.contains(*column))) {
-        return plan_err!(
-            "{function}: column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
-        );
+        return Err(refusal!(
+            function,
+            "column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
+        ));
     }
     let mut columns = roles.columns().map(|name| input.column(name)).collect::<Result<Vec<_>>>()?;
     for column in &mut columns {
@@ -95,14 +97,14 @@ fn refuse_new_draws(relation: &Input) -> Result<()> {
         Ok(provider.is_some_and(|table| OpaqueTable::relation(table.as_ref()).is_some_and(AnonymizedTable::draws_anew)))
     };
     if relation.plan.exists(drawn)? {
-        return plan_err!(
-            "{}: {} is drawn anew by every query, so it is not {}; store {} (CREATE TABLE .. AS, or COPY) and pass what was \
-             stored",
+        return Err(refusal!(
             relation.function,
+            "{} is drawn anew by every query, so it is not {}; store {} (CREATE TABLE .. AS, or COPY) and pass what was \
+             stored",
             relation.argument,
             if relation.argument == WORLDS { "what other releases know" } else { "the release that was published" },
             if relation.argument == WORLDS { "the worlds" } else { "the private release" }
-        );
+        ));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 
 use super::arguments::Arguments;
@@ -11,7 +11,8 @@ use super::computed::computed;
 use super::function::RelationFunction;
 use super::input::Input;
 use super::options::AnonymizeOptions;
-use super::signature::{Parameter, Signature};
+use super::signature::{FunctionSignature, Parameter};
+use crate::error::refusal;
 use crate::exec::{Profile, ProfiledColumn};
 use crate::microdata::{Role, published_type};
 
@@ -19,13 +20,13 @@ use crate::microdata::{Role, published_type};
 #[derive(Debug)]
 pub(super) struct ProfileFunction;
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "profile",
     parameters: &[Parameter::INPUT, Parameter::ID, Parameter::QUASI, Parameter::SENSITIVE],
 };
 
 impl RelationFunction for ProfileFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 
@@ -37,7 +38,7 @@ impl RelationFunction for ProfileFunction {
             for name in arguments.columns(parameter).unwrap_or_default() {
                 input.column(name)?;
                 if given.iter().any(|(other, _)| other == name) {
-                    return plan_err!("{function}: column {name} has two roles; leave one out");
+                    return Err(refusal!(function, "column {name} has two roles; leave one out"));
                 }
                 given.push((name.clone(), role));
             }
@@ -54,7 +55,7 @@ impl RelationFunction for ProfileFunction {
             chosen.push(Expr::Column((qualifier, field).into()));
         }
         if columns.is_empty() {
-            return plan_err!("{function}: the input has no column that could be published");
+            return Err(refusal!(function, "the input has no column that could be published"));
         }
         let input = LogicalPlanBuilder::from(input.plan).project(chosen)?.build()?;
         let computation = Arc::new(Profile { columns });

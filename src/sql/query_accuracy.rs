@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 
@@ -16,8 +16,9 @@ use super::estimate::{intact, refuse_publication};
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
-use super::signature::{DISTRIBUTION, Kind, Parameter, Signature};
+use super::signature::{DISTRIBUTION, FunctionSignature, Kind, Parameter};
 use super::trees;
+use crate::error::refusal;
 use crate::estimate::{Aggregate, BY_PERSON, Form, Released, Workload};
 use crate::exec::{QueryAccuracy, Seed};
 use crate::microdata::Role;
@@ -34,7 +35,7 @@ static AGGREGATE: Choice<Aggregate, 3> = Choice::new(
     "'count'",
 );
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "query_accuracy",
     parameters: &[
         Parameter::required("original", Kind::Relation, "patients"),
@@ -53,7 +54,7 @@ static SIGNATURE: Signature = Signature {
 const MOST_QUERIES: i64 = 100_000_000;
 
 impl RelationFunction for QueryAccuracyFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 
@@ -71,7 +72,9 @@ impl RelationFunction for QueryAccuracyFunction {
         let Described { fields, by_person, .. } = describe(function, &release.plan, arguments.session()?)?;
         let released = Released::try_new(function, &Schema::new(fields))?;
         if by_person {
-            return plan_err!("{function}: argument release has rows that were chosen by person; {BY_PERSON}");
+            return Err(
+                refusal!(function, argument "release", "argument release has rows that were chosen by person; {BY_PERSON}"),
+            );
         }
         let release = match intact(function, &release.plan)? {
             Some(intact) => Input { plan: LogicalPlanBuilder::from(release.plan).filter(intact)?.build()?, ..release },
@@ -85,32 +88,34 @@ impl RelationFunction for QueryAccuracyFunction {
         let of_role = |role: Role| released.columns.iter().filter(move |column| is(role)(&column.field)).cloned();
         let mut columns: Vec<_> = of_role(Role::Quasi).collect();
         if workload.predicates.is_some_and(|wanted| wanted > columns.len()) {
-            return plan_err!(
-                "{function}: argument predicates must be at most {}, for so many quasi-identifiers are in the release",
-                columns.len()
+            return Err(
+                refusal!(function, argument "predicates", "argument predicates must be at most {}, for so many quasi-identifiers are in the release", columns.len()),
             );
         }
         columns.extend(of_role(Role::Sensitive));
         let sensitive = of_role(Role::Sensitive).next();
         if workload.aggregate != Aggregate::Count && of_role(Role::Sensitive).count() > 1 {
-            return plan_err!(
-                "{function}: sums and means are of the sensitive attribute, but the release has several columns of it; use aggregate => \
+            return Err(refusal!(
+                function,
+                "sums and means are of the sensitive attribute, but the release has several columns of it; use aggregate => \
                  'count', or select one of them in a query in parentheses"
-            );
+            ));
         }
         if workload.aggregate != Aggregate::Count
             && !sensitive.as_ref().is_some_and(|column| column.field.data_type().is_numeric())
         {
-            return plan_err!(
-                "{function}: sums and means are of the sensitive attribute, but the release has none that is a number; use \
+            return Err(refusal!(
+                function,
+                "sums and means are of the sensitive attribute, but the release has none that is a number; use \
                  aggregate => 'count'"
-            );
+            ));
         }
         let nodes = columns.iter().any(|column| matches!(column.form, Form::Interval { nodes: true, .. }));
         if nodes && hierarchies.is_none() {
-            return plan_err!(
-                "{function}: the release was made with hierarchies; pass the same ones: hierarchies => .."
-            );
+            return Err(refusal!(
+                function,
+                "the release was made with hierarchies; pass the same ones: hierarchies => .."
+            ));
         }
         if let Some(plan) = &hierarchies {
             let names: Vec<String> = of_role(Role::Quasi).map(|column| column.name().to_owned()).collect();
@@ -135,11 +140,12 @@ impl RelationFunction for QueryAccuracyFunction {
                 Form::Exact => exprs.push(typed(value)),
                 Form::Histogram if same => exprs.push(value),
                 Form::Histogram => {
-                    return plan_err!(
-                        "{function}: column {} is {data_type} in the original, and another type in the release; cast it in a \
+                    return Err(refusal!(
+                        function,
+                        "column {} is {data_type} in the original, and another type in the release; cast it in a \
                          query in parentheses",
                         column.name()
-                    );
+                    ));
                 }
                 Form::Interval { nulls, .. } => {
                     exprs.extend([LO, HI].map(|end| typed(value.clone().field(end))));
@@ -168,13 +174,15 @@ fn workload(arguments: &Arguments) -> Result<Workload> {
     let function = SIGNATURE.name;
     let selectivity = arguments.number("selectivity").unwrap_or(0.1);
     if selectivity <= 0.0 || selectivity > 1.0 {
-        return plan_err!(
-            "{function}: argument selectivity must be above 0 and at most 1, for example selectivity => 0.1"
+        return Err(
+            refusal!(function, argument "selectivity", "argument selectivity must be above 0 and at most 1, for example selectivity => 0.1"),
         );
     }
     let queries = arguments.integer("queries", 1)?.unwrap_or(10_000);
     if queries > MOST_QUERIES {
-        return plan_err!("{function}: argument queries must be at most {MOST_QUERIES}, for example queries => 10000");
+        return Err(
+            refusal!(function, argument "queries", "argument queries must be at most {MOST_QUERIES}, for example queries => 10000"),
+        );
     }
     let aggregate = AGGREGATE.of(arguments);
     let predicates = arguments.integer("predicates", 1)?.map(|number| number as usize);

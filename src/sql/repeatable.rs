@@ -1,17 +1,18 @@
 //! Whether a relation is the same table whenever it is read: a release is of one table, and a query may read it several times.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Dependency, Result, plan_err};
+use datafusion::common::{Dependency, Result};
 use datafusion::logical_expr::logical_plan::{Distinct, FetchType, Limit, SkipType};
 use datafusion::logical_expr::{Expr, LogicalPlan, Sort, SortExpr};
 
+use crate::error::refusal;
 use crate::microdata::Role;
 
-/// Refuses functions that return something else every time. `subject` names the relation in errors, such as "mondrian: argument input".
+/// Refuses functions that return something else every time. `subject` names the relation in errors, such as "argument input".
 ///
 /// # Errors
 /// When there is one.
-pub(super) fn check_volatile(subject: &str, plan: &LogicalPlan) -> Result<()> {
+pub(super) fn check_volatile(function: &str, subject: &str, plan: &LogicalPlan) -> Result<()> {
     let mut volatile = false;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
@@ -20,10 +21,11 @@ pub(super) fn check_volatile(subject: &str, plan: &LogicalPlan) -> Result<()> {
         })
     })?;
     match volatile {
-        true => plan_err!(
+        true => Err(refusal!(
+            function,
             "{subject} contains a volatile function such as random(); used twice in a query, it would be two different tables and so \
              two releases that contradict each other: CREATE TABLE .. AS that query first"
-        ),
+        )),
         false => Ok(()),
     }
 }
@@ -32,7 +34,7 @@ pub(super) fn check_volatile(subject: &str, plan: &LogicalPlan) -> Result<()> {
 ///
 /// # Errors
 /// A LIMIT or a DISTINCT ON that can choose.
-pub(super) fn check_choices(subject: &str, plan: &LogicalPlan, unique: &[String]) -> Result<()> {
+pub(super) fn check_choices(function: &str, subject: &str, plan: &LogicalPlan, unique: &[String]) -> Result<()> {
     let unique = &renamed(plan, unique)?;
     plan.apply(|node| {
         let choice = match node {
@@ -45,18 +47,19 @@ pub(super) fn check_choices(subject: &str, plan: &LogicalPlan, unique: &[String]
             _ => None,
         };
         if let Some(choice) = choice {
-            return plan_err!(
+            return Err(refusal!(
+                function,
                 "{subject} contains a {choice} without an ORDER BY that leaves no choice, so it is another table whenever it is read; \
                  order by the identifier, or by all columns, for example ORDER BY age, patient_id"
-            );
+            ));
         }
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 match expr {
                     // Whether there is a row does not depend on which of them is taken.
-                    Expr::Exists(exists) => check_choices(subject, below_limit(&exists.subquery.subquery), unique)?,
-                    Expr::InSubquery(subquery) => check_choices(subject, &subquery.subquery.subquery, unique)?,
-                    Expr::ScalarSubquery(subquery) => check_choices(subject, &subquery.subquery, unique)?,
+                    Expr::Exists(exists) => check_choices(function, subject, below_limit(&exists.subquery.subquery), unique)?,
+                    Expr::InSubquery(subquery) => check_choices(function, subject, &subquery.subquery.subquery, unique)?,
+                    Expr::ScalarSubquery(subquery) => check_choices(function, subject, &subquery.subquery, unique)?,
                     _ => {}
                 }
                 Ok(TreeNodeRecursion::Continue)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, SchemaRef, TimeUnit};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Result, plan_datafusion_err, plan_err};
+use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, try_cast};
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -19,7 +19,8 @@ use super::options::AnonymizeOptions;
 use super::planned::{planned, planned_if_given};
 use super::query_start::QueryStart;
 use super::roles;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{FunctionSignature, Kind, Parameter};
+use crate::error::refusal;
 use crate::exec::{ORIGINAL_TIME, REPOSITION, RepositionExec, RepositionJob, STATUS, Seed, repositioned_schema};
 use crate::methods::reposition::{Clock, Cost, Late, MoveCost, Reposition};
 use crate::microdata::{RowTags, published_type};
@@ -42,7 +43,7 @@ pub(super) static LATE: Choice<Late, 2> =
     Choice::new("late", [("refuse", Late::Refuse), ("suppress", Late::Suppress)], "'suppress'");
 const FINISH: Parameter = Parameter::optional("finish", Kind::Boolean, "true");
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: REPOSITION,
     parameters: &[
         Parameter::INPUT,
@@ -67,7 +68,7 @@ pub(super) const INNER: &str = "inner";
 
 /// What a publication takes. It knows the window, and draws its own randomness.
 #[cfg(feature = "publication")]
-pub(super) static PUBLISHED: Signature = Signature {
+pub(super) static PUBLISHED: FunctionSignature = FunctionSignature {
     name: REPOSITION,
     parameters: &[
         L,
@@ -84,7 +85,7 @@ pub(super) static PUBLISHED: Signature = Signature {
 };
 
 impl RelationFunction for RepositionFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 
@@ -126,7 +127,7 @@ pub(super) fn parameters(arguments: &Arguments) -> Result<Reposition> {
     let function = SIGNATURE.name;
     let l = arguments.integer("l", 2)?.unwrap_or_default() as usize;
     let window = arguments.integer("window", 1)?.unwrap_or_default() as usize;
-    let named = |error: crate::error::Error| plan_datafusion_err!("{function}: {error}");
+    let named = |error: crate::error::Error| error.in_function(function);
     let mut params = Reposition::try_new(l, window).map_err(named)?;
     params.move_cost = MOVE_COST.of(arguments);
     let cost = |name: &str| arguments.number(name).map(|number| Cost::try_new(name, number)).transpose();
@@ -141,29 +142,32 @@ fn check_columns(input: &Input, time: &str, sensitive: &str, view: View) -> Resu
     let function = SIGNATURE.name;
     let column = input.column(sensitive)?;
     if time == sensitive {
-        return plan_err!("{function}: column {time} has two roles; time and sensitive need columns of their own");
+        return Err(refusal!(function, "column {time} has two roles; time and sensitive need columns of their own"));
     }
     if published_type(column.field.data_type()).is_none() {
-        return plan_err!(
-            "{function}: column {sensitive} has type {}, whose values cannot be compared; cast it in a query in parentheses",
+        return Err(refusal!(
+            function,
+            "column {sensitive} has type {}, whose values cannot be compared; cast it in a query in parentheses",
             column.field.data_type()
-        );
+        ));
     }
     for field in input.plan.schema().fields() {
         input.column(field.name())?;
         if view == View::Private && [ORIGINAL_TIME, STATUS].contains(&field.name().as_str()) {
-            return plan_err!(
-                "{function}: the private view has a column {} of its own; rename yours in a query in parentheses",
+            return Err(refusal!(
+                function,
+                "the private view has a column {} of its own; rename yours in a query in parentheses",
                 field.name()
-            );
+            ));
         }
         if !RowTags::supports(field.data_type()) {
-            return plan_err!(
-                "{function}: column {} has type {}, which is not supported here; leave it out, or select its parts, in a query in \
+            return Err(refusal!(
+                function,
+                "column {} has type {}, which is not supported here; leave it out, or select its parts, in a query in \
                  parentheses",
                 field.name(),
                 field.data_type()
-            );
+            ));
         }
     }
     Ok(())
@@ -180,34 +184,22 @@ pub(super) fn clock(arguments: &Arguments, name: &str, data_type: &DataType) -> 
         DataType::Date32 => Some(1),
         DataType::Timestamp(unit, _) => Some(86_400 * per_second(*unit)),
         other => {
-            return plan_err!(
-                "{function}: column {name} has type {other}, but the time must be a date, a timestamp or a whole number; cast it in \
+            return Err(refusal!(
+                function,
+                "column {name} has type {other}, but the time must be a date, a timestamp or a whole number; cast it in \
                  a query in parentheses"
-            );
+            ));
         }
     };
     match (every, day) {
         (None, None | Some(1)) => Ok(Clock::Units(1)),
-        (None, Some(_)) => plan_err!(
-            "{function}: column {name} is a timestamp; say how long a snapshot is, for example {}",
-            write("INTERVAL '1 day'")
-        ),
+        (None, Some(_)) => Err(refusal!(function, "column {name} is a timestamp; say how long a snapshot is, for example {}", write("INTERVAL '1 day'"))),
         (Some(Length::Number(number)), None) if number > 0 => Ok(Clock::Units(number)),
         (Some(Length::Interval(interval)), Some(day)) => cut(interval, day).ok_or_else(|| {
-            plan_datafusion_err!(
-                "{function}: argument every must be an interval of whole {}, or of whole months, for example {}",
-                if day == 1 { "days" } else { "units of the timestamp" },
-                write("INTERVAL '1 day'")
-            )
+            refusal!(function, argument "every", "argument every must be an interval of whole {}, or of whole months, for example {}", if day == 1 { "days" } else { "units of the timestamp" }, write("INTERVAL '1 day'"))
         }),
-        (Some(_), None) => plan_err!(
-            "{function}: column {name} is a number, so argument every must be a whole number of at least 1, for example {}",
-            write("7")
-        ),
-        (Some(_), Some(_)) => plan_err!(
-            "{function}: column {name} is a time, so argument every must be an interval, for example {}",
-            write("INTERVAL '1 day'")
-        ),
+        (Some(_), None) => Err(refusal!(function, "column {name} is a number, so argument every must be a whole number of at least 1, for example {}", write("7"))),
+        (Some(_), Some(_)) => Err(refusal!(function, "column {name} is a time, so argument every must be an interval, for example {}", write("INTERVAL '1 day'"))),
     }
 }
 
@@ -237,18 +229,20 @@ fn suppress_costs(relation: Input, mut sensitive: InputColumn) -> Result<Logical
     let function = relation.function;
     let (Ok(value), Ok(cost)) = (relation.column("value"), relation.column("cost")) else {
         let names: Vec<&str> = relation.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
-        return plan_err!(
-            "{function}: suppress_cost must be a number, or have the columns value and cost: what suppressing a row of each value of {} \
+        return Err(refusal!(
+            function,
+            "suppress_cost must be a number, or have the columns value and cost: what suppressing a row of each value of {} \
              costs; it has {}",
             sensitive.column.name,
             names.join(", ")
-        );
+        ));
     };
     if !cost.field.data_type().is_numeric() {
-        return plan_err!(
-            "{function}: column cost of suppress_cost must be a number; it is {}",
+        return Err(refusal!(
+            function,
+            "column cost of suppress_cost must be a number; it is {}",
             cost.field.data_type()
-        );
+        ));
     }
     let data_type = sensitive.field.data_type().clone();
     common_type(function, &mut sensitive, &value, relation.argument)?;

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use datafusion::common::{DFSchema, Result, internal_datafusion_err, plan_err};
+use datafusion::common::{DFSchema, Result, internal_datafusion_err};
 
 use super::arguments::Arguments;
 use super::composite::way_out;
 use super::options::AnonymizeOptions;
 use super::signature::Style;
 use super::syntax::split_names;
+use crate::error::refusal;
 use crate::methods::Needs;
 use crate::microdata::{Role, Roles};
 use crate::release::{View, reserved_names};
@@ -102,31 +103,31 @@ impl Finder<'_> {
             return Ok(columns);
         }
         let name = role.name();
-        plan_err!(
-            "{}: no {what}; name it with {}, or SET anonymize.{name}, or give the column the metadata {} = '{name}'",
+        Err(refusal!(
             self.arguments.function(),
+            "no {what}; name it with {}, or SET anonymize.{name}, or give the column the metadata {} = '{name}'",
             self.arguments.style().write(name, example),
             Role::KEY
-        )
+        ))
     }
 
     fn single(&self, role: Role, what: &str, column: &str, example: &str, needed: bool) -> Result<Option<String>> {
         let columns = self.find(role, column, example, needed)?;
         if columns.len() > 1 && role == Role::Sensitive {
-            return plan_err!(
-                "{}: {} columns are declared as {what}, but here there must be one; {}",
+            return Err(refusal!(
                 self.arguments.function(),
+                "{} columns are declared as {what}, but here there must be one; {}",
                 columns.len(),
                 way_out(&columns)
-            );
+            ));
         }
         if columns.len() > 1 {
-            return plan_err!(
-                "{}: {} columns are declared as {what}, but there must be one; choose with {}",
+            return Err(refusal!(
                 self.arguments.function(),
+                "{} columns are declared as {what}, but there must be one; choose with {}",
                 columns.len(),
                 self.arguments.style().write(role.name(), "..")
-            );
+            ));
         }
         Ok(columns.into_iter().next())
     }
@@ -135,30 +136,33 @@ impl Finder<'_> {
 fn check(arguments: &Arguments, roles: &Roles, view: View) -> Result<()> {
     let function = arguments.function();
     if roles.quasi.len() > MOST_QUASI {
-        return plan_err!(
-            "{function}: {} quasi-identifiers are too many: at most {MOST_QUASI} are supported",
+        return Err(refusal!(
+            function,
+            "{} quasi-identifiers are too many: at most {MOST_QUASI} are supported",
             roles.quasi.len()
-        );
+        ));
     }
     let mut seen = HashSet::new();
     for column in roles.columns() {
         if !seen.insert(column) {
             if roles.within.as_ref() == Some(column) {
-                return plan_err!(
-                    "{function}: column {column} has two roles; leave it out of the others: the rows of a group share its value \
+                return Err(refusal!(
+                    function,
+                    "column {column} has two roles; leave it out of the others: the rows of a group share its value \
                      anyway, which is published as it is"
-                );
+                ));
             }
-            return plan_err!(
-                "{function}: column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
-            );
+            return Err(refusal!(
+                function,
+                "column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
+            ));
         }
         if reserved_names(view).contains(&column.as_str()) {
             let place = match arguments.style() {
                 Style::Call => " in a query in parentheses",
                 Style::Options => "",
             };
-            return plan_err!("{function}: a release has a column {column} of its own; rename yours{place}");
+            return Err(refusal!(function, "a release has a column {column} of its own; rename yours{place}"));
         }
     }
     Ok(())

@@ -1,13 +1,14 @@
 //! `sequential_worlds(input, l, ..)`, `sequential_release(input, worlds, ..)`, `non_sequential(input, l, ..)`, and the method of
 //! publications that does the first two.
 
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::choice::Choice;
 use super::input::WORLDS;
 use super::method::{MethodFunction, Offered};
-use super::signature::{CUTS, Kind, Parameter, Signature};
+use super::signature::{CUTS, FunctionSignature, Kind, Parameter};
+use crate::error::refusal;
 use crate::methods::AnyMethod;
 use crate::methods::sequential::{Loss, MOST_PART, NonSequential, PART, Sequential, SequentialRelease, Worlds};
 
@@ -24,7 +25,7 @@ const MOST_L: usize = 1000;
 #[derive(Debug)]
 pub(super) struct SequentialWorldsFunction;
 
-static WORLDS_SIGNATURE: Signature = Signature {
+static WORLDS_SIGNATURE: FunctionSignature = FunctionSignature {
     name: "sequential_worlds",
     parameters: &[
         Parameter::INPUT,
@@ -42,7 +43,7 @@ static WORLDS_SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for SequentialWorldsFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &WORLDS_SIGNATURE
     }
 
@@ -62,7 +63,7 @@ impl MethodFunction for SequentialWorldsFunction {
 #[derive(Debug)]
 pub(super) struct SequentialReleaseFunction;
 
-static RELEASE_SIGNATURE: Signature = Signature {
+static RELEASE_SIGNATURE: FunctionSignature = FunctionSignature {
     name: "sequential_release",
     parameters: &[
         Parameter::INPUT,
@@ -82,7 +83,7 @@ static RELEASE_SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for SequentialReleaseFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &RELEASE_SIGNATURE
     }
 
@@ -102,7 +103,7 @@ impl MethodFunction for SequentialReleaseFunction {
 #[derive(Debug)]
 pub(super) struct NonSequentialFunction;
 
-static NON_SEQUENTIAL_SIGNATURE: Signature = Signature {
+static NON_SEQUENTIAL_SIGNATURE: FunctionSignature = FunctionSignature {
     name: "non_sequential",
     parameters: &[
         Parameter::INPUT,
@@ -119,7 +120,7 @@ static NON_SEQUENTIAL_SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for NonSequentialFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &NON_SEQUENTIAL_SIGNATURE
     }
 
@@ -137,7 +138,7 @@ impl MethodFunction for NonSequentialFunction {
 #[derive(Debug)]
 pub(super) struct SequentialFunction;
 
-static SEQUENTIAL_SIGNATURE: Signature = Signature {
+static SEQUENTIAL_SIGNATURE: FunctionSignature = FunctionSignature {
     name: "sequential",
     parameters: &[
         Parameter::INPUT,
@@ -156,7 +157,7 @@ static SEQUENTIAL_SIGNATURE: Signature = Signature {
 };
 
 impl MethodFunction for SequentialFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SEQUENTIAL_SIGNATURE
     }
 
@@ -188,7 +189,7 @@ fn p(arguments: &Arguments) -> Result<usize> {
 fn at_most(arguments: &Arguments, name: &str, least: i64, most: usize, otherwise: usize) -> Result<usize> {
     match arguments.integer(name, least)?.map(|number| number as usize) {
         Some(number) if number > most => {
-            plan_err!("{}: {name} must be at most {most}, got {number}", arguments.function())
+            Err(refusal!(arguments.function(), "{name} must be at most {most}, got {number}"))
         }
         Some(number) => Ok(number),
         None => Ok(otherwise),

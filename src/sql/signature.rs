@@ -138,7 +138,7 @@ impl Parameter {
 
 /// Name and parameters of a relation function; positional arguments fill the parameters in this order.
 #[derive(Debug, Clone, Copy)]
-pub struct Signature<'a> {
+pub struct FunctionSignature<'a> {
     /// Name of the function, in lower case.
     pub name: &'static str,
     /// Its parameters.
@@ -201,7 +201,7 @@ impl Style {
     }
 }
 
-impl Signature<'_> {
+impl FunctionSignature<'_> {
     /// A call with the arguments that every call must have.
     pub fn example(&self) -> String {
         let required = self.parameters.iter().filter(|parameter| parameter.required);

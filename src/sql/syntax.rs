@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::arguments::Scope;
 use super::options::AnonymizeOptions;
 use super::resolve;
+use crate::error::refusal;
 
 /// A call in a FROM clause.
 pub(super) struct Call {
@@ -42,9 +43,10 @@ impl Call {
                 expr: ast::Expr::Function(ast::Function { args: FunctionArguments::List(list), .. }),
                 alias,
             } => Ok(Self { args: list.args, alias }),
-            TableFactor::Table { name, .. } | TableFactor::Function { name, .. } => plan_err!(
-                "{name}: TABLESAMPLE and WITH ORDINALITY are not supported on a release; put the call in a subquery"
-            ),
+            TableFactor::Table { name, .. } | TableFactor::Function { name, .. } => Err(refusal!(
+                name.to_string(),
+                "TABLESAMPLE and WITH ORDINALITY are not supported on a release; put the call in a subquery"
+            )),
             _ => plan_err!("a call without a list of arguments"),
         }
     }
@@ -57,7 +59,7 @@ impl Call {
     ) -> Result<Vec<(Option<String>, ast::Expr)>> {
         let expression = |arg: &FunctionArgExpr| match arg {
             FunctionArgExpr::Expr(expr) => Ok(expr.clone()),
-            _ => plan_err!("{function}: * is not an argument; pass a table name or a query in parentheses"),
+            _ => Err(refusal!(function, "* is not an argument; pass a table name or a query in parentheses")),
         };
         self.args
             .iter()
@@ -68,13 +70,15 @@ impl Call {
                 FunctionArg::ExprNamed { name: ast::Expr::Identifier(name), arg, .. } => {
                     Ok((Some(context.normalize_ident(name.clone())), expression(arg)?))
                 }
-                FunctionArg::ExprNamed { .. } => plan_err!("{function}: the name of an argument must be a plain name"),
+                FunctionArg::ExprNamed { .. } => {
+                    Err(refusal!(function, "the name of an argument must be a plain name"))
+                }
                 FunctionArg::Unnamed(arg) => match expression(arg)? {
                     // `k = 10` is a comparison to the parser.
                     ast::Expr::BinaryOp { left, op: ast::BinaryOperator::Eq, right }
                         if matches!(*left, ast::Expr::Identifier(_)) =>
                     {
-                        plan_err!("{function}: write {left} => {right} instead of {left} = {right}")
+                        Err(refusal!(function, "write {left} => {right} instead of {left} = {right}"))
                     }
                     expr => Ok((None, expr)),
                 },

@@ -37,12 +37,12 @@ struct Collected {
     column: OriginalColumn,
     encoder: ColumnEncoder,
     original: Vec<u32>,
-    released: Released,
+    released: ReleasedColumn,
     codes: Vec<usize>,
 }
 
 /// Of rows or, where it is not exact, of groups.
-enum Released {
+enum ReleasedColumn {
     Exact(Vec<u32>),
     Interval { lo: Vec<u32>, hi: Vec<u32>, nulls: Vec<f64> },
     Histogram { starts: Vec<u32>, codes: Vec<u32>, counts: Vec<f64> },
@@ -73,9 +73,9 @@ impl Collector {
     ) -> Result<Self> {
         let new = |column: OriginalColumn| {
             let released = match column.form {
-                Form::Exact => Released::Exact(Vec::new()),
-                Form::Interval { .. } => Released::Interval { lo: Vec::new(), hi: Vec::new(), nulls: Vec::new() },
-                Form::Histogram => Released::Histogram { starts: vec![0], codes: Vec::new(), counts: Vec::new() },
+                Form::Exact => ReleasedColumn::Exact(Vec::new()),
+                Form::Interval { .. } => ReleasedColumn::Interval { lo: Vec::new(), hi: Vec::new(), nulls: Vec::new() },
+                Form::Histogram => ReleasedColumn::Histogram { starts: vec![0], codes: Vec::new(), counts: Vec::new() },
             };
             let encoder = ColumnEncoder::try_new(FieldRef::clone(&column.field))?;
             Ok(Collected { column, encoder, original: Vec::new(), released, codes: Vec::new() })
@@ -138,8 +138,8 @@ impl Collector {
         let mut next = || columns.next().ok_or_else(|| Error::internal("a release with too few columns"));
         for Collected { encoder, released, codes, column, .. } in &mut self.columns {
             match released {
-                Released::Exact(values) => intern(encoder, next()?, codes, values)?,
-                Released::Interval { lo, hi, nulls } => {
+                ReleasedColumn::Exact(values) => intern(encoder, next()?, codes, values)?,
+                ReleasedColumn::Interval { lo, hi, nulls } => {
                     for ends in [lo, hi] {
                         let array = next()?;
                         let mut all = Vec::new();
@@ -151,7 +151,7 @@ impl Collector {
                         nulls.extend(first.iter().map(|row| count[*row] / people(row)));
                     }
                 }
-                Released::Histogram { starts, codes: values, counts } => {
+                ReleasedColumn::Histogram { starts, codes: values, counts } => {
                     let list = next()?.as_list::<i32>().clone();
                     for &row in &first {
                         let pairs = list.value(row);
@@ -172,9 +172,9 @@ impl Collector {
     pub(crate) fn size(&self) -> usize {
         let of_column = |collected: &Collected| {
             let released = match &collected.released {
-                Released::Exact(codes) => codes.len() * 8 + Bitmaps::size(codes.len()),
-                Released::Interval { lo, .. } => lo.len() * 96,
-                Released::Histogram { codes, .. } => codes.len() * 32,
+                ReleasedColumn::Exact(codes) => codes.len() * 8 + Bitmaps::size(codes.len()),
+                ReleasedColumn::Interval { lo, .. } => lo.len() * 96,
+                ReleasedColumn::Histogram { codes, .. } => codes.len() * 32,
             };
             collected.encoder.size() + collected.original.len() * 8 + Bitmaps::size(self.people) + released
         };
@@ -269,11 +269,11 @@ impl Collected {
         let place = |provisional: u32| code(provisional).map(|code| places[code as usize]);
         let mut exact = Vec::new();
         let released = match released {
-            Released::Exact(codes) => {
+            ReleasedColumn::Exact(codes) => {
                 exact = order.iter().map(|&row| code(codes[row as usize])).collect();
                 Column::Exact(Bitmaps::new(&exact, places.len()))
             }
-            Released::Interval { lo, hi, nulls } => {
+            ReleasedColumn::Interval { lo, hi, nulls } => {
                 let ends: Vec<(Option<u32>, Option<u32>)> =
                     lo.into_iter().map(code).zip(hi.into_iter().map(code)).collect();
                 let open = in_list && listed.is_none() && column.order().is_none();
@@ -283,7 +283,7 @@ impl Collected {
                 }
                 Column::Intervals(Box::new(intervals))
             }
-            Released::Histogram { starts, codes, counts } => {
+            ReleasedColumn::Histogram { starts, codes, counts } => {
                 let places = codes.iter().map(|&code| place(code).unwrap_or(f64::NAN)).collect();
                 Column::Histograms { starts, places, shares: counts }
             }

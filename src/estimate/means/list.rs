@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
-use datafusion::common::{Result, exec_err};
+use datafusion::common::Result;
 
 use super::Intervals;
+use crate::error::refusal;
+use crate::estimate::ESTIMATE;
 use crate::estimate::axis::OTHER_ORDER;
 use crate::estimate::listing::Listing;
 
@@ -41,7 +43,7 @@ impl List {
             (_, None) => Ok(self.of_null),
             (None, &Some(hi)) => Ok((sum(0, hi) + self.of_null) / (hi + 2) as f64),
             (&Some(lo), &Some(hi)) if lo <= hi => Ok(sum(lo, hi) / (hi - lo + 1) as f64),
-            _ => exec_err!("{OTHER_ORDER}"),
+            _ => Err(refusal!(ESTIMATE, "{OTHER_ORDER}")),
         });
         means.collect()
     }

@@ -22,7 +22,7 @@ impl Pieces {
     pub(super) fn new(factor: &Factor, column: &str, data_type: &DataType) -> Option<Self> {
         let mut constants = Vec::new();
         let comparisons = factor.conditions.iter().all(|condition| {
-            let mut reader = Reader { column, data_type, constants: &mut constants };
+            let mut reader = Constants { column, data_type, constants: &mut constants };
             reader.condition(condition)
         });
         let bare = |value: &Expr| is_column(value, column, data_type);
@@ -73,13 +73,13 @@ impl Pieces {
 }
 
 /// Finds the constants that the column is compared with.
-struct Reader<'a> {
+struct Constants<'a> {
     column: &'a str,
     data_type: &'a DataType,
     constants: &'a mut Vec<f64>,
 }
 
-impl Reader<'_> {
+impl Constants<'_> {
     /// Whether nothing else than comparisons is in it.
     fn condition(&mut self, expr: &Expr) -> bool {
         match expr {

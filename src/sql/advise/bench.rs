@@ -5,12 +5,13 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Schema};
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::settings::quoted;
 use super::{Given, NAME};
+use crate::error::refusal;
 use crate::exec::Seed;
 use crate::microdata::Role;
 use crate::sql::register_all;
@@ -35,7 +36,7 @@ impl Bench {
         register_all(&context);
         let rows = people.num_rows();
         if rows < 30 {
-            return plan_err!("{NAME}: the input has {rows} rows; at least 30 are needed");
+            return Err(refusal!(NAME, "the input has {rows} rows; at least 30 are needed"));
         }
         let people = numbered(people)?;
         let third = rows / 3;
@@ -130,33 +131,36 @@ impl People {
             }
         }
         if given.sensitive.is_empty() {
-            return plan_err!(
-                "{NAME}: no column is known to be the sensitive attribute, nor looks like it; name it with sensitive => disease"
-            );
+            return Err(refusal!(
+                NAME,
+                "no column is known to be the sensitive attribute, nor looks like it; name it with sensitive => disease"
+            ));
         }
         if given.quasi.is_empty() {
-            return plan_err!("{NAME}: no column looks like a quasi-identifier; name them with quasi => (age, zip)");
+            return Err(refusal!(NAME, "no column looks like a quasi-identifier; name them with quasi => (age, zip)"));
         }
         let has_id = !given.id.is_empty();
         let id = given.id.into_iter().next().unwrap_or_else(|| ROW.to_owned());
         let repeated = format!("SELECT count(*) - count(DISTINCT {0}) FROM people", quoted(&id));
         if let Some(repeated) = bench.number(&repeated).await?.filter(|repeated| *repeated > 0.0) {
-            return plan_err!(
-                "{NAME}: {repeated} of {} rows have an identifier that another row has, or none (column {id}); a table to be published has \
+            return Err(refusal!(
+                NAME,
+                "{repeated} of {} rows have an identifier that another row has, or none (column {id}); a table to be published has \
                  one row per person",
                 bench.rows()
-            );
+            ));
         }
         let value = given.sensitive.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
         let none =
             given.sensitive.iter().map(|name| format!("{} IS NULL", quoted(name))).collect::<Vec<_>>().join(" OR ");
         let none = bench.number(&format!("SELECT count(*) FROM people WHERE {none}")).await?;
         if let Some(none) = none.filter(|none| *none > 0.0) {
-            return plan_err!(
-                "{NAME}: {none} of {} rows have NULL in the sensitive attribute; leave them out in a query in parentheses, or give NULL a \
+            return Err(refusal!(
+                NAME,
+                "{none} of {} rows have NULL in the sensitive attribute; leave them out in a query in parentheses, or give NULL a \
                  value of its own",
                 bench.rows()
-            );
+            ));
         }
         let most = format!("SELECT max(n) FROM (SELECT count(*) AS n FROM people GROUP BY {value})");
         let most = bench.number(&most).await?.unwrap_or(1.0).max(1.0);

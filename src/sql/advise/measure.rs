@@ -1,6 +1,6 @@
 //! A setting measured, by the functions that users call.
 
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 
 use super::bench::{Bench, People};
 use super::settings::{Setting, Tried, quoted};
@@ -27,13 +27,11 @@ impl Measured {
     /// When the session fails; what a method refuses is noted.
     pub(super) async fn of(bench: &Bench, people: &People, setting: Setting, queries: usize) -> Result<Self> {
         let mut measured = Self { setting, loss: None, error: None, counterfeits: None, at_risk: None, note: None };
-        let end = measured.measure(bench, people, queries).await;
-        match end {
-            Ok(()) => {}
-            Err(error) => match refusal(&error) {
-                Some(refusal) => measured.note(refusal),
+        if let Err(error) = measured.measure(bench, people, queries).await {
+            match AnonymizeError::of(&error).filter(|own| own.is_refusal()) {
+                Some(refusal) => measured.note(refusal.to_string()),
                 None => return Err(error),
-            },
+            }
         }
         if !people.has_id && setting.method.has_memory() {
             measured.note(
@@ -92,14 +90,5 @@ impl Measured {
             self.counterfeits = counterfeits.map(|count| count as usize);
         }
         Ok(())
-    }
-}
-
-/// What a method refuses, in words that have no values in them; `None` for all other errors.
-fn refusal(error: &DataFusionError) -> Option<String> {
-    match (AnonymizeError::of(error), error.find_root()) {
-        (Some(own), _) => own.is_refusal().then(|| own.to_string()),
-        (None, DataFusionError::Plan(text)) => Some(text.lines().last().unwrap_or_default().to_owned()),
-        _ => None,
     }
 }

@@ -21,7 +21,7 @@ use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, 
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Result, internal_err, plan_err};
+use datafusion::common::{Result, internal_err};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use futures::StreamExt;
@@ -32,8 +32,9 @@ use super::computed::computed;
 use super::function::RelationFunction;
 use super::input::Input;
 use super::options::AnonymizeOptions;
-use super::signature::{Kind, Parameter, Signature};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use super::syntax::split_names;
+use crate::error::refusal;
 use crate::exec::{Computation, Progress, Reporting, Resources, Seed, Step};
 use crate::methods::Monitor;
 use crate::microdata::{Role, published_type};
@@ -52,7 +53,7 @@ const ROWS: &str = "rows";
 const QUERIES: &str = "queries";
 const ERROR: &str = "error";
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: NAME,
     parameters: &[
         Parameter::INPUT,
@@ -67,7 +68,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl RelationFunction for AdviseFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 
@@ -77,7 +78,7 @@ impl RelationFunction for AdviseFunction {
         let input = Input { function: NAME, argument: "the input", plan };
         let error = arguments.number(ERROR).unwrap_or(0.1);
         if error <= 0.0 {
-            return plan_err!("{NAME}: argument {ERROR} must be above 0, for example {ERROR} => 0.1");
+            return Err(refusal!(NAME, argument ERROR, "argument {ERROR} must be above 0, for example {ERROR} => 0.1"));
         }
         let mut given = Given { id: Vec::new(), quasi: Vec::new(), sensitive: Vec::new() };
         for (role, setting, names) in [
@@ -97,7 +98,7 @@ impl RelationFunction for AdviseFunction {
         let mut seen = std::collections::HashSet::new();
         for name in names {
             if !seen.insert(name) {
-                return plan_err!("{NAME}: column {name} has two roles; leave one out");
+                return Err(refusal!(NAME, "column {name} has two roles; leave one out"));
             }
         }
         let mut chosen = Vec::new();

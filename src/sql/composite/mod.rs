@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{Column, Result, plan_err};
+use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
 use datafusion::physical_expr::expressions::Column as ColumnExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -19,6 +19,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::input::{Input, InputColumn};
+use crate::error::refusal;
 use crate::microdata::ORDER_KEY;
 use crate::release::{View, reserved_names};
 use text::{COMPOSITE, Compose, Part};
@@ -53,12 +54,15 @@ impl Composite {
         let mut parts = Vec::new();
         for name in columns {
             if !seen.insert(name) {
-                return plan_err!("{function}: argument sensitive names column {name} twice; name it once");
+                return Err(
+                    refusal!(function, argument "sensitive", "argument sensitive names column {name} twice; name it once"),
+                );
             }
             if reserved_names(view).contains(&name.as_str()) {
-                return plan_err!(
-                    "{function}: a release has a column {name} of its own; rename yours in a query in parentheses"
-                );
+                return Err(refusal!(
+                    function,
+                    "a release has a column {name} of its own; rename yours in a query in parentheses"
+                ));
             }
             let mut column = input.column(name)?;
             column.publish(function)?;

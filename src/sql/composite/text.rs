@@ -6,12 +6,12 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
-use crate::error::Error;
+use crate::error::{Error, refusal};
 use crate::microdata::{held, published_type};
 
 /// The function that makes a value of several.
@@ -42,12 +42,12 @@ impl ScalarUDFImpl for Compose {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         if types.len() < 2 {
-            return plan_err!("{COMPOSITE}: it takes two columns or more, for example {COMPOSITE}(disease, drug)");
+            return Err(refusal!(COMPOSITE, "it takes two columns or more, for example {COMPOSITE}(disease, drug)"));
         }
         for data_type in types {
             let possible = published_type(data_type).is_some_and(|published| !is_binary(&published));
             if !possible && data_type != &DataType::Null {
-                return plan_err!("{COMPOSITE}: values of type {data_type} have no text; cast them");
+                return Err(refusal!(COMPOSITE, "values of type {data_type} have no text; cast them"));
             }
         }
         Ok(DataType::Utf8)
@@ -81,7 +81,7 @@ fn composed(columns: &[StringArray]) -> Result<StringArray> {
             continue;
         }
         let parts: Vec<&str> = columns.iter().map(|column| column.value(row)).collect();
-        let Ok(text) = serde_json::to_string(&parts) else { return exec_err!("{COMPOSITE}: a value has no text") };
+        let Ok(text) = serde_json::to_string(&parts) else { return Err(refusal!(COMPOSITE, "a value has no text")) };
         composed.append_value(text);
     }
     Ok(composed.finish())
@@ -124,7 +124,7 @@ impl ScalarUDFImpl for Part {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let columns = ColumnarValue::values_to_arrays(&args.args)?;
-        let Some(values) = columns.first() else { return exec_err!("{COMPOSITE_PART}: nothing to take a part of") };
+        let Some(values) = columns.first() else { return Err(refusal!(COMPOSITE_PART, "nothing to take a part of")) };
         let values = cast(values, &DataType::Utf8)?;
         let values = values.as_string::<i32>();
         if let Some((place, data_type)) = &self.known {
@@ -132,7 +132,7 @@ impl ScalarUDFImpl for Part {
             return Ok(ColumnarValue::Array(cast(&(Arc::new(parts) as ArrayRef), data_type)?));
         }
         let [_, places] = columns.as_slice() else {
-            return exec_err!("{COMPOSITE_PART}: it takes a value and the number of a part, from 1");
+            return Err(refusal!(COMPOSITE_PART, "it takes a value and the number of a part, from 1"));
         };
         let places = places.as_primitive::<datafusion::arrow::datatypes::Int64Type>();
         let place =

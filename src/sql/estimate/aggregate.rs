@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue, internal_err, plan_err};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue, internal_err};
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions::math::expr_fn::{round, sqrt};
@@ -17,11 +17,14 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuil
 use super::chain::Chain;
 use super::deviations::{AVG_STDDEV, COUNT_INTERVAL, COUNT_STDDEV, ERRORS, SUM_STDDEV};
 use super::interval::{Bounds, confidence, interval};
-use crate::estimate::{Form, Known, OriginalColumn, Polynomial, Reader, Scale, ShareOf, Term, ValuesOf, WeightOf};
+use crate::error::refusal;
+use crate::estimate::{
+    ESTIMATE, Form, Known, OriginalColumn, Polynomial, Scale, ShareOf, Term, Translator, ValuesOf, WeightOf,
+};
 use crate::release::GROUP_SIZE;
 
 /// What is asked: an aggregate over the topmost node of a chain.
-pub(super) struct Question<'a> {
+pub(super) struct AggregateQuery<'a> {
     pub chain: Chain,
     pub groups: &'a [Expr],
     pub aggregates: &'a [Expr],
@@ -32,7 +35,7 @@ pub(super) struct Question<'a> {
 /// Prefix of the columns that only the rewritten plan has.
 const OWN: &str = "__estimate_";
 
-impl Question<'_> {
+impl AggregateQuery<'_> {
     /// The plan of the answer, over the release.
     ///
     /// # Errors
@@ -40,20 +43,21 @@ impl Question<'_> {
     pub(super) fn answer(self) -> Result<LogicalPlan> {
         let Self { chain, groups, aggregates, schema } = self;
         if let [Expr::GroupingSet(_)] = groups {
-            return plan_err!(
-                "estimate: GROUPING SETS, ROLLUP and CUBE are not supported; ask for each grouping, and combine them with UNION ALL"
-            );
+            return Err(refusal!(
+                ESTIMATE,
+                "GROUPING SETS, ROLLUP and CUBE are not supported; ask for each grouping, and combine them with UNION ALL"
+            ));
         }
         let groups = groups.iter().map(|group| chain.resolve(group.clone().unalias())).collect::<Result<Vec<_>>>()?;
         let none = BTreeSet::new();
         let released = &chain.source.released;
-        let before = Reader { released, schema: &chain.schema, spread: &none };
+        let before = Translator { released, schema: &chain.schema, spread: &none };
         let mut spread = BTreeSet::new();
         for group in &groups {
             spread.extend(before.uncertain(group)?);
         }
-        let reader = Reader { released, schema: &chain.schema, spread: &spread };
-        let mut rows = Rows { chain: &chain, spread: &spread, weight: chain.source.is_real()? };
+        let translator = Translator { released, schema: &chain.schema, spread: &spread };
+        let mut rows = ReleaseRows { chain: &chain, spread: &spread, weight: chain.source.is_real()? };
         let mut plan = chain.source.release.clone();
         if let Some(intact) = &chain.source.intact {
             plan = LogicalPlanBuilder::from(plan).filter(intact.clone())?.build()?;
@@ -62,10 +66,10 @@ impl Question<'_> {
         for condition in &chain.conditions {
             if before.is_exact(condition)? {
                 plan = LogicalPlanBuilder::from(plan).filter(rows.exact(condition)?)?.build()?;
-            } else if reader.is_exact(condition)? {
+            } else if translator.is_exact(condition)? {
                 later.push(condition);
             } else {
-                shared = shared.times(&reader.truth(condition)?)?;
+                shared = shared.times(&translator.truth(condition)?)?;
             }
         }
         plan = rows.spread(plan)?;
@@ -75,13 +79,13 @@ impl Question<'_> {
         for group in groups.iter().filter(|group| !matches!(group, Expr::Column(_))) {
             refuse_errors_of(group, &before, aggregates)?;
         }
-        let replaced = chain.conditions.iter().chain(&groups).any(|expr| reader.is_replaced(expr));
+        let replaced = chain.conditions.iter().chain(&groups).any(|expr| translator.is_replaced(expr));
         let everybody = chain.conditions.is_empty() && groups.is_empty();
-        let mut sums = Sums { rows: &rows, reader: &reader, replaced, everybody, exprs: Vec::new() };
+        let mut sums = Sums { rows: &rows, translator: &translator, replaced, everybody, exprs: Vec::new() };
         let aggregates = aggregates.iter().zip(schema.fields().iter().skip(groups.len()));
         let answers = aggregates.map(|(aggregate, field)| sums.answer(aggregate, &shared, field.data_type()));
         let answers = answers.collect::<Result<Vec<_>>>()?;
-        // Rows that cannot be in the answer form no group, nor do values that nobody can have: of two people, one is at each end.
+        // ReleaseRows that cannot be in the answer form no group, nor do values that nobody can have: of two people, one is at each end.
         let fitted =
             released.columns.iter().any(|column| spread.contains(column.name()) && chain.source.is_fitted(column));
         let possible = match groups.is_empty() || shared.is_one() && !fitted {
@@ -129,14 +133,14 @@ fn named(exprs: impl Iterator<Item = Expr>, schema: &DFSchemaRef, input: &DFSche
 }
 
 /// The rows of the release, spread over the values of the columns that they are grouped by.
-struct Rows<'a> {
+struct ReleaseRows<'a> {
     chain: &'a Chain,
     spread: &'a BTreeSet<String>,
     /// How much of a person each row is.
     weight: Expr,
 }
 
-impl Rows<'_> {
+impl ReleaseRows<'_> {
     fn column(&self, name: &str) -> Result<&OriginalColumn> {
         match self.chain.source.released.column(name) {
             Some(column) => Ok(column),
@@ -157,11 +161,12 @@ impl Rows<'_> {
                 Known::Interval => {
                     let nodes = matches!(column.form, Form::Interval { nodes: true, .. });
                     if column.scale() == Scale::Continuous && !nodes {
-                        return plan_err!(
-                            "estimate: GROUP BY the generalized column {name} needs values that can be counted, and it has type \
+                        return Err(refusal!(
+                            ESTIMATE,
+                            "GROUP BY the generalized column {name} needs values that can be counted, and it has type \
                              {}; count by conditions instead, for example count(*) FILTER (WHERE {name} < ..)",
                             column.field.data_type()
-                        );
+                        ));
                     }
                     // The share of NULL is that of the list.
                     arguments.remove(3);
@@ -250,8 +255,8 @@ impl Rows<'_> {
 
 /// The sums over the rows that answers are made of.
 struct Sums<'a> {
-    rows: &'a Rows<'a>,
-    reader: &'a Reader<'a>,
+    rows: &'a ReleaseRows<'a>,
+    translator: &'a Translator<'a>,
     /// Whether the rows were chosen by values that a method has replaced at random.
     replaced: bool,
     /// Whether the rows were chosen by nothing.
@@ -289,31 +294,33 @@ impl Sums<'_> {
         let name = func.name();
         let known = ["count", "sum", "avg", COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV, COUNT_INTERVAL];
         if !known.contains(&name) {
-            return plan_err!(
-                "estimate: {name} cannot be estimated from a release, only {}: rows stand for intervals and some for nobody, and \
+            return Err(refusal!(
+                ESTIMATE,
+                "{name} cannot be estimated from a release, only {}: rows stand for intervals and some for nobody, and \
                  single values of people are not known",
                 known.map(str::to_uppercase).join(", ")
-            );
+            ));
         }
         if params.distinct {
-            return plan_err!(
-                "estimate: {}(DISTINCT ..) cannot be estimated, for a release does not tell which values are the same person's; \
+            return Err(refusal!(
+                ESTIMATE,
+                "{}(DISTINCT ..) cannot be estimated, for a release does not tell which values are the same person's; \
                  SELECT DISTINCT and GROUP BY work",
                 name.to_uppercase()
-            );
+            ));
         }
         let mut rows = shared.clone();
         let mut replaced = self.replaced;
         if let Some(filter) = &params.filter {
             let filter = self.rows.chain.resolve(filter.as_ref().clone())?;
-            replaced |= self.reader.is_replaced(&filter);
-            rows = rows.times(&self.reader.truth(&filter)?)?;
+            replaced |= self.translator.is_replaced(&filter);
+            rows = rows.times(&self.translator.truth(&filter)?)?;
         }
         let mut values = Vec::new();
         for argument in &params.args {
             let argument = self.rows.chain.resolve(argument.clone())?;
-            replaced |= self.reader.is_replaced(&argument);
-            rows = rows.times(&self.reader.known(&argument)?)?;
+            replaced |= self.translator.is_replaced(&argument);
+            rows = rows.times(&self.translator.known(&argument)?)?;
             values.push(argument);
         }
         if replaced && ERRORS.contains(&name) {
@@ -335,7 +342,7 @@ impl Sums<'_> {
                 interval(bounds, probability, self.everybody && rows.is_one())
             }
             (_, [value]) => {
-                let value = rows.times(&self.reader.value(value)?)?;
+                let value = rows.times(&self.translator.value(value)?)?;
                 let (count, sum) = (self.total(&rows)?, self.total(&value)?);
                 let answer = match name {
                     "sum" if data_type.is_integer() => round(vec![sum]),
@@ -403,16 +410,17 @@ fn significant(variance: Expr, squares: Expr) -> Result<Expr> {
 }
 
 /// Values of one row that fall into one group exclude each other, and are not independent.
-fn refuse_errors_of(group: &Expr, reader: &Reader<'_>, aggregates: &[Expr]) -> Result<()> {
+fn refuse_errors_of(group: &Expr, translator: &Translator<'_>, aggregates: &[Expr]) -> Result<()> {
     let is_error = |aggregate: &Expr| match aggregate.clone().unalias() {
         Expr::AggregateFunction(function) => ERRORS.contains(&function.func.name()),
         _ => false,
     };
-    if aggregates.iter().any(is_error) && !reader.is_exact(group)? {
-        return plan_err!(
-            "estimate: standard errors cannot be told for groups of an expression over a generalized column; group by the column \
+    if aggregates.iter().any(is_error) && !translator.is_exact(group)? {
+        return Err(refusal!(
+            ESTIMATE,
+            "standard errors cannot be told for groups of an expression over a generalized column; group by the column \
              itself, or ask group by group, for example count_stddev(*) FILTER (WHERE age / 10 = 3)"
-        );
+        ));
     }
     Ok(())
 }
@@ -426,5 +434,5 @@ pub(super) fn distinct(chain: Chain, schema: &DFSchema) -> Result<LogicalPlan> {
     let groups = chain.columns().to_vec();
     // In terms of the table itself.
     let chain = chain.at_table();
-    Question { chain, groups: &groups, aggregates: &[], schema: &DFSchemaRef::new(schema.clone()) }.answer()
+    AggregateQuery { chain, groups: &groups, aggregates: &[], schema: &DFSchemaRef::new(schema.clone()) }.answer()
 }

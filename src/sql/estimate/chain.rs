@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result, plan_err};
+use datafusion::common::{Column, DFSchema, Result};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::logical_plan::TableScan;
 use datafusion::logical_expr::utils::split_conjunction_owned;
@@ -11,6 +11,8 @@ use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 
 use super::Source;
 use super::sources::{Sources, is_estimate};
+use crate::error::refusal;
+use crate::estimate::ESTIMATE;
 
 /// A chain of nodes down to a table of which only estimates are known, in terms of that table's columns, without qualifiers.
 #[derive(Debug)]
@@ -110,10 +112,11 @@ fn refuse_correlated(expr: &Expr) -> Result<()> {
         Ok(TreeNodeRecursion::Continue)
     })?;
     if correlated {
-        return plan_err!(
-            "estimate: a subquery refers to the rows of the table, which are not there; aggregate the table first, in a subquery \
+        return Err(refusal!(
+            ESTIMATE,
+            "a subquery refers to the rows of the table, which are not there; aggregate the table first, in a subquery \
              or CTE, and refer to the result; for conditions on published columns, write IN (SELECT ..) instead of EXISTS"
-        );
+        ));
     }
     Ok(())
 }

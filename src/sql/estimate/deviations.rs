@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::error::refusal;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr};
@@ -64,11 +65,11 @@ impl AggregateUDFImpl for Deviation {
     }
 
     fn accumulator(&self, _args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        plan_err!(
-            "{}: it says how far off an estimate can be, and this table is no release; ask for it over estimated(release) or a \
-             publication",
-            self.name
-        )
+        Err(refusal!(
+            self.name,
+            "it says how far off an estimate can be, and this table is no release; ask for it over estimated(release) or a \
+             publication"
+        ))
     }
 }
 
@@ -86,9 +87,10 @@ impl ExprPlanner for DeviationPlanner {
         if raw.func.name() == COUNT_INTERVAL {
             let RawAggregateExpr { func, mut args, distinct, filter, order_by, null_treatment } = raw;
             let [star, confidence] = args.as_mut_slice() else {
-                return plan_err!(
-                    "{COUNT_INTERVAL}: it takes what to count and a probability: {COUNT_INTERVAL}(*, 0.95)"
-                );
+                return Err(refusal!(
+                    COUNT_INTERVAL,
+                    "it takes what to count and a probability: {COUNT_INTERVAL}(*, 0.95)"
+                ));
             };
             *star = Expr::Literal(COUNT_STAR_EXPANSION, None);
             let name = format!("{COUNT_INTERVAL}(*,{confidence})");
@@ -98,10 +100,8 @@ impl ExprPlanner for DeviationPlanner {
             return Ok(PlannerResult::Planned(if filtered { function } else { function.alias(name) }));
         }
         if raw.func.name() != COUNT_STDDEV {
-            return plan_err!(
-                "{0}: it takes a number, for example {0}(age); only {COUNT_STDDEV} takes *",
-                raw.func.name()
-            );
+            let name = raw.func.name();
+            return Err(refusal!(name, "it takes a number, for example {name}(age); only {COUNT_STDDEV} takes *"));
         }
         let RawAggregateExpr { func, distinct, filter, order_by, null_treatment, .. } = raw;
         let all = vec![Expr::Literal(COUNT_STAR_EXPANSION, None)];

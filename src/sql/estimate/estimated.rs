@@ -21,13 +21,13 @@ use crate::sql::function::RelationFunction;
 use crate::sql::input::Input;
 use crate::sql::opaque::{OpaqueTable, Relation};
 use crate::sql::options::AnonymizeOptions;
-use crate::sql::signature::{DISTRIBUTION, Kind, Parameter, Signature};
+use crate::sql::signature::{DISTRIBUTION, FunctionSignature, Kind, Parameter};
 
 /// Estimates from a release.
 #[derive(Debug)]
 pub(in crate::sql) struct EstimatedFunction;
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "estimated",
     parameters: &[
         Parameter::required("release", Kind::Release, "'release.parquet'"),
@@ -37,7 +37,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl RelationFunction for EstimatedFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

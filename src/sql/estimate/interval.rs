@@ -7,12 +7,13 @@
 //! of shares is taken as a part of the geometric mean of the distances to both: 0 where one of them is reached, as it must be.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::core::expr_fn::{coalesce, greatest, least, named_struct};
 use datafusion::functions::math::expr_fn::{ceil, floor, round, sqrt};
 use datafusion::logical_expr::{Expr, cast, lit};
 
 use super::deviations::COUNT_INTERVAL;
+use crate::error::refusal;
 
 /// The part of the mean distance to what is certain and to what is possible, for a probability of 0.95. With it, the truth was inside for
 /// 90 % to 98 % of most random queries of ADULT, ACS, incidents of Chicago and the synthetic census; see docs/estimates.md.
@@ -72,10 +73,11 @@ pub(super) fn confidence(expr: &Expr) -> Result<f64> {
     };
     match value {
         Some(ScalarValue::Float64(Some(value))) if 0.0 < value && value < 1.0 => Ok(value),
-        _ => plan_err!(
-            "{COUNT_INTERVAL}: the probability that the truth is inside must be a number above 0 and below 1, for example \
+        _ => Err(refusal!(
+            COUNT_INTERVAL,
+            "the probability that the truth is inside must be a number above 0 and below 1, for example \
              {COUNT_INTERVAL}(*, 0.95)"
-        ),
+        )),
     }
 }
 

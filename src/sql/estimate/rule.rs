@@ -1,15 +1,17 @@
 //! The analyzer rule that turns aggregates over a table of which only estimates are known into aggregates over the release.
 
+use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{Distinct, DmlStatement, LogicalPlan, WriteOp};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::aggregate::{Question, distinct};
+use super::aggregate::{AggregateQuery, distinct};
 use super::chain::{Chain, distinct_input, is_estimated};
 use super::estimated::ROWS;
 use super::sources::Sources;
+use crate::error::refusal;
+use crate::estimate::ESTIMATE;
 
 /// Runs after type coercion: what the types of aggregates are is settled then.
 #[derive(Debug)]
@@ -51,7 +53,7 @@ fn answered(node: LogicalPlan, sources: &mut Sources) -> Result<LogicalPlan> {
         && let Some(chain) = Chain::below(&aggregate.input, sources)?
     {
         let (groups, aggregates) = (&aggregate.group_expr, &aggregate.aggr_expr);
-        return Question { chain, groups, aggregates, schema: &aggregate.schema }.answer();
+        return AggregateQuery { chain, groups, aggregates, schema: &aggregate.schema }.answer();
     }
     if let Some(input) = distinct_input(&node)
         && let Some(chain) = Chain::below(input, sources)?
@@ -64,7 +66,7 @@ fn answered(node: LogicalPlan, sources: &mut Sources) -> Result<LogicalPlan> {
 /// Whatever still reads such a table wants its rows. `above` is the nearest node that matters.
 fn refuse_rows(plan: &LogicalPlan, above: Option<&LogicalPlan>) -> Result<()> {
     if is_estimated(plan) {
-        return plan_err!("{}", reason(above));
+        return Err(refusal!(ESTIMATE, "{}", reason(above)));
     }
     let passes = match plan {
         LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) => true,
@@ -86,21 +88,21 @@ fn refuse_rows(plan: &LogicalPlan, above: Option<&LogicalPlan>) -> Result<()> {
 fn reason(above: Option<&LogicalPlan>) -> &'static str {
     match above {
         Some(LogicalPlan::Window(_)) => {
-            "estimate: window functions need the rows of the table, which are not in a release; aggregate first, in a subquery or \
+            "window functions need the rows of the table, which are not in a release; aggregate first, in a subquery or \
              CTE, and use window functions over the result"
         }
         Some(LogicalPlan::Join(_)) => {
-            "estimate: a join needs the rows of the table, which are not in a release; aggregate first, in a subquery or CTE, and \
+            "a join needs the rows of the table, which are not in a release; aggregate first, in a subquery or CTE, and \
              join the result on published columns"
         }
         Some(LogicalPlan::Union(_)) => {
-            "estimate: UNION needs the rows of the table, which are not in a release; aggregate each part, and combine the results"
+            "UNION needs the rows of the table, which are not in a release; aggregate each part, and combine the results"
         }
         Some(LogicalPlan::Limit(_)) => {
-            "estimate: LIMIT needs the rows of the table, which are not in a release; aggregate first, and limit the result"
+            "LIMIT needs the rows of the table, which are not in a release; aggregate first, and limit the result"
         }
         Some(LogicalPlan::Distinct(Distinct::On(_))) => {
-            "estimate: DISTINCT ON needs the rows of the table, which are not in a release; use SELECT DISTINCT or GROUP BY"
+            "DISTINCT ON needs the rows of the table, which are not in a release; use SELECT DISTINCT or GROUP BY"
         }
         _ => ROWS,
     }

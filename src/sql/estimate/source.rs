@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Column, Result, ScalarValue, Spans, internal_err, plan_err};
+use datafusion::common::{Column, Result, ScalarValue, Spans, internal_err};
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::functions::core::expr_fn::{coalesce, named_struct};
 use datafusion::functions_aggregate::expr_fn::{array_agg, count, min, sum};
 use datafusion::functions_nested::expr_fn::make_array;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery, cast, lit, not, when};
 
-use crate::estimate::{Axis, Distribution, Form, Known, OriginalColumn, Released, Scale};
+use crate::error::refusal;
+use crate::estimate::{Axis, Distribution, ESTIMATE, Form, Known, OriginalColumn, Released, Scale};
 use crate::release::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_SIZE, HI, LO, NULLS};
 
 /// A release and what is known of it.
@@ -146,10 +147,11 @@ impl Source {
     /// All rows of the hierarchies as one list.
     fn hierarchies(&self) -> Result<Expr> {
         let Some(plan) = &self.hierarchies else {
-            return plan_err!(
-                "estimate: the release was made with hierarchies, and an estimate needs them to know what lies below a node; \
+            return Err(refusal!(
+                ESTIMATE,
+                "the release was made with hierarchies, and an estimate needs them to know what lies below a node; \
                  pass the same ones: estimated(release, hierarchies => ..)"
-            );
+            ));
         };
         let fields = plan.schema().columns().into_iter();
         let fields = fields.flat_map(|column| [lit(column.name.clone()), Expr::Column(column)]).collect();

@@ -6,7 +6,7 @@ mod texts;
 use std::fmt::Write;
 
 use super::functions;
-use super::signature::{Kind, Signature, suggestion};
+use super::signature::{FunctionSignature, Kind, suggestion};
 use texts::{FUNCTIONS, PARAMETERS};
 
 /// Names of all relation functions, with what each is for.
@@ -65,7 +65,7 @@ fn about(function: &str) -> &'static str {
 }
 
 /// Name, text and default of each argument. What is said of a function's own argument comes before what is said of all.
-fn arguments(signature: &Signature<'static>) -> Vec<(&'static str, String, &'static str)> {
+fn arguments(signature: &FunctionSignature<'static>) -> Vec<(&'static str, String, &'static str)> {
     let mut arguments = Vec::new();
     for parameter in signature.parameters {
         let said = |of: &str| PARAMETERS.iter().find(|text| text.0 == of && text.1 == parameter.name);
@@ -103,7 +103,7 @@ mod tests {
     fn nothing_is_explained_that_is_not_there() {
         let functions = functions();
         let has = |function: &str, parameter: &str| {
-            let of = |known: &Signature<'_>| {
+            let of = |known: &FunctionSignature<'_>| {
                 (function.is_empty() || known.name == function)
                     && known.parameters.iter().any(|known| known.name == parameter)
             };

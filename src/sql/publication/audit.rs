@@ -13,16 +13,16 @@ use crate::sql::arguments::Arguments;
 use crate::sql::computed::computed;
 use crate::sql::function::RelationFunction;
 use crate::sql::options::AnonymizeOptions;
-use crate::sql::signature::Signature;
+use crate::sql::signature::FunctionSignature;
 
 /// The checks of a publication.
 #[derive(Debug)]
 pub(super) struct AuditFunction;
 
-static SIGNATURE: Signature = Signature { name: "audit", parameters: &[PUBLICATION] };
+static SIGNATURE: FunctionSignature = FunctionSignature { name: "audit", parameters: &[PUBLICATION] };
 
 impl RelationFunction for AuditFunction {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

@@ -61,9 +61,8 @@ fn snapshot(insert: &DmlStatement) -> Result<Option<LogicalPlan>> {
         return Ok(None);
     }
     let unique = PublicationTable::identifier(&insert.target);
-    let subject = format!("publication: {SNAPSHOT}");
-    check_volatile(&subject, &insert.input)?;
-    check_choices(&subject, &insert.input, &unique)?;
+    check_volatile("publication", SNAPSHOT, &insert.input)?;
+    check_choices("publication", SNAPSHOT, &insert.input, &unique)?;
     let schema = SchemaRef::clone(insert.input.schema().inner());
     let rows = OpaqueTable(Snapshot { plan: LogicalPlan::clone(&insert.input), schema });
     Ok(Some(LogicalPlanBuilder::scan("snapshot", provider_as_source(Arc::new(rows)), None)?.build()?))

@@ -19,14 +19,11 @@ use url::Url;
 
 use super::options::refused;
 use super::release::ReleaseTable;
-use crate::estimate::{ReleaseMetadata, Released};
+use crate::estimate::{ESTIMATE, ReleaseMetadata, Released};
 use crate::sql::query_start::QueryStart;
 
-/// What asks for estimates, in errors.
-pub(super) const ESTIMATE: &str = "estimate";
-
 /// The releases of a publication, as far as they are alike.
-pub(super) struct Releases {
+pub(super) struct PublicReleases {
     public: Url,
     runtime: Arc<RuntimeEnv>,
     /// The columns of every release, as one of them describes itself.
@@ -38,8 +35,8 @@ pub(super) struct Releases {
 /// A release that is opened once.
 type Found = OnceCell<ReleaseTable>;
 
-impl Releases {
-    /// Releases like one of this schema.
+impl PublicReleases {
+    /// PublicReleases like one of this schema.
     pub(super) fn new(public: Url, runtime: Arc<RuntimeEnv>, schema: SchemaRef) -> Self {
         Self { public, runtime, schema, last: Mutex::default() }
     }
@@ -58,16 +55,16 @@ impl Releases {
     }
 }
 
-impl fmt::Debug for Releases {
+impl fmt::Debug for PublicReleases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Releases").field("public", &self.public.as_str()).finish_non_exhaustive()
+        f.debug_struct("PublicReleases").field("public", &self.public.as_str()).finish_non_exhaustive()
     }
 }
 
 /// The newest release as one statement sees it: the one that its first scan finds.
 #[derive(Debug)]
 pub(in crate::sql) struct NewestRelease {
-    releases: Arc<Releases>,
+    releases: Arc<PublicReleases>,
     /// The columns without what a release says in them of itself: which one it is, is not known yet.
     schema: SchemaRef,
     /// Where what it says is told to the functions of an estimate.
@@ -80,7 +77,7 @@ impl NewestRelease {
     ///
     /// # Errors
     /// When estimates cannot be made from such releases.
-    pub(super) fn of(releases: &Arc<Releases>) -> Result<(Self, Released)> {
+    pub(super) fn of(releases: &Arc<PublicReleases>) -> Result<(Self, Released)> {
         let (released, metadata) = Released::try_new(ESTIMATE, &releases.schema)?.of_another();
         let schema = plain(&releases.schema);
         Ok((Self { releases: Arc::clone(releases), schema, metadata, found: OnceLock::new() }, released))
@@ -114,7 +111,7 @@ impl TableProvider for NewestRelease {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Releases { public, runtime, .. } = self.releases.as_ref();
+        let PublicReleases { public, runtime, .. } = self.releases.as_ref();
         let found = self.found.get_or_init(|| self.releases.found(QueryStart::of(session)));
         let release = found.get_or_try_init(|| ReleaseTable::open(public, runtime, None)).await?;
         if !release.schema().equivalent_names_and_types(&self.schema) {

@@ -18,7 +18,7 @@ use crate::sql::method::{MethodFunction, Offered, methods};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::reposition::{INNER, PUBLISHED};
 use crate::sql::resolve;
-use crate::sql::signature::{Parameter, Signature, Style, retired, suggestion};
+use crate::sql::signature::{FunctionSignature, Parameter, Style, retired, suggestion};
 use crate::sql::syntax::split_names;
 
 /// What a publication decides by itself, or knows from its ledger.
@@ -183,7 +183,7 @@ impl Options {
             (Some(key), None) => self.values.push(("id".to_owned(), key)),
             _ => {}
         }
-        let signature = Signature { name: whole.name, parameters: &offered };
+        let signature = FunctionSignature { name: whole.name, parameters: &offered };
         let values = self.values.into_iter().map(|(name, value)| (Some(name), value)).collect();
         let arguments = Arguments::bind(&signature, values, &mut OptionScope { session })?;
         Ok((Arc::clone(method), arguments))

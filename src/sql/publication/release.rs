@@ -23,7 +23,7 @@ use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::resolve::wait_long_for;
-use crate::sql::signature::{Kind, Parameter, Signature};
+use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 
 /// A release by its number.
 #[derive(Debug)]
@@ -32,11 +32,13 @@ pub(super) struct ReleaseByNumber;
 /// The publication that a function is about.
 pub(super) const PUBLICATION: Parameter = Parameter::required("publication", Kind::Relation, "hospital");
 
-static SIGNATURE: Signature =
-    Signature { name: "release", parameters: &[PUBLICATION, Parameter::optional("number", Kind::Integer, "3")] };
+static SIGNATURE: FunctionSignature = FunctionSignature {
+    name: "release",
+    parameters: &[PUBLICATION, Parameter::optional("number", Kind::Integer, "3")],
+};
 
 impl RelationFunction for ReleaseByNumber {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

@@ -17,16 +17,16 @@ use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::resolve::wait_long_for;
-use crate::sql::signature::Signature;
+use crate::sql::signature::FunctionSignature;
 
 /// The list of releases.
 #[derive(Debug)]
 pub(super) struct Releases;
 
-static SIGNATURE: Signature = Signature { name: "releases", parameters: &[PUBLICATION] };
+static SIGNATURE: FunctionSignature = FunctionSignature { name: "releases", parameters: &[PUBLICATION] };
 
 impl RelationFunction for Releases {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

@@ -19,7 +19,7 @@ use crate::sql::computed::computed;
 use crate::sql::function::RelationFunction;
 use crate::sql::input::{Input, InputColumn};
 use crate::sql::options::AnonymizeOptions;
-use crate::sql::signature::{Kind, Parameter, Signature};
+use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 
 /// A dry run over snapshots of the past.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct CheckSnapshots;
 
 const SNAPSHOTS: &str = "snapshots";
 
-static SIGNATURE: Signature = Signature {
+static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "check_snapshots",
     parameters: &[
         PUBLICATION,
@@ -37,7 +37,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl RelationFunction for CheckSnapshots {
-    fn signature(&self) -> &'static Signature<'static> {
+    fn signature(&self) -> &'static FunctionSignature<'static> {
         &SIGNATURE
     }
 

@@ -22,11 +22,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use url::Url;
 
-use super::newest::{ESTIMATE, NewestRelease, Releases};
+use super::newest::{NewestRelease, PublicReleases};
 use super::options::refused;
 use super::release::ReleaseTable;
 use crate::error::{Error, refusal};
-use crate::estimate::Released;
+use crate::estimate::{ESTIMATE, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
 use crate::methods::StateKind;
 use crate::microdata::Layout;
@@ -50,14 +50,14 @@ pub(in crate::sql) struct PublicationTable {
     pub runtime: Arc<RuntimeEnv>,
     publisher: Option<Publisher>,
     schema: SchemaRef,
-    releases: Arc<Releases>,
+    releases: Arc<PublicReleases>,
 }
 
 impl PublicationTable {
     /// One that can be inserted into, whose releases have the columns of `released`.
     pub(super) fn for_publishing(publisher: Publisher, released: SchemaRef, runtime: Arc<RuntimeEnv>) -> Self {
         let (schema, public) = (Arc::clone(&publisher.schema), publisher.publication.public.clone());
-        let releases = Arc::new(Releases::new(public.clone(), Arc::clone(&runtime), released));
+        let releases = Arc::new(PublicReleases::new(public.clone(), Arc::clone(&runtime), released));
         Self { public, runtime, publisher: Some(publisher), schema, releases }
     }
 
@@ -68,7 +68,7 @@ impl PublicationTable {
     pub(super) async fn for_reading(public: Url, runtime: Arc<RuntimeEnv>) -> Result<Self> {
         let newest = ReleaseTable::open(&public, &runtime, None).await?.schema();
         let schema = Arc::new(Released::try_new(ESTIMATE, &newest)?.schema());
-        let releases = Arc::new(Releases::new(public.clone(), Arc::clone(&runtime), newest));
+        let releases = Arc::new(PublicReleases::new(public.clone(), Arc::clone(&runtime), newest));
         Ok(Self { public, runtime, publisher: None, schema, releases })
     }
 

@@ -1,0 +1,49 @@
+//! What is said of something that failed.
+
+use datafusion::common::DataFusionError;
+use datafusion_anonymize::AnonymizeError;
+
+/// An error of ours as one sentence, after what was going on; of others what DataFusion says.
+pub(crate) fn text(error: &DataFusionError) -> String {
+    let Some(own) = AnonymizeError::of(error) else { return error.strip_backtrace() };
+    let mut text = String::new();
+    let mut next = error;
+    loop {
+        next = match next {
+            DataFusionError::Context(what, below) => {
+                // The engine's own contexts are names of its rules.
+                if what.contains(": ") {
+                    text += &format!("{what}{}", if what.contains('\n') { "\n" } else { ": " });
+                }
+                below
+            }
+            DataFusionError::Diagnostic(_, below) => below,
+            DataFusionError::Shared(below) => below,
+            _ => return format!("{text}{own}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::common::plan_datafusion_err;
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn ours_are_sentences() {
+        let context = SessionContext::new();
+        datafusion_anonymize::register_all(&context);
+        let error = context.sql("SELECT * FROM census(0 - 1)").await.unwrap_err();
+        assert_eq!(text(&error), "census: argument rows must be at least 0, got -1");
+        let error = error.context("type_coercion").context("a.sql: statement 2 (line 3)");
+        assert_eq!(text(&error), "a.sql: statement 2 (line 3): census: argument rows must be at least 0, got -1");
+    }
+
+    #[test]
+    fn others_are_as_the_engine_says() {
+        let error = plan_datafusion_err!("no such thing").context("a.sql: statement 2 (line 3)");
+        assert_eq!(text(&error), error.strip_backtrace());
+    }
+}
