@@ -16,13 +16,14 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Field, Int32Type, Int64Type, Schema};
 use datafusion::prelude::SessionContext;
-use datafusion_anonymize::methods::m_distinct::{MDistinct, OnIneligible};
-use datafusion_anonymize::methods::m_invariance::MInvariance;
-use datafusion_anonymize::methods::mondrian::{Diversity, Mondrian};
-use datafusion_anonymize::methods::{AnyMethod, Method, Monitor, SnapshotBuilder, State, StateKind};
-use datafusion_anonymize::microdata::{Layout, Microdata};
-use datafusion_anonymize::release::{COUNTERFEIT, LABEL, Release};
+use datafusion_anonymize::MInvariance;
+use datafusion_anonymize::internals::{COUNTERFEIT, LABEL, Release};
+use datafusion_anonymize::internals::{Layout, Microdata};
+use datafusion_anonymize::internals::{Method, Monitor, SnapshotBuilder, State};
 use datafusion_anonymize::risk::{Layer, Update, UpdateGraph, Updates};
+use datafusion_anonymize::{AnyMethod, StateKind};
+use datafusion_anonymize::{Diversity, Mondrian};
+use datafusion_anonymize::{MDistinct, OnIneligible};
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -96,7 +97,13 @@ impl Classes {
 /// Identifier -> values of the most recent group, for m-Distinct in the order of labels, and the own place among them.
 type Known = BTreeMap<i64, (Arc<[i32]>, usize)>;
 
-fn encode(people: &[Person], known: &Known, classes: &Classes, kind: Option<StateKind>, seed: u64) -> (Microdata, State) {
+fn encode(
+    people: &[Person],
+    known: &Known,
+    classes: &Classes,
+    kind: Option<StateKind>,
+    seed: u64,
+) -> (Microdata, State) {
     let field = |name: &str, data_type: DataType| Arc::new(Field::new(name, data_type, false));
     let layout = Layout {
         identifier: Some(field("id", DataType::Int64)),

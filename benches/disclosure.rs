@@ -75,7 +75,7 @@ async fn measure(context: &SessionContext, whose: &str, roles: &str, releases: &
 
 fn session() -> SessionContext {
     let context = SessionContext::new().enable_url_table();
-    datafusion_anonymize::register_all(&context);
+    datafusion_anonymize::register_all(&context).unwrap();
     context
 }
 

@@ -26,7 +26,7 @@ fn main() {
 
 async fn tables(rows: u64) -> (SessionContext, tempfile::TempDir) {
     let context = SessionContext::new();
-    datafusion_anonymize::register_all(&context);
+    datafusion_anonymize::register_all(&context).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| directory.path().join(format!("{name}.parquet")).display().to_string();
     let (original, release) = (file("original"), file("release"));

@@ -1,11 +1,11 @@
 //! The methods alone, without engine and files: `cargo bench --bench methods`.
 
-use datafusion_anonymize::methods::anatomy::Anatomy;
-use datafusion_anonymize::methods::m_invariance::MInvariance;
-use datafusion_anonymize::methods::mondrian::Mondrian;
-use datafusion_anonymize::methods::{Method, Monitor, State};
-use datafusion_anonymize::microdata::census::{BLOCK, Census, schema};
-use datafusion_anonymize::microdata::{Layout, Microdata, MicrodataBuilder};
+use datafusion_anonymize::Anatomy;
+use datafusion_anonymize::MInvariance;
+use datafusion_anonymize::Mondrian;
+use datafusion_anonymize::internals::{BLOCK, Census, schema};
+use datafusion_anonymize::internals::{Layout, Microdata, MicrodataBuilder};
+use datafusion_anonymize::internals::{Method, Monitor, State};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use rand::SeedableRng;

@@ -41,7 +41,7 @@ async fn compare(rows: u64) {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| directory.path().join(name).display().to_string();
     let context = SessionContext::new().enable_url_table();
-    datafusion_anonymize::register_all(&context);
+    datafusion_anonymize::register_all(&context).unwrap();
     let changed = rows / 20;
     run(&context, &format!("COPY (SELECT {COLUMNS} FROM census({rows})) TO '{}'", file("1.parquet"))).await;
     let later = format!(

@@ -60,7 +60,7 @@ fn main() {
 
 fn session() -> SessionContext {
     let context = SessionContext::new_with_config(SessionConfig::new()).enable_url_table();
-    datafusion_anonymize::register_all(&context);
+    datafusion_anonymize::register_all(&context).unwrap();
     context
 }
 

@@ -46,7 +46,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let context = SessionContext::new_with_config(SessionConfig::new()).enable_url_table();
-        datafusion_anonymize::register_all(&context);
+        datafusion_anonymize::register_all(&context).unwrap();
         run(&context, "CREATE TABLE census AS SELECT * FROM census(100000)").await;
         let census = census();
         let (seconds, lost) = census.ten_releases(&context, 5, 100).await;

@@ -14,7 +14,7 @@ use datafusion::error::DataFusionError;
 pub(crate) use values::{planning_without_values, unreadable, without_values};
 
 /// Result with the crate's [`Error`].
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why something was not published.
 #[derive(Debug)]

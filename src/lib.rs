@@ -9,7 +9,7 @@
 //! use datafusion::prelude::*;
 //!
 //! let context = SessionContext::new();
-//! datafusion_anonymize::register_all(&context);
+//! datafusion_anonymize::register_all(&context)?;
 //!
 //! let patients = concat!(env!("CARGO_MANIFEST_DIR"), "/data/patients_q1.parquet");
 //! context.register_parquet("patients", patients, ParquetReadOptions::default()).await?;
@@ -22,64 +22,102 @@
 //! ```
 //!
 //! # Guarantee
-//! That of the method a release is made with; see [`methods`]. Every method checks its own guarantee on its result before
-//! a row leaves it. Two executions of the same call are two releases that do not know of each other: publish a stored
-//! execution, not a view. What no method here protects against: membership (that somebody is in the data at all), skewness
-//! (that a value is frequent in a group), and whoever has the publisher's private releases.
+//! That of the method a release is made with: [`AnyMethod`] lists them, and the documentation has a page for each. Every method
+//! checks its own guarantee on its result before a row leaves it. Two executions of the same call are two releases that do not know
+//! of each other: publish a stored execution, not a view. What no method here protects against: membership (that somebody is in the
+//! data at all), skewness (that a value is frequent in a group), and whoever has the publisher's private releases.
+//!
+//! # For hosts
+//! [`register_all`] adds the functions to a session, [`register_all_with`] to one that is being built. [`AnonymizeError`] is what they
+//! fail with; [`Progress`], [`Notices`] and [`FailedAudits`] are put into a session's configuration to hear of what happens.
+//! [`AnonymizeExec`], [`RepositionExec`] and `PublishExec` are the operators, for engines that ship plans. [`risk`] is what
+//! checks releases without the methods' code.
 //!
 //! # Map
 //! Data flows downwards, and a module uses only those below it.
 //!
 //! | module | |
 //! |---|---|
-//! | [`sql`] | relation functions, their arguments, the opaque tables they stand for |
-//! | [`exec`] | the physical operators: collect, run a method off the async threads, stream |
+//! | `sql` | relation functions, their arguments, the opaque tables they stand for |
+//! | `exec` | the physical operators: one kernel, and the jobs that it does with whole inputs |
 //! | `publication` | the two Delta tables of a publication and the protocol between them (cargo feature `publication`) |
 //! | `estimate` | what an aggregate over the original table would be: shares of intervals, sums of products |
 //! | [`risk`] | what a reader can infer, and what a released table keeps; shares no code with the methods |
-//! | [`methods`] | one folder per method: plain functions on microdata |
-//! | [`release`] | groups, intervals, the public and the private view |
-//! | [`microdata`] | Arrow columns to dense codes and back; identifiers, hierarchies, the ledger; information loss |
-//! | [`error`] | refusals and broken invariants |
+//! | `methods` | one folder per method: plain functions on microdata; and what a release leaves to the next one |
+//! | `release` | groups, what they publish, the public and the private view |
+//! | `microdata` | Arrow columns to dense codes and back; identifiers, hierarchies; information loss |
+//! | `error` | refusals, conflicts and broken invariants |
+//!
+//! `docs/architecture.md` walks through them with a batch, an INSERT and an estimated query.
 //!
 //! # Bibliography
-//! - K. LeFevre, D. DeWitt, R. Ramakrishnan: *Mondrian Multidimensional K-Anonymity.* ICDE 2006. [`methods::mondrian`].
+//! - K. LeFevre, D. DeWitt, R. Ramakrishnan: *Mondrian Multidimensional K-Anonymity.* ICDE 2006. `methods::mondrian`.
 //! - A. Machanavajjhala, J. Gehrke, D. Kifer, M. Venkitasubramaniam: *l-Diversity: Privacy Beyond k-Anonymity.* ICDE 2006.
-//!   [`methods::mondrian::Diversity`].
+//!   `methods::mondrian::Diversity`.
 //! - N. Li, T. Li, S. Venkatasubramanian: *t-Closeness: Privacy Beyond k-Anonymity and l-Diversity.* ICDE 2007.
-//!   [`methods::mondrian`].
+//!   `methods::mondrian`.
 //! - R. Wong, A. Fu, K. Wang, J. Pei: *Minimality Attack in Privacy Preserving Data Publishing.* VLDB 2007. A limit of
-//!   [`methods::mondrian`].
-//! - X. Xiao, Y. Tao: *Anatomy: Simple and Effective Privacy Preservation.* VLDB 2006. [`methods::anatomy`].
+//!   `methods::mondrian`.
+//! - X. Xiao, Y. Tao: *Anatomy: Simple and Effective Privacy Preservation.* VLDB 2006. `methods::anatomy`.
 //! - F. Li, S. Zhou: *Challenging More Updates: Towards Anonymous Re-publication of Fully Dynamic Datasets.* 2008.
-//!   [`risk::UpdateGraph`], [`risk::is_legal`].
+//!   [`risk::UpdateGraph`], `risk`.
 //! - E. Shmueli, T. Tassa: *Privacy by Diversity in Sequential Releases of Databases.* Information Sciences 2015. All of
-//!   [`methods::sequential`]; possible worlds in the tests of [`risk`].
+//!   `methods::sequential`; possible worlds in the tests of [`risk`].
 //! - A. Goel, M. Kapralov, S. Khanna: *Perfect Matchings in O(n log n) Time in Regular Bipartite Graphs.* STOC 2010. Permutations in
-//!   [`methods::sequential`].
+//!   `methods::sequential`.
 //! - X. Xiao, Y. Tao: *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets.* SIGMOD 2007. All of
-//!   [`methods::m_invariance`].
+//!   `methods::m_invariance`.
 //! - F. Li, S. Zhou: *Challenging More Updates: Towards Anonymous Re-publication of Fully Dynamic Datasets.* 2008. All of
-//!   [`methods::m_distinct`].
-//! - Li et al.: *MuCo: Publishing Microdata with Privacy Preservation through Mutual Cover.* 2023. [`methods::muco`],
+//!   `methods::m_distinct`.
+//! - Li et al.: *MuCo: Publishing Microdata with Privacy Preservation through Mutual Cover.* 2023. `methods::muco`,
 //!   [`risk::Perturbed`].
-//! - K. Wang, Y. Xu, R. Wong, A. Fu: *Anonymizing Temporal Data.* ICDM 2010. All of [`methods::reposition`].
+//! - K. Wang, Y. Xu, R. Wong, A. Fu: *Anonymizing Temporal Data.* ICDM 2010. All of `methods::reposition`.
 
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 
-pub mod error;
+mod error;
 mod estimate;
-pub mod exec;
-pub mod methods;
-pub mod microdata;
+mod exec;
+mod methods;
+mod microdata;
 #[cfg(feature = "publication")]
-pub mod publication;
-pub mod release;
+mod publication;
+mod release;
 pub mod risk;
-pub mod sql;
+mod sql;
 
 pub use error::{AnonymizeError, ErrorKind};
-pub use sql::{register_all, register_all_with};
+pub use exec::{
+    Anonymization, AnonymizeExec, AnonymizeJob, FailedAudits, HiddenExec, Inputs, Job, KeepNan, Notices, Progress,
+    RepositionExec, RepositionJob, Repositioning, Seed, Step, WholeFiles, WholeInputExec,
+};
+#[cfg(feature = "publication")]
+pub use exec::{PublishExec, PublishJob};
+pub use methods::anatomy::Anatomy;
+pub use methods::m_distinct::{MDistinct, Possible};
+pub use methods::m_invariance::{Balance, MInvariance, OnIneligible};
+pub use methods::mondrian::{Cuts, Diversity, Mondrian};
+pub use methods::muco::Muco;
+pub use methods::reposition::{Clock, Cost, Late, MoveCost, Reposition};
+pub use methods::sequential::{Loss, NonSequential, Sequential, SequentialRelease, Worlds};
+pub use methods::{AnyMethod, Share, StateKind};
+pub use microdata::{Role, Roles};
+#[cfg(feature = "publication")]
+pub use publication::{Publication, PublicationSpec, Repositioned};
+pub use release::{Description, View};
+pub use sql::{
+    AnonymizeOptions, NamedFiles, enable_url_table, function_arguments, function_example, function_help,
+    function_overview, function_parameters, register_all, register_all_with,
+};
+
+/// What benchmarks measure below SQL. Not part of the API: it changes without notice.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::methods::{Method, Monitor, SnapshotBuilder, State};
+    pub use crate::microdata::census::{BLOCK, Census, schema};
+    pub use crate::microdata::{Layout, Microdata, MicrodataBuilder};
+    pub use crate::release::{COUNTERFEIT, LABEL, Release};
+}
 
 /// The examples of the page on embedding compile and run.
 #[cfg(doctest)]

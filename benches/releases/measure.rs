@@ -53,7 +53,7 @@ pub(crate) async fn measure(times: usize, sql: &str) {
 
 pub(crate) fn session() -> SessionContext {
     let context = SessionContext::new().enable_url_table();
-    datafusion_anonymize::register_all(&context);
+    datafusion_anonymize::register_all(&context).unwrap();
     context
 }
 

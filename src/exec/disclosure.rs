@@ -19,7 +19,9 @@ use tokio::sync::mpsc::Sender;
 use super::computation::{Computation, Resources};
 use crate::error::Error;
 use crate::methods::Monitor;
-use crate::risk::{Disclosure, EvidenceBuilder, Findings, KnownColumns, ReleaseColumns, Sets, Strength, Wanted};
+use crate::risk::{
+    AdversaryModel, BackgroundColumns, Disclosure, EvidenceBuilder, Findings, ReleaseColumns, Sets, Wanted,
+};
 
 const FUNCTION: &str = "disclosure";
 
@@ -47,9 +49,9 @@ const VULNERABLE: &str = "vulnerable";
 ///
 /// Reads all inputs, then sends its rows in pieces of some thousand people as they are asked for.
 #[derive(Debug, Clone)]
-pub(crate) struct DisclosureQuestion {
+pub(crate) struct DisclosureComputation {
     /// What the reader sees.
-    pub strength: Strength,
+    pub strength: AdversaryModel,
     /// Identifier.
     pub id: FieldRef,
     /// Quasi-identifiers, with the types that they have in all inputs.
@@ -57,7 +59,7 @@ pub(crate) struct DisclosureQuestion {
     /// Sensitive attribute.
     pub sensitive: FieldRef,
     /// Columns of what is known.
-    pub known: KnownColumns,
+    pub known: BackgroundColumns,
     /// Columns of each release.
     pub releases: Vec<ReleaseColumns>,
     /// Places of the quasi-identifiers that each release lacks.
@@ -74,7 +76,7 @@ pub(crate) struct DisclosureQuestion {
     pub wanted: Option<Vec<usize>>,
 }
 
-impl DisclosureQuestion {
+impl DisclosureComputation {
     fn columns(&self) -> Schema {
         let item = Arc::new(Field::new_list_field(self.sensitive.data_type().clone(), true));
         let list = |name: &str| Field::new(name, DataType::List(Arc::clone(&item)), false);
@@ -94,7 +96,7 @@ impl DisclosureQuestion {
 }
 
 #[async_trait]
-impl Computation for DisclosureQuestion {
+impl Computation for DisclosureComputation {
     fn name(&self) -> &'static str {
         "DisclosureExec"
     }
@@ -115,10 +117,10 @@ impl Computation for DisclosureQuestion {
     fn parameters(&self) -> String {
         let quasi = self.quasi.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
         let strength = match self.strength {
-            Strength::Group => "group",
-            Strength::Cover => "cover",
-            Strength::Joint => "joint",
-            Strength::JointCover => "joint_cover",
+            AdversaryModel::Group => "group",
+            AdversaryModel::Cover => "cover",
+            AdversaryModel::Joint => "joint",
+            AdversaryModel::JointCover => "joint_cover",
         };
         let (releases, sensitive) = (self.releases.len(), self.sensitive.name());
         format!("releases={releases}, strength={strength}, quasi=[{quasi}], sensitive={sensitive}")
@@ -173,21 +175,21 @@ impl Computation for DisclosureQuestion {
         resources.hold(2 * builder.size())?;
         let (schema, strength) = (self.schema(), self.strength);
         let (memory, output, budget) = (resources.account(), resources.output(), self.budget);
-        let question = Question { schema, strength, budget, memory, output };
+        let question = Inference { schema, strength, budget, memory, output };
         resources.off_thread(move |monitor| question.infer(builder, monitor)).await
     }
 }
 
 /// Where the answers go.
-struct Question {
+struct Inference {
     schema: SchemaRef,
-    strength: Strength,
+    strength: AdversaryModel,
     budget: u64,
     memory: MemoryReservation,
     output: Sender<Result<RecordBatch>>,
 }
 
-impl Question {
+impl Inference {
     /// Everything that computes, on a thread that may block.
     fn infer(&self, builder: EvidenceBuilder, monitor: &Monitor) -> crate::error::Result<()> {
         let check = |bytes: usize| {

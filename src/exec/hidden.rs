@@ -36,7 +36,7 @@ use crate::error::without_values;
 
 /// Whose input a plan is, for errors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// Name of the function.
     pub function: String,
     /// The argument, as in "the input" or "argument previous".
@@ -49,7 +49,7 @@ pub struct Origin {
 ///
 /// # Errors
 /// When a node of the plan cannot take its own children.
-pub fn hide(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>) -> Result<Arc<dyn ExecutionPlan>> {
+pub(crate) fn hide(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>) -> Result<Arc<dyn ExecutionPlan>> {
     if is_hidden(plan) {
         return Ok(Arc::clone(plan));
     }

@@ -37,13 +37,14 @@ pub use audits::FailedAudits;
 #[cfg(feature = "publication")]
 pub(crate) use audits::PublicationAudit;
 pub(crate) use computation::{Computation, ComputationExec, Resources};
-pub(crate) use disclosure::DisclosureQuestion;
+pub(crate) use disclosure::DisclosureComputation;
 pub use files::KeepNan;
-pub use hidden::{HiddenExec, Origin, hide};
+pub use hidden::HiddenExec;
+pub(crate) use hidden::{Origin, hide};
 pub use inputs::Inputs;
 pub(crate) use loss::InformationLoss;
 pub use notices::Notices;
-pub(crate) use perturbed::PerturbedQuestion;
+pub(crate) use perturbed::PerturbedComputation;
 pub(crate) use profile::{Profile, ProfiledColumn};
 pub(crate) use progress::Reporting;
 pub use progress::{Progress, Step};

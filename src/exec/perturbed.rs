@@ -22,7 +22,7 @@ const FUNCTION: &str = "disclosure";
 /// Input: the release's rows with their originals: identifier, whether the original is there, sensitive value, and of each
 /// quasi-identifier the original and the published value.
 #[derive(Debug, Clone)]
-pub(crate) struct PerturbedQuestion {
+pub(crate) struct PerturbedComputation {
     /// Probability with which the reader uses each quasi-identifier.
     pub p_match: f64,
     /// Identifier.
@@ -34,7 +34,7 @@ pub(crate) struct PerturbedQuestion {
 }
 
 #[async_trait]
-impl Computation for PerturbedQuestion {
+impl Computation for PerturbedComputation {
     fn name(&self) -> &'static str {
         "PerturbedDisclosureExec"
     }
@@ -96,7 +96,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn try_new(question: &PerturbedQuestion) -> OwnResult<Self> {
+    fn try_new(question: &PerturbedComputation) -> OwnResult<Self> {
         let encoder = |field: &FieldRef| ColumnEncoder::try_new(FieldRef::clone(field));
         Ok(Self {
             ids: encoder(&question.id)?,

@@ -22,7 +22,7 @@ use super::{Progress, Step};
 use crate::error::{Error, thousands};
 use crate::methods::Monitor;
 use crate::methods::reposition::{Departed, Late, Placed, Record, Stream};
-use crate::microdata::RowTags;
+use crate::microdata::RowHashes;
 use crate::release::View;
 
 /// What the thread that computes is told. Silence without an end means that nobody waits any more.
@@ -98,7 +98,7 @@ struct Worker {
     sensitive: usize,
     stream: Stream,
     /// Numbers of values, and secret random numbers of values and rows.
-    tags: RowTags,
+    tags: RowHashes,
     /// The snapshot that is being read.
     open: Option<i64>,
     records: Vec<Record>,
@@ -150,7 +150,7 @@ impl Worker {
         let key = job.seed.rng().random();
         Ok(Self {
             stream: Stream::try_new(&job.params).map_err(named)?,
-            tags: RowTags::try_new(input, sensitive, key).map_err(named)?,
+            tags: RowHashes::try_new(input, sensitive, key).map_err(named)?,
             time,
             sensitive,
             schema,

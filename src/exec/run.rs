@@ -33,7 +33,7 @@ pub(super) fn run(
     let batch_size = context.session_config().batch_size();
     let work = Work::new("AnonymizeExec", job.method, &inputs.layout, metrics, context);
     let baseline = work.metrics.baseline.clone();
-    let rows_of = Rows { schema: Arc::clone(&schema), batch_size, output };
+    let rows_of = ReleaseSink { schema: Arc::clone(&schema), batch_size, output };
     builder.spawn(async move {
         let mut microdata = work.collect(inputs).await?;
         check_trees(&mut microdata.microdata, &rows_of.schema)
@@ -57,13 +57,13 @@ fn check_trees(microdata: &mut MicrodataBuilder, schema: &SchemaRef) -> crate::e
 }
 
 /// Where the rows go.
-struct Rows {
+struct ReleaseSink {
     schema: SchemaRef,
     batch_size: usize,
     output: Sender<Result<RecordBatch>>,
 }
 
-impl Rows {
+impl ReleaseSink {
     /// Everything that computes, on a thread that may block.
     fn publish(
         &self,

@@ -23,7 +23,7 @@ use super::whole_input::spawn_compute;
 use crate::error::{Error, Result, thousands};
 use crate::methods::Monitor;
 use crate::methods::reposition::{Departed, Late, Pending, Placed, Record, Stream};
-use crate::microdata::{Layout, RowTags};
+use crate::microdata::{Layout, RowHashes};
 use crate::publication::{Held, HeldBack, Repositioned, make, numbered};
 
 /// Column of what is held back: the snapshot that a row is to be published in as things are, NULL if in none.
@@ -142,7 +142,7 @@ impl WindowStep {
         };
         let (sensitive, time) = (schema.index_of(sensitive.name())?, schema.index_of(within.name())?);
         let clock = self.repositioned.clock;
-        let mut tags = RowTags::try_new(&schema, sensitive, seed.rng().random())?;
+        let mut tags = RowHashes::try_new(&schema, sensitive, seed.rng().random())?;
         let mut stream = Stream::try_new(&self.repositioned.params)?;
         let people = People::new(&self.layout);
         let mut batches = BufferedRows::default();

@@ -26,10 +26,9 @@ impl Harness {
     pub(super) fn new(input: Arc<Input>, seed: String, bar: ProgressBar) -> Result<Self> {
         let mut config = SessionConfig::new();
         // As in the shell.
-        config.options_mut().execution.skip_physical_aggregate_schema_check = true;
         config.options_mut().optimizer.enable_leaf_expression_pushdown = false;
         let context = SessionContext::new_with_config(config);
-        datafusion_anonymize::register_all(&context);
+        datafusion_anonymize::register_all(&context)?;
         context.register_batch("people", input.people.clone())?;
         if let Some(hierarchies) = &input.hierarchies {
             context.register_batch("hierarchies", hierarchies.clone())?;

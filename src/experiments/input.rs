@@ -86,7 +86,7 @@ impl Input {
     /// When the file cannot be read, lacks a column, or has NULL in a sensitive attribute.
     pub(super) async fn read(args: &InputArgs, census: CensusColumns, quick: bool, seed: u64) -> Result<Self> {
         let context = SessionContext::new().enable_url_table();
-        datafusion_anonymize::register_all(&context);
+        datafusion_anonymize::register_all(&context)?;
         let size = census.rows[usize::from(!quick)];
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         let empty = Self {

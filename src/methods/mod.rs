@@ -24,21 +24,21 @@ mod monitor;
 mod rings;
 mod share;
 mod split;
-mod within;
+mod strata;
 
 #[cfg(test)]
 mod known_others;
 #[cfg(test)]
 mod sample;
 
-pub mod anatomy;
-pub mod m_distinct;
-pub mod m_invariance;
-pub mod mondrian;
-pub mod muco;
-pub mod reposition;
-pub mod sequential;
-pub mod state;
+pub(crate) mod anatomy;
+pub(crate) mod m_distinct;
+pub(crate) mod m_invariance;
+pub(crate) mod mondrian;
+pub(crate) mod muco;
+pub(crate) mod reposition;
+pub(crate) mod sequential;
+pub(crate) mod state;
 
 use std::fmt;
 use std::ops::Deref;
@@ -193,7 +193,7 @@ impl AnyMethod {
             Some(_) if matches!(self.form(), Form::Rows | Form::Worlds) => {
                 Err(Error::internal("worlds of parts of a table"))
             }
-            Some(_) => within::anonymize(&**self, microdata, state, monitor, rng),
+            Some(_) => strata::anonymize(&**self, microdata, state, monitor, rng),
             None => self.anonymize(microdata, state, monitor, rng),
         };
         release.map_err(|error| match error {

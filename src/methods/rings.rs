@@ -54,7 +54,7 @@ pub(super) struct Rings {
 }
 
 /// Rings of the people of a part, who are numbered from 0.
-pub(super) struct Drawn {
+pub(super) struct DrawnRings {
     pub rings: Rings,
     /// Number of everybody's value among those that occur.
     value_of: Vec<u32>,
@@ -62,7 +62,7 @@ pub(super) struct Drawn {
     pub counts: Vec<usize>,
 }
 
-impl Drawn {
+impl DrawnRings {
     /// Draws rings of people with these values, of which none may make up more than `1/l`: as many people of each value in rings of the same
     /// values as m-invariance's assignment says, and any of those who have the value.
     pub(super) fn draw(values: &[u32], l: usize, lots: &mut impl Lots) -> Result<Self> {
@@ -267,7 +267,7 @@ mod tests {
         fn eligible_values_make_rings(counts in prop::collection::vec(1_usize..20, 2..12), l in 2_usize..6, seed in any::<u64>()) {
             prop_assume!(counts.iter().max().unwrap() * l <= counts.iter().sum());
             let values: Vec<u32> = (0..).zip(&counts).flat_map(|(value, &count)| std::iter::repeat_n(value, count)).collect();
-            let drawn = Drawn::draw(&values, l, &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+            let drawn = DrawnRings::draw(&values, l, &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
             prop_assert!(drawn.rings.are_rings(values.len(), &values));
             prop_assert_eq!(&drawn.counts, &counts);
             // Every world is the true one with values dealt anew, and nobody has a value in two of them.
@@ -298,7 +298,7 @@ mod tests {
         let mut rng = ChaCha20Rng::seed_from_u64(9);
         let mut seen: HashMap<(Vec<u32>, Vec<u32>), usize> = HashMap::new();
         for _ in 0..DRAWS {
-            let mut rings = Drawn::draw(&[4, 1, 7, 0], 3, &mut rng).unwrap().rings;
+            let mut rings = DrawnRings::draw(&[4, 1, 7, 0], 3, &mut rng).unwrap().rings;
             let first = rings.people.iter().position(|&person| person == 0).unwrap();
             rings.people.rotate_left(first);
             *seen.entry((rings.people, rings.shifts)).or_default() += 1;
@@ -313,13 +313,13 @@ mod tests {
         // Two rings of two, whose people exchange values.
         let rings = Rings { people: vec![0, 1, 2, 3], ends: vec![2, 4], shifts: vec![1, 1], width: 1 };
         let drawn =
-            |value_of: [u32; 4]| Drawn { rings: rings.clone(), value_of: value_of.to_vec(), counts: vec![2; 2] };
+            |value_of: [u32; 4]| DrawnRings { rings: rings.clone(), value_of: value_of.to_vec(), counts: vec![2; 2] };
         let sides = [true, false, true, false];
         assert!(drawn([0, 1, 1, 0]).are_diverse(&sides));
         assert!(!drawn([0, 1, 0, 1]).are_diverse(&sides), "in the true world");
         // Three rings of two: only in the other world are both who stand inside of the same value.
         let rings = Rings { people: (0..6).collect(), ends: vec![2, 4, 6], shifts: vec![1; 3], width: 1 };
-        let drawn = Drawn { rings, value_of: vec![0, 2, 1, 2, 0, 1], counts: vec![2; 3] };
+        let drawn = DrawnRings { rings, value_of: vec![0, 2, 1, 2, 0, 1], counts: vec![2; 3] };
         assert!(!drawn.are_diverse(&[true, false, true, false, false, false]));
         assert!(drawn.are_diverse(&[true, true, false, false, false, false]));
     }

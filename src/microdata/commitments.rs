@@ -101,7 +101,7 @@ pub(crate) fn partners_commitment(
 ///
 /// # Errors
 /// When Arrow cannot show values of a type as text.
-pub fn commitments(
+pub(crate) fn commitments(
     columns: &[(&Attribute, &dyn Fn(u32) -> u32)],
     sensitive: bool,
     quasi: &[Attribute],

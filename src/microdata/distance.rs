@@ -8,7 +8,7 @@ use crate::error::Result;
 
 /// Distances between the values of an attribute, by their codes.
 #[derive(Debug, Clone)]
-pub enum Distance {
+pub(crate) enum Distance {
     /// Numbers, dates, times, and categories in a given order: the difference of places. Those of numbers are the numbers
     /// themselves, unless some are NULL or not finite; then NULL lies one mean gap below the least.
     Line(Arc<[f64]>),
@@ -23,7 +23,7 @@ impl Distance {
     ///
     /// # Errors
     /// When Arrow cannot read values as numbers although their type is numeric.
-    pub fn of(attribute: &Attribute) -> Result<Self> {
+    pub(crate) fn of(attribute: &Attribute) -> Result<Self> {
         if let Some(hierarchy) = &attribute.hierarchy {
             return Ok(Self::Tree(Arc::clone(hierarchy)));
         }
@@ -38,7 +38,7 @@ impl Distance {
 
     /// The distance of two values.
     #[inline]
-    pub fn between(&self, a: u32, b: u32) -> f64 {
+    pub(crate) fn between(&self, a: u32, b: u32) -> f64 {
         match self {
             Self::Line(places) => (places[a as usize] - places[b as usize]).abs(),
             Self::Apart => f64::from(u8::from(a != b)),
@@ -48,7 +48,7 @@ impl Distance {
 
     /// First and last code of the range of these values, which ascend: all values between them, or all leaves of the smallest node that
     /// holds them. `None` where nothing lies between values.
-    pub fn range(&self, codes: &[u32]) -> Option<[u32; 2]> {
+    pub(crate) fn range(&self, codes: &[u32]) -> Option<[u32; 2]> {
         let (&first, &last) = codes.first().zip(codes.last())?;
         match self {
             Self::Line(_) => Some([first, last]),
@@ -58,7 +58,7 @@ impl Distance {
     }
 
     /// The greatest distance between two of these values, which ascend.
-    pub fn widest(&self, codes: &[u32]) -> f64 {
+    pub(crate) fn widest(&self, codes: &[u32]) -> f64 {
         match (self, codes) {
             (_, [] | [_]) => 0.0,
             (Self::Line(_) | Self::Tree(_), [first, .., last]) => self.between(*first, *last),

@@ -15,11 +15,11 @@ use super::{Attribute, Domain, Hierarchies, Hierarchy, Paths, compact_views, hel
 use crate::error::{Error, Result, thousands};
 
 /// Metadata key of a column that gives the order of its categories, as a JSON array of texts.
-pub const ORDER_KEY: &str = "anonymize.order";
+pub(crate) const ORDER_KEY: &str = "anonymize.order";
 
 /// Encodes one column as it arrives. DataFusion's GROUP BY machinery finds the distinct values, so every type it can
 /// group by works; codes are provisional (in order of arrival) until [`finish`](Self::finish) sorts the domain.
-pub struct ColumnEncoder {
+pub(crate) struct ColumnEncoder {
     field: FieldRef,
     distinct: Box<dyn GroupValues>,
     groups: Vec<usize>,
@@ -28,7 +28,7 @@ pub struct ColumnEncoder {
 
 /// The order of a domain.
 #[derive(Debug, Clone, Copy)]
-pub enum Order<'a> {
+pub(crate) enum Order<'a> {
     /// Numbers, times, texts as they compare.
     ByValue,
     /// That of a list of texts, which must hold all values.
@@ -76,7 +76,7 @@ impl ColumnEncoder {
     ///
     /// # Errors
     /// When DataFusion cannot group by the type.
-    pub fn try_new(field: FieldRef) -> Result<Self> {
+    pub(crate) fn try_new(field: FieldRef) -> Result<Self> {
         let single = Schema::new(vec![Field::new(field.name(), held_type(field.data_type()), true)]);
         let distinct = new_group_values(Arc::new(single), &GroupOrdering::None)?;
         Ok(Self { field, distinct, groups: Vec::new(), codes: Vec::new() })
@@ -86,7 +86,7 @@ impl ColumnEncoder {
     ///
     /// # Errors
     /// When the column has more rows than codes can number (2^32 - 2).
-    pub fn append(&mut self, array: &ArrayRef) -> Result<()> {
+    pub(crate) fn append(&mut self, array: &ArrayRef) -> Result<()> {
         if self.codes.len() + array.len() >= u32::MAX as usize {
             return Err(Error::refused(format!(
                 "more than {} rows in one release are not supported",
@@ -104,12 +104,12 @@ impl ColumnEncoder {
     ///
     /// # Errors
     /// When DataFusion's grouping fails.
-    pub fn intern(&mut self, array: &ArrayRef, groups: &mut Vec<usize>) -> Result<()> {
+    pub(crate) fn intern(&mut self, array: &ArrayRef, groups: &mut Vec<usize>) -> Result<()> {
         Ok(self.distinct.intern(&[held(array)?], groups)?)
     }
 
     /// Bytes held.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.distinct.size() + self.codes.capacity() * size_of::<u32>()
     }
 
@@ -117,7 +117,7 @@ impl ColumnEncoder {
     ///
     /// # Errors
     /// When the order lacks values of the column; when a leaf is not of the column's type or occurs twice.
-    pub fn finish(mut self, order: Order<'_>) -> Result<Encoded> {
+    pub(crate) fn finish(mut self, order: Order<'_>) -> Result<Encoded> {
         let leaves = match order {
             Order::Tree(paths) => self.intern_leaves(paths)?,
             _ => Vec::new(),

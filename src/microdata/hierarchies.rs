@@ -10,22 +10,22 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use crate::error::{Error, Result, thousands};
 
 /// Column that names the attribute.
-pub const ATTRIBUTE: &str = "attribute";
+pub(crate) const ATTRIBUTE: &str = "attribute";
 /// Column of the values of the attribute.
-pub const LEAF: &str = "leaf";
+pub(crate) const LEAF: &str = "leaf";
 /// Columns of what they generalize to: `level1`, `level2` and so on.
-pub const LEVEL: &str = "level";
+pub(crate) const LEVEL: &str = "level";
 
 /// Metadata key of a released column: the fingerprint of the hierarchy that it was generalized along. It tells trees apart, and
 /// hides nothing: whoever guesses a whole tree can compare it, so hierarchies are public knowledge and must not be made from
 /// the data.
-pub const TREE_KEY: &str = "anonymize.hierarchy";
+pub(crate) const TREE_KEY: &str = "anonymize.hierarchy";
 
 /// Fingerprints of hierarchies, by attribute.
-pub type Trees = BTreeMap<String, String>;
+pub(crate) type Trees = BTreeMap<String, String>;
 
 /// The hierarchies that columns of a release were made with; `None` if it does not say, as releases of earlier versions do not.
-pub fn trees_of<'a>(columns: impl IntoIterator<Item = &'a FieldRef>) -> Option<Trees> {
+pub(crate) fn trees_of<'a>(columns: impl IntoIterator<Item = &'a FieldRef>) -> Option<Trees> {
     let tree = |field: &'a FieldRef| Some((field.name().clone(), field.metadata().get(TREE_KEY)?.clone()));
     Some(columns.into_iter().filter_map(tree).collect()).filter(|trees: &Trees| !trees.is_empty())
 }

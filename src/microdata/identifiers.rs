@@ -15,14 +15,14 @@ use super::{compact_views, held, held_type};
 use crate::error::Result;
 
 /// Key of the hash that orders identifiers. Drawn anew for every release.
-pub type HashKey = [u64; 2];
+pub(crate) type HashKey = [u64; 2];
 
 /// Rows hashed at a time: small enough to stay in cache, large enough to share the set-up.
 const CHUNK: usize = 8192;
 
 /// Identifiers as they arrive, before they are ordered.
 #[derive(Debug)]
-pub struct IdentifierBuilder {
+pub(crate) struct IdentifierBuilder {
     data_type: DataType,
     chunks: Vec<ArrayRef>,
     bytes: usize,
@@ -31,7 +31,7 @@ pub struct IdentifierBuilder {
 
 impl IdentifierBuilder {
     /// A builder for identifiers of one type.
-    pub fn new(data_type: DataType) -> Self {
+    pub(crate) fn new(data_type: DataType) -> Self {
         Self { data_type, chunks: Vec::new(), bytes: 0, rows: 0 }
     }
 
@@ -39,7 +39,7 @@ impl IdentifierBuilder {
     ///
     /// # Errors
     /// When Arrow cannot convert a string column to a view.
-    pub fn append(&mut self, ids: &ArrayRef) -> Result<()> {
+    pub(crate) fn append(&mut self, ids: &ArrayRef) -> Result<()> {
         let ids = compact_views(held(ids)?);
         self.bytes += match ids.data_type() {
             DataType::Utf8View | DataType::BinaryView => ids.get_array_memory_size(),
@@ -52,7 +52,7 @@ impl IdentifierBuilder {
     }
 
     /// Bytes held, and bytes that [`finish`](Self::finish) will need: a copy in one piece, and a hash and a place for each.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         2 * self.bytes + self.rows * size_of::<(u64, u32)>()
     }
 
@@ -60,7 +60,7 @@ impl IdentifierBuilder {
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type.
-    pub fn finish(self, key: HashKey) -> Result<Identifiers> {
+    pub(crate) fn finish(self, key: HashKey) -> Result<Identifiers> {
         let values = match self.chunks.is_empty() {
             true => new_empty_array(&held_type(&self.data_type)),
             false => concat(&self.chunks.iter().map(|chunk| chunk.as_ref()).collect::<Vec<_>>())?,

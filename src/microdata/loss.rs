@@ -23,7 +23,7 @@ use crate::error::{Error, Result, thousands};
 
 /// Losses of one attribute, or of all.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Loss {
+pub(crate) struct Loss {
     /// Loss metric, 0 to 1.
     pub lm: f64,
     /// Entropy measure, in bits.
@@ -35,7 +35,7 @@ pub struct Loss {
 }
 
 /// Collects one attribute of an original table and of its release.
-pub struct LossBuilder {
+pub(crate) struct LossBuilder {
     encoder: ColumnEncoder,
     field: FieldRef,
     /// Rows of the original by provisional code.
@@ -50,7 +50,7 @@ impl LossBuilder {
     ///
     /// # Errors
     /// When the type cannot be grouped by.
-    pub fn try_new(field: FieldRef) -> Result<Self> {
+    pub(crate) fn try_new(field: FieldRef) -> Result<Self> {
         let encoder = ColumnEncoder::try_new(FieldRef::clone(&field))?;
         Ok(Self { encoder, field, original: Vec::new(), released: FxHashMap::default(), codes: Default::default() })
     }
@@ -59,7 +59,7 @@ impl LossBuilder {
     ///
     /// # Errors
     /// When grouping fails.
-    pub fn append_original(&mut self, values: &ArrayRef) -> Result<()> {
+    pub(crate) fn append_original(&mut self, values: &ArrayRef) -> Result<()> {
         let codes = &mut self.codes[0];
         self.encoder.intern(values, codes)?;
         for &code in &*codes {
@@ -75,7 +75,7 @@ impl LossBuilder {
     ///
     /// # Errors
     /// When grouping fails.
-    pub fn append_released(&mut self, lo: &ArrayRef, hi: &ArrayRef) -> Result<()> {
+    pub(crate) fn append_released(&mut self, lo: &ArrayRef, hi: &ArrayRef) -> Result<()> {
         let [los, his] = &mut self.codes;
         self.encoder.intern(lo, los)?;
         self.encoder.intern(hi, his)?;
@@ -87,7 +87,7 @@ impl LossBuilder {
     }
 
     /// Bytes held.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let pair = size_of::<([u32; 2], u64)>() + 1;
         self.encoder.size() + self.original.capacity() * size_of::<u64>() + self.released.capacity() * pair
     }
@@ -113,7 +113,7 @@ impl LossBuilder {
     ///
     /// # Errors
     /// When there are not as many pairs as rows of the original.
-    pub fn finish_pairs(self, hierarchies: Option<&Hierarchies>) -> Result<(usize, Option<f64>)> {
+    pub(crate) fn finish_pairs(self, hierarchies: Option<&Hierarchies>) -> Result<(usize, Option<f64>)> {
         let Collected { attribute, original, released } = self.encode(hierarchies)?;
         let (rows, all) = (released.iter().map(|(_, rows)| rows).sum::<u64>(), original.iter().sum::<u64>());
         if rows != all {
@@ -137,7 +137,7 @@ impl LossBuilder {
     ///
     /// # Errors
     /// When intervals are not intervals in the order of the domain, or hold no value of the original.
-    pub fn finish(self, hierarchies: Option<&Hierarchies>) -> Result<(usize, Option<Loss>)> {
+    pub(crate) fn finish(self, hierarchies: Option<&Hierarchies>) -> Result<(usize, Option<Loss>)> {
         let Collected { attribute, original, released } = self.encode(hierarchies)?;
         let name = attribute.field.name();
         let measure = Measure::new(&attribute, &original)?;

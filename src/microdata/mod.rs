@@ -16,35 +16,36 @@ mod identifiers;
 mod layout;
 mod loss;
 mod order;
-mod parts;
 mod roles;
-mod tags;
+mod row_hashes;
+mod strata;
 mod types;
 mod updates;
 
-pub mod census;
+pub(crate) mod census;
 
 use datafusion::arrow::datatypes::FieldRef;
 
-pub use builder::{EncodedColumns, MicrodataBuilder};
-pub use commitments::commitments;
+pub(crate) use builder::EncodedColumns;
+pub use builder::MicrodataBuilder;
+pub(crate) use commitments::commitments;
 pub(crate) use commitments::{
     Commitments, FORMER_PARTNERS_NAME, PARTNERS_NAME, name_of, partners_commitment, quasi_name_of,
 };
-pub use distance::Distance;
-pub use domain::Domain;
+pub(crate) use distance::Distance;
+pub(crate) use domain::Domain;
 pub(crate) use encoder::given_order;
-pub use encoder::{ColumnEncoder, Encoded, ORDER_KEY, Order};
-pub use hierarchies::{ATTRIBUTE, Hierarchies, LEAF, LEVEL, Paths, TREE_KEY, Trees, trees_of};
-pub use hierarchy::Hierarchy;
-pub use identifiers::{HashKey, IdentifierBuilder, Identifiers, People};
+pub(crate) use encoder::{ColumnEncoder, Encoded, ORDER_KEY, Order};
+pub(crate) use hierarchies::{ATTRIBUTE, Hierarchies, LEAF, LEVEL, Paths, TREE_KEY, Trees, trees_of};
+pub(crate) use hierarchy::Hierarchy;
+pub(crate) use identifiers::{HashKey, IdentifierBuilder, Identifiers, People};
 pub use layout::Layout;
-pub use loss::{Loss, LossBuilder};
+pub(crate) use loss::{Loss, LossBuilder};
 pub use roles::{Role, Roles};
-pub(crate) use tags::RowTags;
+pub(crate) use row_hashes::RowHashes;
 pub(crate) use types::{compact_views, held, held_type};
-pub use types::{is_continuous, published_type};
-pub use updates::{Updates, UpdatesBuilder};
+pub(crate) use types::{is_continuous, published_type};
+pub(crate) use updates::{Updates, UpdatesBuilder};
 
 use crate::error::{Error, Result};
 

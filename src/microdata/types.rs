@@ -12,7 +12,7 @@ use crate::error::Result;
 ///
 /// Dictionaries are published as their values and half floats as single ones. Unsigned integers become the next wider
 /// signed type (`DECIMAL(20, 0)` for 64 bits), because Delta Lake has no unsigned types.
-pub fn published_type(data_type: &DataType) -> Option<DataType> {
+pub(crate) fn published_type(data_type: &DataType) -> Option<DataType> {
     Some(match data_type {
         DataType::UInt8 => DataType::Int16,
         DataType::UInt16 => DataType::Int32,
@@ -48,7 +48,7 @@ pub fn published_type(data_type: &DataType) -> Option<DataType> {
 }
 
 /// Whether an interval of the type is measured by its length rather than by the number of its values.
-pub fn is_continuous(data_type: &DataType) -> bool {
+pub(crate) fn is_continuous(data_type: &DataType) -> bool {
     data_type.is_floating()
         || data_type.is_decimal()
         || matches!(data_type, DataType::Timestamp(..) | DataType::Time32(_) | DataType::Time64(_))

@@ -18,7 +18,7 @@ pub struct Updates {
 
 /// Reads the rows of an update relation.
 #[derive(Debug, Default)]
-pub struct UpdatesBuilder {
+pub(crate) struct UpdatesBuilder {
     /// Provisional codes, and the probability where there is one.
     pairs: Vec<(u32, u32, Option<f64>)>,
     from: Vec<usize>,
@@ -31,7 +31,7 @@ impl UpdatesBuilder {
     ///
     /// # Errors
     /// When a row lacks a value.
-    pub fn append(
+    pub(crate) fn append(
         &mut self,
         from: &ArrayRef,
         to: &ArrayRef,
@@ -57,7 +57,7 @@ impl UpdatesBuilder {
     }
 
     /// Bytes held.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.pairs.capacity() * size_of::<(u32, u32, Option<f64>)>()
     }
 
@@ -66,7 +66,7 @@ impl UpdatesBuilder {
     /// # Errors
     /// Probabilities that are not above 0 and at most 1 or do not add up, pairs with two of them, values that have them for some of
     /// their updates only, or that are certain to change.
-    pub fn finish(self, ranks: &[u32]) -> Result<Updates> {
+    pub(crate) fn finish(self, ranks: &[u32]) -> Result<Updates> {
         let code = |code: u32| ranks[code as usize];
         let mut pairs: Vec<_> = self.pairs.into_iter().map(|(a, b, weight)| (code(a), code(b), weight)).collect();
         pairs.sort_by_key(|&(from, to, _)| (from, to));

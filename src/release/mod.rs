@@ -10,16 +10,17 @@ mod schema;
 mod view;
 mod worlds;
 
-pub use body::Body;
+pub(crate) use body::Body;
 pub use description::Description;
-pub use perturbed::Perturbed;
-pub use schema::{
-    COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_SIZE, LABEL, PARTNERS, SEALS, SIGNATURE, Shape, View,
+pub(crate) use perturbed::Perturbed;
+pub(crate) use schema::{
+    COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_SIZE, PARTNERS, SIGNATURE, Shape,
     reserved_names, schema, signature_type,
 };
-pub(crate) use schema::{HI, LO, NODE, NULLS, seals_type};
-pub use view::Published;
-pub use worlds::Worlds;
+pub(crate) use schema::{HI, LO, NODE, NULLS, commitments_type};
+pub use schema::{LABEL, View};
+pub(crate) use view::Published;
+pub(crate) use worlds::Worlds;
 
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;

@@ -29,13 +29,13 @@ pub enum Form {
     Perturbed,
     /// Every row generalized on its own, to intervals; no groups.
     Rows,
-    /// Not rows of people, but what is to be remembered of them: identifier, partners and seals.
+    /// Not rows of people, but what is to be remembered of them: identifier, partners and commitments.
     Worlds,
 }
 
 /// What a released table looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// Who it is for.
     pub view: View,
     /// How it publishes.
@@ -49,25 +49,25 @@ pub struct Shape {
 }
 
 /// Number of the group: random, without order.
-pub const GROUP_ID: &str = "group_id";
+pub(crate) const GROUP_ID: &str = "group_id";
 /// Rows of the group, counterfeits included.
-pub const GROUP_SIZE: &str = "group_size";
+pub(crate) const GROUP_SIZE: &str = "group_size";
 /// Counterfeits among the rows of the group.
-pub const COUNTERFEITS: &str = "counterfeits";
+pub(crate) const COUNTERFEITS: &str = "counterfeits";
 /// Private view: whether the row is a counterfeit.
-pub const COUNTERFEIT_MARK: &str = "counterfeit";
+pub(crate) const COUNTERFEIT_MARK: &str = "counterfeit";
 /// Private view: the sensitive values of the group.
-pub const SIGNATURE: &str = "signature";
+pub(crate) const SIGNATURE: &str = "signature";
 /// Private view, and column of ledgers: the place of somebody's own value in their signature, from 1, the same for ever.
 pub const LABEL: &str = "signature_label";
-/// Worlds, and column of ledgers: the identifiers of everybody's partners, world by world; empty in entries that only add seals.
-pub const PARTNERS: &str = "partners";
+/// Worlds, and column of ledgers: the identifiers of everybody's partners, world by world; empty in entries that only add commitments.
+pub(crate) const PARTNERS: &str = "partners";
 /// Worlds, and column of ledgers: a salt, and then for every sealed column the hash of its name and the commitment to the value, and
 /// for every quasi-identifier the hash of its name and 0.
-pub const SEALS: &str = "seals";
+pub(crate) const COMMITMENTS: &str = "seals";
 
 /// Names that a release adds and a published column therefore cannot have.
-pub fn reserved_names(view: View) -> &'static [&'static str] {
+pub(crate) fn reserved_names(view: View) -> &'static [&'static str] {
     match view {
         View::Public => &[GROUP_ID, GROUP_SIZE, COUNTERFEITS],
         View::Private => &[GROUP_ID, GROUP_SIZE, COUNTERFEITS, COUNTERFEIT_MARK, SIGNATURE, LABEL],
@@ -84,10 +84,10 @@ pub fn reserved_names(view: View) -> &'static [&'static str] {
 ///   values of the row's group and how many of its rows have them.
 /// - [`Form::Perturbed`]: all columns as they are.
 /// - [`Form::Rows`]: as [`Form::Intervals`], but for `nulls`; and the columns that travel with the sensitive attribute as they are.
-/// - [`Form::Worlds`]: the identifier, a `List` of the partners' identifiers, and a `List` of seals.
+/// - [`Form::Worlds`]: the identifier, a `List` of the partners' identifiers, and a `List` of commitments.
 ///
 /// Then follow the column that the release was made within, and those of the group; rows without groups have none.
-pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schema {
+pub(crate) fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schema {
     let labelled = |field: Field, role: &str, order: Option<&String>| -> FieldRef {
         let mut metadata = description.metadata();
         metadata.insert(Role::KEY.to_owned(), role.to_owned());
@@ -107,8 +107,8 @@ pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schem
             let partners = Field::new(PARTNERS, signature_type(id.data_type()), false);
             [labelled(who, Role::Id.name(), None), labelled(partners, PARTNERS, None)]
         });
-        let seals = labelled(Field::new(SEALS, seals_type(), false), SEALS, None);
-        return Schema::new(ids.chain([seals]).collect::<Vec<_>>());
+        let commitments = labelled(Field::new(COMMITMENTS, commitments_type(), false), COMMITMENTS, None);
+        return Schema::new(ids.chain([commitments]).collect::<Vec<_>>());
     }
     let alone = shape.form == Form::Rows;
     for quasi in &layout.quasi {
@@ -185,12 +185,12 @@ fn interval_fields(data_type: &DataType, nodes: bool, alone: bool) -> Fields {
 }
 
 /// The type of signatures over a sensitive attribute of this type.
-pub fn signature_type(sensitive: &DataType) -> DataType {
+pub(crate) fn signature_type(sensitive: &DataType) -> DataType {
     DataType::List(Arc::new(Field::new_list_field(listed(sensitive), true)))
 }
 
-/// The type of a list of seals.
-pub(crate) fn seals_type() -> DataType {
+/// The type of a list of commitments.
+pub(crate) fn commitments_type() -> DataType {
     DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true)))
 }
 

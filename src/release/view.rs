@@ -13,7 +13,7 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 
 use super::schema::{
-    COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SEALS, SIGNATURE,
+    COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
     signature_type,
 };
 use super::{Body, COUNTERFEIT, Release};
@@ -22,7 +22,7 @@ use crate::microdata::{Attribute, commitments, compact_views};
 
 /// A release whose order of rows and group numbers has been drawn.
 #[derive(Debug)]
-pub struct Published {
+pub(crate) struct Published {
     release: Release,
     schema: SchemaRef,
     /// Members in the order they leave.
@@ -38,7 +38,7 @@ pub struct Published {
 impl Published {
     /// Draws the order of the rows and the numbers of the groups. `schema` lists the wanted columns of the release's
     /// schema, by name.
-    pub fn new(release: Release, schema: SchemaRef, rng: &mut impl Rng) -> Self {
+    pub(crate) fn new(release: Release, schema: SchemaRef, rng: &mut impl Rng) -> Self {
         let groups = &release.groups;
         let mut order: Vec<u32> = (0..groups.members.len() as u32).collect();
         order.shuffle(rng);
@@ -55,27 +55,22 @@ impl Published {
     }
 
     /// Number of rows, counterfeits included.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether the release has no rows.
-    pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
-    }
-
     /// The columns.
-    pub fn schema(&self) -> &SchemaRef {
+    pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     /// The release behind the view.
-    pub fn release(&self) -> &Release {
+    pub(crate) fn release(&self) -> &Release {
         &self.release
     }
 
     /// How many rows a batch should have: as many as asked for, but fewer where rows carry long lists.
-    pub fn batch_rows(&self, wanted: usize) -> usize {
+    pub(crate) fn batch_rows(&self, wanted: usize) -> usize {
         const ITEMS: usize = 1 << 20;
         let lists = self.schema.fields().iter().any(|field| matches!(field.data_type(), DataType::List(_)));
         // Lists are as long as their group is large, at most; what counts is the group of a row drawn at random.
@@ -89,7 +84,7 @@ impl Published {
     ///
     /// # Errors
     /// When Arrow fails to gather values; when the schema has a column that the release has not.
-    pub fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch> {
+    pub(crate) fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch> {
         let members = &self.order[start..start + rows];
         let groups: Vec<u32> = members.iter().map(|&member| self.group_of[member as usize]).collect();
         let columns = self
@@ -150,7 +145,7 @@ impl Published {
             SIGNATURE => self.signatures_of(groups)?,
             LABEL => self.labels(members),
             PARTNERS => self.partners(members)?,
-            SEALS => self.seals(members)?,
+            COMMITMENTS => self.commitments(members)?,
             _ => self.identifiers(members)?,
         })
     }
@@ -190,7 +185,7 @@ impl Published {
     ///
     /// # Errors
     /// When Arrow fails to gather values.
-    pub fn exact(&self, j: usize, members: &[u32]) -> Result<ArrayRef> {
+    pub(crate) fn exact(&self, j: usize, members: &[u32]) -> Result<ArrayRef> {
         let d = self.release.microdata.quasi.len();
         match &self.release.body {
             Body::Perturbed(perturbed) => {
@@ -204,7 +199,7 @@ impl Published {
     ///
     /// # Errors
     /// When Arrow fails to gather values.
-    pub fn originals(&self, j: usize, members: &[u32]) -> Result<ArrayRef> {
+    pub(crate) fn originals(&self, j: usize, members: &[u32]) -> Result<ArrayRef> {
         let code = |member: &u32| match self.release.groups.members[*member as usize] {
             COUNTERFEIT => None,
             row => Some(self.release.microdata.quasi_of(row)[j]),
@@ -264,7 +259,7 @@ impl Published {
     ///
     /// # Errors
     /// When there is no identifier, when there are no worlds, and when Arrow fails to gather values.
-    pub fn partners(&self, members: &[u32]) -> Result<ArrayRef> {
+    pub(crate) fn partners(&self, members: &[u32]) -> Result<ArrayRef> {
         let worlds = self.release.body.worlds()?;
         let people = self.release.microdata.people.as_ref();
         let people = people.ok_or_else(|| Error::internal("a column that the release has not"))?;
@@ -288,7 +283,7 @@ impl Published {
     ///
     /// # Errors
     /// When there are no salts, and when Arrow cannot show a value.
-    pub fn seals(&self, members: &[u32]) -> Result<ArrayRef> {
+    pub(crate) fn commitments(&self, members: &[u32]) -> Result<ArrayRef> {
         let Release { microdata, groups, body, .. } = &self.release;
         let salts = &body.worlds()?.salts;
         let rows: Vec<u32> = members.iter().map(|&member| groups.members[member as usize]).collect();
@@ -308,7 +303,7 @@ impl Published {
     }
 
     /// The members who are people and whose row is `wanted`, in the random order.
-    pub fn members(&self, wanted: impl Fn(u32) -> bool) -> Vec<u32> {
+    pub(crate) fn members(&self, wanted: impl Fn(u32) -> bool) -> Vec<u32> {
         let row_of = |member: u32| self.release.groups.members[member as usize];
         let order = self.order.iter().copied();
         order.filter(|&member| row_of(member) != COUNTERFEIT && wanted(row_of(member))).collect()
@@ -316,7 +311,7 @@ impl Published {
 
     /// The members who are people and whose row and sensitive values of the group (in the order that the method left) are
     /// `wanted`, in the random order.
-    pub fn members_who(&self, wanted: impl Fn(u32, &[u32]) -> bool) -> Vec<u32> {
+    pub(crate) fn members_who(&self, wanted: impl Fn(u32, &[u32]) -> bool) -> Vec<u32> {
         let groups = &self.release.groups;
         let wanted = |&member: &u32| {
             let row = groups.members[member as usize];
@@ -327,7 +322,7 @@ impl Published {
     }
 
     /// The places of some members in their groups, from 1: their labels, of methods that leave groups in the order of these.
-    pub fn labels(&self, members: &[u32]) -> ArrayRef {
+    pub(crate) fn labels(&self, members: &[u32]) -> ArrayRef {
         let place = |&member: &u32| {
             let start = self.release.groups.starts[self.group_of[member as usize] as usize];
             (member - start + 1) as i32
@@ -339,7 +334,7 @@ impl Published {
     ///
     /// # Errors
     /// When there is no sensitive attribute, and when Arrow fails to gather values.
-    pub fn signatures(&self, members: &[u32]) -> Result<ArrayRef> {
+    pub(crate) fn signatures(&self, members: &[u32]) -> Result<ArrayRef> {
         let groups: Vec<u32> = members.iter().map(|&member| self.group_of[member as usize]).collect();
         self.signatures_of(&groups)
     }
@@ -348,7 +343,7 @@ impl Published {
     ///
     /// # Errors
     /// When there is no identifier, and when Arrow fails to gather values.
-    pub fn identifiers(&self, members: &[u32]) -> Result<ArrayRef> {
+    pub(crate) fn identifiers(&self, members: &[u32]) -> Result<ArrayRef> {
         let people = self.release.microdata.people.as_ref();
         let people = people.ok_or_else(|| Error::internal("a column that the release has not"))?;
         let rows = members.iter().map(|&member| match self.release.groups.members[member as usize] {

@@ -7,7 +7,7 @@ use crate::error::thousands;
 /// What a method promises of every group of a release.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub enum Promise {
+pub(crate) enum Promise {
     /// No sensitive value occurs twice, and at least `m` do.
     Unique {
         /// Least number of values.
@@ -43,7 +43,7 @@ pub enum Promise {
 
 /// A check and how it came out. Figures are counts and scores, never values.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Check {
+pub(crate) struct Check {
     /// Number of the release, `None` if it is about all of them.
     pub release: Option<u64>,
     /// What was checked.
@@ -56,13 +56,13 @@ pub struct Check {
 
 impl Check {
     /// A check that passes if `wrong` of the `all` things looked at is none.
-    pub fn none(release: Option<u64>, name: &str, wrong: usize, all: usize, what: &str) -> Self {
+    pub(crate) fn none(release: Option<u64>, name: &str, wrong: usize, all: usize, what: &str) -> Self {
         let figures = format!("{} of {} {what}", thousands(wrong), thousands(all));
         Self { release, name: name.to_owned(), passed: wrong == 0, figures }
     }
 
     /// A check with figures of its own.
-    pub fn new(release: Option<u64>, name: impl Into<String>, passed: bool, figures: impl Into<String>) -> Self {
+    pub(crate) fn new(release: Option<u64>, name: impl Into<String>, passed: bool, figures: impl Into<String>) -> Self {
         Self { release, name: name.into(), passed, figures: figures.into() }
     }
 }
@@ -72,7 +72,7 @@ const TOLERANCE: f64 = 1e-9;
 
 impl ReleasedTable {
     /// All checks of the table alone.
-    pub fn checks(&self, release: Option<u64>, promises: &[Promise]) -> Vec<Check> {
+    pub(crate) fn checks(&self, release: Option<u64>, promises: &[Promise]) -> Vec<Check> {
         let mut checks = Vec::new();
         if !self.hidden {
             checks.extend([self.group_sizes(release), self.counterfeit_counts(release)]);
@@ -91,7 +91,7 @@ impl ReleasedTable {
     }
 
     /// Whether no sensitive value makes up more than `1/l` of all rows; `None` if there are none.
-    pub fn no_value_beyond(&self, release: Option<u64>, l: usize) -> Option<Check> {
+    pub(crate) fn no_value_beyond(&self, release: Option<u64>, l: usize) -> Option<Check> {
         let mut counts = vec![0_usize; self.values.as_ref()?.len()];
         self.sensitive.iter().for_each(|&value| counts[value as usize] += 1);
         let most = counts.into_iter().max().unwrap_or(0);
@@ -100,7 +100,7 @@ impl ReleasedTable {
     }
 
     /// Number of counterfeits by what the groups say.
-    pub fn counterfeits(&self) -> u64 {
+    pub(crate) fn counterfeits(&self) -> u64 {
         self.of_groups(&self.counterfeits).iter().map(|&count| count.max(0) as u64).sum()
     }
 

@@ -5,8 +5,8 @@ use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type};
 use rustc_hash::FxHashMap;
 
+use super::background::{ALL, BackgroundKnowledge, KnownPeople};
 use super::cover::Boxes;
-use super::known::{ALL, Known, People};
 use super::{Fact, Update, Updates};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{ColumnEncoder, Encoded, Hierarchies, Order, given_order};
@@ -19,7 +19,7 @@ const ANY: [u32; 2] = [NONE; 2];
 /// Which columns the batches of a release have: the least and the greatest value of each quasi-identifier, the sensitive
 /// value (or, as Anatomy publishes, the list of `{value, count}` of the row's group), and then these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReleaseColumns {
+pub(crate) struct ReleaseColumns {
     /// Number of the row's group. Without one, every row is a group of its own.
     pub group: bool,
     /// Who the row is about, NULL for counterfeits: a private view, in which the reader sees who is in which group.
@@ -28,7 +28,7 @@ pub struct ReleaseColumns {
 
 /// Which columns the batches of what is known of people have: identifier and quasi-identifiers, and then these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KnownColumns {
+pub(crate) struct BackgroundColumns {
     /// The true sensitive value, of which risks are told.
     pub sensitive: bool,
     /// Number of the release in which the person is like that. Without one, the person is in all releases.
@@ -36,13 +36,13 @@ pub struct KnownColumns {
 }
 
 /// Collects what a reader holds.
-pub struct EvidenceBuilder {
+pub(crate) struct EvidenceBuilder {
     quasi: Vec<ColumnEncoder>,
     fields: Vec<FieldRef>,
     ids: ColumnEncoder,
     sensitive: ColumnEncoder,
-    releases: Vec<Rows>,
-    known: Known,
+    releases: Vec<EvidenceRows>,
+    known: BackgroundKnowledge,
     facts: Vec<Fact>,
     updates: Option<Vec<Update>>,
     any_update: bool,
@@ -51,7 +51,7 @@ pub struct EvidenceBuilder {
 }
 
 /// A release as it was read, in provisional codes.
-struct Rows {
+struct EvidenceRows {
     columns: ReleaseColumns,
     groups: Option<ColumnEncoder>,
     /// Whether each quasi-identifier is not in the release.
@@ -59,7 +59,7 @@ struct Rows {
     /// Ends of each row and attribute.
     ends: Vec<[u32; 2]>,
     group: Vec<u32>,
-    /// Rows of each group by sensitive value, with repetitions: group, value, count.
+    /// EvidenceRows of each group by sensitive value, with repetitions: group, value, count.
     values: Vec<(u32, u32, u32)>,
     /// Groups whose list of values was read.
     listed: Vec<bool>,
@@ -72,14 +72,14 @@ impl EvidenceBuilder {
     ///
     /// # Errors
     /// When a type cannot be grouped by.
-    pub fn try_new(id: FieldRef, quasi: Vec<FieldRef>, sensitive: FieldRef) -> Result<Self> {
+    pub(crate) fn try_new(id: FieldRef, quasi: Vec<FieldRef>, sensitive: FieldRef) -> Result<Self> {
         Ok(Self {
             quasi: quasi.iter().map(|field| ColumnEncoder::try_new(FieldRef::clone(field))).collect::<Result<_>>()?,
             fields: quasi,
             ids: ColumnEncoder::try_new(id)?,
             sensitive: ColumnEncoder::try_new(sensitive)?,
             releases: Vec::new(),
-            known: Known::default(),
+            known: BackgroundKnowledge::default(),
             facts: Vec::new(),
             updates: None,
             any_update: false,
@@ -92,7 +92,7 @@ impl EvidenceBuilder {
     ///
     /// # Errors
     /// A NULL where none can be, a release number below 1.
-    pub fn append_known(&mut self, batch: &RecordBatch, columns: KnownColumns) -> Result<()> {
+    pub(crate) fn append_known(&mut self, batch: &RecordBatch, columns: BackgroundColumns) -> Result<()> {
         let nulls = batch.column(0).null_count();
         if nulls > 0 {
             return Err(Error::refused(format!("{} rows have a NULL in the identifier column", thousands(nulls))));
@@ -135,11 +135,11 @@ impl EvidenceBuilder {
     }
 
     /// Appends what the reader knows of sensitive values: identifier, value, and the number of the release if there is a third column, else it
-    /// is so in all of them. A joint reader ([`Strength::Joint`](super::Strength::Joint)) uses it.
+    /// is so in all of them. A joint reader ([`AdversaryModel::Joint`](super::AdversaryModel::Joint)) uses it.
     ///
     /// # Errors
     /// A NULL, a release number below 1.
-    pub fn append_facts(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn append_facts(&mut self, batch: &RecordBatch) -> Result<()> {
         if batch.columns().iter().any(|column| column.null_count() > 0) {
             return Err(Error::refused("facts: identifiers, values and releases cannot be NULL"));
         }
@@ -166,13 +166,13 @@ impl EvidenceBuilder {
     }
 
     /// Begins another release, whose rows follow. Releases are numbered from 1 in this order.
-    pub fn begin_release(&mut self, columns: ReleaseColumns) {
+    pub(crate) fn begin_release(&mut self, columns: ReleaseColumns) {
         self.begin_release_without(columns, &[]);
     }
 
     /// The same for a release that lacks some quasi-identifiers, by their places: its rows can be of people with any value of them.
-    pub fn begin_release_without(&mut self, columns: ReleaseColumns, absent: &[usize]) {
-        self.releases.push(Rows {
+    pub(crate) fn begin_release_without(&mut self, columns: ReleaseColumns, absent: &[usize]) {
+        self.releases.push(EvidenceRows {
             columns,
             absent: (0..self.quasi.len()).map(|j| absent.contains(&j)).collect(),
             groups: None,
@@ -188,7 +188,7 @@ impl EvidenceBuilder {
     ///
     /// # Errors
     /// When no release was begun, or its rows are too many to number.
-    pub fn append_release(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn append_release(&mut self, batch: &RecordBatch) -> Result<()> {
         let Some(rows) = self.releases.last_mut() else { return Err(Error::internal("rows of no release")) };
         let d = self.quasi.len();
         let first = rows.group.len();
@@ -243,7 +243,7 @@ impl EvidenceBuilder {
     ///
     /// # Errors
     /// A NULL value.
-    pub fn append_updates(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn append_updates(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut ends = [Vec::new(), Vec::new()];
         for (end, column) in ends.iter_mut().zip(batch.columns()) {
             if column.null_count() > 0 {
@@ -270,7 +270,7 @@ impl EvidenceBuilder {
     }
 
     /// Says that every value can become every other.
-    pub fn allow_any_update(&mut self) {
+    pub(crate) fn allow_any_update(&mut self) {
         self.any_update = true;
     }
 
@@ -278,15 +278,15 @@ impl EvidenceBuilder {
     ///
     /// # Errors
     /// When the columns are not texts, which is a bug.
-    pub fn append_hierarchies(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn append_hierarchies(&mut self, batch: &RecordBatch) -> Result<()> {
         let names = self.fields.iter().map(|field| field.name());
         self.hierarchies.get_or_insert_with(|| Hierarchies::new(names)).append(batch)
     }
 
     /// Bytes held.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let encoders = self.quasi.iter().chain([&self.ids, &self.sensitive]).map(ColumnEncoder::size).sum::<usize>();
-        let release = |rows: &Rows| {
+        let release = |rows: &EvidenceRows| {
             rows.ends.capacity() * size_of::<[u32; 2]>()
                 + rows.group.capacity() * size_of::<u32>()
                 + rows.values.capacity() * size_of::<(u32, u32, u32)>()
@@ -303,7 +303,7 @@ impl EvidenceBuilder {
     /// # Errors
     /// A person who is known twice in one release, intervals that are none in the order of their domain, updates that cannot
     /// be, malformed hierarchies.
-    pub fn finish(self) -> Result<Evidence> {
+    pub(crate) fn finish(self) -> Result<Evidence> {
         let Self {
             quasi,
             fields,
@@ -374,7 +374,7 @@ impl EvidenceBuilder {
     }
 }
 
-impl Rows {
+impl EvidenceRows {
     /// Sensitive values of the rows from `first`, or lists of those of their groups.
     fn append_values(
         &mut self,
@@ -408,7 +408,13 @@ impl Rows {
         Ok(())
     }
 
-    fn finish(mut self, ranks: &[Vec<u32>], people: &Encoded, values: &[u32], torn: &mut usize) -> Result<Released> {
+    fn finish(
+        mut self,
+        ranks: &[Vec<u32>],
+        people: &Encoded,
+        values: &[u32],
+        torn: &mut usize,
+    ) -> Result<ReleaseEvidence> {
         let d = ranks.len();
         self.ends.chunks_exact_mut(d.max(1)).for_each(|ends| {
             for (end, ranks) in ends.iter_mut().zip(ranks) {
@@ -420,7 +426,7 @@ impl Rows {
         *torn += (0..rows as u32).filter(|&row| of_row(row).iter().any(|[lo, hi]| lo > hi)).count();
         let groups = self.group.iter().max().map_or(0, |most| *most as usize + 1);
         let mut boxes = Boxes { quasi: d, starts: vec![0], ..Boxes::default() };
-        // Rows of a group with the same ends are one box.
+        // EvidenceRows of a group with the same ends are one box.
         let mut order: Vec<u32> = (0..rows as u32).collect();
         order.sort_unstable_by(|&a, &b| {
             (self.group[a as usize], of_row(a), a).cmp(&(self.group[b as usize], of_row(b), b))
@@ -465,28 +471,28 @@ impl Rows {
                 thousands(*twice)
             )));
         }
-        Ok(Released { boxes, hosts: hosts.map(|(hosts, _)| hosts) })
+        Ok(ReleaseEvidence { boxes, hosts: hosts.map(|(hosts, _)| hosts) })
     }
 }
 
 /// Releases and what is known of people, in codes.
 #[derive(Debug)]
-pub struct Evidence {
+pub(crate) struct Evidence {
     /// Identifiers by code.
     ids: ArrayRef,
     /// Sensitive values by code.
     values: ArrayRef,
     /// Number of quasi-identifiers.
     pub(super) quasi: usize,
-    pub(super) releases: Vec<Released>,
-    pub(super) known: People,
+    pub(super) releases: Vec<ReleaseEvidence>,
+    pub(super) known: KnownPeople,
     pub(super) facts: Vec<Fact>,
     pub(super) updates: Updates,
 }
 
 /// A release.
 #[derive(Debug)]
-pub(super) struct Released {
+pub(super) struct ReleaseEvidence {
     pub boxes: Boxes,
     /// Of a private view, the group of each person and the value of the person's row, each or [`NONE`]. Readers know the group. The
     /// value is one that everybody's together are an assignment.
@@ -494,13 +500,8 @@ pub(super) struct Released {
 }
 
 impl Evidence {
-    /// Number of people of whom something is known.
-    pub fn people(&self) -> usize {
-        self.known.starts.len() - 1
-    }
-
     /// Number of releases.
-    pub fn releases(&self) -> usize {
+    pub(crate) fn releases(&self) -> usize {
         self.releases.len()
     }
 
@@ -508,22 +509,22 @@ impl Evidence {
     ///
     /// # Errors
     /// When Arrow fails to gather values.
-    pub fn ids(&self, people: &datafusion::arrow::array::UInt32Array) -> Result<ArrayRef> {
+    pub(crate) fn ids(&self, people: &datafusion::arrow::array::UInt32Array) -> Result<ArrayRef> {
         Ok(take(&self.ids, people, None)?)
     }
 
     /// Sensitive values by code, ascending.
-    pub fn values(&self) -> &ArrayRef {
+    pub(crate) fn values(&self) -> &ArrayRef {
         &self.values
     }
 
     /// Whether all releases are private views, so that the reader knows in which group everybody is.
-    pub fn shows_groups(&self) -> bool {
+    pub(crate) fn shows_groups(&self) -> bool {
         self.releases.iter().all(|release| release.hosts.is_some())
     }
 }
 
-/// Rows of equal points, numbered in order of appearance.
+/// EvidenceRows of equal points, numbered in order of appearance.
 pub(super) fn distinct<'a>(points: impl Iterator<Item = &'a [u32]>) -> (Vec<u32>, Vec<u32>) {
     let mut numbers: FxHashMap<&[u32], u32> = FxHashMap::default();
     let mut codes = Vec::new();

@@ -8,7 +8,7 @@ use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
 
-use super::{Disclosure, EvidenceBuilder, KnownColumns, ReleaseColumns, Strength};
+use super::{AdversaryModel, BackgroundColumns, Disclosure, EvidenceBuilder, ReleaseColumns};
 use crate::error::{Error, Result};
 
 /// A public release as a reader holds it: rows in groups, each row with intervals of quasi-identifiers and a sensitive
@@ -97,10 +97,10 @@ impl PublicRelease {
         let known = RecordBatch::try_new(Schema::new(fields).into(), known)?;
         let sensitive = FieldRef::new(Field::new("sensitive", DataType::Utf8, true));
         let mut builder = EvidenceBuilder::try_new(id.into(), self.quasi.clone(), sensitive)?;
-        builder.append_known(&known, KnownColumns { sensitive: false, release: false })?;
+        builder.append_known(&known, BackgroundColumns { sensitive: false, release: false })?;
         builder.begin_release(ReleaseColumns { group: true, id: false });
         builder.append_release(columns)?;
-        let disclosure = Disclosure::try_new(builder.finish()?, Strength::Cover)?;
+        let disclosure = Disclosure::try_new(builder.finish()?, AdversaryModel::Cover)?;
         let values = cast(disclosure.evidence().values(), &DataType::Utf8)?;
         let values = values.as_string::<i32>();
         for findings in disclosure.all() {

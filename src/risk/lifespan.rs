@@ -4,15 +4,15 @@ mod counted;
 
 use rayon::prelude::*;
 
+use super::background::{ALL, by_place};
 use super::cover::{Candidates, join};
-use super::evidence::{Evidence, NONE, Released, distinct};
-use super::known::{ALL, by_place};
-use super::{BUDGET, Joint, Tally, UpdateGraph, Version};
+use super::evidence::{Evidence, NONE, ReleaseEvidence, distinct};
+use super::{BUDGET, Joint, UpdateGraph, Version};
 use crate::error::{Error, Result};
 
 /// What the reader sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strength {
+pub(crate) enum AdversaryModel {
     /// Which group holds the person: the reader that the theorems are about, who needs private views.
     Group,
     /// Public tables: the person is in one of the rows that cover the person's quasi-identifiers, each equally likely.
@@ -23,14 +23,14 @@ pub enum Strength {
     JointCover,
 }
 
-impl Strength {
+impl AdversaryModel {
     /// Whether the reader knows which group holds the person.
-    pub fn knows_groups(self) -> bool {
+    pub(crate) fn knows_groups(self) -> bool {
         matches!(self, Self::Group | Self::Joint)
     }
 
     /// Whether the reader combines people.
-    pub fn is_joint(self) -> bool {
+    pub(crate) fn is_joint(self) -> bool {
         matches!(self, Self::Joint | Self::JointCover)
     }
 }
@@ -38,7 +38,7 @@ impl Strength {
 /// Most people looked at in one piece, and fewest.
 const PIECE: [usize; 2] = [16_384, 32];
 
-/// People by whom it is estimated how many candidates everybody has.
+/// KnownPeople by whom it is estimated how many candidates everybody has.
 const SAMPLE: usize = 256;
 
 /// Bytes of candidates that a piece should not exceed, about.
@@ -46,18 +46,18 @@ const PIECE_BYTES: usize = 256 << 20;
 
 /// What a reader of releases infers about everybody.
 #[derive(Debug)]
-pub struct Disclosure {
+pub(crate) struct Disclosure {
     evidence: Evidence,
-    strength: Strength,
+    strength: AdversaryModel,
     /// What a reader finds who combines people.
     joint: Option<Joint>,
-    /// People in an order in which neighbours have similar quasi-identifiers.
+    /// KnownPeople in an order in which neighbours have similar quasi-identifiers.
     order: Vec<u32>,
     /// How much is wanted of sets.
     wanted: Wanted,
-    /// People of a piece.
+    /// KnownPeople of a piece.
     piece: usize,
-    /// People whose candidates are listed at a time.
+    /// KnownPeople whose candidates are listed at a time.
     listed: usize,
     /// Candidates that a person has, about: in all releases, and twice in one.
     entries: usize,
@@ -65,7 +65,7 @@ pub struct Disclosure {
 
 /// What is inferred about some people: a row for every person and release that had the person.
 #[derive(Debug, Default)]
-pub struct Findings {
+pub(crate) struct Findings {
     /// Codes of the identifiers.
     pub people: Vec<u32>,
     /// Numbers of the releases, from 1.
@@ -84,7 +84,7 @@ pub struct Findings {
 
 /// Sets of values, one after the other, each ascending; or only how large they are.
 #[derive(Debug, Default)]
-pub struct Sets {
+pub(crate) struct Sets {
     /// End of each set in `values`.
     pub ends: Vec<usize>,
     /// Codes of values; empty if only sizes were wanted.
@@ -93,7 +93,7 @@ pub struct Sets {
 
 /// How much is wanted of sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub(crate) enum Wanted {
     /// Their values.
     Values,
     /// How many values they have.
@@ -102,22 +102,17 @@ pub enum Wanted {
 
 impl Sets {
     /// Number of sets.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are no sets.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
     /// How many values one of the sets has.
-    pub fn size(&self, place: usize) -> usize {
+    pub(crate) fn size(&self, place: usize) -> usize {
         self.ends[place] - if place == 0 { 0 } else { self.ends[place - 1] }
     }
 
     /// One of the sets, whose values were wanted.
-    pub fn get(&self, place: usize) -> &[u32] {
+    pub(crate) fn get(&self, place: usize) -> &[u32] {
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
         &self.values[start..self.ends[place]]
     }
@@ -143,7 +138,7 @@ impl Disclosure {
     ///
     /// # Errors
     /// When the reader is to know groups and a release does not show them.
-    pub fn try_new(evidence: Evidence, strength: Strength) -> Result<Self> {
+    pub(crate) fn try_new(evidence: Evidence, strength: AdversaryModel) -> Result<Self> {
         Self::within(evidence, strength, Wanted::Values, BUDGET, &|_| Ok(()))
     }
 
@@ -155,9 +150,9 @@ impl Disclosure {
     ///
     /// # Errors
     /// As for [`try_new`](Self::try_new), and those of `check`.
-    pub fn within(
+    pub(crate) fn within(
         evidence: Evidence,
-        strength: Strength,
+        strength: AdversaryModel,
         wanted: Wanted,
         budget: u64,
         check: &(dyn Fn(usize) -> Result<()> + Sync),
@@ -183,22 +178,17 @@ impl Disclosure {
     }
 
     /// The releases and what is known.
-    pub fn evidence(&self) -> &Evidence {
+    pub(crate) fn evidence(&self) -> &Evidence {
         &self.evidence
     }
 
-    /// What a joint inference took.
-    pub fn tally(&self) -> Option<Tally> {
-        self.joint.as_ref().map(Joint::tally)
-    }
-
     /// Number of pieces, each of up to some thousand people.
-    pub fn pieces(&self) -> usize {
+    pub(crate) fn pieces(&self) -> usize {
         self.order.len().div_ceil(self.piece)
     }
 
     /// Bytes that a piece needs while it is looked at, about.
-    pub fn piece_bytes(&self) -> usize {
+    pub(crate) fn piece_bytes(&self) -> usize {
         self.listed_bytes() + if self.counts(self.wanted) { self.counting_bytes() } else { 0 }
     }
 
@@ -222,7 +212,7 @@ impl Disclosure {
     }
 
     /// The findings of a piece. Pieces are independent of each other, and of the number of threads.
-    pub fn piece(&self, number: usize) -> Findings {
+    pub(crate) fn piece(&self, number: usize) -> Findings {
         let end = self.order.len().min((number + 1) * self.piece);
         let people = &self.order[number * self.piece..end];
         if self.counts(self.wanted) {
@@ -279,7 +269,7 @@ impl Disclosure {
     }
 
     /// The findings of all pieces, in order.
-    pub fn all(&self) -> Vec<Findings> {
+    pub(crate) fn all(&self) -> Vec<Findings> {
         (0..self.pieces()).into_par_iter().map(|number| self.piece(number)).collect()
     }
 
@@ -295,7 +285,7 @@ impl Disclosure {
     }
 
     /// The candidates of people by one release.
-    fn layers<'a>(&'a self, number: u64, release: &'a Released, people: &[u32]) -> Layers<'a> {
+    fn layers<'a>(&'a self, number: u64, release: &'a ReleaseEvidence, people: &[u32]) -> Layers<'a> {
         if let (true, Some(hosts)) = (self.strength.knows_groups(), &release.hosts) {
             let group = |&person: &u32| hosts[self.id(person) as usize].0;
             return Layers::Groups { release, groups: people.iter().map(group).collect() };
@@ -314,7 +304,7 @@ impl Disclosure {
 
 /// Candidates of the people of a piece by one release.
 enum Layers<'a> {
-    Groups { release: &'a Released, groups: Vec<u32> },
+    Groups { release: &'a ReleaseEvidence, groups: Vec<u32> },
     Covers { found: Candidates, point: Vec<Option<u32>> },
 }
 

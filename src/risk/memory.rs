@@ -15,7 +15,7 @@ use crate::microdata::ColumnEncoder;
 
 /// What a method promises of people's signatures from release to release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lineage {
+pub(crate) enum Lineage {
     /// m-invariance: everybody has one signature for ever.
     Invariant,
     /// m-Distinct: everybody has one label for ever, people of a group have different ones, and the value at every label of a
@@ -32,7 +32,7 @@ pub enum Lineage {
 const LABELLED: &str = "ledger: one label for everybody";
 
 /// Signatures in a ledger and in its releases, in codes.
-pub struct Histories {
+pub(crate) struct Histories {
     values: ColumnEncoder,
     value_type: DataType,
     ids: ColumnEncoder,
@@ -53,7 +53,7 @@ impl Histories {
     ///
     /// # Errors
     /// When a type cannot be grouped by.
-    pub fn try_new(id: &DataType, value: &DataType) -> Result<Self> {
+    pub(crate) fn try_new(id: &DataType, value: &DataType) -> Result<Self> {
         let encoder =
             |data_type: &DataType| ColumnEncoder::try_new(FieldRef::new(Field::new("x", data_type.clone(), true)));
         Ok(Self {
@@ -76,7 +76,7 @@ impl Histories {
     ///
     /// # Errors
     /// When a column is of another type.
-    pub fn append_entries(
+    pub(crate) fn append_entries(
         &mut self,
         ids: &ArrayRef,
         signatures: &ArrayRef,
@@ -115,7 +115,7 @@ impl Histories {
     ///
     /// # Errors
     /// When grouping fails.
-    pub fn append_release(&mut self, number: u64, table: &ReleasedTable) -> Result<()> {
+    pub(crate) fn append_release(&mut self, number: u64, table: &ReleasedTable) -> Result<()> {
         let Some(values) = &table.values else { return Err(Error::refused("the release has no sensitive values")) };
         let mut codes = Vec::new();
         self.values.intern(values, &mut codes)?;
@@ -136,7 +136,7 @@ impl Histories {
     ///
     /// # Errors
     /// When the columns are of another type.
-    pub fn append_updates(&mut self, from: &ArrayRef, to: &ArrayRef) -> Result<()> {
+    pub(crate) fn append_updates(&mut self, from: &ArrayRef, to: &ArrayRef) -> Result<()> {
         let (mut before, mut after) = (Vec::new(), Vec::new());
         self.values.intern(&cast(from, &self.value_type)?, &mut before)?;
         self.values.intern(&cast(to, &self.value_type)?, &mut after)?;
@@ -145,7 +145,7 @@ impl Histories {
     }
 
     /// Says that every value can become every other.
-    pub fn allow_any_update(&mut self) {
+    pub(crate) fn allow_any_update(&mut self) {
         self.any_update = true;
     }
 
@@ -159,7 +159,7 @@ impl Histories {
     }
 
     /// Bytes held, roughly.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let marks = self.releases.iter().map(|(_, shown)| shown.len()).sum::<usize>() + 2 * self.signatures.len();
         self.ids.size() + self.values.size() + marks * 128 + self.entries.capacity() * size_of::<(Entry, Option<u32>)>()
     }
@@ -169,7 +169,7 @@ impl Histories {
     ///
     /// # Errors
     /// When the update relation has no meaning.
-    pub fn checks(mut self, m: usize, lineage: Lineage) -> Result<Vec<Check>> {
+    pub(crate) fn checks(mut self, m: usize, lineage: Lineage) -> Result<Vec<Check>> {
         let labels = std::mem::take(&mut self.labels);
         let marked = std::mem::take(&mut self.entries);
         let entries = Entries::new(marked.clone());

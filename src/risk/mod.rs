@@ -17,12 +17,12 @@
 //! | `entries`, `memory`, `repeats`, `partners`, `rings` | checks of a ledger: of signatures, of published values, of worlds |
 
 mod audit;
+mod background;
 mod cover;
 mod entries;
 mod evidence;
 mod intersection;
 mod joint;
-mod known;
 mod legal;
 mod lifespan;
 mod memory;
@@ -40,21 +40,20 @@ mod update_graph;
 mod updates;
 mod worlds;
 
-pub use audit::{Check, Promise};
-pub use evidence::{Evidence, EvidenceBuilder, KnownColumns, ReleaseColumns};
 pub use intersection::{Cover, PublicRelease, candidates};
-pub use joint::{BUDGET, Fact, Joint, Tally};
 pub use legal::{Legality, is_legal};
-pub use lifespan::{Disclosure, Findings, Sets, Strength, Wanted};
-pub use memory::{Histories, Lineage};
-pub use partners::Partnerships;
 pub use perturbed::{Perturbed, PerturbedDisclosure};
-pub use principles::Principles;
-pub use profile::{Coded, Division, SMALL, division, singling_out};
-pub use randomness::ERROR_RATE;
-pub use released::{ReleasedTable, TableColumns};
-pub use repeats::Repeats;
 pub use rings::people_outside_rings;
 pub use update_graph::{Layer, UpdateGraph, Version};
 pub use updates::{Update, Updates};
 pub use worlds::{ReleasedRows, World};
+
+pub(crate) use audit::{Check, Promise};
+pub(crate) use evidence::{BackgroundColumns, Evidence, EvidenceBuilder, ReleaseColumns};
+pub(crate) use joint::{BUDGET, Fact, Joint};
+pub(crate) use lifespan::{AdversaryModel, Disclosure, Findings, Sets, Wanted};
+pub(crate) use memory::{Histories, Lineage};
+pub(crate) use partners::Partnerships;
+pub(crate) use profile::{Coded, Division, SMALL, division, singling_out};
+pub(crate) use released::{ReleasedTable, TableColumns};
+pub(crate) use repeats::Repeats;

@@ -11,7 +11,7 @@ use crate::error::{Error, Result, thousands};
 use crate::microdata::ColumnEncoder;
 
 /// Whose values everybody carries in the worlds that are not true, and how many rows releases have.
-pub struct Partnerships {
+pub(crate) struct Partnerships {
     ids: ColumnEncoder,
     id: DataType,
     /// Person, release and partners, world by world.
@@ -27,7 +27,7 @@ impl Partnerships {
     ///
     /// # Errors
     /// When it cannot be grouped by.
-    pub fn try_new(id: &DataType) -> Result<Self> {
+    pub(crate) fn try_new(id: &DataType) -> Result<Self> {
         let ids = ColumnEncoder::try_new(FieldRef::new(Field::new("x", id.clone(), true)))?;
         Ok(Self { ids, id: id.clone(), entries: Vec::new(), nulls: 0, former: 0, releases: Vec::new() })
     }
@@ -36,7 +36,7 @@ impl Partnerships {
     ///
     /// # Errors
     /// When a column is of another type.
-    pub fn append_entries(&mut self, ids: &ArrayRef, partners: &ArrayRef, releases: &ArrayRef) -> Result<()> {
+    pub(crate) fn append_entries(&mut self, ids: &ArrayRef, partners: &ArrayRef, releases: &ArrayRef) -> Result<()> {
         let lists = partners.as_list_opt::<i32>();
         let lists = lists.ok_or_else(|| Error::refused("the partners of the ledger are not lists"))?;
         let (mut people, mut codes) = (Vec::new(), Vec::new());
@@ -56,24 +56,24 @@ impl Partnerships {
     }
 
     /// Notes so many entries of a version whose worlds were no rings.
-    pub fn append_former(&mut self, entries: usize) {
+    pub(crate) fn append_former(&mut self, entries: usize) {
         self.former += entries;
     }
 
     /// Appends a release by its number, in ascending order: how many rows it has.
-    pub fn append_release(&mut self, number: u64, rows: u64) {
+    pub(crate) fn append_release(&mut self, number: u64, rows: u64) {
         self.releases.push((number, rows));
     }
 
     /// Bytes held, roughly.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let partners: usize = self.entries.iter().map(|entry| entry.2.capacity()).sum();
         self.ids.size() + self.entries.capacity() * 40 + partners * size_of::<u32>()
     }
 
     /// The checks: `worlds - 1` different partners for everybody, each world one to one among the people who came together, all worlds shifts
     /// of rings, so that none looks like the true one, and all people in every release unless some may be missing.
-    pub fn checks(self, worlds: usize, removals: bool) -> Vec<Check> {
+    pub(crate) fn checks(self, worlds: usize, removals: bool) -> Vec<Check> {
         let all = self.entries.len();
         let mut seen = FxHashSet::default();
         let twice = self.entries.iter().filter(|entry| !seen.insert(entry.0)).count();

@@ -74,7 +74,8 @@ impl<'a> Perturbed<'a> {
     /// The same of every person, for one such reader: identity and attribute disclosure.
     pub fn people(&self, p_match: f64) -> Vec<[f64; 2]> {
         let weights = self.weights(p_match);
-        let people: People = self.subsets(&|| People { weights, each: vec![[0.0; 2]; self.sensitive.len()] });
+        let people: LinkedPeople =
+            self.subsets(&|| LinkedPeople { weights, each: vec![[0.0; 2]; self.sensitive.len()] });
         people.each
     }
 
@@ -191,12 +192,12 @@ impl Tally for Sums {
 }
 
 /// Weighted sums over subsets, person by person.
-struct People {
+struct LinkedPeople {
     weights: [f64; MOST_QUASI + 1],
     each: Vec<[f64; 2]>,
 }
 
-impl Tally for People {
+impl Tally for LinkedPeople {
     fn add(&mut self, size: usize, row: usize, found: [f64; 2]) {
         self.each[row].iter_mut().zip(found).for_each(|(sum, found)| *sum += self.weights[size] * found);
     }

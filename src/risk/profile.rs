@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 /// Rows in groups smaller than this are counted as at risk; the smallest cell that many statistics offices publish.
-pub const SMALL: u32 = 5;
+pub(crate) const SMALL: u32 = 5;
 /// Most columns of a set.
 const LARGEST_SET: usize = 3;
 /// Sets that go on to the next size, and sets reported of each size.
@@ -19,7 +19,7 @@ const COMPARED: usize = 200_000;
 
 /// A column in codes: equal values have equal codes, and NULL is a value.
 #[derive(Debug, Clone, Default)]
-pub struct Coded {
+pub(crate) struct Coded {
     /// Code of each row.
     pub codes: Vec<u32>,
     /// Codes are below this.
@@ -28,7 +28,7 @@ pub struct Coded {
 
 /// How a set of columns divides the rows.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Division {
+pub(crate) struct Division {
     /// Places of the columns, ascending.
     pub columns: Vec<usize>,
     /// Different combinations of values.
@@ -42,7 +42,7 @@ pub struct Division {
 }
 
 /// How these columns together divide the rows.
-pub fn division(columns: &[Coded], set: &[usize]) -> Division {
+pub(crate) fn division(columns: &[Coded], set: &[usize]) -> Division {
     let rows = columns.first().map_or(0, |column| column.codes.len());
     divide(columns, set, 0..rows, 1)
 }
@@ -51,7 +51,7 @@ pub fn division(columns: &[Coded], set: &[usize]) -> Division {
 /// of the size below, so not every set is tried.
 ///
 /// `among` are the places of the columns that may be in a set.
-pub fn singling_out(columns: &[Coded], among: &[usize]) -> Vec<Division> {
+pub(crate) fn singling_out(columns: &[Coded], among: &[usize]) -> Vec<Division> {
     let rows = columns.first().map_or(0, |column| column.codes.len());
     let step = rows.div_ceil(COMPARED).max(1);
     let mut found = Vec::new();

@@ -4,7 +4,7 @@
 //! test raises a false alarm with a probability of at most [`ERROR_RATE`], for rows that were really shuffled.
 
 /// Probability that a test fails on rows in random order.
-pub const ERROR_RATE: f64 = 1e-6;
+pub(super) const ERROR_RATE: f64 = 1e-6;
 
 /// Standard deviations that a normal variable exceeds, to either side, with a probability below [`ERROR_RATE`].
 const DEVIATIONS: f64 = 5.0;

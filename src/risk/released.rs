@@ -10,7 +10,7 @@ use crate::release::{COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NODE};
 
 /// Names of a release's columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TableColumns {
+pub(crate) struct TableColumns {
     /// Quasi-identifiers.
     pub quasi: Vec<String>,
     /// The sensitive attribute.
@@ -21,7 +21,7 @@ pub struct TableColumns {
 
 /// A released table in codes.
 #[derive(Debug)]
-pub struct ReleasedTable {
+pub(crate) struct ReleasedTable {
     /// Whether the groups are not published.
     pub(super) hidden: bool,
     /// Group of each row, numbered as they come.
@@ -62,7 +62,7 @@ impl ReleasedTable {
     ///
     /// # Errors
     /// When a column is missing or of another kind.
-    pub fn try_new(rows: &RecordBatch, columns: &TableColumns) -> Result<Self> {
+    pub(crate) fn try_new(rows: &RecordBatch, columns: &TableColumns) -> Result<Self> {
         let column = |name: &str| -> Result<(FieldRef, ArrayRef)> {
             let place = rows.schema().index_of(name);
             let place = place.map_err(|_| Error::refused(format!("the release has no column {name}")))?;
@@ -105,12 +105,12 @@ impl ReleasedTable {
     }
 
     /// Number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.group.len()
     }
 
     /// Number of groups.
-    pub fn groups(&self) -> usize {
+    pub(crate) fn groups(&self) -> usize {
         self.histograms.len()
     }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::microdata::{ColumnEncoder, held, held_type};
 
 /// Which values of their quasi-identifiers people had, which were published in their place, and releases of such rows.
-pub struct Repeats {
+pub(crate) struct Repeats {
     ids: ColumnEncoder,
     types: Vec<DataType>,
     /// Numbers of combinations of values, original and published ones.
@@ -32,7 +32,7 @@ impl Repeats {
     ///
     /// # Errors
     /// When a type cannot be grouped by.
-    pub fn try_new(id: &DataType, quasi: &[DataType]) -> Result<Self> {
+    pub(crate) fn try_new(id: &DataType, quasi: &[DataType]) -> Result<Self> {
         let field = |data_type: &DataType| Field::new("x", data_type.clone(), true);
         let held = quasi.iter().map(|data_type| field(&held_type(data_type)));
         let schema = Schema::new(held.collect::<Vec<_>>());
@@ -52,7 +52,7 @@ impl Repeats {
     ///
     /// # Errors
     /// When a column is of another type.
-    pub fn append_entries(
+    pub(crate) fn append_entries(
         &mut self,
         ids: &ArrayRef,
         originals: &[ArrayRef],
@@ -79,7 +79,7 @@ impl Repeats {
     ///
     /// # Errors
     /// When a column is of another type.
-    pub fn append_release(&mut self, number: u64, quasi: &[ArrayRef]) -> Result<()> {
+    pub(crate) fn append_release(&mut self, number: u64, quasi: &[ArrayRef]) -> Result<()> {
         let mut shown = Shown::default();
         for mark in self.numbers(quasi)? {
             let shown = shown.entry(mark).or_default();
@@ -103,14 +103,14 @@ impl Repeats {
     }
 
     /// Bytes held, roughly.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let shown: usize = self.releases.iter().map(|(_, shown)| shown.len()).sum();
         let entries = self.entries.capacity() * (size_of::<Entry>() + size_of::<u32>());
         self.ids.size() + self.rows.size() + entries + 32 * shown
     }
 
     /// The checks: nobody was drawn twice for the same values, and releases have the rows of the ledger's people.
-    pub fn checks(self) -> Vec<Check> {
+    pub(crate) fn checks(self) -> Vec<Check> {
         let Self { entries, originals, most, releases, nulls, .. } = self;
         let mut drawn: Vec<(u32, u32)> = entries.iter().map(|entry| entry.person).zip(originals).collect();
         drawn.sort_unstable();

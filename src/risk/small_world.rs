@@ -14,7 +14,7 @@ use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use proptest::prelude::*;
 
-use super::{Disclosure, EvidenceBuilder, KnownColumns, ReleaseColumns, Strength};
+use super::{AdversaryModel, BackgroundColumns, Disclosure, EvidenceBuilder, ReleaseColumns};
 
 type Range = [i64; 2];
 
@@ -73,7 +73,7 @@ impl World {
             RecordBatch::try_from_iter(columns.into_iter().enumerate().map(|(i, column)| (i.to_string(), column)))
                 .unwrap()
         };
-        builder.append_known(&batch(columns), KnownColumns { sensitive: false, release: true }).unwrap();
+        builder.append_known(&batch(columns), BackgroundColumns { sensitive: false, release: true }).unwrap();
         for (rows, _) in &self.releases {
             builder.begin_release(ReleaseColumns { group: true, id: false });
             let mut columns = Vec::new();
@@ -84,7 +84,7 @@ impl World {
             columns.push(integers(rows.iter().map(|row| row.2).collect()));
             builder.append_release(&batch(columns)).unwrap();
         }
-        let disclosure = Disclosure::try_new(builder.finish().unwrap(), Strength::Cover).unwrap();
+        let disclosure = Disclosure::try_new(builder.finish().unwrap(), AdversaryModel::Cover).unwrap();
         let values: Vec<String> = {
             let values = datafusion::arrow::compute::cast(disclosure.evidence().values(), &DataType::Utf8).unwrap();
             values

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use datafusion::config::Dialect;
 use datafusion::prelude::SessionContext;
-use datafusion_anonymize::sql::{function_overview, function_parameters};
+use datafusion_anonymize::{function_overview, function_parameters};
 use datafusion_cli::helper::CliHelper;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};

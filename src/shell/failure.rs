@@ -34,7 +34,7 @@ mod tests {
     #[tokio::test]
     async fn ours_are_sentences() {
         let context = SessionContext::new();
-        datafusion_anonymize::register_all(&context);
+        datafusion_anonymize::register_all(&context).unwrap();
         let error = context.sql("SELECT * FROM census(0 - 1)").await.unwrap_err();
         assert_eq!(text(&error), "census: argument rows must be at least 0, got -1");
         let error = error.context("type_coercion").context("a.sql: statement 2 (line 3)");

@@ -10,7 +10,7 @@ use datafusion::common::instant::Instant;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
-use datafusion_anonymize::sql::{function_example, function_overview, function_parameters};
+use datafusion_anonymize::{function_example, function_overview, function_parameters};
 use datafusion_cli::print_options::PrintOptions;
 
 /// Columns of the list that are filled in.

@@ -22,7 +22,7 @@ use clap::Parser;
 use datafusion::common::exec_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
-use datafusion_anonymize::exec::FailedAudits;
+use datafusion_anonymize::FailedAudits;
 
 pub(crate) use args::{Args, Task};
 pub(crate) use failure::text as failure;

@@ -20,7 +20,7 @@ use datafusion::datasource::table_schema::TableSchema;
 use datafusion::object_store::{ObjectMeta, ObjectStore};
 use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion_anonymize::release::Description;
+use datafusion_anonymize::Description;
 
 /// Prefix of our metadata.
 const OURS: &str = "anonymize.";

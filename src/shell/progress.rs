@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use datafusion_anonymize::exec::{Progress, Step};
+use datafusion_anonymize::{Progress, Step};
 
 /// Quick queries show nothing, and slow ones no flicker.
 const PAUSE: Duration = Duration::from_millis(200);

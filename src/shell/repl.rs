@@ -1,7 +1,7 @@
 //! The interactive session: datafusion-cli's editor and commands, our way to run statements.
 
 use datafusion::prelude::SessionContext;
-use datafusion_anonymize::sql::{function_help, function_overview};
+use datafusion_anonymize::{function_help, function_overview};
 use datafusion_cli::command::{Command, OutputFormat};
 use datafusion_cli::print_options::PrintOptions;
 use rustyline::Editor;

@@ -12,8 +12,8 @@ use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, Memory
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::ExplainFormat;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_anonymize::exec::{FailedAudits, KeepNan, Notices, WholeFiles};
-use datafusion_anonymize::sql::{NamedFiles, enable_url_table, register_all};
+use datafusion_anonymize::{FailedAudits, KeepNan, Notices, WholeFiles};
+use datafusion_anonymize::{NamedFiles, enable_url_table, register_all};
 use datafusion_cli::catalog::DynamicObjectStoreCatalog;
 use datafusion_cli::functions::ParquetMetadataFunc;
 use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistry;
@@ -60,7 +60,7 @@ pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)>
     let catalogs = DynamicObjectStoreCatalog::new(Arc::clone(context.state().catalog_list()), context.state_weak_ref());
     context.register_catalog_list(Arc::new(NamedFiles::new(Arc::new(catalogs))));
     context.register_udtf("parquet_metadata", Arc::new(ParquetMetadataFunc {}));
-    register_all(&context);
+    register_all(&context)?;
     context.state_ref().write().register_file_format(Arc::new(ReleasesFactory::default()), true)?;
     stores::register_options(&context);
 
@@ -84,9 +84,6 @@ fn config(args: &Args) -> Result<SessionConfig> {
     if env::var_os("DATAFUSION_EXPLAIN_FORMAT").is_none() {
         options.explain.format = ExplainFormat::Tree;
     }
-    // Columns of different releases differ in their metadata. Unions keep that of the first, by a rule that DataFusion's logical and
-    // physical plans do not share, and this check then takes an aggregate over them for a bug.
-    options.execution.skip_physical_aggregate_schema_check = true;
     // Reads a computed column as the table's of the same name where a field of a struct is read beside it, as ends of ranges are:
     // https://github.com/apache/datafusion/issues/25414.
     options.optimizer.enable_leaf_expression_pushdown = false;

@@ -17,7 +17,7 @@ use crate::error::{AnonymizeError, planning_without_values, refusal};
 use crate::exec::Seed;
 
 /// Where a call stands: reads raw arguments, which are SQL syntax in one place and logical expressions in another.
-pub trait Scope {
+pub(super) trait Scope {
     /// An argument as it was written.
     type Raw;
 
@@ -80,7 +80,7 @@ pub(super) enum Length {
 
 /// The arguments of one call, by parameter.
 #[derive(Debug)]
-pub struct Arguments {
+pub(super) struct Arguments {
     function: &'static str,
     style: Style,
     session: Option<Box<SessionState>>,
@@ -92,7 +92,7 @@ impl Arguments {
     ///
     /// # Errors
     /// Too many, unknown, repeated or missing arguments; arguments of the wrong kind.
-    pub fn bind<S: Scope>(
+    pub(super) fn bind<S: Scope>(
         signature: &FunctionSignature<'_>,
         arguments: Vec<(Option<String>, S::Raw)>,
         scope: &mut S,
@@ -178,17 +178,17 @@ impl Arguments {
     ///
     /// # Errors
     /// When there is no such parameter, which is a bug; for hierarchies, when the engine's session is of another kind.
-    pub fn session(&self) -> Result<&SessionState> {
+    pub(super) fn session(&self) -> Result<&SessionState> {
         self.session.as_deref().ok_or_else(|| internal_datafusion_err!("{}: planned without a session", self.function))
     }
 
     /// Name of the called function.
-    pub fn function(&self) -> &'static str {
+    pub(super) fn function(&self) -> &'static str {
         self.function
     }
 
     /// How the arguments are written.
-    pub fn style(&self) -> Style {
+    pub(super) fn style(&self) -> Style {
         self.style
     }
 
@@ -196,13 +196,13 @@ impl Arguments {
     ///
     /// # Errors
     /// When the parameter is not declared as such, which is a bug.
-    pub fn relation(&mut self, name: &str) -> Result<LogicalPlan> {
+    pub(super) fn relation(&mut self, name: &str) -> Result<LogicalPlan> {
         self.relation_if_given(name)
             .ok_or_else(|| refusal!(self.function(), argument name, "argument {name} is missing"))
     }
 
     /// An optional relation.
-    pub fn relation_if_given(&mut self, name: &str) -> Option<LogicalPlan> {
+    pub(super) fn relation_if_given(&mut self, name: &str) -> Option<LogicalPlan> {
         let (name, value) = self.values.remove_entry(name)?;
         match value {
             Value::Relation(plan) => Some(*plan),
@@ -214,7 +214,7 @@ impl Arguments {
     }
 
     /// Relations in the order they were written in.
-    pub fn relations(&mut self, name: &str) -> Vec<LogicalPlan> {
+    pub(super) fn relations(&mut self, name: &str) -> Vec<LogicalPlan> {
         match self.values.remove(name) {
             Some(Value::Relations(plans)) => plans,
             _ => Vec::new(),
@@ -225,7 +225,7 @@ impl Arguments {
     ///
     /// # Errors
     /// When it is less.
-    pub fn integer(&self, name: &str, least: i64) -> Result<Option<i64>> {
+    pub(super) fn integer(&self, name: &str, least: i64) -> Result<Option<i64>> {
         match self.values.get(name) {
             Some(Value::Integer(value)) if *value < least => {
                 let noun = self.style.noun();
@@ -237,7 +237,7 @@ impl Arguments {
     }
 
     /// A number.
-    pub fn number(&self, name: &str) -> Option<f64> {
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
         match self.values.get(name) {
             Some(Value::Number(value)) => Some(*value),
             _ => None,
@@ -253,7 +253,7 @@ impl Arguments {
     }
 
     /// A seed.
-    pub fn seed(&self, name: &str) -> Option<Seed> {
+    pub(super) fn seed(&self, name: &str) -> Option<Seed> {
         match self.values.get(name) {
             Some(Value::Seed(seed)) => Some(seed.clone()),
             _ => None,
@@ -261,12 +261,12 @@ impl Arguments {
     }
 
     /// A truth value, `false` if not given.
-    pub fn boolean(&self, name: &str) -> bool {
+    pub(super) fn boolean(&self, name: &str) -> bool {
         matches!(self.values.get(name), Some(Value::Boolean(true)))
     }
 
     /// Column names.
-    pub fn columns(&self, name: &str) -> Option<&[String]> {
+    pub(super) fn columns(&self, name: &str) -> Option<&[String]> {
         match self.values.get(name) {
             Some(Value::Columns(columns)) => Some(columns),
             _ => None,
@@ -279,7 +279,7 @@ impl Arguments {
     }
 
     /// A word out of the declared ones.
-    pub fn word(&self, name: &str) -> Option<&str> {
+    pub(super) fn word(&self, name: &str) -> Option<&str> {
         match self.values.get(name) {
             Some(Value::Word(word)) => Some(word),
             _ => None,

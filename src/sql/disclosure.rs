@@ -22,10 +22,10 @@ use super::signature::{FunctionSignature, Kind, Parameter};
 use super::syntax::split_names;
 use super::trees;
 use crate::error::refusal;
-use crate::exec::DisclosureQuestion;
+use crate::exec::DisclosureComputation;
 use crate::microdata::Role;
 use crate::release::{GROUP_ID, HI, LO};
-use crate::risk::{BUDGET, KnownColumns, ReleaseColumns, Strength};
+use crate::risk::{AdversaryModel, BUDGET, BackgroundColumns, ReleaseColumns};
 
 /// What a reader can infer.
 #[derive(Debug)]
@@ -43,13 +43,13 @@ const BUDGET_OF: &str = "budget";
 const RELEASE: &str = "release";
 
 /// What the reader sees.
-static STRENGTH: Choice<Strength, 4> = Choice::new(
+static STRENGTH: Choice<AdversaryModel, 4> = Choice::new(
     "strength",
     [
-        ("cover", Strength::Cover),
-        ("group", Strength::Group),
-        ("joint", Strength::Joint),
-        ("joint_cover", Strength::JointCover),
+        ("cover", AdversaryModel::Cover),
+        ("group", AdversaryModel::Group),
+        ("joint", AdversaryModel::Joint),
+        ("joint_cover", AdversaryModel::JointCover),
     ],
     "'cover'",
 );
@@ -143,7 +143,7 @@ impl RelationFunction for DisclosureFunction {
             trees::check(function, plan, plans, &roles.quasi, session)?;
         }
         let any_update = arguments.word(UPDATES).is_some();
-        let question = DisclosureQuestion {
+        let question = DisclosureComputation {
             any_update,
             facts: facts.is_some(),
             budget: budget.map_or(BUDGET, |budget| budget as u64),
@@ -417,15 +417,15 @@ impl Columns {
         LogicalPlanBuilder::from(facts.plan).project(columns)?.build()
     }
 
-    fn question(&self, strength: Strength, updates: bool) -> DisclosureQuestion {
+    fn question(&self, strength: AdversaryModel, updates: bool) -> DisclosureComputation {
         let release =
             |release: &ReleaseInputs| ReleaseColumns { group: release.group.is_some(), id: release.id.is_some() };
-        DisclosureQuestion {
+        DisclosureComputation {
             strength,
             id: Arc::clone(&self.id.field),
             quasi: self.quasi.iter().map(|column| Arc::clone(&column.field)).collect(),
             sensitive: Arc::clone(&self.sensitive),
-            known: KnownColumns { sensitive: self.true_value.is_some(), release: self.number.is_some() },
+            known: BackgroundColumns { sensitive: self.true_value.is_some(), release: self.number.is_some() },
             releases: self.releases.iter().map(release).collect(),
             absent: self.releases.iter().map(ReleaseInputs::absent).collect(),
             updates,

@@ -18,7 +18,7 @@ use super::signature::{FunctionSignature, suggestion};
 use super::syntax::{Call, SqlScope, constant, split_names};
 
 /// A function whose value is a relation.
-pub trait RelationFunction: Debug + Send + Sync + 'static {
+pub(super) trait RelationFunction: Debug + Send + Sync + 'static {
     /// Name and parameters.
     fn signature(&self) -> &'static FunctionSignature<'static>;
 

@@ -11,7 +11,7 @@ use super::signature::{Parameter, suggestion};
 use crate::error::refusal;
 use crate::methods::state::RELEASE;
 use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, ORDER_KEY, Roles, published_type};
-use crate::release::{LABEL, PARTNERS, SEALS, SIGNATURE, seals_type, signature_type};
+use crate::release::{COMMITMENTS, LABEL, PARTNERS, SIGNATURE, commitments_type, signature_type};
 
 /// The update relation's parameter.
 pub(super) const UPDATES: &str = Parameter::UPDATES.name;
@@ -162,7 +162,7 @@ impl Input {
         let Some(now) = columns.iter_mut().find(|column| column.field.name() == id) else {
             return internal_err!("{function}: an identifier that is no column");
         };
-        let wanted = [id.as_str(), PARTNERS, SEALS];
+        let wanted = [id.as_str(), PARTNERS, COMMITMENTS];
         let found: Vec<InputColumn> = wanted.iter().filter_map(|name| self.column(name).ok()).collect();
         let Ok([mut identifier, mut partners, mut seals]) = <[InputColumn; 3]>::try_from(found) else {
             let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
@@ -184,13 +184,13 @@ impl Input {
         let (Some(partner), Some(seal)) = (item(&partners), item(&seals)) else {
             return Err(refusal!(
                 function,
-                "columns {PARTNERS} and {SEALS} of {WORLDS} must be lists, as sequential_worlds returns them"
+                "columns {PARTNERS} and {COMMITMENTS} of {WORLDS} must be lists, as sequential_worlds returns them"
             ));
         };
         if !seal.data_type().is_integer() {
             return Err(refusal!(
                 function,
-                "column {SEALS} of {WORLDS} must be of BIGINTs, as sequential_worlds returns it"
+                "column {COMMITMENTS} of {WORLDS} must be of BIGINTs, as sequential_worlds returns it"
             ));
         }
         identifier.publish(function)?;
@@ -199,7 +199,7 @@ impl Input {
         let id_type = common_type(function, now, &identifier, self.argument)?;
         identifier.field = retyped(&identifier.field, id_type.clone());
         partners.field = retyped(&partners.field, signature_type(&id_type));
-        seals.field = retyped(&seals.field, seals_type());
+        seals.field = retyped(&seals.field, commitments_type());
         self.project(vec![identifier, partners, seals])
     }
 

@@ -48,22 +48,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::catalog::{TableFunction, TableProviderFactory};
+use datafusion::common::Result;
 #[cfg(feature = "publication")]
 use datafusion::common::config::TableOptions;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::logical_expr::planner::RelationPlanner;
 
-pub use arguments::{Arguments, Scope};
-pub use function::RelationFunction;
 pub use help::{function_arguments, function_example, function_help, function_overview, function_parameters};
-pub use lake::{DeltaFolders, enable_url_table};
+pub use lake::enable_url_table;
 pub use missing::NamedFiles;
 pub use options::AnonymizeOptions;
-pub use signature::{FunctionSignature, Kind, Parameter, Style};
 
 use crate::exec::{KeepNan, WholeFiles};
-use function::{FunctionPlanner, PlainFunction};
+use function::{FunctionPlanner, PlainFunction, RelationFunction};
 
 /// Everything there is.
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
@@ -120,11 +118,20 @@ fn add_factories(factories: &mut HashMap<String, Arc<dyn TableProviderFactory>>)
 
 /// Adds all relation functions, the `anonymize.*` settings and (with the feature `publication`) `STORED AS PUBLICATION` and
 /// `STORED AS DELTATABLE` to a session. `STORED AS PARQUET` no longer takes the folder of a Delta table.
-pub fn register_all(context: &SessionContext) {
+///
+/// Turns `datafusion.execution.skip_physical_aggregate_schema_check` on: columns of different releases differ in their metadata, unions
+/// keep that of the first by a rule that DataFusion's logical and physical plans do not share, and that check then takes an aggregate
+/// over them for a bug.
+///
+/// # Errors
+/// When the session does not take a planner.
+pub fn register_all(context: &SessionContext) -> Result<()> {
     let state = context.state_ref();
     {
         let mut state = state.write();
-        let extensions = &mut state.config_mut().options_mut().extensions;
+        let options = state.config_mut().options_mut();
+        options.execution.skip_physical_aggregate_schema_check = true;
+        let extensions = &mut options.extensions;
         if extensions.get::<AnonymizeOptions>().is_none() {
             extensions.insert(AnonymizeOptions::default());
         }
@@ -141,7 +148,7 @@ pub fn register_all(context: &SessionContext) {
     for function in estimate::deviations() {
         context.register_udaf(function.as_ref().clone());
     }
-    let _ = state.write().register_expr_planner(Arc::new(estimate::DeviationPlanner));
+    state.write().register_expr_planner(Arc::new(estimate::DeviationPlanner))?;
     context.add_analyzer_rule(Arc::new(estimate::EstimateRule));
     #[cfg(feature = "publication")]
     context.add_analyzer_rule(Arc::new(publication::CheckInserts));
@@ -149,7 +156,7 @@ pub fn register_all(context: &SessionContext) {
     context.add_analyzer_rule(tell_apart());
     context.add_optimizer_rule(Arc::new(stamp::StampReleases));
     // Registered last, so asked first.
-    let _ = context.register_relation_planner(planner());
+    context.register_relation_planner(planner())
 }
 
 /// The same for a session that is still being built. Keeps relation planners and table functions that are there. `COPY` and
@@ -157,6 +164,7 @@ pub fn register_all(context: &SessionContext) {
 #[must_use]
 pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let config = builder.config().get_or_insert_default();
+    config.options_mut().execution.skip_physical_aggregate_schema_check = true;
     if config.options().extensions.get::<AnonymizeOptions>().is_none() {
         config.options_mut().extensions.insert(AnonymizeOptions::default());
     }

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast, ident};
 use super::computed::computed;
 use super::input::{Input, common_type};
 use crate::error::refusal;
-use crate::exec::PerturbedQuestion;
+use crate::exec::PerturbedComputation;
 use crate::release::Description;
 
 /// The method that makes such releases.
@@ -68,6 +68,6 @@ pub(super) fn table(
     let (Some(id), Some(sensitive)) = (fields.next(), fields.next()) else {
         return Err(refusal!(function, "there is no identifier"));
     };
-    let question = PerturbedQuestion { p_match, id, sensitive, quasi: fields.collect() };
+    let question = PerturbedComputation { p_match, id, sensitive, quasi: fields.collect() };
     Ok(computed(Arc::new(question), vec![rows]))
 }

@@ -23,7 +23,7 @@ use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
 use crate::exec::{ORIGINAL_TIME, REPOSITION, RepositionExec, RepositionJob, STATUS, Seed, repositioned_schema};
 use crate::methods::reposition::{Clock, Cost, Late, MoveCost, Reposition};
-use crate::microdata::{RowTags, published_type};
+use crate::microdata::{RowHashes, published_type};
 use crate::release::View;
 
 /// Makes snapshots eligible.
@@ -160,7 +160,7 @@ fn check_columns(input: &Input, time: &str, sensitive: &str, view: View) -> Resu
                 field.name()
             ));
         }
-        if !RowTags::supports(field.data_type()) {
+        if !RowHashes::supports(field.data_type()) {
             return Err(refusal!(
                 function,
                 "column {} has type {}, which is not supported here; leave it out, or select its parts, in a query in \

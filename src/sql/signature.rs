@@ -27,7 +27,7 @@ pub(super) static DISTRIBUTION: Choice<Distribution, 2> =
 
 /// What a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// A table, view or CTE by name, or a query in parentheses.
     Relation,
     /// The same, but it must be a release; the session is asked for the files it is in.
@@ -58,7 +58,7 @@ pub enum Kind {
 
 /// A parameter of a relation function.
 #[derive(Debug, Clone, Copy)]
-pub struct Parameter {
+pub(super) struct Parameter {
     /// Name, as in `name => value`.
     pub name: &'static str,
     /// What it takes.
@@ -71,51 +71,51 @@ pub struct Parameter {
 
 impl Parameter {
     /// A parameter that every call must have.
-    pub const fn required(name: &'static str, kind: Kind, example: &'static str) -> Self {
+    pub(super) const fn required(name: &'static str, kind: Kind, example: &'static str) -> Self {
         Self { name, kind, required: true, example }
     }
 
     /// A parameter that may be left out.
-    pub const fn optional(name: &'static str, kind: Kind, example: &'static str) -> Self {
+    pub(super) const fn optional(name: &'static str, kind: Kind, example: &'static str) -> Self {
         Self { name, kind, required: false, example }
     }
 
     // Parameters that mean the same everywhere.
 
     /// The table that is anonymized.
-    pub const INPUT: Self = Self::required("input", Kind::Relation, "patients");
+    pub(super) const INPUT: Self = Self::required("input", Kind::Relation, "patients");
     /// The identifier.
-    pub const ID: Self = Self::optional("id", Kind::Column, "patient_id");
+    pub(super) const ID: Self = Self::optional("id", Kind::Column, "patient_id");
     /// The quasi-identifiers.
-    pub const QUASI: Self = Self::optional("quasi", Kind::Columns, "(age, zip)");
+    pub(super) const QUASI: Self = Self::optional("quasi", Kind::Columns, "(age, zip)");
     /// The sensitive attribute.
-    pub const SENSITIVE: Self = Self::optional("sensitive", Kind::Columns, "disease");
+    pub(super) const SENSITIVE: Self = Self::optional("sensitive", Kind::Columns, "disease");
     /// How values are spread over intervals.
-    pub const DISTRIBUTION: Self = DISTRIBUTION.parameter();
+    pub(super) const DISTRIBUTION: Self = DISTRIBUTION.parameter();
     /// How values generalize.
-    pub const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'");
+    pub(super) const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'");
     /// Which sensitive values can become which.
-    pub const UPDATES: Self = Self::optional("updates", Kind::WordOrRelation("any"), "updates");
+    pub(super) const UPDATES: Self = Self::optional("updates", Kind::WordOrRelation("any"), "updates");
     /// How returning rows are balanced.
-    pub const BALANCE: Self = BALANCE.parameter();
+    pub(super) const BALANCE: Self = BALANCE.parameter();
     /// What to do with new rows that are not m-eligible.
-    pub const ON_INELIGIBLE: Self = ON_INELIGIBLE.parameter();
+    pub(super) const ON_INELIGIBLE: Self = ON_INELIGIBLE.parameter();
     /// The column whose values are tables of their own.
-    pub const WITHIN: Self = Self::optional("within", Kind::Column, "month");
+    pub(super) const WITHIN: Self = Self::optional("within", Kind::Column, "month");
     /// The earlier private releases.
-    pub const PREVIOUS: Self =
+    pub(super) const PREVIOUS: Self =
         Self::optional("previous", Kind::Relation, "(SELECT patient_id, signature FROM releases)");
     /// How a table is cut into groups.
-    pub const CUTS: Self = CUTS.parameter();
+    pub(super) const CUTS: Self = CUTS.parameter();
     /// Columns that travel with the sensitive value.
-    pub const OTHER: Self = Self::optional("other", Kind::Columns, "(symptom, ward)");
+    pub(super) const OTHER: Self = Self::optional("other", Kind::Columns, "(symptom, ward)");
     /// Where randomness comes from.
-    pub const SEED: Self = Self::optional("seed", Kind::Seed, "'a long random text'");
+    pub(super) const SEED: Self = Self::optional("seed", Kind::Seed, "'a long random text'");
     /// Whether the rows are for the publisher.
-    pub const PRIVATE: Self = Self::optional("private", Kind::Boolean, "true");
+    pub(super) const PRIVATE: Self = Self::optional("private", Kind::Boolean, "true");
 
     /// What is expected, in words.
-    pub fn expected(&self) -> String {
+    pub(super) fn expected(&self) -> String {
         match self.kind {
             Kind::Relation | Kind::Release => "a table name or a query in parentheses".to_owned(),
             Kind::Relations => "a table name, a query in parentheses, or several of them in parentheses".to_owned(),
@@ -138,7 +138,7 @@ impl Parameter {
 
 /// Name and parameters of a relation function; positional arguments fill the parameters in this order.
 #[derive(Debug, Clone, Copy)]
-pub struct FunctionSignature<'a> {
+pub(super) struct FunctionSignature<'a> {
     /// Name of the function, in lower case.
     pub name: &'static str,
     /// Its parameters.
@@ -164,7 +164,7 @@ pub(super) fn retired(function: &str, parameter: &str) -> Option<&'static str> {
 
 /// How arguments are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
+pub(super) enum Style {
     /// `m => 10`, arguments of a call.
     Call,
     /// `'m' '10'`, options of a table.
@@ -173,7 +173,7 @@ pub enum Style {
 
 impl Style {
     /// What to write for a value given as in a call.
-    pub fn write(self, name: &str, example: &str) -> String {
+    pub(super) fn write(self, name: &str, example: &str) -> String {
         match self {
             Self::Call => format!("{name} => {example}"),
             Self::Options => {
@@ -184,7 +184,7 @@ impl Style {
     }
 
     /// What is expected, in words.
-    pub fn expected(self, parameter: &Parameter) -> String {
+    pub(super) fn expected(self, parameter: &Parameter) -> String {
         match (self, parameter.kind) {
             (Self::Options, Kind::Columns) => "column names with commas between them".to_owned(),
             (Self::Options, Kind::NumberOrRelation) => "a number or a table name".to_owned(),
@@ -193,7 +193,7 @@ impl Style {
     }
 
     /// What a value is called.
-    pub fn noun(self) -> &'static str {
+    pub(super) fn noun(self) -> &'static str {
         match self {
             Self::Call => "argument",
             Self::Options => "option",
@@ -203,7 +203,7 @@ impl Style {
 
 impl FunctionSignature<'_> {
     /// A call with the arguments that every call must have.
-    pub fn example(&self) -> String {
+    pub(super) fn example(&self) -> String {
         let required = self.parameters.iter().filter(|parameter| parameter.required);
         let arguments = required.map(|parameter| match parameter.kind {
             Kind::Relation | Kind::Release | Kind::Relations => parameter.example.to_owned(),
@@ -213,7 +213,7 @@ impl FunctionSignature<'_> {
     }
 
     /// The call with all its parameters, for error messages.
-    pub fn usage(&self) -> String {
+    pub(super) fn usage(&self) -> String {
         let parameters = self.parameters.iter().map(|parameter| match (parameter.kind, parameter.required) {
             (Kind::Relation | Kind::Release | Kind::Relations, true) => "<table or (query)>".to_owned(),
             (_, true) => format!("{} => {}", parameter.name, parameter.example),

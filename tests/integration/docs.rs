@@ -163,7 +163,7 @@ fn statements(block: &str) -> Vec<String> {
 /// The page of all arguments says what the program knows of them. `ANONYMIZE_BLESS=1` writes it.
 #[test]
 fn all_arguments_are_listed() {
-    use datafusion_anonymize::sql::{function_arguments, function_overview};
+    use datafusion_anonymize::{function_arguments, function_overview};
 
     let mut page = "# Reference: all arguments\n\nWhat `\\h NAME` shows in the shell. Relations can be named (`table`), or be files \
                     (`'file.parquet'`) or queries in parentheses.\n"

@@ -124,8 +124,8 @@ async fn every_query_reads_the_newest_version() {
     let here = tempdir().unwrap();
     let directory = here.path().join("people");
     overwritten(&directory).await;
-    let context = datafusion_anonymize::sql::enable_url_table(SessionContext::new());
-    datafusion_anonymize::register_all(&context);
+    let context = datafusion_anonymize::enable_url_table(SessionContext::new());
+    datafusion_anonymize::register_all(&context).unwrap();
     let name = directory.display();
     run(&context, &format!("CREATE EXTERNAL TABLE people STORED AS DELTATABLE LOCATION '{name}'")).await.unwrap();
     run(&context, &format!("CREATE VIEW by_path AS SELECT * FROM '{name}/'")).await.unwrap();

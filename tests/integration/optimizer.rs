@@ -176,7 +176,7 @@ async fn too_little_memory_is_a_resource_error() {
 
     let runtime = RuntimeEnvBuilder::new().with_memory_limit(2 << 20, 1.0).build_arc().unwrap();
     let context = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
-    datafusion_anonymize::register_all(&context);
+    datafusion_anonymize::register_all(&context).unwrap();
     for (call, consumer) in [
         ("m_invariant(census(200000), 5, person_id, (age, gender), occupation)", "AnonymizeExec"),
         ("mondrian(census(200000), 5, quasi => (age, gender))", "AnonymizeExec"),

@@ -81,7 +81,7 @@ async fn memory_is_for_the_window() {
     run(&session(), &format!("COPY ({select}) TO '{file}' STORED AS PARQUET")).await.unwrap();
     let runtime = RuntimeEnvBuilder::new().with_memory_limit(12 << 20, 1.0).build_arc().unwrap();
     let context = SessionContext::new_with_config_rt(SessionConfig::new().with_target_partitions(2), runtime);
-    datafusion_anonymize::register_all(&context);
+    datafusion_anonymize::register_all(&context).unwrap();
     run(
         &context,
         &format!(
@@ -108,7 +108,7 @@ async fn a_seed_decides_whatever_order_rows_arrive_in() {
     for (order, size, partitions) in [("id", 8192, 1), ("id DESC", 100, 4), ("v, id % 13", 17, 3)] {
         let config = SessionConfig::new().with_batch_size(size).with_target_partitions(partitions);
         let context = SessionContext::new_with_config(config);
-        datafusion_anonymize::register_all(&context);
+        datafusion_anonymize::register_all(&context).unwrap();
         run(&context, &format!("CREATE TABLE t AS SELECT * FROM ({rows}) ORDER BY {order}")).await.unwrap();
         let call = "reposition(t, 4, time => tick, window => 4, sensitive => v, seed => 'same', private => true)";
         results.push(table(&context, &format!("SELECT * FROM {call} ORDER BY original_time, id")).await);
@@ -222,7 +222,7 @@ async fn it_can_be_watched_limited_stopped_and_called_anyhow() {
     // All rows of one time are one snapshot.
     let runtime = RuntimeEnvBuilder::new().with_memory_limit(2 << 20, 1.0).build_arc().unwrap();
     let small = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
-    datafusion_anonymize::register_all(&small);
+    datafusion_anonymize::register_all(&small).unwrap();
     let one = "SELECT count(*) FROM reposition((SELECT 0 AS t, * FROM census(200000)), 2, t, 2, occupation)";
     let message = error(&small, one).await;
     assert!(message.contains("Resources exhausted") && message.contains("RepositionExec"), "{message}");

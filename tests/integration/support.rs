@@ -13,7 +13,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 pub(super) fn session() -> SessionContext {
     let config = SessionConfig::new().with_information_schema(true).with_target_partitions(4);
     let context = SessionContext::new_with_config(config).enable_url_table();
-    datafusion_anonymize::register_all(&context);
+    datafusion_anonymize::register_all(&context).unwrap();
     context
 }
 

@@ -322,7 +322,7 @@ async fn nan_is_read_by_every_query_with_the_rule() {
     use std::sync::Arc;
 
     use datafusion::execution::SessionStateBuilder;
-    use datafusion_anonymize::exec::KeepNan;
+    use datafusion_anonymize::KeepNan;
 
     let here = tempdir().unwrap();
     let file = floats(&here, &session()).await;

@@ -79,7 +79,7 @@ use self::check::Promise;
 use self::newcomers::{NOWHERE, Places};
 use self::relation::Relation;
 use super::balance::Policy;
-pub use super::balance::{Balance, OnIneligible};
+pub(crate) use super::balance::{Balance, OnIneligible};
 use super::split::{self, Lists};
 use super::state::Signatures;
 use super::{Method, Monitor, Needs, State, StateKind};

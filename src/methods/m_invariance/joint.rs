@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::tests::{Known, chains, private, publish, verify};
 use super::{Balance, MInvariance, OnIneligible};
-use crate::risk::{Disclosure, EvidenceBuilder, KnownColumns, ReleaseColumns, Strength};
+use crate::risk::{AdversaryModel, BackgroundColumns, Disclosure, EvidenceBuilder, ReleaseColumns};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
@@ -43,8 +43,8 @@ proptest! {
         }
         let ids: ArrayRef = Arc::new(known.keys().copied().collect::<Int64Array>());
         let people = RecordBatch::try_from_iter([("id", ids)]).unwrap();
-        reader.append_known(&people, KnownColumns { sensitive: false, release: false }).unwrap();
-        let disclosure = Disclosure::try_new(reader.finish().unwrap(), Strength::Joint).unwrap();
+        reader.append_known(&people, BackgroundColumns { sensitive: false, release: false }).unwrap();
+        let disclosure = Disclosure::try_new(reader.finish().unwrap(), AdversaryModel::Joint).unwrap();
         let mut found = 0;
         for findings in disclosure.all() {
             for place in 0..findings.people.len() {

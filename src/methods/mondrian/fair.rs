@@ -26,7 +26,7 @@ use super::{Cuts, median};
 use crate::error::{Error, Result};
 use crate::methods::Monitor;
 use crate::methods::extent::in_width;
-use crate::methods::rings::{Drawn, Lots, Rings};
+use crate::methods::rings::{DrawnRings, Lots, Rings};
 use crate::microdata::Microdata;
 
 /// Leaves, and rings inside them.
@@ -212,7 +212,7 @@ impl<S: Source> Trunk<'_, S> {
             items.iter_mut().zip(&rings.people).for_each(|(item, &row)| item.row = row);
             return Ok(Attempt::Leaf(rings));
         };
-        let drawn = Drawn::draw(&of_items, l, &mut lots)?;
+        let drawn = DrawnRings::draw(&of_items, l, &mut lots)?;
         let inside: Vec<bool> = cut.sides(items).map(|(_, inside)| inside).collect();
         if drawn.are_diverse(&inside) {
             return Ok(Attempt::Cut(cut.apply(items, buffer)));

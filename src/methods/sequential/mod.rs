@@ -64,9 +64,9 @@ use crate::microdata::Microdata;
 use crate::release::{self, Body, Form, Groups, Release};
 
 /// Most rows that are matched at a time, if nothing else is said: the paper's sweet spot.
-pub const PART: usize = 100;
+pub(crate) const PART: usize = 100;
 /// Matching takes time quadratic in the rows of a part, at least.
-pub const MOST_PART: usize = 1000;
+pub(crate) const MOST_PART: usize = 1000;
 
 /// A release of people whose worlds are known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -19,23 +19,23 @@ use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
-pub use self::perturbations::Perturbations;
+pub(crate) use self::perturbations::Perturbations;
 use self::perturbations::PerturbationsReader;
 pub(crate) use self::perturbations::{original_column, published_column};
-pub use self::signatures::Signatures;
+pub(crate) use self::signatures::Signatures;
 use self::signatures::SignaturesReader;
 use self::worlds::WorldsReader;
 #[cfg(test)]
 pub(in crate::methods) use self::worlds::resealed;
-pub use self::worlds::{Partners, former_worlds};
+pub(crate) use self::worlds::{Partners, former_worlds};
 use crate::error::{Error, Result};
 use crate::microdata::{EncodedColumns, HashKey, Layout, Microdata, MicrodataBuilder};
 use crate::release::{LABEL, Published};
 
 /// Column of a ledger: whom an entry is about.
-pub const IDENTIFIER: &str = "identifier";
+pub(crate) const IDENTIFIER: &str = "identifier";
 /// Column of a ledger, and optional in labelled signatures that are passed by hand: the release that an entry is from.
-pub const RELEASE: &str = "release";
+pub(crate) const RELEASE: &str = "release";
 
 /// Why a publication of changing values cannot go on.
 const UNLABELLED: &str = "this publication was made by a version whose ledger does not say whose value is whose (it has no column \
@@ -66,7 +66,7 @@ pub enum StateKind {
     LabelledSignatures,
     /// Identifier, number of the release, and of every quasi-identifier the original and then the published value.
     Perturbations,
-    /// Identifier, partners and seals.
+    /// Identifier, partners and commitments.
     Worlds,
 }
 

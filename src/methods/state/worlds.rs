@@ -1,7 +1,7 @@
 //! The publisher's memory of worlds: whose sensitive value, and what travels with it, everybody carries in each of them.
 //!
-//! Of everybody the memory has the identifiers of `l - 1` *partners*, and a *seal* of every value that travels: a hash with a salt
-//! that is drawn for everybody, by which a changed value is noticed and equal values do not look equal. A seal is no secret to who has
+//! Of everybody the memory has the identifiers of `l - 1` *partners*, and a *commitment* of every value that travels: a hash with a salt
+//! that is drawn for everybody, by which a changed value is noticed and equal values do not look equal. A commitment is no secret to who has
 //! the memory and can guess the value.
 
 use std::collections::{HashMap, HashSet};
@@ -16,7 +16,7 @@ use crate::microdata::{
     Commitments, Encoded, EncodedColumns, FORMER_PARTNERS_NAME, IdentifierBuilder, Identifiers, PARTNERS_NAME, name_of,
     partners_commitment, quasi_name_of,
 };
-use crate::release::{PARTNERS, Published, SEALS, seals_type, signature_type};
+use crate::release::{COMMITMENTS, PARTNERS, Published, commitments_type, signature_type};
 
 /// Instead of a number: there is none.
 const NONE: u32 = u32::MAX;
@@ -69,7 +69,7 @@ impl Partners {
         memory.refuse_forged()?;
         let known_names = memory.names();
         refuse_other_roles(&known_names, sensitive, other, &quasi)?;
-        let WorldsReader { identifiers, partners, lengths, seals, former, .. } = memory;
+        let WorldsReader { identifiers, partners, lengths, commitments, former, .. } = memory;
         let known = identifiers.finish(key)?;
         if known.nulls() > 0 {
             return Err(refused("has entries without an identifier"));
@@ -117,7 +117,7 @@ impl Partners {
         let mut changed = vec![false; found.len()];
         let mut start = 0;
         for (entry, &(_, length)) in lengths.iter().enumerate() {
-            let of_entry = &seals[start..start + length];
+            let of_entry = &commitments[start..start + length];
             start += length;
             let row = row_of[person_of[entry] as usize];
             let [salt, pairs @ ..] = of_entry else { continue };
@@ -199,8 +199,8 @@ pub(super) struct WorldsReader {
     identifiers: IdentifierBuilder,
     /// Of all entries, one after the other.
     partners: IdentifierBuilder,
-    seals: Vec<i64>,
-    /// Partners and seals of each entry.
+    commitments: Vec<i64>,
+    /// Partners and commitments of each entry.
     lengths: Vec<(usize, usize)>,
     /// Entries whose partners are not those that were sealed.
     forged: usize,
@@ -214,41 +214,41 @@ impl WorldsReader {
         Self {
             identifiers: IdentifierBuilder::new(identifier.clone()),
             partners: IdentifierBuilder::new(identifier.clone()),
-            seals: Vec::new(),
+            commitments: Vec::new(),
             lengths: Vec::new(),
             forged: 0,
             former: 0,
         }
     }
 
-    /// Appends a batch: identifiers, lists of partners, lists of seals.
+    /// Appends a batch: identifiers, lists of partners, lists of commitments.
     ///
     /// # Errors
     /// When an entry lacks one of them.
     pub(super) fn append(&mut self, batch: &RecordBatch) -> Result<()> {
-        let [ids, partners, seals, ..] = batch.columns() else {
+        let [ids, partners, commitments, ..] = batch.columns() else {
             return Err(Error::internal("worlds without partners and seals"));
         };
         let (partners, of_partners) = items(partners)?;
-        let (seals, of_seals) = items(seals)?;
-        if ids.null_count() + partners.null_count() + seals.null_count() > 0 {
+        let (commitments, of_commitments) = items(commitments)?;
+        if ids.null_count() + partners.null_count() + commitments.null_count() > 0 {
             return Err(refused("has NULL in it; pass what sequential_worlds returned, unchanged"));
         }
         self.identifiers.append(ids)?;
         self.partners.append(&partners)?;
-        let seals = cast(&seals, &DataType::Int64)?;
-        let mut rest: &[i64] = seals.as_primitive::<Int64Type>().values();
+        let commitments = cast(&commitments, &DataType::Int64)?;
+        let mut rest: &[i64] = commitments.as_primitive::<Int64Type>().values();
         let options = FormatOptions::new();
         let texts = ArrayFormatter::try_new(partners.as_ref(), &options)?;
         let mut start = 0;
-        for (&length, &sealed) in of_partners.iter().zip(&of_seals) {
+        for (&length, &sealed) in of_partners.iter().zip(&of_commitments) {
             let (own, others) = rest.split_at(sealed);
             rest = others;
             if length > 0 {
                 let [salt, pairs @ ..] = own else { return Err(refused(FORGED)) };
                 let is_sealed = |name| -> Result<bool> {
-                    let seal = partners_commitment(name, *salt, &texts, start..start + length)?;
-                    Ok(pairs.chunks_exact(2).any(|pair| pair == [name, seal]))
+                    let commitment = partners_commitment(name, *salt, &texts, start..start + length)?;
+                    Ok(pairs.chunks_exact(2).any(|pair| pair == [name, commitment]))
                 };
                 if !is_sealed(PARTNERS_NAME)? {
                     let former = is_sealed(FORMER_PARTNERS_NAME)?;
@@ -258,8 +258,8 @@ impl WorldsReader {
             }
             start += length;
         }
-        self.seals.extend(seals.as_primitive::<Int64Type>().values());
-        self.lengths.extend(of_partners.into_iter().zip(of_seals));
+        self.commitments.extend(commitments.as_primitive::<Int64Type>().values());
+        self.lengths.extend(of_partners.into_iter().zip(of_commitments));
         Ok(())
     }
 
@@ -281,7 +281,7 @@ impl WorldsReader {
     /// Hashes of the names of all columns that were sealed.
     fn names(&self) -> HashSet<i64> {
         let mut names = HashSet::new();
-        let mut rest = self.seals.as_slice();
+        let mut rest = self.commitments.as_slice();
         for &(_, sealed) in &self.lengths {
             let (own, others) = rest.split_at(sealed);
             rest = others;
@@ -294,19 +294,19 @@ impl WorldsReader {
     pub(super) fn size(&self) -> usize {
         self.identifiers.size()
             + 2 * self.partners.size()
-            + self.seals.capacity() * size_of::<i64>()
+            + self.commitments.capacity() * size_of::<i64>()
             + self.lengths.capacity() * (size_of::<(usize, usize)>() + 16)
     }
 }
 
-/// How many entries with these seals have the worlds of earlier versions.
+/// How many entries with these commitments have the worlds of earlier versions.
 ///
 /// # Errors
 /// When they are no lists of numbers.
-pub fn former_worlds(seals: &ArrayRef) -> Result<usize> {
-    let (seals, lengths) = items(seals)?;
-    let seals = cast(&seals, &DataType::Int64)?;
-    let mut rest: &[i64] = seals.as_primitive::<Int64Type>().values();
+pub(crate) fn former_worlds(commitments: &ArrayRef) -> Result<usize> {
+    let (commitments, lengths) = items(commitments)?;
+    let commitments = cast(&commitments, &DataType::Int64)?;
+    let mut rest: &[i64] = commitments.as_primitive::<Int64Type>().values();
     let is_former = |length: usize| {
         let (own, others) = rest.split_at(length);
         rest = others;
@@ -334,7 +334,10 @@ fn items(lists: &ArrayRef) -> Result<(ArrayRef, Vec<usize>)> {
 
 /// Columns of an entry, but for whom it is about and the release that it is from.
 pub(super) fn fields(identifier: &FieldRef) -> [Field; 2] {
-    [Field::new(PARTNERS, signature_type(identifier.data_type()), false), Field::new(SEALS, seals_type(), false)]
+    [
+        Field::new(PARTNERS, signature_type(identifier.data_type()), false),
+        Field::new(COMMITMENTS, commitments_type(), false),
+    ]
 }
 
 /// The members who get an entry: people without worlds, or with values that are not sealed yet.
@@ -347,7 +350,7 @@ pub(super) fn members(published: &Published, known: &Partners) -> Vec<u32> {
 /// # Errors
 /// When Arrow fails to gather values.
 pub(super) fn entries(published: &Published, members: &[u32]) -> Result<[ArrayRef; 2]> {
-    Ok([published.partners(members)?, published.seals(members)?])
+    Ok([published.partners(members)?, published.commitments(members)?])
 }
 
 /// Columns that travel in one release and not in another would tell which world is the true one; and in a column that was not the

@@ -23,7 +23,7 @@ use crate::publication::ledger_metadata::LedgerMetadata;
 use crate::publication::ledger_state::{self, LedgerState};
 use crate::publication::place::{Access, Place};
 use crate::publication::record::Record;
-use crate::release::{LABEL, PARTNERS, SEALS, SIGNATURE};
+use crate::release::{COMMITMENTS, LABEL, PARTNERS, SIGNATURE};
 use crate::risk::{Check, Histories, Partnerships, ReleasedTable, Repeats};
 
 fn named(error: Error) -> DataFusionError {
@@ -131,7 +131,7 @@ impl Past {
         if let Some(partners) = column(PARTNERS) {
             let mut partnerships = Partnerships::try_new(ids.data_type()).map_err(named)?;
             partnerships.append_entries(ids, partners, releases).map_err(named)?;
-            if let Some(seals) = column(SEALS) {
+            if let Some(seals) = column(COMMITMENTS) {
                 partnerships.append_former(former_worlds(seals).map_err(named)?);
             }
             return Ok(Self::Worlds(partnerships));

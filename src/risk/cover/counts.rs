@@ -11,7 +11,7 @@ use super::walk::{Visitor, Walk};
 /// Products of weights outside are added up anew, by logarithms.
 const SAFE: std::ops::Range<f64> = 1e-200..1e200;
 
-/// People whom the same releases had, and those releases.
+/// KnownPeople whom the same releases had, and those releases.
 pub(in crate::risk) struct Counts<'a> {
     /// Boxes of each release.
     pub releases: &'a [&'a Boxes],
@@ -90,7 +90,7 @@ struct Counter<'a, 'b> {
     boxes: usize,
     /// Release and place of each box.
     places: Vec<(u32, u32)>,
-    /// People of each point.
+    /// KnownPeople of each point.
     people: Vec<Vec<u32>>,
     /// By what weights of each release are multiplied, for products to stay near 1.
     scale: Vec<f64>,

@@ -1,6 +1,6 @@
 //! Which groups cover which people: the join of points and boxes.
 //!
-//! People who know somebody's quasi-identifiers know a *point*; a released row shows a *box*. `walk` goes down a tree of the points;
+//! KnownPeople who know somebody's quasi-identifiers know a *point*; a released row shows a *box*. `walk` goes down a tree of the points;
 //! `candidates` collects what covers each of them, `counts` only how much that is.
 
 mod candidates;
@@ -20,7 +20,7 @@ pub(super) struct Boxes {
     pub ends: Vec<[u32; 2]>,
     /// Group of each box.
     pub group: Vec<u32>,
-    /// Rows of the release that show the box.
+    /// EvidenceRows of the release that show the box.
     pub rows: Vec<u32>,
     /// First entry of each group in `shares`, and one more.
     pub starts: Vec<u32>,

@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::super::background::ALL;
 use super::super::evidence::{Evidence, distinct};
-use super::super::known::ALL;
 use super::model::{Model, Slot, Version};
 use crate::error::{Error, Result, thousands};
 
@@ -13,7 +13,7 @@ const PAIRS: usize = 200_000_000;
 
 /// What a reader knows of somebody's sensitive value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fact {
+pub(crate) struct Fact {
     /// Code of the identifier.
     pub(in super::super) person: u32,
     /// Number of the release, or all of them.
@@ -63,7 +63,7 @@ pub(super) fn by_covers(evidence: &Evidence) -> Result<Model> {
                 thousands(torn)
             )));
         }
-        // Rows with the same box and value are one slot.
+        // EvidenceRows with the same box and value are one slot.
         let mut place: FxHashMap<(&[[u32; 2]], u32), usize> = FxHashMap::default();
         let mut slots: Vec<(&[[u32; 2]], Slot)> = Vec::new();
         for (ends, &group) in boxes.ends.chunks_exact(d.max(1)).zip(&boxes.group) {
@@ -109,7 +109,7 @@ pub(super) fn by_covers(evidence: &Evidence) -> Result<Model> {
     Ok(model)
 }
 
-/// People of whom a value is known have no other.
+/// KnownPeople of whom a value is known have no other.
 fn tell(model: &mut Model, facts: &[Fact]) {
     let mut of: FxHashMap<u32, Vec<&Fact>> = FxHashMap::default();
     facts.iter().for_each(|fact| of.entry(fact.person).or_default().push(fact));

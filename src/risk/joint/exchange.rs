@@ -19,7 +19,7 @@ pub(super) struct Exchange {
     choices: Vec<Vec<Choice>>,
     /// Releases since the version before, if this one depends on it.
     steps: Vec<Option<u64>>,
-    /// Rows left of each contested slot.
+    /// EvidenceRows left of each contested slot.
     left: Vec<u32>,
 }
 
@@ -144,7 +144,7 @@ impl Search<'_> {
         }
     }
 
-    /// Rows that nobody has now.
+    /// EvidenceRows that nobody has now.
     fn room(&self, contested: u32) -> i64 {
         let held = self.holders[contested as usize].len() as i64 + self.more.get(&contested).copied().unwrap_or(0);
         i64::from(self.exchange.left[contested as usize]) - held

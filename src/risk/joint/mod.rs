@@ -36,30 +36,31 @@ mod tests;
 
 use rayon::prelude::*;
 
-pub use self::evidence::Fact;
+pub(crate) use self::evidence::Fact;
 use self::model::Model;
 use self::prove::{Effort, Limits, Verdict, prove};
 use self::reach::Reach;
-use super::{Evidence, Strength, Updates};
+use super::{AdversaryModel, Evidence, Updates};
 use crate::error::Result;
 
 /// Decisions of the solver for each part of people who depend on each other.
-pub const BUDGET: u64 = 20_000_000;
+pub(crate) const BUDGET: u64 = 20_000_000;
 
 /// What is possible for everybody in every release.
 #[derive(Debug, Default)]
-pub struct Joint {
+pub(crate) struct Joint {
     /// Person and release, ascending.
     versions: Vec<(u32, u64)>,
     /// End of each version's values in `values`, first of those that are possible, then of those that are undecided.
     ends: Vec<[usize; 2]>,
     values: Vec<u32>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests look at the effort"))]
     tally: Tally,
 }
 
 /// What an inference took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Components: groups that share people.
     pub components: usize,
     /// Parts that were given to the solver, and people times releases in the largest.
@@ -88,7 +89,7 @@ impl Joint {
     /// What is possible by releases, to a reader who knows groups or not.
     pub(super) fn of_releases(
         evidence: &Evidence,
-        strength: Strength,
+        strength: AdversaryModel,
         budget: u64,
         check: &(dyn Fn(usize) -> Result<()> + Sync),
     ) -> Result<Self> {
@@ -137,6 +138,7 @@ impl Joint {
     }
 
     /// What it took.
+    #[cfg(test)]
     pub fn tally(&self) -> Tally {
         self.tally
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-/// Rows that look alike to the reader: rows of one group (or with one box) and one sensitive value.
+/// EvidenceRows that look alike to the reader: rows of one group (or with one box) and one sensitive value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
     /// Code of the sensitive value.

@@ -202,7 +202,7 @@ impl<'a> Proof<'a> {
         Ok(())
     }
 
-    /// Rows are at most one version's; where there are no more of them than versions, exactly one's.
+    /// EvidenceRows are at most one version's; where there are no more of them than versions, exactly one's.
     fn pools(&mut self) -> Result<()> {
         let part = self.part;
         let full = self.full();

@@ -189,7 +189,7 @@ fn any_update_leaves_releases_alone() {
     assert_eq!(joint.of(0, 1).unwrap(), [&[][..] as &[u32], &[]]);
 }
 
-/// People who meet in groups of two again and again: chains of exchanges, and the solver without them.
+/// KnownPeople who meet in groups of two again and again: chains of exchanges, and the solver without them.
 #[test]
 fn the_solver_is_asked_and_says_when_it_gives_up() {
     // Values 0 to 3 can all become each other, but 0 and 1 not 2 and 3; the groups of six people change.

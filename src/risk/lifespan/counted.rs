@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::cover::{Boxes, Counts};
 use super::super::evidence::{NONE, distinct};
-use super::{Disclosure, Findings, Strength, Wanted};
+use super::{AdversaryModel, Disclosure, Findings, Wanted};
 
 /// Fewest people in the same releases whose candidates are counted together: each such count looks at all boxes of the releases.
 const FEWEST: usize = 256;
@@ -18,7 +18,8 @@ const WIDEST: usize = 24;
 impl Disclosure {
     /// Whether sizes are all that is needed, and can be counted: in a world where nobody's value changes.
     pub(super) fn counts(&self, wanted: Wanted) -> bool {
-        let plain = self.strength == Strength::Cover && self.evidence.updates.is_identity() && self.evidence.quasi > 0;
+        let plain =
+            self.strength == AdversaryModel::Cover && self.evidence.updates.is_identity() && self.evidence.quasi > 0;
         plain && wanted == Wanted::Sizes
     }
 

@@ -29,11 +29,8 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new(people: &RecordBatch, seed: &Seed, runtime: Arc<RuntimeEnv>) -> Result<Self> {
-        let mut config = SessionConfig::new();
-        // Releases differ in their metadata, which this check takes for a bug.
-        config.options_mut().execution.skip_physical_aggregate_schema_check = true;
-        let context = SessionContext::new_with_config_rt(config, runtime);
-        register_all(&context);
+        let context = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
+        register_all(&context)?;
         let rows = people.num_rows();
         if rows < 30 {
             return Err(refusal!(NAME, "the input has {rows} rows; at least 30 are needed"));

@@ -21,13 +21,13 @@ use crate::error::{AnonymizeError, refusal};
 
 /// `FROM 'lake/people/'`: Delta tables where there are some, files elsewhere.
 #[derive(Debug, Default)]
-pub struct DeltaFolders {
+pub(crate) struct DeltaFolders {
     files: DynamicListTableFactory,
 }
 
 impl DeltaFolders {
     /// Makes tables of what is no Delta table; it must be told its session.
-    pub fn files(&self) -> &DynamicListTableFactory {
+    pub(crate) fn files(&self) -> &DynamicListTableFactory {
         &self.files
     }
 

@@ -17,7 +17,7 @@ use datafusion::execution::context::SessionContext;
 
 #[cfg(feature = "publication")]
 pub(super) use factories::DeltaFactory;
-pub use factories::DeltaFolders;
+pub(super) use factories::DeltaFolders;
 pub(super) use factories::NotLoose;
 pub(super) use folder::refuse_loose;
 #[cfg(feature = "publication")]

@@ -5,13 +5,13 @@ use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use proptest::prelude::*;
 
-use super::super::super::{Evidence, EvidenceBuilder, KnownColumns, ReleaseColumns};
+use super::super::super::{BackgroundColumns, Evidence, EvidenceBuilder, ReleaseColumns};
 use super::*;
 
 /// A row of a release: ends of both quasi-identifiers, sensitive value.
 type Row = ([[i64; 2]; 2], i64);
 
-/// People, of each the quasi-identifiers in every release, the value, and which set of releases had them; releases with groups of rows;
+/// KnownPeople, of each the quasi-identifiers in every release, the value, and which set of releases had them; releases with groups of rows;
 /// sets of releases; how often the releases are repeated.
 #[derive(Debug, Clone)]
 struct History {
@@ -30,7 +30,7 @@ fn history() -> impl Strategy<Value = History> {
             let row = (range, 0..values);
             let group = prop::collection::vec(row, 1..6);
             let release = prop::collection::vec(group, 1..8);
-            // People of few kinds, so that many are alike.
+            // KnownPeople of few kinds, so that many are alike.
             let place = prop::collection::vec(prop::array::uniform2(0..codes), 3);
             let person = (place, 0..values, 0..2_usize);
             let people = prop::collection::vec(person, PEOPLE);
@@ -67,7 +67,7 @@ impl History {
                 }
             }
         }
-        builder.append_known(&batch(known), KnownColumns { sensitive: true, release: true }).unwrap();
+        builder.append_known(&batch(known), BackgroundColumns { sensitive: true, release: true }).unwrap();
         for _ in 0..self.times {
             for groups in &self.releases {
                 builder.begin_release(ReleaseColumns { group: true, id: false });
@@ -86,7 +86,7 @@ impl History {
 
     /// Sizes and risk of every person and release.
     fn found(&self, wanted: Wanted) -> BTreeMap<(u32, u64), (usize, usize, Option<f64>)> {
-        let disclosure = Disclosure::within(self.evidence(), Strength::Cover, wanted, 0, &|_| Ok(())).unwrap();
+        let disclosure = Disclosure::within(self.evidence(), AdversaryModel::Cover, wanted, 0, &|_| Ok(())).unwrap();
         assert_eq!(disclosure.counts(wanted), wanted == Wanted::Sizes);
         let mut found = BTreeMap::new();
         for findings in disclosure.all() {

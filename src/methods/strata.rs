@@ -9,7 +9,7 @@ use crate::error::{Error, Result, thousands};
 use crate::microdata::Microdata;
 use crate::release::{Body, COUNTERFEIT, Groups, Release};
 
-/// Every part has a generator of its own, drawn in the order of the parts, so threads do not matter; and every part's result
+/// Every part has a generator of its own, drawn in the order of the strata, so threads do not matter; and every part's result
 /// has passed the method's own check.
 pub(super) fn anonymize(
     method: &dyn Method,
@@ -18,14 +18,14 @@ pub(super) fn anonymize(
     monitor: &Monitor,
     rng: &mut ChaCha20Rng,
 ) -> Result<Release> {
-    let parts = monitor.phase("parts", || Ok(microdata.parts()))?;
-    let seeds: Vec<[u8; 32]> = parts.codes.iter().map(|_| rng.random()).collect();
+    let strata = monitor.phase("parts", || Ok(microdata.strata()))?;
+    let seeds: Vec<[u8; 32]> = strata.codes.iter().map(|_| rng.random()).collect();
     let releases: Vec<Result<(Groups, Body, usize)>> = seeds
         .into_par_iter()
         .enumerate()
         .map(|(part, seed)| {
             monitor.check()?;
-            let (microdata, state) = (microdata.part(parts.rows(part)), state.part(parts.rows(part)));
+            let (microdata, state) = (microdata.part(strata.rows(part)), state.part(strata.rows(part)));
             let mut rng = ChaCha20Rng::from_seed(seed);
             let release = method.anonymize(microdata, &state, monitor, &mut rng)?;
             Ok((release.groups, release.body, release.withheld))
@@ -41,11 +41,11 @@ pub(super) fn anonymize(
             Error::Refused(message) => Error::refused(format!(
                 "{} of the {} parts by {name} cannot be released; the first of them: {message}",
                 thousands(failed),
-                thousands(parts.codes.len())
+                thousands(strata.codes.len())
             )),
             other => other,
         })?;
-        groups.append(of_part, parts.rows(part), Some(parts.codes[part]));
+        groups.append(of_part, strata.rows(part), Some(strata.codes[part]));
         body.append(body_of_part)?;
         withheld += withheld_of_part;
     }
@@ -53,7 +53,7 @@ pub(super) fn anonymize(
     Ok(Release { microdata, groups, body, withheld })
 }
 
-/// The parts are put together as they were: every row once, with its own values, in a group of its part, inside its
+/// The strata are put together as they were: every row once, with its own values, in a group of its part, inside its
 /// intervals.
 fn check(microdata: &Microdata, groups: &Groups, intervals: &[[u32; 2]], withheld: usize) -> Result<()> {
     let Some((_, within)) = &microdata.within else { return Ok(()) };

@@ -14,7 +14,7 @@ use super::ColumnEncoder;
 use crate::error::{Error, Result};
 
 /// Tags of the rows of a table, by a keyed hash of all their columns, and of the values of one of these.
-pub(crate) struct RowTags {
+pub(crate) struct RowHashes {
     encoder: ColumnEncoder,
     /// Type that the values are compared in.
     data_type: DataType,
@@ -25,7 +25,7 @@ pub(crate) struct RowTags {
     groups: Vec<usize>,
 }
 
-impl RowTags {
+impl RowHashes {
     /// For tables of this schema. Values are compared in the type of the column.
     ///
     /// # Errors

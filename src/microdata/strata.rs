@@ -2,9 +2,9 @@
 
 use super::Microdata;
 
-/// Rows by the value they have in the column `within`. Parts are in the order of its domain.
+/// Rows by the value they have in the column `within`. Strata are in the order of its domain.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct Strata {
     /// Code of each part.
     pub codes: Vec<u32>,
     /// Rows of the whole, part after part.
@@ -13,7 +13,7 @@ pub(crate) struct Parts {
     starts: Vec<usize>,
 }
 
-impl Parts {
+impl Strata {
     /// Rows of the whole that are in a part.
     pub(crate) fn rows(&self, part: usize) -> &[u32] {
         &self.rows[self.starts[part]..self.starts[part + 1]]
@@ -22,19 +22,19 @@ impl Parts {
 
 impl Microdata {
     /// The parts by the column `within`; values without rows have none.
-    pub(crate) fn parts(&self) -> Parts {
-        let mut parts = Parts { codes: Vec::new(), rows: (0..self.rows as u32).collect(), starts: Vec::new() };
-        let Some((_, codes)) = &self.within else { return parts };
-        parts.rows.sort_by_key(|&row| codes[row as usize]);
-        for (place, &row) in parts.rows.iter().enumerate() {
+    pub(crate) fn strata(&self) -> Strata {
+        let mut strata = Strata { codes: Vec::new(), rows: (0..self.rows as u32).collect(), starts: Vec::new() };
+        let Some((_, codes)) = &self.within else { return strata };
+        strata.rows.sort_by_key(|&row| codes[row as usize]);
+        for (place, &row) in strata.rows.iter().enumerate() {
             let code = codes[row as usize];
-            if parts.codes.last() != Some(&code) {
-                parts.codes.push(code);
-                parts.starts.push(place);
+            if strata.codes.last() != Some(&code) {
+                strata.codes.push(code);
+                strata.starts.push(place);
             }
         }
-        parts.starts.push(self.rows);
-        parts
+        strata.starts.push(self.rows);
+        strata
     }
 
     /// Some of the rows as microdata of their own. Domains are those of the whole.

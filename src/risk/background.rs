@@ -4,7 +4,7 @@ use crate::error::{Error, Result, thousands};
 
 /// What is known of people, in provisional codes.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct BackgroundKnowledge {
     pub person: Vec<u32>,
     /// Number of the release, or [`ALL`].
     pub release: Vec<u64>,
@@ -15,9 +15,9 @@ pub(super) struct Known {
 /// In place of the number of a release: all of them.
 pub(super) const ALL: u64 = u64::MAX;
 
-impl Known {
+impl BackgroundKnowledge {
     /// By person, and by release.
-    pub(super) fn in_order(self, d: usize, releases: u64) -> Result<People> {
+    pub(super) fn in_order(self, d: usize, releases: u64) -> Result<KnownPeople> {
         let beyond = self.release.iter().filter(|&&release| release != ALL && release > releases).count();
         if beyond > 0 {
             return Err(Error::refused(format!(
@@ -43,7 +43,7 @@ impl Known {
             }
         }
         starts.push(order.len() as u32);
-        Ok(People {
+        Ok(KnownPeople {
             starts,
             person: order.iter().map(|&row| self.person[row as usize]).collect(),
             release: order.iter().map(|&row| self.release[row as usize]).collect(),
@@ -55,7 +55,7 @@ impl Known {
 
 /// What is known of people, sorted by person and release.
 #[derive(Debug)]
-pub(super) struct People {
+pub(super) struct KnownPeople {
     /// First row of each person, and one more: the number of rows.
     pub starts: Vec<u32>,
     pub person: Vec<u32>,
@@ -70,7 +70,7 @@ const CELL: usize = 32;
 /// Order of people in space, so that chunks of them lie close together in all attributes: halves of halves, each cut across the
 /// attribute in which it is widest. Of chunks that were thin in one attribute and wide in all others, every one would meet most of
 /// the boxes.
-pub(super) fn by_place(known: &People, d: usize) -> Vec<u32> {
+pub(super) fn by_place(known: &KnownPeople, d: usize) -> Vec<u32> {
     let mut people: Vec<u32> = (0..known.starts.len() as u32 - 1).collect();
     let place = |person: u32| {
         let row = known.starts[person as usize] as usize;
