@@ -15,13 +15,17 @@
 //! | `open` | an open publication: both tables, which are refused if they do not fit together |
 //! | `tables` | both tables as they were at one time |
 //! | `entries` | the ledger's entries, read as they were written or not at all |
-//! | `ledger_metadata`, `ledger_state`, `record` | what is written down in the tables' metadata |
-//! | `files`, `fingerprint`, `types` | Parquet without statistics; snapshots recognized; which types the tables can keep |
+//! | `ledger_metadata`, `ledger_state` | what is written down of the whole of it in the tables' metadata |
+//! | `types` | which types the tables can keep |
 //! | `delta` | the little that is asked of Delta Lake |
-//! | `place`, `log_cache`, `local_store` | where the tables are; what was read of a log is not asked for again; local files that are on the disk when a write returns |
+//! | `place` | where the tables are |
+//! | `local_store`, `log_cache` | files that are on the disk when a write returns; what was read of a log is not asked for again |
 //! | `paths` | where things lie at the two places, and what they are called |
-//! | `rehearsal` | snapshots of the past, and what of them would be refused |
+//! | `files` | Parquet files without statistics |
+//! | `record` | what is written down about a release |
 //! | `spec` | what a publication promises, and what its first release fixes |
+//! | `fingerprint` | snapshots and update relations recognized |
+//! | `rehearsal` | snapshots of the past, and what of them would be refused |
 //! | `failure`, `blocking` | errors, in one sentence; work on threads that may block |
 //!
 //! Rows of a stream that is repositioned are held back in a file beside the ledger's own ones. The record of the newest release names

@@ -251,13 +251,14 @@ async fn errors_have_kinds() {
     let location = here.path().join("other").display().to_string();
     let unknown = declaration(&location, 2).replace("'m' '2'", "'n' '2'");
     assert_eq!(kind(&run(&session(), &unknown).await.unwrap_err()), of(ErrorKind::Refused, Some("n")));
-    // A ledger that cannot be read.
-    let log = here.path().join("hospital.private/_delta_log/00000000000000000001.json");
-    std::fs::remove_file(&log).unwrap();
-    std::fs::create_dir(&log).unwrap();
+    // Nothing can be staged where a file stands.
+    let staged = here.path().join("hospital.private/_staged");
+    std::fs::remove_dir_all(&staged).unwrap();
+    std::fs::write(&staged, "in the way").unwrap();
     let input = run(&context, Q2).await.unwrap_err();
     assert_eq!(kind(&input), of(ErrorKind::Input, None));
-    assert!(!input.strip_backtrace().contains("caused by"), "{input}");
+    let text = input.strip_backtrace();
+    assert!(text.contains("nothing was published") && !text.contains("caused by"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
