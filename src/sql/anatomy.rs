@@ -4,8 +4,9 @@ use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
+use super::numbers::Integer;
 use super::roles::Needs;
-use super::signature::{FunctionSignature, Kind, Parameter};
+use super::signature::{FunctionSignature, Parameter};
 use crate::methods::Method;
 use crate::methods::anatomy::Anatomy;
 
@@ -13,11 +14,14 @@ use crate::methods::anatomy::Anatomy;
 #[derive(Debug)]
 pub(super) struct AnatomyFunction;
 
+/// Different sensitive values of a group.
+static L: Integer = Integer::required("l", 2, "5");
+
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "anatomy",
     parameters: &[
         Parameter::INPUT,
-        Parameter::required("l", Kind::Integer, "5"),
+        L.parameter(),
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::WITHIN,
@@ -33,7 +37,7 @@ impl MethodFunction for AnatomyFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
-        let l = arguments.integer("l", 2)?.unwrap_or(2) as usize;
+        let l = L.of(arguments)?;
         Ok((Method::Anatomy(Anatomy { l }), Needs { id: false, sensitive: true, other: false }))
     }
 }

@@ -1,7 +1,7 @@
 //! Parameters that take one of a few words: which there are, and what each means, said once.
 
 use super::arguments::Arguments;
-use super::signature::{Kind, Parameter};
+use super::signature::{Kind, Parameter, Preset};
 
 /// The words of a parameter and their meanings. The first is what holds if the parameter is left out.
 #[derive(Debug)]
@@ -26,7 +26,9 @@ impl<T: Copy, const N: usize> Choice<T, N> {
 
     /// As a parameter that may be left out.
     pub(super) const fn parameter(&'static self) -> Parameter {
-        Parameter::optional(self.name, Kind::Word(&self.words), self.example)
+        let mut parameter = Parameter::optional(self.name, Kind::Word(&self.words), self.example);
+        parameter.default = Preset::Word(self.words[0]);
+        parameter
     }
 
     /// What was chosen, if anything was.

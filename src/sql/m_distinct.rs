@@ -4,6 +4,7 @@ use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
+use super::numbers::Integer;
 use super::roles::Needs;
 use super::signature::{BALANCE, FunctionSignature, Kind, ON_INELIGIBLE, Parameter};
 use crate::methods::Method;
@@ -13,11 +14,14 @@ use crate::methods::m_distinct::{MDistinct, Possible};
 #[derive(Debug)]
 pub(super) struct MDistinctFunction;
 
+/// Different sensitive values of a group.
+static M: Integer = Integer::required("m", 2, "10");
+
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "m_distinct",
     parameters: &[
         Parameter::INPUT,
-        Parameter::required("m", Kind::Integer, "10"),
+        M.parameter(),
         Parameter::ID,
         Parameter::QUASI,
         Parameter::SENSITIVE,
@@ -41,7 +45,7 @@ impl MethodFunction for MDistinctFunction {
 
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
         let method = Method::MDistinct(MDistinct {
-            m: arguments.integer("m", 2)?.unwrap_or(2) as usize,
+            m: M.of(arguments)?,
             disjoint: arguments.boolean("disjoint"),
             close_updates: arguments.boolean("close_updates"),
             updates: match arguments.word(Parameter::UPDATES.name) {

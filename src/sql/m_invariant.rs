@@ -4,8 +4,9 @@ use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
+use super::numbers::Integer;
 use super::roles::Needs;
-use super::signature::{BALANCE, FunctionSignature, Kind, ON_INELIGIBLE, Parameter};
+use super::signature::{BALANCE, FunctionSignature, ON_INELIGIBLE, Parameter};
 use crate::methods::Method;
 use crate::methods::m_invariance::MInvariance;
 
@@ -13,11 +14,14 @@ use crate::methods::m_invariance::MInvariance;
 #[derive(Debug)]
 pub(super) struct MInvariantFunction;
 
+/// Different sensitive values of a group.
+static M: Integer = Integer::required("m", 2, "10");
+
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "m_invariant",
     parameters: &[
         Parameter::INPUT,
-        Parameter::required("m", Kind::Integer, "10"),
+        M.parameter(),
         Parameter::ID,
         Parameter::QUASI,
         Parameter::SENSITIVE,
@@ -37,7 +41,7 @@ impl MethodFunction for MInvariantFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
-        let m = arguments.integer("m", 2)?.unwrap_or(2) as usize;
+        let m = M.of(arguments)?;
         let (balance, on_ineligible) = (BALANCE.of(arguments), ON_INELIGIBLE.of(arguments));
         let method = Method::MInvariance(MInvariance { m, balance, on_ineligible });
         Ok((method, Needs { id: true, sensitive: true, other: false }))

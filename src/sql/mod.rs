@@ -23,6 +23,7 @@ mod method;
 mod missing;
 mod mondrian;
 mod muco;
+mod numbers;
 mod opaque;
 mod options;
 mod perturbed;
@@ -60,7 +61,7 @@ pub use help::{function_arguments, function_example, function_help, function_ove
 pub use lake::{DeltaFolders, enable_url_table};
 pub use missing::NamedFiles;
 pub use options::AnonymizeOptions;
-pub use signature::{FunctionSignature, Kind, Parameter, Style};
+pub use signature::{FunctionSignature, Kind, Parameter, Preset, Style};
 
 use crate::exec::{KeepNan, WholeFiles};
 use function::{FunctionPlanner, PlainFunction};

@@ -4,6 +4,7 @@ use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
+use super::numbers::Integer;
 use super::roles::Needs;
 use super::signature::{CUTS, FunctionSignature, Kind, Parameter};
 use crate::methods::Method;
@@ -13,12 +14,15 @@ use crate::methods::muco::Muco;
 #[derive(Debug)]
 pub(super) struct MucoFunction;
 
+/// Rows of a group.
+static L: Integer = Integer::optional("l", 2, "10");
+
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "muco",
     parameters: &[
         Parameter::INPUT,
         Parameter::required("delta", Kind::Number, "0.2"),
-        Parameter::optional("l", Kind::Integer, "10"),
+        L.parameter(),
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::HIERARCHIES,
@@ -37,8 +41,7 @@ impl MethodFunction for MucoFunction {
 
     fn method(&self, arguments: &Arguments) -> Result<(Method, Needs)> {
         let delta = arguments.number("delta").unwrap_or_default();
-        let l = arguments.integer("l", 2)?.map(|l| l as usize);
-        let method = Muco::try_new(delta, l, CUTS.of(arguments));
+        let method = Muco::try_new(delta, L.given(arguments)?, CUTS.of(arguments));
         let method = method.map_err(|error| error.in_function(SIGNATURE.name))?;
         Ok((Method::Muco(method), Needs { id: false, sensitive: true, other: false }))
     }

@@ -1,5 +1,7 @@
 //! How relation functions declare their parameters.
 
+use std::fmt;
+
 use super::choice::Choice;
 use crate::estimate::Distribution;
 use crate::methods::m_invariance::{Balance, OnIneligible};
@@ -67,17 +69,43 @@ pub struct Parameter {
     pub required: bool,
     /// A value for error messages, as one would write it.
     pub example: &'static str,
+    /// What holds if it is left out.
+    pub default: Preset,
+}
+
+/// What holds if a parameter is left out, as far as it is a value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Preset {
+    /// Nothing, or what the texts of the reference say.
+    Described,
+    /// A word.
+    Word(&'static str),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Described => Ok(()),
+            Self::Word(word) => write!(f, "'{word}'"),
+            Self::Integer(number) => number.fmt(f),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
 }
 
 impl Parameter {
     /// A parameter that every call must have.
     pub const fn required(name: &'static str, kind: Kind, example: &'static str) -> Self {
-        Self { name, kind, required: true, example }
+        Self { name, kind, required: true, example, default: Preset::Described }
     }
 
     /// A parameter that may be left out.
     pub const fn optional(name: &'static str, kind: Kind, example: &'static str) -> Self {
-        Self { name, kind, required: false, example }
+        Self { name, kind, required: false, example, default: Preset::Described }
     }
 
     // Parameters that mean the same everywhere.
