@@ -9,10 +9,9 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::lake::refuse_loose;
-use super::options::AnonymizeOptions;
+use super::options::{AnonymizeOptions, split_names};
 use super::repeatable::{check_choices, check_volatile};
 use super::signature::{FunctionSignature, Kind, Parameter, Style, retired, suggestion};
-use super::syntax::split_names;
 use crate::error::{AnonymizeError, planning_without_values, refusal};
 use crate::exec::Seed;
 

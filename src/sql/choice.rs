@@ -2,6 +2,9 @@
 
 use super::arguments::Arguments;
 use super::signature::{Kind, Parameter, Preset};
+use crate::estimate::Distribution;
+use crate::methods::m_invariance::{Balance, OnIneligible};
+use crate::methods::mondrian::Cuts;
 
 /// The words of a parameter and their meanings. The first is what holds if the parameter is left out.
 #[derive(Debug)]
@@ -44,3 +47,25 @@ impl<T: Copy, const N: usize> Choice<T, N> {
         self.given(arguments).unwrap_or(self.meanings[0])
     }
 }
+
+// Choices that mean the same everywhere.
+
+/// How returning rows are balanced.
+pub(super) static BALANCE: Choice<Balance, 2> =
+    Choice::new("balance", [("minimal", Balance::Minimal), ("blind", Balance::Blind)], "'blind'");
+/// What to do with new rows that are not m-eligible.
+pub(super) static ON_INELIGIBLE: Choice<OnIneligible, 3> = Choice::new(
+    "on_ineligible",
+    [
+        ("refuse", OnIneligible::Refuse),
+        ("counterfeit", OnIneligible::Counterfeit),
+        ("withhold", OnIneligible::Withhold),
+    ],
+    "'counterfeit'",
+);
+/// How a table is cut into groups.
+pub(super) static CUTS: Choice<Cuts, 2> =
+    Choice::new("cuts", [("tight", Cuts::Tight), ("median", Cuts::Median)], "'median'");
+/// How values are spread over intervals.
+pub(super) static DISTRIBUTION: Choice<Distribution, 2> =
+    Choice::new("distribution", [("fitted", Distribution::Fitted), ("uniform", Distribution::Uniform)], "'uniform'");

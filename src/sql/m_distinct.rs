@@ -3,10 +3,11 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
+use super::choice::{BALANCE, ON_INELIGIBLE};
 use super::method::MethodFunction;
 use super::numbers::Integer;
 use super::roles::Needs;
-use super::signature::{BALANCE, FunctionSignature, Kind, ON_INELIGIBLE, Parameter};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::methods::Method;
 use crate::methods::m_distinct::{MDistinct, Possible};
 
@@ -29,8 +30,8 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::optional("previous", Kind::Relation, "(SELECT patient_id, signature, release FROM releases)"),
         Parameter::optional("disjoint", Kind::Boolean, "true"),
         Parameter::optional("close_updates", Kind::Boolean, "true"),
-        Parameter::BALANCE,
-        Parameter::ON_INELIGIBLE,
+        BALANCE.parameter(),
+        ON_INELIGIBLE.parameter(),
         Parameter::SEED,
         Parameter::PRIVATE,
         Parameter::HIERARCHIES,

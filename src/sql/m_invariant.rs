@@ -3,10 +3,11 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
+use super::choice::{BALANCE, ON_INELIGIBLE};
 use super::method::MethodFunction;
 use super::numbers::Integer;
 use super::roles::Needs;
-use super::signature::{BALANCE, FunctionSignature, ON_INELIGIBLE, Parameter};
+use super::signature::{FunctionSignature, Parameter};
 use crate::methods::Method;
 use crate::methods::m_invariance::MInvariance;
 
@@ -26,8 +27,8 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::PREVIOUS,
-        Parameter::BALANCE,
-        Parameter::ON_INELIGIBLE,
+        BALANCE.parameter(),
+        ON_INELIGIBLE.parameter(),
         Parameter::SEED,
         Parameter::PRIVATE,
         Parameter::HIERARCHIES,

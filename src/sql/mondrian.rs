@@ -3,11 +3,11 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
-use super::choice::Choice;
+use super::choice::{CUTS, Choice};
 use super::method::MethodFunction;
 use super::numbers::Integer;
 use super::roles::Needs;
-use super::signature::{CUTS, FunctionSignature, Kind, Parameter};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
 use crate::methods::mondrian::{Diversity, Mondrian};
 use crate::methods::{Method, Share};
@@ -40,7 +40,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::optional("t", Kind::Number, "0.2"),
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
-        Parameter::CUTS,
+        CUTS.parameter(),
         Parameter::ID,
         Parameter::SEED,
         Parameter::PRIVATE,

@@ -3,10 +3,11 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
+use super::choice::CUTS;
 use super::method::MethodFunction;
 use super::numbers::Integer;
 use super::roles::Needs;
-use super::signature::{CUTS, FunctionSignature, Kind, Parameter};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::methods::Method;
 use crate::methods::muco::Muco;
 
@@ -27,7 +28,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::SENSITIVE,
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
-        Parameter::CUTS,
+        CUTS.parameter(),
         Parameter::ID,
         Parameter::SEED,
         Parameter::PRIVATE,

@@ -9,7 +9,7 @@ use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
-use super::choice::Choice;
+use super::choice::{Choice, DISTRIBUTION};
 use super::computed::computed;
 use super::described::{Described, describe};
 use super::estimate::{intact, refuse_publication};
@@ -17,7 +17,7 @@ use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::numbers::{Integer, Number};
 use super::options::AnonymizeOptions;
-use super::signature::{DISTRIBUTION, FunctionSignature, Kind, Parameter};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use super::trees;
 use crate::error::refusal;
 use crate::estimate::{Aggregate, BY_PERSON, Form, Released, Workload};
@@ -52,7 +52,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         AGGREGATE.parameter(),
         PREDICATES.parameter(),
         Parameter::HIERARCHIES,
-        Parameter::DISTRIBUTION,
+        DISTRIBUTION.parameter(),
         Parameter::SEED,
     ],
 };

@@ -4,12 +4,12 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
-use super::choice::Choice;
+use super::choice::{CUTS, Choice};
 use super::input::WORLDS;
 use super::method::{MethodFunction, Offered};
 use super::numbers::Integer;
 use super::roles::Needs;
-use super::signature::{CUTS, FunctionSignature, Kind, Parameter};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::methods::Method;
 use crate::methods::sequential::{Loss, MOST_PART, NonSequential, PART, Sequential, SequentialRelease, Worlds};
 
@@ -36,7 +36,7 @@ static WORLDS_SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::SENSITIVE,
         Parameter::OTHER,
         Parameter::optional(WORLDS, Kind::Relation, "worlds"),
-        Parameter::CUTS,
+        CUTS.parameter(),
         Parameter::HIERARCHIES,
         Parameter::SEED,
         ALLOW_FORMER_WORLDS,
@@ -112,7 +112,7 @@ static NON_SEQUENTIAL_SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::OTHER,
-        Parameter::CUTS,
+        CUTS.parameter(),
         Parameter::HIERARCHIES,
         Parameter::ID,
         Parameter::SEED,
@@ -150,7 +150,7 @@ static SEQUENTIAL_SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::OTHER,
         P.parameter(),
         LOSS.parameter(),
-        Parameter::CUTS,
+        CUTS.parameter(),
         ALLOW_REMOVALS,
         Parameter::HIERARCHIES,
         ALLOW_FORMER_WORLDS,

@@ -2,31 +2,6 @@
 
 use std::fmt;
 
-use super::choice::Choice;
-use crate::estimate::Distribution;
-use crate::methods::m_invariance::{Balance, OnIneligible};
-use crate::methods::mondrian::Cuts;
-
-/// How returning rows are balanced.
-pub(super) static BALANCE: Choice<Balance, 2> =
-    Choice::new("balance", [("minimal", Balance::Minimal), ("blind", Balance::Blind)], "'blind'");
-/// What to do with new rows that are not m-eligible.
-pub(super) static ON_INELIGIBLE: Choice<OnIneligible, 3> = Choice::new(
-    "on_ineligible",
-    [
-        ("refuse", OnIneligible::Refuse),
-        ("counterfeit", OnIneligible::Counterfeit),
-        ("withhold", OnIneligible::Withhold),
-    ],
-    "'counterfeit'",
-);
-/// How a table is cut into groups.
-pub(super) static CUTS: Choice<Cuts, 2> =
-    Choice::new("cuts", [("tight", Cuts::Tight), ("median", Cuts::Median)], "'median'");
-/// How values are spread over intervals.
-pub(super) static DISTRIBUTION: Choice<Distribution, 2> =
-    Choice::new("distribution", [("fitted", Distribution::Fitted), ("uniform", Distribution::Uniform)], "'uniform'");
-
 /// What a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -118,23 +93,15 @@ impl Parameter {
     pub const QUASI: Self = Self::optional("quasi", Kind::Columns, "(age, zip)");
     /// The sensitive attribute.
     pub const SENSITIVE: Self = Self::optional("sensitive", Kind::Columns, "disease");
-    /// How values are spread over intervals.
-    pub const DISTRIBUTION: Self = DISTRIBUTION.parameter();
     /// How values generalize.
     pub const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'");
     /// Which sensitive values can become which.
     pub const UPDATES: Self = Self::optional("updates", Kind::WordOrRelation("any"), "updates");
-    /// How returning rows are balanced.
-    pub const BALANCE: Self = BALANCE.parameter();
-    /// What to do with new rows that are not m-eligible.
-    pub const ON_INELIGIBLE: Self = ON_INELIGIBLE.parameter();
     /// The column whose values are tables of their own.
     pub const WITHIN: Self = Self::optional("within", Kind::Column, "month");
     /// The earlier private releases.
     pub const PREVIOUS: Self =
         Self::optional("previous", Kind::Relation, "(SELECT patient_id, signature FROM releases)");
-    /// How a table is cut into groups.
-    pub const CUTS: Self = CUTS.parameter();
     /// Columns that travel with the sensitive value.
     pub const OTHER: Self = Self::optional("other", Kind::Columns, "(symptom, ward)");
     /// Where randomness comes from.

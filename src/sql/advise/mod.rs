@@ -32,9 +32,8 @@ use super::computed::computed;
 use super::function::RelationFunction;
 use super::input::Input;
 use super::numbers::{Integer, Number};
-use super::options::AnonymizeOptions;
+use super::options::{AnonymizeOptions, split_names};
 use super::signature::{FunctionSignature, Parameter};
-use super::syntax::split_names;
 use crate::error::refusal;
 use crate::exec::{Computation, Progress, Reporting, Resources, Seed, Step};
 use crate::methods::Monitor;
@@ -140,7 +139,7 @@ fn table_name(plan: &LogicalPlan) -> String {
         LogicalPlan::TableScan(scan) => {
             let name = scan.table_name.table();
             let file = name.contains(['/', '.']);
-            if file { format!("'{}'", name.replace('\'', "''")) } else { settings::quoted(name) }
+            if file { format!("'{}'", name.replace('\'', "''")) } else { bench::quoted(name) }
         }
         _ => "input".to_owned(),
     }

@@ -87,13 +87,6 @@ impl Setting {
     }
 }
 
-/// A name as SQL has it: in quotes where it needs them.
-pub(in crate::sql) fn quoted(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use datafusion::common::{Column, Constraint, DFSchema, Result, plan_err};
 use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
 
 use super::options::{Options, refused};
-use super::release::{ReleaseTable, first_release};
+use super::release_table::{ReleaseTable, first_release};
 use super::table::{PublicationTable, Publisher};
 use crate::methods::Method;
 use crate::microdata::{Layout, Roles};

@@ -18,7 +18,7 @@ use tokio::sync::OnceCell;
 use url::Url;
 
 use super::options::refused;
-use super::release::ReleaseTable;
+use super::release_table::ReleaseTable;
 use crate::estimate::{ESTIMATE, ReleaseMetadata, Released};
 use crate::sql::query_start::QueryStart;
 

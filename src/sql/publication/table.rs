@@ -24,7 +24,7 @@ use url::Url;
 
 use super::newest::{NewestRelease, PublicReleases};
 use super::options::refused;
-use super::release::ReleaseTable;
+use super::release_table::ReleaseTable;
 use crate::error::Error;
 use crate::estimate::{ESTIMATE, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
