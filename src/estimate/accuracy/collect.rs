@@ -1,4 +1,4 @@
-//! Record batches to columns of codes.
+//! Collects the original table and the release, from record batches to columns of codes.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;

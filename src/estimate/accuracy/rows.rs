@@ -1,4 +1,4 @@
-//! Answers from the release.
+//! The rows of a release, group by group, and the answers to random queries that are estimated from them.
 
 use super::bitmaps::{self, Bitmaps};
 use super::intervals::Intervals;

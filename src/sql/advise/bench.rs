@@ -1,4 +1,4 @@
-//! Where everything is measured: a session of its own, with the functions that users call.
+//! The session in which `advise` measures, with the functions that users call.
 
 use std::sync::Arc;
 

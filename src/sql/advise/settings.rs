@@ -1,4 +1,4 @@
-//! What is tried.
+//! The methods and settings that `advise` tries.
 
 use super::bench::People;
 

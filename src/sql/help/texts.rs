@@ -1,4 +1,4 @@
-//! The texts.
+//! The texts of the help: what each function and argument is for.
 
 /// Functions, and what each is for.
 pub(super) const FUNCTIONS: &[(&str, &str)] = &[
