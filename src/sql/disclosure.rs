@@ -90,10 +90,12 @@ impl RelationFunction for DisclosureFunction {
             (Some(plan), None) => input(ORIGINAL, plan),
             (None, Some(plan)) => input(BACKGROUND, plan),
             (None, None) => {
-                return Err(
-                    refusal!(function, argument "original", "argument original is missing; expected the table that was anonymized, or with background => .. \
-                     what a reader knows of people: their identifiers and quasi-identifiers"),
-                );
+                return Err(refusal!(
+                    function,
+                    argument "original",
+                    "argument original is missing; expected the table that was anonymized, or with background => .. \
+                     what a reader knows of people: their identifiers and quasi-identifiers"
+                ));
             }
             (Some(_), Some(_)) => return Err(refusal!(function, "either original or background, not both")),
         };
@@ -134,9 +136,11 @@ impl RelationFunction for DisclosureFunction {
         if let (false, Some(name)) =
             (strength.is_joint(), facts.as_ref().map(|_| FACTS).or_else(|| budget.map(|_| BUDGET_OF)))
         {
-            return Err(
-                refusal!(function, argument name, "argument {name} is for readers who combine people; add strength => 'joint' or 'joint_cover'"),
-            );
+            return Err(refusal!(
+                function,
+                argument name,
+                "argument {name} is for readers who combine people; add strength => 'joint' or 'joint_cover'"
+            ));
         }
         let hierarchies = match arguments.relation_if_given(HIERARCHIES) {
             Some(plan) => Some(input(HIERARCHIES, plan).hierarchies()?),
@@ -179,9 +183,11 @@ fn perturbed_rows(
     let relations = [UPDATES, HIERARCHIES]
         .map(|name| (arguments.word(name).is_some() || arguments.relation_if_given(name).is_some(), name));
     if let Some((_, name)) = others.into_iter().chain(relations).chain([(facts, FACTS)]).find(|(given, _)| *given) {
-        return Err(
-            refusal!(function, argument name, "argument {name} does not go with {P_MATCH}, which is about rows that look like rows; leave it out"),
-        );
+        return Err(refusal!(
+            function,
+            argument name,
+            "argument {name} does not go with {P_MATCH}, which is about rows that look like rows; leave it out"
+        ));
     }
     let Ok([release]) = <[Input; 1]>::try_from(releases) else {
         return Err(refusal!(

@@ -76,9 +76,11 @@ impl RelationFunction for QueryAccuracyFunction {
         let Described { fields, by_person, .. } = describe(function, &release.plan, arguments.session()?)?;
         let released = Released::try_new(function, &Schema::new(fields))?;
         if by_person {
-            return Err(
-                refusal!(function, argument "release", "argument release has rows that were chosen by person; {BY_PERSON}"),
-            );
+            return Err(refusal!(
+                function,
+                argument "release",
+                "argument release has rows that were chosen by person; {BY_PERSON}"
+            ));
         }
         let release = match intact(function, &release.plan)? {
             Some(intact) => Input { plan: LogicalPlanBuilder::from(release.plan).filter(intact)?.build()?, ..release },
@@ -92,9 +94,12 @@ impl RelationFunction for QueryAccuracyFunction {
         let of_role = |role: Role| released.columns.iter().filter(move |column| is(role)(&column.field)).cloned();
         let mut columns: Vec<_> = of_role(Role::Quasi).collect();
         if workload.predicates.is_some_and(|wanted| wanted > columns.len()) {
-            return Err(
-                refusal!(function, argument "predicates", "argument predicates must be at most {}, for so many quasi-identifiers are in the release", columns.len()),
-            );
+            return Err(refusal!(
+                function,
+                argument "predicates",
+                "argument predicates must be at most {}, for so many quasi-identifiers are in the release",
+                columns.len()
+            ));
         }
         columns.extend(of_role(Role::Sensitive));
         let sensitive = of_role(Role::Sensitive).next();

@@ -194,13 +194,31 @@ pub(super) fn clock(arguments: &Arguments, name: &str, data_type: &DataType) -> 
     };
     match (every, day) {
         (None, None | Some(1)) => Ok(Clock::Units(1)),
-        (None, Some(_)) => Err(refusal!(function, "column {name} is a timestamp; say how long a snapshot is, for example {}", write("INTERVAL '1 day'"))),
+        (None, Some(_)) => Err(refusal!(
+            function,
+            "column {name} is a timestamp; say how long a snapshot is, for example {}",
+            write("INTERVAL '1 day'")
+        )),
         (Some(Length::Number(number)), None) if number > 0 => Ok(Clock::Units(number)),
         (Some(Length::Interval(interval)), Some(day)) => cut(interval, day).ok_or_else(|| {
-            refusal!(function, argument "every", "argument every must be an interval of whole {}, or of whole months, for example {}", if day == 1 { "days" } else { "units of the timestamp" }, write("INTERVAL '1 day'"))
+            refusal!(
+                function,
+                argument "every",
+                "argument every must be an interval of whole {}, or of whole months, for example {}",
+                if day == 1 { "days" } else { "units of the timestamp" },
+                write("INTERVAL '1 day'")
+            )
         }),
-        (Some(_), None) => Err(refusal!(function, "column {name} is a number, so argument every must be a whole number of at least 1, for example {}", write("7"))),
-        (Some(_), Some(_)) => Err(refusal!(function, "column {name} is a time, so argument every must be an interval, for example {}", write("INTERVAL '1 day'"))),
+        (Some(_), None) => Err(refusal!(
+            function,
+            "column {name} is a number, so argument every must be a whole number of at least 1, for example {}",
+            write("7")
+        )),
+        (Some(_), Some(_)) => Err(refusal!(
+            function,
+            "column {name} is a time, so argument every must be an interval, for example {}",
+            write("INTERVAL '1 day'")
+        )),
     }
 }
 
