@@ -21,7 +21,7 @@ use crate::publication::{Reader, introduce, provider};
 ///
 /// # Errors
 /// When there can be no such table.
-pub(super) async fn first_release(schema: &Schema) -> Result<SchemaRef> {
+pub(super) async fn as_table(schema: &Schema) -> Result<SchemaRef> {
     let failed = |error: DeltaTableError| DataFusionError::External(Box::new(error));
     let columns: StructType = schema.try_into_kernel()?;
     let log_store = DeltaTable::new_in_memory().log_store();

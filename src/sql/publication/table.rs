@@ -53,7 +53,7 @@ pub(in crate::sql) struct PublicationTable {
 }
 
 impl PublicationTable {
-    /// One that can be inserted into, whose releases have the columns of `released`.
+    /// One that can be inserted into, whose releases have columns of `released`.
     pub(super) fn for_publishing(publisher: Publisher, released: SchemaRef, runtime: Arc<RuntimeEnv>) -> Self {
         let (schema, public) = (Arc::clone(&publisher.schema), publisher.publication.public.clone());
         let releases = Arc::new(PublicReleases::new(public.clone(), Arc::clone(&runtime), released));
