@@ -1,4 +1,4 @@
-//! The page: one file, without scripts.
+//! The page of `anonymize advise`: one HTML file, without scripts.
 
 use datafusion::error::{DataFusionError, Result};
 use minijinja::value::Serde;

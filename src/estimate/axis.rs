@@ -15,10 +15,6 @@ use super::metadata::ReleaseMetadata;
 use super::scale::{Scale, all_values};
 use crate::microdata::{ColumnEncoder, Hierarchies, Order};
 
-/// What is wrong where the release does not say itself which hierarchies it was made with.
-pub(super) const OTHER_ORDER: &str = "an interval of the release does not fit the order of its column's values: a value is \
-    missing there, or lo comes after hi; pass the hierarchies => .. that the release was made with";
-
 /// A column of the original table, as the functions of an estimate know it.
 #[derive(Debug)]
 pub(crate) struct Axis {

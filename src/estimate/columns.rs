@@ -179,9 +179,11 @@ impl Released {
     /// Then.
     pub(crate) fn refuse_people(&self, function: &str, by_person: bool) -> Result<()> {
         match by_person && !self.marked {
-            true => Err(
-                refusal!(function, argument "release", "argument release has rows that were chosen by person; {BY_PERSON}"),
-            ),
+            true => Err(refusal!(
+                function,
+                argument "release",
+                "argument release has rows that were chosen by person; {BY_PERSON}"
+            )),
             false => Ok(()),
         }
     }

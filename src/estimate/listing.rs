@@ -5,8 +5,11 @@ use datafusion::arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::Result;
 
 use super::ESTIMATE;
-use super::axis::OTHER_ORDER;
 use crate::error::refusal;
+
+/// What is wrong where the release does not say itself which hierarchies it was made with.
+pub(super) const OTHER_ORDER: &str = "an interval of the release does not fit the order of its column's values: a value is \
+    missing there, or lo comes after hi; pass the hierarchies => .. that the release was made with";
 
 /// The values of a column in their order, and how to find them. Made once per query: with a million values it takes as long as
 /// thousands of rows.

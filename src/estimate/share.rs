@@ -1,4 +1,4 @@
-//! The scalar functions that an estimate is made of.
+//! The scalar functions `share_of` and `values_of`, which estimates are made of.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

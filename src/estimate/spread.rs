@@ -1,4 +1,4 @@
-//! All values of intervals.
+//! Lists all values of intervals, for estimates by group.
 
 use datafusion::arrow::array::{ArrayRef, Int64Array, ListArray, UInt64Array};
 use datafusion::arrow::buffer::OffsetBuffer;

@@ -1,4 +1,4 @@
-//! The share of one of an interval's values.
+//! The scalar function `weight_of`: the share of one of an interval's values.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,4 +1,4 @@
-//! What an experiment is.
+//! The types of an experiment: its figures, runs and findings.
 
 use std::future::Future;
 use std::sync::Arc;

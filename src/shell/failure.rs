@@ -1,4 +1,4 @@
-//! What is said of something that failed.
+//! The text of an error, as the shell prints it.
 
 use datafusion::common::DataFusionError;
 use datafusion_anonymize::AnonymizeError;

@@ -1,4 +1,4 @@
-//! What installers want: completions for shells, and a manual page.
+//! Completions for shells and the manual page, for installers.
 
 use std::io::Write;
 

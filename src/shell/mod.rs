@@ -15,6 +15,7 @@ mod repl;
 mod script;
 mod session;
 mod stores;
+mod text;
 
 use std::io::IsTerminal;
 

@@ -5,7 +5,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::script::Text;
+use super::text::Text;
 
 /// The statement with prefixed keys, if it creates a publication.
 pub(super) fn prefix_keys(text: &Text<'_>, tokens: &[TokenWithSpan]) -> Option<String> {

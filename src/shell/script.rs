@@ -13,6 +13,7 @@ use datafusion_cli::exec;
 use datafusion_cli::print_options::PrintOptions;
 
 use super::stores::Named;
+use super::text::Text;
 use super::{functions, output, place, plain};
 
 /// Text of a script; `-` is standard input.
@@ -85,31 +86,6 @@ struct Statement {
     line: u64,
     /// Locations in it.
     named: Named,
-}
-
-/// A text in which places are known by line and column.
-pub(super) struct Text<'a> {
-    sql: &'a str,
-    lines: Vec<usize>,
-}
-
-impl<'a> Text<'a> {
-    pub(super) fn new(sql: &'a str) -> Self {
-        let lines = std::iter::once(0).chain(sql.match_indices('\n').map(|(newline, _)| newline + 1)).collect();
-        Self { sql, lines }
-    }
-
-    pub(super) fn sql(&self) -> &'a str {
-        self.sql
-    }
-
-    /// Lines and columns count from 1, columns in characters.
-    pub(super) fn offset(&self, at: Location) -> usize {
-        let start = self.lines[at.line as usize - 1];
-        let line = &self.sql[start..];
-        let column = line.char_indices().nth(at.column as usize - 1).map_or(line.len(), |(column, _)| column);
-        start + column
-    }
 }
 
 /// Cuts a text at its semicolons, except those in quotes and comments. What is between them stays as it was written, but for

@@ -4,7 +4,8 @@ use datafusion::common::Result;
 
 use super::arguments::Arguments;
 use super::method::MethodFunction;
-use super::signature::{FunctionSignature, Kind, Parameter};
+use super::numbers::Integer;
+use super::signature::{FunctionSignature, Parameter};
 use crate::methods::AnyMethod;
 use crate::methods::anatomy::Anatomy;
 
@@ -12,11 +13,14 @@ use crate::methods::anatomy::Anatomy;
 #[derive(Debug)]
 pub(super) struct AnatomyFunction;
 
+/// Different sensitive values of a group.
+static L: Integer = Integer::required("l", 2, "5");
+
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "anatomy",
     parameters: &[
         Parameter::INPUT,
-        Parameter::required("l", Kind::Integer, "5"),
+        L.parameter(),
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::WITHIN,
@@ -32,7 +36,7 @@ impl MethodFunction for AnatomyFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
-        let l = arguments.integer("l", 2)?.unwrap_or(2) as usize;
+        let l = L.of(arguments)?;
         Ok(AnyMethod::Anatomy(Anatomy { l }))
     }
 }

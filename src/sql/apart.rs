@@ -1,4 +1,4 @@
-//! Two calls of one function are two tables.
+//! The analyzer rule that tells two calls of one function apart.
 //!
 //! DataFusion compares scans by name and schema and not by the table that is read, and computes equal subqueries once: of two
 //! figures of `information_loss`, each in a subquery of its own, both would be the first's. So where a statement calls a function

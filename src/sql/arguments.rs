@@ -9,10 +9,9 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::lake::refuse_loose;
-use super::options::AnonymizeOptions;
+use super::options::{AnonymizeOptions, split_names};
 use super::repeatable::{check_choices, check_volatile};
 use super::signature::{FunctionSignature, Kind, Parameter, Style, retired, suggestion};
-use super::syntax::split_names;
 use crate::error::{AnonymizeError, planning_without_values, refusal};
 use crate::exec::Seed;
 
@@ -389,9 +388,11 @@ fn relation<S: Scope>(function: &str, name: &str, raw: &S::Raw, scope: &mut S) -
     })?;
     check_relation(function, name, &plan)?;
     if plan.schema().fields().is_empty() {
-        return Err(
-            refusal!(function, argument name, "{noun} {name} has no columns; if it is a file, then one of 0 bytes"),
-        );
+        return Err(refusal!(
+            function,
+            argument name,
+            "{noun} {name} has no columns; if it is a file, then one of 0 bytes"
+        ));
     }
     refuse_loose(function, name, &plan, || scope.session())?;
     Ok(plan)
@@ -464,18 +465,22 @@ fn describe(constant: &ScalarValue) -> String {
 fn check_relation(function: &str, name: &str, plan: &LogicalPlan) -> Result<()> {
     let parameters = plan.get_parameter_names()?;
     if !parameters.is_empty() {
-        return Err(
-            refusal!(function, argument name, "argument {name} contains query parameters, which are not supported inside a relation that is \
-             anonymized; write the values themselves"),
-        );
+        return Err(refusal!(
+            function,
+            argument name,
+            "argument {name} contains query parameters, which are not supported inside a relation that is \
+             anonymized; write the values themselves"
+        ));
     }
     check_volatile(function, &format!("argument {name}"), plan)?;
     // Subqueries inside the relation may refer to the relation itself, so only its own nodes are looked at.
     if plan.exists(|node| Ok(node.contains_outer_reference()))? {
-        return Err(
-            refusal!(function, argument name, "argument {name} refers to columns of the outer query; a release cannot depend on the row it is \
-             joined to: put the query in a CTE without such references"),
-        );
+        return Err(refusal!(
+            function,
+            argument name,
+            "argument {name} refers to columns of the outer query; a release cannot depend on the row it is \
+             joined to: put the query in a CTE without such references"
+        ));
     }
     Ok(())
 }

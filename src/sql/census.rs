@@ -12,21 +12,20 @@ use datafusion::physical_plan::streaming::PartitionStream;
 
 use super::arguments::Arguments;
 use super::function::RelationFunction;
+use super::numbers::Integer;
 use super::options::AnonymizeOptions;
-use super::signature::{FunctionSignature, Kind, Parameter};
+use super::signature::FunctionSignature;
 use crate::microdata::census::{self, BLOCK, Census};
 
 /// Synthetic census microdata.
 #[derive(Debug)]
 pub(super) struct CensusFunction;
 
-static SIGNATURE: FunctionSignature = FunctionSignature {
-    name: "census",
-    parameters: &[
-        Parameter::required("rows", Kind::Integer, "100000"),
-        Parameter::optional("seed", Kind::Integer, "42"),
-    ],
-};
+static ROWS: Integer = Integer::required("rows", 0, "100000");
+static SEED: Integer = Integer::optional("seed", 0, "42").or(0);
+
+static SIGNATURE: FunctionSignature =
+    FunctionSignature { name: "census", parameters: &[ROWS.parameter(), SEED.parameter()] };
 
 /// Parts that can be made in parallel. The rows do not depend on it.
 const PARTITIONS: usize = 16;
@@ -37,8 +36,8 @@ impl RelationFunction for CensusFunction {
     }
 
     fn table(&self, arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let rows = arguments.integer("rows", 0)?.unwrap_or(0) as u64;
-        let seed = arguments.integer("seed", 0)?.unwrap_or(0) as u64;
+        let rows = ROWS.of(&arguments)? as u64;
+        let seed = SEED.of(&arguments)? as u64;
         let schema = census::schema();
         let blocks = rows.div_ceil(BLOCK as u64);
         let parts = blocks.clamp(1, PARTITIONS as u64);

@@ -1,7 +1,10 @@
 //! Parameters that take one of a few words: which there are, and what each means, said once.
 
 use super::arguments::Arguments;
-use super::signature::{Kind, Parameter};
+use super::signature::{Kind, Parameter, Preset};
+use crate::estimate::Distribution;
+use crate::methods::m_invariance::{Balance, OnIneligible};
+use crate::methods::mondrian::Cuts;
 
 /// The words of a parameter and their meanings. The first is what holds if the parameter is left out.
 #[derive(Debug)]
@@ -26,7 +29,9 @@ impl<T: Copy, const N: usize> Choice<T, N> {
 
     /// As a parameter that may be left out.
     pub(super) const fn parameter(&'static self) -> Parameter {
-        Parameter::optional(self.name, Kind::Word(&self.words), self.example)
+        let mut parameter = Parameter::optional(self.name, Kind::Word(&self.words), self.example);
+        parameter.default = Preset::Word(self.words[0]);
+        parameter
     }
 
     /// What was chosen, if anything was.
@@ -42,3 +47,25 @@ impl<T: Copy, const N: usize> Choice<T, N> {
         self.given(arguments).unwrap_or(self.meanings[0])
     }
 }
+
+// Choices that mean the same everywhere.
+
+/// How returning rows are balanced.
+pub(super) static BALANCE: Choice<Balance, 2> =
+    Choice::new("balance", [("minimal", Balance::Minimal), ("blind", Balance::Blind)], "'blind'");
+/// What to do with new rows that are not m-eligible.
+pub(super) static ON_INELIGIBLE: Choice<OnIneligible, 3> = Choice::new(
+    "on_ineligible",
+    [
+        ("refuse", OnIneligible::Refuse),
+        ("counterfeit", OnIneligible::Counterfeit),
+        ("withhold", OnIneligible::Withhold),
+    ],
+    "'counterfeit'",
+);
+/// How a table is cut into groups.
+pub(super) static CUTS: Choice<Cuts, 2> =
+    Choice::new("cuts", [("tight", Cuts::Tight), ("median", Cuts::Median)], "'median'");
+/// How values are spread over intervals.
+pub(super) static DISTRIBUTION: Choice<Distribution, 2> =
+    Choice::new("distribution", [("fitted", Distribution::Fitted), ("uniform", Distribution::Uniform)], "'uniform'");

@@ -77,10 +77,12 @@ pub(super) fn describe(function: &str, plan: &LogicalPlan, session: &SessionStat
             }
             Ok(above)
         }
-        _ => Err(
-            refusal!(function, argument "release", "argument release must be a release; a query over it may select columns and filter rows, but not join, \
-             aggregate, limit or add rows, because the result would be no release"),
-        ),
+        _ => Err(refusal!(
+            function,
+            argument "release",
+            "argument release must be a release; a query over it may select columns and filter rows, but not join, \
+             aggregate, limit or add rows, because the result would be no release"
+        )),
     }
 }
 

@@ -16,10 +16,10 @@ use super::described::released_columns;
 use super::function::RelationFunction;
 use super::information_loss::end_of;
 use super::input::{Input, InputColumn, common_type};
-use super::options::AnonymizeOptions;
+use super::numbers::{Integer, Number};
+use super::options::{AnonymizeOptions, split_names};
 use super::perturbed;
 use super::signature::{FunctionSignature, Kind, Parameter};
-use super::syntax::split_names;
 use super::trees;
 use crate::error::refusal;
 use crate::exec::DisclosureComputation;
@@ -37,8 +37,12 @@ const BACKGROUND: &str = "background";
 const UPDATES: &str = "updates";
 const HIERARCHIES: &str = "hierarchies";
 const P_MATCH: &str = "p_match";
+/// The chance that a quasi-identifier is looked at.
+static MATCH: Number = Number::optional(P_MATCH, 0.0, "0.7").at_most(1.0);
 const FACTS: &str = "facts";
 const BUDGET_OF: &str = "budget";
+/// Decisions of the solver.
+static DECISIONS: Integer = Integer::optional(BUDGET_OF, 0, "20000000").or(BUDGET as i64);
 /// Column of what is known: the number of the release that it is about.
 const RELEASE: &str = "release";
 
@@ -66,9 +70,9 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         STRENGTH.parameter(),
         Parameter::UPDATES,
         Parameter::HIERARCHIES,
-        Parameter::optional(P_MATCH, Kind::Number, "0.7"),
+        MATCH.parameter(),
         Parameter::optional(FACTS, Kind::Relation, "(SELECT patient_id, disease FROM patients WHERE patient_id = 7)"),
-        Parameter::optional(BUDGET_OF, Kind::Integer, "20000000"),
+        DECISIONS.parameter(),
     ],
 };
 
@@ -86,10 +90,12 @@ impl RelationFunction for DisclosureFunction {
             (Some(plan), None) => input(ORIGINAL, plan),
             (None, Some(plan)) => input(BACKGROUND, plan),
             (None, None) => {
-                return Err(
-                    refusal!(function, argument "original", "argument original is missing; expected the table that was anonymized, or with background => .. \
-                     what a reader knows of people: their identifiers and quasi-identifiers"),
-                );
+                return Err(refusal!(
+                    function,
+                    argument "original",
+                    "argument original is missing; expected the table that was anonymized, or with background => .. \
+                     what a reader knows of people: their identifiers and quasi-identifiers"
+                ));
             }
             (Some(_), Some(_)) => return Err(refusal!(function, "either original or background, not both")),
         };
@@ -126,13 +132,15 @@ impl RelationFunction for DisclosureFunction {
             None => None,
         };
         let facts = facts.map(|facts| columns.facts(&roles, facts)).transpose()?;
-        let budget = arguments.integer(BUDGET_OF, 0)?;
+        let budget = DECISIONS.given(&arguments)?;
         if let (false, Some(name)) =
             (strength.is_joint(), facts.as_ref().map(|_| FACTS).or_else(|| budget.map(|_| BUDGET_OF)))
         {
-            return Err(
-                refusal!(function, argument name, "argument {name} is for readers who combine people; add strength => 'joint' or 'joint_cover'"),
-            );
+            return Err(refusal!(
+                function,
+                argument name,
+                "argument {name} is for readers who combine people; add strength => 'joint' or 'joint_cover'"
+            ));
         }
         let hierarchies = match arguments.relation_if_given(HIERARCHIES) {
             Some(plan) => Some(input(HIERARCHIES, plan).hierarchies()?),
@@ -146,7 +154,7 @@ impl RelationFunction for DisclosureFunction {
         let question = DisclosureComputation {
             any_update,
             facts: facts.is_some(),
-            budget: budget.map_or(BUDGET, |budget| budget as u64),
+            budget: DECISIONS.of(&arguments)? as u64,
             ..columns.question(strength, updates.is_some())
         };
         let mut plans = columns.project(known, releases)?;
@@ -164,25 +172,22 @@ fn perturbed_rows(
     facts: bool,
 ) -> Result<Arc<dyn TableProvider>> {
     let (function, method) = (SIGNATURE.name, perturbed::METHOD);
-    let Some(p_match) = arguments.number(P_MATCH) else {
+    let Some(p_match) = MATCH.given(arguments)? else {
         return Err(refusal!(
             function,
             "rows of a release of {method} look like rows, so argument {P_MATCH} must say with which probability a \
              reader uses each quasi-identifier to find somebody, for example {P_MATCH} => 0.7"
         ));
     };
-    if !(p_match > 0.0 && p_match <= 1.0) {
-        return Err(
-            refusal!(function, argument P_MATCH, "argument {P_MATCH} must be above 0 and at most 1, for example {P_MATCH} => 0.7"),
-        );
-    }
     let others = [(arguments.word("strength").is_some(), "strength"), (known.argument == BACKGROUND, BACKGROUND)];
     let relations = [UPDATES, HIERARCHIES]
         .map(|name| (arguments.word(name).is_some() || arguments.relation_if_given(name).is_some(), name));
     if let Some((_, name)) = others.into_iter().chain(relations).chain([(facts, FACTS)]).find(|(given, _)| *given) {
-        return Err(
-            refusal!(function, argument name, "argument {name} does not go with {P_MATCH}, which is about rows that look like rows; leave it out"),
-        );
+        return Err(refusal!(
+            function,
+            argument name,
+            "argument {name} does not go with {P_MATCH}, which is about rows that look like rows; leave it out"
+        ));
     }
     let Ok([release]) = <[Input; 1]>::try_from(releases) else {
         return Err(refusal!(

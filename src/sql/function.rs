@@ -12,10 +12,10 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{ObjectName, TableFactor};
 
 use super::arguments::{Arguments, Scope};
-use super::options::AnonymizeOptions;
+use super::options::{AnonymizeOptions, split_names};
 use super::resolve;
 use super::signature::{FunctionSignature, suggestion};
-use super::syntax::{Call, SqlScope, constant, split_names};
+use super::syntax::{Call, SqlScope, constant};
 
 /// A function whose value is a relation.
 pub(super) trait RelationFunction: Debug + Send + Sync + 'static {

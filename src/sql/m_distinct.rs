@@ -3,8 +3,10 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
+use super::choice::{BALANCE, ON_INELIGIBLE};
 use super::method::MethodFunction;
-use super::signature::{BALANCE, FunctionSignature, Kind, ON_INELIGIBLE, Parameter};
+use super::numbers::Integer;
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::methods::AnyMethod;
 use crate::methods::m_distinct::{MDistinct, Possible};
 
@@ -12,11 +14,14 @@ use crate::methods::m_distinct::{MDistinct, Possible};
 #[derive(Debug)]
 pub(super) struct MDistinctFunction;
 
+/// Different sensitive values of a group.
+static M: Integer = Integer::required("m", 2, "10");
+
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "m_distinct",
     parameters: &[
         Parameter::INPUT,
-        Parameter::required("m", Kind::Integer, "10"),
+        M.parameter(),
         Parameter::ID,
         Parameter::QUASI,
         Parameter::SENSITIVE,
@@ -24,8 +29,8 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::optional("previous", Kind::Relation, "(SELECT patient_id, signature, release FROM releases)"),
         Parameter::optional("disjoint", Kind::Boolean, "true"),
         Parameter::optional("close_updates", Kind::Boolean, "true"),
-        Parameter::BALANCE,
-        Parameter::ON_INELIGIBLE,
+        BALANCE.parameter(),
+        ON_INELIGIBLE.parameter(),
         Parameter::SEED,
         Parameter::PRIVATE,
         Parameter::HIERARCHIES,
@@ -40,7 +45,7 @@ impl MethodFunction for MDistinctFunction {
 
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
         let method = AnyMethod::MDistinct(MDistinct {
-            m: arguments.integer("m", 2)?.unwrap_or(2) as usize,
+            m: M.of(arguments)?,
             disjoint: arguments.boolean("disjoint"),
             close_updates: arguments.boolean("close_updates"),
             updates: match arguments.word(Parameter::UPDATES.name) {

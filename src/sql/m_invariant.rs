@@ -3,8 +3,10 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
+use super::choice::{BALANCE, ON_INELIGIBLE};
 use super::method::MethodFunction;
-use super::signature::{BALANCE, FunctionSignature, Kind, ON_INELIGIBLE, Parameter};
+use super::numbers::Integer;
+use super::signature::{FunctionSignature, Parameter};
 use crate::methods::AnyMethod;
 use crate::methods::m_invariance::MInvariance;
 
@@ -12,17 +14,20 @@ use crate::methods::m_invariance::MInvariance;
 #[derive(Debug)]
 pub(super) struct MInvariantFunction;
 
+/// Different sensitive values of a group.
+static M: Integer = Integer::required("m", 2, "10");
+
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "m_invariant",
     parameters: &[
         Parameter::INPUT,
-        Parameter::required("m", Kind::Integer, "10"),
+        M.parameter(),
         Parameter::ID,
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::PREVIOUS,
-        Parameter::BALANCE,
-        Parameter::ON_INELIGIBLE,
+        BALANCE.parameter(),
+        ON_INELIGIBLE.parameter(),
         Parameter::SEED,
         Parameter::PRIVATE,
         Parameter::HIERARCHIES,
@@ -36,7 +41,7 @@ impl MethodFunction for MInvariantFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
-        let m = arguments.integer("m", 2)?.unwrap_or(2) as usize;
+        let m = M.of(arguments)?;
         let (balance, on_ineligible) = (BALANCE.of(arguments), ON_INELIGIBLE.of(arguments));
         let method = AnyMethod::MInvariance(MInvariance { m, balance, on_ineligible });
         Ok(method)

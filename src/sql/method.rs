@@ -1,4 +1,4 @@
-//! Methods as SQL sees them: as relation functions, and as what a publication is made with.
+//! What a method is in SQL: a relation function, and what a publication is made with.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -6,19 +6,11 @@ use std::sync::Arc;
 use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
 
-use super::anatomy::AnatomyFunction;
 use super::arguments::Arguments;
 use super::function::RelationFunction;
-use super::m_distinct::MDistinctFunction;
-use super::m_invariant::MInvariantFunction;
-use super::mondrian::MondrianFunction;
-use super::muco::MucoFunction;
 use super::opaque::OpaqueTable;
 use super::options::AnonymizeOptions;
 use super::prepare::prepare;
-use super::sequential::{
-    NonSequentialFunction, SequentialFunction, SequentialReleaseFunction, SequentialWorldsFunction,
-};
 use super::signature::FunctionSignature;
 use super::table::AnonymizedTable;
 use crate::error::refusal;
@@ -48,21 +40,6 @@ pub(super) enum Offered {
     Function,
     /// The method of a publication only, which remembers what the next release must know.
     Publication,
-}
-
-/// All of them.
-pub(super) fn methods() -> Vec<Arc<dyn MethodFunction>> {
-    vec![
-        Arc::new(MInvariantFunction),
-        Arc::new(MDistinctFunction),
-        Arc::new(MondrianFunction),
-        Arc::new(AnatomyFunction),
-        Arc::new(MucoFunction),
-        Arc::new(SequentialWorldsFunction),
-        Arc::new(SequentialReleaseFunction),
-        Arc::new(NonSequentialFunction),
-        Arc::new(SequentialFunction),
-    ]
 }
 
 /// A method as a relation function.

@@ -1,4 +1,4 @@
-//! Tables and files that are not there, or cannot be read.
+//! Errors for tables and files that are not there, or cannot be read.
 
 use std::sync::Arc;
 

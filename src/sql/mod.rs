@@ -20,9 +20,11 @@ mod lake;
 mod m_distinct;
 mod m_invariant;
 mod method;
+mod methods;
 mod missing;
 mod mondrian;
 mod muco;
+mod numbers;
 mod opaque;
 mod options;
 mod perturbed;
@@ -65,7 +67,7 @@ use function::{FunctionPlanner, PlainFunction, RelationFunction};
 
 /// Everything there is.
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
-    let releases = method::methods()
+    let releases = methods::methods()
         .into_iter()
         .filter(|method| method.offered() != method::Offered::Publication)
         .map(|method| -> Arc<dyn RelationFunction> { Arc::new(method::ReleaseFunction(method)) });

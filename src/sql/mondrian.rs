@@ -3,9 +3,10 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
-use super::choice::Choice;
+use super::choice::{CUTS, Choice};
 use super::method::MethodFunction;
-use super::signature::{CUTS, FunctionSignature, Kind, Parameter};
+use super::numbers::Integer;
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
 use crate::methods::mondrian::{Diversity, Mondrian};
 use crate::methods::{AnyMethod, Share};
@@ -21,19 +22,24 @@ static DIVERSITY: Choice<Diversity, 3> = Choice::new(
     "'distinct'",
 );
 
+/// Rows of a group.
+static K: Integer = Integer::optional("k", 2, "10");
+/// Its diversity.
+static L: Integer = Integer::optional("l", 2, "5");
+
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "mondrian",
     parameters: &[
         Parameter::INPUT,
-        Parameter::optional("k", Kind::Integer, "10"),
-        Parameter::optional("l", Kind::Integer, "5"),
+        K.parameter(),
+        L.parameter(),
         Parameter::QUASI,
         Parameter::SENSITIVE,
         DIVERSITY.parameter(),
         Parameter::optional("t", Kind::Number, "0.2"),
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
-        Parameter::CUTS,
+        CUTS.parameter(),
         Parameter::ID,
         Parameter::SEED,
         Parameter::PRIVATE,
@@ -47,8 +53,8 @@ impl MethodFunction for MondrianFunction {
 
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
         let name = SIGNATURE.name;
-        let k = arguments.integer("k", 2)?;
-        let l = arguments.integer("l", 2)?;
+        let k = K.given(arguments)?;
+        let l = L.given(arguments)?;
         let t = arguments.number("t").map(|t| Share::try_new("t", t)).transpose();
         let t = t.map_err(|error| error.in_function(name))?;
         if k.is_none() && l.is_none() && t.is_none() {
@@ -70,13 +76,7 @@ impl MethodFunction for MondrianFunction {
                 "diversity says what l means, but there is no l; give it, for example {example}"
             ));
         }
-        let method = Mondrian {
-            k: k.unwrap_or(least) as usize,
-            l: l.map(|l| l as usize),
-            diversity,
-            t,
-            cuts: CUTS.of(arguments),
-        };
+        let method = Mondrian { k: k.unwrap_or(least), l, diversity, t, cuts: CUTS.of(arguments) };
         Ok(AnyMethod::Mondrian(method))
     }
 }

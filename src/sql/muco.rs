@@ -3,8 +3,10 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
+use super::choice::CUTS;
 use super::method::MethodFunction;
-use super::signature::{CUTS, FunctionSignature, Kind, Parameter};
+use super::numbers::Integer;
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::methods::AnyMethod;
 use crate::methods::muco::Muco;
 
@@ -12,17 +14,20 @@ use crate::methods::muco::Muco;
 #[derive(Debug)]
 pub(super) struct MucoFunction;
 
+/// Rows of a group.
+static L: Integer = Integer::optional("l", 2, "10");
+
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "muco",
     parameters: &[
         Parameter::INPUT,
         Parameter::required("delta", Kind::Number, "0.2"),
-        Parameter::optional("l", Kind::Integer, "10"),
+        L.parameter(),
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
-        Parameter::CUTS,
+        CUTS.parameter(),
         Parameter::ID,
         Parameter::SEED,
         Parameter::PRIVATE,
@@ -36,8 +41,7 @@ impl MethodFunction for MucoFunction {
 
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
         let delta = arguments.number("delta").unwrap_or_default();
-        let l = arguments.integer("l", 2)?.map(|l| l as usize);
-        let method = Muco::try_new(delta, l, CUTS.of(arguments));
+        let method = Muco::try_new(delta, L.given(arguments)?, CUTS.of(arguments));
         let method = method.map_err(|error| error.in_function(SIGNATURE.name))?;
         Ok(AnyMethod::Muco(method))
     }

@@ -24,6 +24,11 @@ pub struct AnonymizeOptions {
 
 const NAMES: [&str; 3] = ["id", "quasi", "sensitive"];
 
+/// `'age, zip'` as names.
+pub(super) fn split_names(text: &str) -> Vec<String> {
+    text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+}
+
 impl ConfigExtension for AnonymizeOptions {
     const PREFIX: &'static str = "anonymize";
 }

@@ -9,14 +9,15 @@ use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
-use super::choice::Choice;
+use super::choice::{Choice, DISTRIBUTION};
 use super::computed::computed;
 use super::described::{Described, describe};
 use super::estimate::{intact, refuse_publication};
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
+use super::numbers::{Integer, Number};
 use super::options::AnonymizeOptions;
-use super::signature::{DISTRIBUTION, FunctionSignature, Kind, Parameter};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use super::trees;
 use crate::error::refusal;
 use crate::estimate::{Aggregate, BY_PERSON, Form, Released, Workload};
@@ -28,6 +29,12 @@ use crate::release::{COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NULLS};
 #[derive(Debug)]
 pub(super) struct QueryAccuracyFunction;
 
+/// How many queries.
+static QUERIES: Integer = Integer::optional("queries", 1, "10000").or(10_000).at_most(100_000_000);
+/// The share of the table that a query would select if values were uniform.
+static SELECTIVITY: Number = Number::optional("selectivity", 0.0, "0.1").or(0.1).at_most(1.0);
+/// How many quasi-identifiers have a range.
+static PREDICATES: Integer = Integer::optional("predicates", 1, "4");
 /// What queries ask for.
 static AGGREGATE: Choice<Aggregate, 3> = Choice::new(
     "aggregate",
@@ -40,18 +47,15 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     parameters: &[
         Parameter::required("original", Kind::Relation, "patients"),
         Parameter::required("release", Kind::Release, "'release.parquet'"),
-        Parameter::optional("queries", Kind::Integer, "10000"),
-        Parameter::optional("selectivity", Kind::Number, "0.1"),
+        QUERIES.parameter(),
+        SELECTIVITY.parameter(),
         AGGREGATE.parameter(),
-        Parameter::optional("predicates", Kind::Integer, "4"),
+        PREDICATES.parameter(),
         Parameter::HIERARCHIES,
-        Parameter::DISTRIBUTION,
+        DISTRIBUTION.parameter(),
         Parameter::SEED,
     ],
 };
-
-/// Most queries of one call.
-const MOST_QUERIES: i64 = 100_000_000;
 
 impl RelationFunction for QueryAccuracyFunction {
     fn signature(&self) -> &'static FunctionSignature<'static> {
@@ -72,9 +76,11 @@ impl RelationFunction for QueryAccuracyFunction {
         let Described { fields, by_person, .. } = describe(function, &release.plan, arguments.session()?)?;
         let released = Released::try_new(function, &Schema::new(fields))?;
         if by_person {
-            return Err(
-                refusal!(function, argument "release", "argument release has rows that were chosen by person; {BY_PERSON}"),
-            );
+            return Err(refusal!(
+                function,
+                argument "release",
+                "argument release has rows that were chosen by person; {BY_PERSON}"
+            ));
         }
         let release = match intact(function, &release.plan)? {
             Some(intact) => Input { plan: LogicalPlanBuilder::from(release.plan).filter(intact)?.build()?, ..release },
@@ -88,9 +94,12 @@ impl RelationFunction for QueryAccuracyFunction {
         let of_role = |role: Role| released.columns.iter().filter(move |column| is(role)(&column.field)).cloned();
         let mut columns: Vec<_> = of_role(Role::Quasi).collect();
         if workload.predicates.is_some_and(|wanted| wanted > columns.len()) {
-            return Err(
-                refusal!(function, argument "predicates", "argument predicates must be at most {}, for so many quasi-identifiers are in the release", columns.len()),
-            );
+            return Err(refusal!(
+                function,
+                argument "predicates",
+                "argument predicates must be at most {}, for so many quasi-identifiers are in the release",
+                columns.len()
+            ));
         }
         columns.extend(of_role(Role::Sensitive));
         let sensitive = of_role(Role::Sensitive).next();
@@ -171,20 +180,6 @@ impl RelationFunction for QueryAccuracyFunction {
 }
 
 fn workload(arguments: &Arguments) -> Result<Workload> {
-    let function = SIGNATURE.name;
-    let selectivity = arguments.number("selectivity").unwrap_or(0.1);
-    if selectivity <= 0.0 || selectivity > 1.0 {
-        return Err(
-            refusal!(function, argument "selectivity", "argument selectivity must be above 0 and at most 1, for example selectivity => 0.1"),
-        );
-    }
-    let queries = arguments.integer("queries", 1)?.unwrap_or(10_000);
-    if queries > MOST_QUERIES {
-        return Err(
-            refusal!(function, argument "queries", "argument queries must be at most {MOST_QUERIES}, for example queries => 10000"),
-        );
-    }
-    let aggregate = AGGREGATE.of(arguments);
-    let predicates = arguments.integer("predicates", 1)?.map(|number| number as usize);
-    Ok(Workload { queries: queries as usize, selectivity, aggregate, predicates })
+    let (queries, selectivity) = (QUERIES.of(arguments)?, SELECTIVITY.of(arguments)?);
+    Ok(Workload { queries, selectivity, aggregate: AGGREGATE.of(arguments), predicates: PREDICATES.given(arguments)? })
 }

@@ -14,6 +14,7 @@ use super::choice::Choice;
 use super::computed::project;
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
+use super::numbers::Integer;
 use super::opaque::{OpaqueTable, Relation};
 use super::options::AnonymizeOptions;
 use super::planned::{planned, planned_if_given};
@@ -30,9 +31,11 @@ use crate::release::View;
 #[derive(Debug)]
 pub(super) struct RepositionFunction;
 
-const L: Parameter = Parameter::required("l", Kind::Integer, "4");
+/// Different sensitive values of a snapshot.
+static L: Integer = Integer::required("l", 2, "4");
 const TIME: Parameter = Parameter::required("time", Kind::Column, "day");
-const WINDOW: Parameter = Parameter::required("window", Kind::Integer, "7");
+/// Snapshots that are held back.
+static WINDOW: Integer = Integer::required("window", 1, "7");
 const EVERY: Parameter = Parameter::optional("every", Kind::Length, "INTERVAL '1 day'");
 /// How the cost of a move grows with its length.
 static MOVE_COST: Choice<MoveCost, 2> =
@@ -47,9 +50,9 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     name: REPOSITION,
     parameters: &[
         Parameter::INPUT,
-        L,
+        L.parameter(),
         TIME,
-        WINDOW,
+        WINDOW.parameter(),
         Parameter::SENSITIVE,
         EVERY,
         MOVE_COST.parameter(),
@@ -71,9 +74,9 @@ pub(super) const INNER: &str = "inner";
 pub(super) static PUBLISHED: FunctionSignature = FunctionSignature {
     name: REPOSITION,
     parameters: &[
-        L,
+        L.parameter(),
         TIME,
-        WINDOW,
+        WINDOW.parameter(),
         EVERY,
         MOVE_COST.parameter(),
         MOVE_FACTOR,
@@ -125,10 +128,8 @@ impl RelationFunction for RepositionFunction {
 /// The method's parameters.
 pub(super) fn parameters(arguments: &Arguments) -> Result<Reposition> {
     let function = SIGNATURE.name;
-    let l = arguments.integer("l", 2)?.unwrap_or_default() as usize;
-    let window = arguments.integer("window", 1)?.unwrap_or_default() as usize;
     let named = |error: crate::error::Error| error.in_function(function);
-    let mut params = Reposition::try_new(l, window).map_err(named)?;
+    let mut params = Reposition::try_new(L.of(arguments)?, WINDOW.of(arguments)?).map_err(named)?;
     params.move_cost = MOVE_COST.of(arguments);
     let cost = |name: &str| arguments.number(name).map(|number| Cost::try_new(name, number)).transpose();
     if let Some(factor) = cost("move_factor").map_err(named)? {
@@ -193,13 +194,31 @@ pub(super) fn clock(arguments: &Arguments, name: &str, data_type: &DataType) -> 
     };
     match (every, day) {
         (None, None | Some(1)) => Ok(Clock::Units(1)),
-        (None, Some(_)) => Err(refusal!(function, "column {name} is a timestamp; say how long a snapshot is, for example {}", write("INTERVAL '1 day'"))),
+        (None, Some(_)) => Err(refusal!(
+            function,
+            "column {name} is a timestamp; say how long a snapshot is, for example {}",
+            write("INTERVAL '1 day'")
+        )),
         (Some(Length::Number(number)), None) if number > 0 => Ok(Clock::Units(number)),
         (Some(Length::Interval(interval)), Some(day)) => cut(interval, day).ok_or_else(|| {
-            refusal!(function, argument "every", "argument every must be an interval of whole {}, or of whole months, for example {}", if day == 1 { "days" } else { "units of the timestamp" }, write("INTERVAL '1 day'"))
+            refusal!(
+                function,
+                argument "every",
+                "argument every must be an interval of whole {}, or of whole months, for example {}",
+                if day == 1 { "days" } else { "units of the timestamp" },
+                write("INTERVAL '1 day'")
+            )
         }),
-        (Some(_), None) => Err(refusal!(function, "column {name} is a number, so argument every must be a whole number of at least 1, for example {}", write("7"))),
-        (Some(_), Some(_)) => Err(refusal!(function, "column {name} is a time, so argument every must be an interval, for example {}", write("INTERVAL '1 day'"))),
+        (Some(_), None) => Err(refusal!(
+            function,
+            "column {name} is a number, so argument every must be a whole number of at least 1, for example {}",
+            write("7")
+        )),
+        (Some(_), Some(_)) => Err(refusal!(
+            function,
+            "column {name} is a time, so argument every must be an interval, for example {}",
+            write("INTERVAL '1 day'")
+        )),
     }
 }
 

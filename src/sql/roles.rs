@@ -6,9 +6,8 @@ use datafusion::common::{DFSchema, Result, internal_datafusion_err};
 
 use super::arguments::Arguments;
 use super::composite::way_out;
-use super::options::AnonymizeOptions;
+use super::options::{AnonymizeOptions, split_names};
 use super::signature::Style;
-use super::syntax::split_names;
 use crate::error::refusal;
 use crate::methods::Needs;
 use crate::microdata::{Role, Roles};

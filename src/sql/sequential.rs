@@ -4,22 +4,22 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
-use super::choice::Choice;
+use super::choice::{CUTS, Choice};
 use super::input::WORLDS;
 use super::method::{MethodFunction, Offered};
-use super::signature::{CUTS, FunctionSignature, Kind, Parameter};
-use crate::error::refusal;
+use super::numbers::Integer;
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::methods::AnyMethod;
 use crate::methods::sequential::{Loss, MOST_PART, NonSequential, PART, Sequential, SequentialRelease, Worlds};
 
-const L: Parameter = Parameter::required("l", Kind::Integer, "5");
-const P: Parameter = Parameter::optional("p", Kind::Integer, "100");
+/// Worlds. More than this would cost more memory than the table, many times.
+static L: Integer = Integer::required("l", 2, "5").at_most(1000);
+/// Rows that are matched at a time.
+static P: Integer = Integer::optional("p", 1, "100").or(PART as i64).at_most(MOST_PART as i64);
 /// By what measure a release loses little.
 static LOSS: Choice<Loss, 2> = Choice::new("loss", [("lm", Loss::Lm), ("em", Loss::Em)], "'em'");
 const ALLOW_REMOVALS: Parameter = Parameter::optional("allow_removals", Kind::Boolean, "true");
 const ALLOW_FORMER_WORLDS: Parameter = Parameter::optional("allow_former_worlds", Kind::Boolean, "true");
-/// More worlds than this would cost more memory than the table, many times.
-const MOST_L: usize = 1000;
 
 /// Worlds, for the publisher.
 #[derive(Debug)]
@@ -29,13 +29,13 @@ static WORLDS_SIGNATURE: FunctionSignature = FunctionSignature {
     name: "sequential_worlds",
     parameters: &[
         Parameter::INPUT,
-        L,
+        L.parameter(),
         Parameter::ID,
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::OTHER,
         Parameter::optional(WORLDS, Kind::Relation, "worlds"),
-        Parameter::CUTS,
+        CUTS.parameter(),
         Parameter::HIERARCHIES,
         Parameter::SEED,
         ALLOW_FORMER_WORLDS,
@@ -49,7 +49,7 @@ impl MethodFunction for SequentialWorldsFunction {
 
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
         let (l, cuts, allow_former_worlds) =
-            (l(arguments)?, CUTS.of(arguments), arguments.boolean("allow_former_worlds"));
+            (L.of(arguments)?, CUTS.of(arguments), arguments.boolean("allow_former_worlds"));
         let method = AnyMethod::SequentialWorlds(Worlds { l, cuts, allow_former_worlds });
         Ok(method)
     }
@@ -72,7 +72,7 @@ static RELEASE_SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::OTHER,
-        P,
+        P.parameter(),
         LOSS.parameter(),
         ALLOW_REMOVALS,
         Parameter::HIERARCHIES,
@@ -88,7 +88,7 @@ impl MethodFunction for SequentialReleaseFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
-        let (p, loss, allow_removals) = (p(arguments)?, LOSS.of(arguments), arguments.boolean("allow_removals"));
+        let (p, loss, allow_removals) = (P.of(arguments)?, LOSS.of(arguments), arguments.boolean("allow_removals"));
         let allow_former_worlds = arguments.boolean("allow_former_worlds");
         let method = AnyMethod::SequentialRelease(SequentialRelease { p, loss, allow_removals, allow_former_worlds });
         Ok(method)
@@ -107,11 +107,11 @@ static NON_SEQUENTIAL_SIGNATURE: FunctionSignature = FunctionSignature {
     name: "non_sequential",
     parameters: &[
         Parameter::INPUT,
-        L,
+        L.parameter(),
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::OTHER,
-        Parameter::CUTS,
+        CUTS.parameter(),
         Parameter::HIERARCHIES,
         Parameter::ID,
         Parameter::SEED,
@@ -125,7 +125,7 @@ impl MethodFunction for NonSequentialFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
-        let method = AnyMethod::NonSequential(NonSequential { l: l(arguments)?, cuts: CUTS.of(arguments) });
+        let method = AnyMethod::NonSequential(NonSequential { l: L.of(arguments)?, cuts: CUTS.of(arguments) });
         Ok(method)
     }
 
@@ -142,14 +142,14 @@ static SEQUENTIAL_SIGNATURE: FunctionSignature = FunctionSignature {
     name: "sequential",
     parameters: &[
         Parameter::INPUT,
-        L,
+        L.parameter(),
         Parameter::ID,
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::OTHER,
-        P,
+        P.parameter(),
         LOSS.parameter(),
-        Parameter::CUTS,
+        CUTS.parameter(),
         ALLOW_REMOVALS,
         Parameter::HIERARCHIES,
         ALLOW_FORMER_WORLDS,
@@ -163,8 +163,8 @@ impl MethodFunction for SequentialFunction {
 
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
         let method = AnyMethod::Sequential(Sequential {
-            l: l(arguments)?,
-            p: p(arguments)?,
+            l: L.of(arguments)?,
+            p: P.of(arguments)?,
             loss: LOSS.of(arguments),
             cuts: CUTS.of(arguments),
             allow_removals: arguments.boolean("allow_removals"),
@@ -175,23 +175,5 @@ impl MethodFunction for SequentialFunction {
 
     fn offered(&self) -> Offered {
         Offered::Publication
-    }
-}
-
-fn l(arguments: &Arguments) -> Result<usize> {
-    at_most(arguments, "l", 2, MOST_L, 2)
-}
-
-fn p(arguments: &Arguments) -> Result<usize> {
-    at_most(arguments, "p", 1, MOST_PART, PART)
-}
-
-fn at_most(arguments: &Arguments, name: &str, least: i64, most: usize, otherwise: usize) -> Result<usize> {
-    match arguments.integer(name, least)?.map(|number| number as usize) {
-        Some(number) if number > most => {
-            Err(refusal!(arguments.function(), "{name} must be at most {most}, got {number}"))
-        }
-        Some(number) => Ok(number),
-        None => Ok(otherwise),
     }
 }

@@ -1,29 +1,6 @@
 //! How relation functions declare their parameters.
 
-use super::choice::Choice;
-use crate::estimate::Distribution;
-use crate::methods::m_invariance::{Balance, OnIneligible};
-use crate::methods::mondrian::Cuts;
-
-/// How returning rows are balanced.
-pub(super) static BALANCE: Choice<Balance, 2> =
-    Choice::new("balance", [("minimal", Balance::Minimal), ("blind", Balance::Blind)], "'blind'");
-/// What to do with new rows that are not m-eligible.
-pub(super) static ON_INELIGIBLE: Choice<OnIneligible, 3> = Choice::new(
-    "on_ineligible",
-    [
-        ("refuse", OnIneligible::Refuse),
-        ("counterfeit", OnIneligible::Counterfeit),
-        ("withhold", OnIneligible::Withhold),
-    ],
-    "'counterfeit'",
-);
-/// How a table is cut into groups.
-pub(super) static CUTS: Choice<Cuts, 2> =
-    Choice::new("cuts", [("tight", Cuts::Tight), ("median", Cuts::Median)], "'median'");
-/// How values are spread over intervals.
-pub(super) static DISTRIBUTION: Choice<Distribution, 2> =
-    Choice::new("distribution", [("fitted", Distribution::Fitted), ("uniform", Distribution::Uniform)], "'uniform'");
+use std::fmt;
 
 /// What a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,17 +44,43 @@ pub(super) struct Parameter {
     pub required: bool,
     /// A value for error messages, as one would write it.
     pub example: &'static str,
+    /// What holds if it is left out.
+    pub default: Preset,
+}
+
+/// What holds if a parameter is left out, as far as it is a value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Preset {
+    /// Nothing, or what the texts of the reference say.
+    Described,
+    /// A word.
+    Word(&'static str),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Described => Ok(()),
+            Self::Word(word) => write!(f, "'{word}'"),
+            Self::Integer(number) => number.fmt(f),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
 }
 
 impl Parameter {
     /// A parameter that every call must have.
     pub(super) const fn required(name: &'static str, kind: Kind, example: &'static str) -> Self {
-        Self { name, kind, required: true, example }
+        Self { name, kind, required: true, example, default: Preset::Described }
     }
 
     /// A parameter that may be left out.
     pub(super) const fn optional(name: &'static str, kind: Kind, example: &'static str) -> Self {
-        Self { name, kind, required: false, example }
+        Self { name, kind, required: false, example, default: Preset::Described }
     }
 
     // Parameters that mean the same everywhere.
@@ -90,23 +93,15 @@ impl Parameter {
     pub(super) const QUASI: Self = Self::optional("quasi", Kind::Columns, "(age, zip)");
     /// The sensitive attribute.
     pub(super) const SENSITIVE: Self = Self::optional("sensitive", Kind::Columns, "disease");
-    /// How values are spread over intervals.
-    pub(super) const DISTRIBUTION: Self = DISTRIBUTION.parameter();
     /// How values generalize.
     pub(super) const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'");
     /// Which sensitive values can become which.
     pub(super) const UPDATES: Self = Self::optional("updates", Kind::WordOrRelation("any"), "updates");
-    /// How returning rows are balanced.
-    pub(super) const BALANCE: Self = BALANCE.parameter();
-    /// What to do with new rows that are not m-eligible.
-    pub(super) const ON_INELIGIBLE: Self = ON_INELIGIBLE.parameter();
     /// The column whose values are tables of their own.
     pub(super) const WITHIN: Self = Self::optional("within", Kind::Column, "month");
     /// The earlier private releases.
     pub(super) const PREVIOUS: Self =
         Self::optional("previous", Kind::Relation, "(SELECT patient_id, signature FROM releases)");
-    /// How a table is cut into groups.
-    pub(super) const CUTS: Self = CUTS.parameter();
     /// Columns that travel with the sensitive value.
     pub(super) const OTHER: Self = Self::optional("other", Kind::Columns, "(symptom, ward)");
     /// Where randomness comes from.

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::arguments::Scope;
-use super::options::AnonymizeOptions;
+use super::options::{AnonymizeOptions, split_names};
 use super::resolve;
 use crate::error::refusal;
 
@@ -207,11 +207,6 @@ pub(super) fn constant(expr: Expr) -> Result<ScalarValue> {
         Expr::Literal(value, _) => Ok(value),
         _ => plan_err!("not a constant"),
     }
-}
-
-/// `'age, zip'` as names.
-pub(super) fn split_names(text: &str) -> Vec<String> {
-    text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
 /// The query of `(VALUES (1, 'a'), (2, 'b'))`. Where the parser expects an expression, it takes that for a call of a function and more

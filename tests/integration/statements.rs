@@ -6,12 +6,19 @@ use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 use tempfile::tempdir;
 
-use super::publications::{Q1, Q2, count, declare, from_the_root, hospital};
+use super::publications::{count, declare, from_the_root, hospital};
 use super::support::{error, number, run, session};
 
 /// The same number twice, by plans that have nothing in common.
 const TWICE: &str = "SELECT (SELECT count(*) FROM hospital) AS a,
                             (SELECT count(*) FILTER (WHERE disease = disease) FROM hospital) AS b";
+
+/// A snapshot of some people.
+fn first(people: usize) -> String {
+    format!(
+        "INSERT INTO hospital SELECT person_id, age, birthplace, occupation FROM census(300) WHERE person_id <= {people}"
+    )
+}
 
 /// A session of somebody who reads what another one publishes.
 async fn reader(location: &str) -> SessionContext {
@@ -31,16 +38,16 @@ async fn new_releases_are_seen_by_whoever_has_declared_the_table_before() {
     declare(&publisher, &location).await;
     let all = "SELECT count(*) FROM hospital";
     assert!(error(&publisher, all).await.contains("nothing has been published yet"));
-    let first = count(&publisher, Q1).await as i64;
-    assert_eq!(number(&publisher, all).await, first);
+    let before = count(&publisher, &first(200)).await as i64;
+    assert_eq!(number(&publisher, all).await, before);
     let reader = reader(&location).await;
-    assert_eq!(number(&reader, all).await, first);
+    assert_eq!(number(&reader, all).await, before);
     run(&reader, "CREATE VIEW people AS SELECT count(*) AS n FROM hospital").await.unwrap();
-    let second = count(&publisher, Q2).await as i64;
-    assert_ne!(first, second);
-    assert_eq!(number(&publisher, all).await, second);
-    assert_eq!(number(&reader, all).await, second);
-    assert_eq!(number(&reader, "SELECT n FROM people").await, second);
+    let after = count(&publisher, &first(300)).await as i64;
+    assert_ne!(before, after);
+    assert_eq!(number(&publisher, all).await, after);
+    assert_eq!(number(&reader, all).await, after);
+    assert_eq!(number(&reader, "SELECT n FROM people").await, after);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -50,7 +57,7 @@ async fn what_was_planned_reads_one_release_whatever_is_published_meanwhile() {
     let location = here.path().join("hospital").display().to_string();
     let publisher = session();
     declare(&publisher, &location).await;
-    let first = count(&publisher, Q1).await as i64;
+    let before = count(&publisher, &first(200)).await as i64;
     let reader = reader(&location).await;
     let functions = "SELECT count(*) FROM (SELECT * FROM flat((SELECT count(*) AS n FROM hospital)) INTERSECT
                      SELECT * FROM flat((SELECT count(*) FILTER (WHERE disease = disease) AS n FROM hospital)))";
@@ -58,19 +65,19 @@ async fn what_was_planned_reads_one_release_whatever_is_published_meanwhile() {
     for sql in [TWICE, functions] {
         plans.push(reader.sql(sql).await.unwrap().create_physical_plan().await.unwrap());
     }
-    assert_ne!(count(&publisher, Q2).await as i64, first);
+    assert_ne!(count(&publisher, &first(300)).await as i64, before);
     let column = |batch: &datafusion::arrow::array::RecordBatch, column: usize| {
         batch.column(column).as_primitive::<Int64Type>().value(0)
     };
     let planned = collect(plans.remove(0), reader.task_ctx()).await.unwrap();
-    assert_eq!((column(&planned[0], 0), column(&planned[0], 1)), (first, first));
+    assert_eq!((column(&planned[0], 0), column(&planned[0], 1)), (before, before));
     assert_eq!(number(&reader, functions).await, 1);
     // Somebody publishes all the time, tables of one size and of another.
     let stop = std::sync::atomic::AtomicBool::new(false);
     let publishing = async {
         for _ in 0..4 {
-            count(&publisher, Q1).await;
-            count(&publisher, Q2).await;
+            count(&publisher, &first(200)).await;
+            count(&publisher, &first(300)).await;
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     };
@@ -90,7 +97,7 @@ async fn the_analyzer_asks_nothing_of_the_store() {
     let here = tempdir().unwrap();
     let context = session();
     hospital(&context, here.path()).await;
-    run(&context, Q1).await.unwrap();
+    run(&context, &first(200)).await.unwrap();
     let frame = context.sql(TWICE).await.unwrap();
     std::fs::rename(here.path().join("hospital"), here.path().join("elsewhere")).unwrap();
     frame.clone().into_optimized_plan().unwrap();

@@ -1,4 +1,4 @@
-//! Which rows have a value in a range.
+//! Sets of rows as bits: which rows have a value in a range.
 
 /// Most bytes of the bitmaps of one column.
 const BYTES: usize = 64 << 20;

@@ -1,4 +1,4 @@
-//! Record batches to columns of codes.
+//! Collects the original table and the release, from record batches to columns of codes.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
@@ -6,9 +6,9 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use rayon::prelude::*;
 
 use super::bitmaps::Bitmaps;
+use super::intervals::{Intervals, Sizes, Tight};
 use super::people::People;
-use super::rows::{Column, Intervals, Rows};
-use super::tight::{Sizes, Tight};
+use super::rows::{Column, Rows};
 use super::{Axis, Comparison};
 use crate::error::{Error, Result};
 use crate::estimate::columns::{Form, OriginalColumn};

@@ -10,12 +10,12 @@
 
 mod bitmaps;
 mod collect;
+mod intervals;
 mod people;
 mod query;
 mod rows;
 #[cfg(test)]
 mod tests;
-mod tight;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;

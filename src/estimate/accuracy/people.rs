@@ -1,4 +1,4 @@
-//! True answers.
+//! The true answers to random queries, from the original table.
 
 use rayon::prelude::*;
 

@@ -1,4 +1,4 @@
-//! A random query.
+//! A random query: ranges of some attributes.
 
 use rand::Rng;
 use rand::seq::index::sample;

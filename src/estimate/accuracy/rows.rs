@@ -1,8 +1,8 @@
-//! Answers from the release.
+//! The rows of a release, group by group, and the answers to random queries that are estimated from them.
 
 use super::bitmaps::{self, Bitmaps};
+use super::intervals::Intervals;
 use super::query::Query;
-use super::tight::{Range, Tight};
 use super::{Aggregate, Axis, Scratch};
 
 /// Groups looked at by all queries of a batch before the next ones: what is known of them stays in the nearest cache.
@@ -19,25 +19,6 @@ pub(super) enum Column {
     Intervals(Box<Intervals>),
     /// Group by group, as values and how often they occur: those of group `g` are `starts[g]..starts[g + 1]`.
     Histograms { starts: Vec<u32>, places: Vec<f64>, shares: Vec<f64> },
-}
-
-/// Intervals of one attribute.
-#[derive(Debug, Default)]
-pub(super) struct Intervals {
-    pub lo: Vec<f64>,
-    /// The last value; of values that are counted, one more.
-    pub end: Vec<f64>,
-    /// The share of people who have a value.
-    pub whole: Vec<f64>,
-    /// Its part per unit of length, or per value; 0 for an interval without length.
-    pub per_length: Vec<f64>,
-    /// Whether there are intervals without length: single values of a measured attribute.
-    pub points: bool,
-    /// Of categories whose values are known only as far as they are ends of intervals: how many of those come before each.
-    /// Intervals and ranges are then counted in these.
-    pub known: Option<Vec<u32>>,
-    /// How values are spread, unless evenly.
-    pub tight: Option<Tight>,
 }
 
 /// A release. Its rows stand group after group; what stands for itself is a group.
@@ -204,45 +185,6 @@ impl Rows {
                         *weight *= inside.map(|(_, share)| share).sum::<f64>();
                     }
                 }
-            }
-        }
-    }
-}
-
-impl Intervals {
-    fn weigh(&self, from: f64, to: f64, axis: &Axis, groups: std::ops::Range<usize>, weights: &mut [f64]) {
-        let codes = axis.codes(from, to);
-        let (from, to) = match &self.known {
-            Some(known) => (f64::from(known[from as usize]), f64::from(known[to as usize + 1]) - 1.0),
-            None => (from, to),
-        };
-        match &self.tight {
-            Some(tight) => tight.weigh(self, Range { from, to, codes }, groups, weights),
-            None => self.weigh_evenly((from, to), f64::from(u8::from(axis.counted)), groups, weights),
-        }
-    }
-
-    /// The same where values are spread evenly; `step` is 1 for values that are counted.
-    pub(super) fn weigh_evenly(
-        &self,
-        (from, to): (f64, f64),
-        step: f64,
-        groups: std::ops::Range<usize>,
-        weights: &mut [f64],
-    ) {
-        let end = to + step;
-        // Comparisons, for they become one instruction each; there is no NaN.
-        let (least, most) = (|a: f64, b: f64| if a < b { a } else { b }, |a: f64, b: f64| if a > b { a } else { b });
-        let ends = self.lo[groups.clone()].iter().zip(&self.end[groups.clone()]);
-        let shares = self.whole[groups.clone()].iter().zip(&self.per_length[groups]);
-        if self.points {
-            for ((weight, (&lo, &hi)), (whole, per_length)) in weights.iter_mut().zip(ends).zip(shares) {
-                let both = most(least(hi, end) - most(lo, from), 0.0) * per_length;
-                *weight *= if lo >= from && hi <= end { *whole } else { both };
-            }
-        } else {
-            for ((weight, (&lo, &hi)), (_, per_length)) in weights.iter_mut().zip(ends).zip(shares) {
-                *weight *= most(least(hi, end) - most(lo, from), 0.0) * per_length;
             }
         }
     }

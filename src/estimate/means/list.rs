@@ -8,8 +8,8 @@ use datafusion::common::Result;
 use super::Intervals;
 use crate::error::refusal;
 use crate::estimate::ESTIMATE;
-use crate::estimate::axis::OTHER_ORDER;
 use crate::estimate::listing::Listing;
+use crate::estimate::listing::OTHER_ORDER;
 
 /// A function on categories in order.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Where everything is measured: a session of its own, with the functions that users call.
+//! The session in which `advise` measures, with the functions that users call.
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use datafusion::common::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use super::settings::quoted;
 use super::{Given, NAME};
 use crate::error::refusal;
 use crate::exec::Seed;
@@ -197,4 +196,11 @@ fn profile(given: &Given) -> String {
         }
     }
     format!("SELECT columns, role FROM {call}) WHERE kind = 'column' AND role IS NOT NULL")
+}
+
+/// A name as SQL has it: in quotes where it needs them.
+pub(in crate::sql) fn quoted(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }

@@ -2,8 +2,8 @@
 
 use datafusion::common::Result;
 
-use super::bench::{Bench, People};
-use super::settings::{Setting, Tried, quoted};
+use super::bench::{Bench, People, quoted};
+use super::settings::{Setting, Tried};
 use crate::error::AnonymizeError;
 
 /// What a setting costs.

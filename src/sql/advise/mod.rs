@@ -31,9 +31,9 @@ use super::arguments::Arguments;
 use super::computed::computed;
 use super::function::RelationFunction;
 use super::input::Input;
-use super::options::AnonymizeOptions;
-use super::signature::{FunctionSignature, Kind, Parameter};
-use super::syntax::split_names;
+use super::numbers::{Integer, Number};
+use super::options::{AnonymizeOptions, split_names};
+use super::signature::{FunctionSignature, Parameter};
 use crate::error::refusal;
 use crate::exec::{Computation, Progress, Reporting, Resources, Seed, Step};
 use crate::methods::Monitor;
@@ -49,9 +49,10 @@ use settings::settings;
 pub(super) struct AdviseFunction;
 
 const NAME: &str = "advise";
-const ROWS: &str = "rows";
-const QUERIES: &str = "queries";
-const ERROR: &str = "error";
+static ROWS: Integer = Integer::optional("rows", 100, "200000").or(200_000);
+static QUERIES: Integer = Integer::optional("queries", 1, "1000").or(1000);
+/// The median relative error of counts that is acceptable.
+static ERROR: Number = Number::optional("error", 0.0, "0.1").or(0.1);
 
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: NAME,
@@ -60,9 +61,9 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::ID,
         Parameter::QUASI,
         Parameter::SENSITIVE,
-        Parameter::optional(ERROR, Kind::Number, "0.1"),
-        Parameter::optional(ROWS, Kind::Integer, "200000"),
-        Parameter::optional(QUERIES, Kind::Integer, "1000"),
+        ERROR.parameter(),
+        ROWS.parameter(),
+        QUERIES.parameter(),
         Parameter::SEED,
     ],
 };
@@ -76,10 +77,7 @@ impl RelationFunction for AdviseFunction {
         let plan = arguments.relation("input")?;
         let table = table_name(&plan);
         let input = Input { function: NAME, argument: "the input", plan };
-        let error = arguments.number(ERROR).unwrap_or(0.1);
-        if error <= 0.0 {
-            return Err(refusal!(NAME, argument ERROR, "argument {ERROR} must be above 0, for example {ERROR} => 0.1"));
-        }
+        let error = ERROR.of(&arguments)?;
         let mut given = Given { id: Vec::new(), quasi: Vec::new(), sensitive: Vec::new() };
         for (role, setting, names) in [
             (Role::Id, &options.id, &mut given.id),
@@ -112,8 +110,8 @@ impl RelationFunction for AdviseFunction {
             table,
             given,
             error,
-            rows: arguments.integer(ROWS, 100)?.unwrap_or(200_000) as usize,
-            queries: arguments.integer(QUERIES, 1)?.unwrap_or(1000) as usize,
+            rows: ROWS.of(&arguments)?,
+            queries: QUERIES.of(&arguments)?,
             seed: arguments.seed("seed").map_or_else(Seed::from_entropy, Ok)?,
         };
         Ok(computed(Arc::new(advice), vec![plan]))
@@ -141,7 +139,7 @@ fn table_name(plan: &LogicalPlan) -> String {
         LogicalPlan::TableScan(scan) => {
             let name = scan.table_name.table();
             let file = name.contains(['/', '.']);
-            if file { format!("'{}'", name.replace('\'', "''")) } else { settings::quoted(name) }
+            if file { format!("'{}'", name.replace('\'', "''")) } else { bench::quoted(name) }
         }
         _ => "input".to_owned(),
     }

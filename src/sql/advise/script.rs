@@ -2,8 +2,8 @@
 
 use datafusion::arrow::datatypes::{DataType, Schema};
 
-use super::bench::People;
-use super::settings::{Setting, Tried, quoted};
+use super::bench::{People, quoted};
+use super::settings::{Setting, Tried};
 use crate::microdata::published_type;
 
 /// What to run for a setting that is recommended.

@@ -1,4 +1,4 @@
-//! What is tried.
+//! The methods and settings that `advise` tries.
 
 use super::bench::People;
 
@@ -85,13 +85,6 @@ impl Setting {
         };
         format!("{}({table}, {own}, {}{more})", self.method.name(), roles)
     }
-}
-
-/// A name as SQL has it: in quotes where it needs them.
-pub(in crate::sql) fn quoted(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 #[cfg(test)]

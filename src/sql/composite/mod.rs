@@ -54,9 +54,11 @@ impl Composite {
         let mut parts = Vec::new();
         for name in columns {
             if !seen.insert(name) {
-                return Err(
-                    refusal!(function, argument "sensitive", "argument sensitive names column {name} twice; name it once"),
-                );
+                return Err(refusal!(
+                    function,
+                    argument "sensitive",
+                    "argument sensitive names column {name} twice; name it once"
+                ));
             }
             if reserved_names(view).contains(&name.as_str()) {
                 return Err(refusal!(

@@ -85,7 +85,7 @@ impl AggregateQuery<'_> {
         let aggregates = aggregates.iter().zip(schema.fields().iter().skip(groups.len()));
         let answers = aggregates.map(|(aggregate, field)| sums.answer(aggregate, &shared, field.data_type()));
         let answers = answers.collect::<Result<Vec<_>>>()?;
-        // ReleaseRows that cannot be in the answer form no group, nor do values that nobody can have: of two people, one is at each end.
+        // Rows that cannot be in the answer form no group, nor do values that nobody can have: of two people, one is at each end.
         let fitted =
             released.columns.iter().any(|column| spread.contains(column.name()) && chain.source.is_fitted(column));
         let possible = match groups.is_empty() || shared.is_one() && !fitted {

@@ -16,12 +16,13 @@ use super::sources::refuse_publication;
 use crate::error::refusal;
 use crate::estimate::{ESTIMATE, Released};
 use crate::sql::arguments::Arguments;
+use crate::sql::choice::DISTRIBUTION;
 use crate::sql::described::{Described, describe};
 use crate::sql::function::RelationFunction;
 use crate::sql::input::Input;
 use crate::sql::opaque::{OpaqueTable, Relation};
 use crate::sql::options::AnonymizeOptions;
-use crate::sql::signature::{DISTRIBUTION, FunctionSignature, Kind, Parameter};
+use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 
 /// Estimates from a release.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     parameters: &[
         Parameter::required("release", Kind::Release, "'release.parquet'"),
         Parameter::HIERARCHIES,
-        Parameter::DISTRIBUTION,
+        DISTRIBUTION.parameter(),
     ],
 };
 

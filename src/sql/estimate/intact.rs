@@ -1,4 +1,4 @@
-//! A release must be there once: no group has more rows than it says, and the rows of a group agree.
+//! Checks that a release is there once: no group has more rows than it says, and the rows of a group agree.
 //!
 //! Tables that releases were copied into, several or one of them twice, describe themselves as the first; files in a folder likewise. Counts
 //! over them are wrong without a sign of it, but the numbers of groups begin anew in every release, so groups get too large there.

@@ -6,7 +6,7 @@ mod texts;
 use std::fmt::Write;
 
 use super::functions;
-use super::signature::{FunctionSignature, Kind, suggestion};
+use super::signature::{FunctionSignature, Kind, Preset, suggestion};
 use texts::{FUNCTIONS, PARAMETERS};
 
 /// Names of all relation functions, with what each is for.
@@ -65,7 +65,7 @@ fn about(function: &str) -> &'static str {
 }
 
 /// Name, text and default of each argument. What is said of a function's own argument comes before what is said of all.
-fn arguments(signature: &FunctionSignature<'static>) -> Vec<(&'static str, String, &'static str)> {
+fn arguments(signature: &FunctionSignature<'static>) -> Vec<(&'static str, String, String)> {
     let mut arguments = Vec::new();
     for parameter in signature.parameters {
         let said = |of: &str| PARAMETERS.iter().find(|text| text.0 == of && text.1 == parameter.name);
@@ -76,7 +76,11 @@ fn arguments(signature: &FunctionSignature<'static>) -> Vec<(&'static str, Strin
             }
             _ => String::new(),
         };
-        let default = if parameter.required { "required" } else { default };
+        let default = match parameter.default {
+            _ if parameter.required => "required".to_owned(),
+            Preset::Described => default.to_owned(),
+            preset => preset.to_string(),
+        };
         arguments.push((parameter.name, format!("{what}{words}"), default));
     }
     arguments

@@ -1,4 +1,4 @@
-//! The texts.
+//! The texts of the help: what each function and argument is for.
 
 /// Functions, and what each is for.
 pub(super) const FUNCTIONS: &[(&str, &str)] = &[
@@ -32,7 +32,7 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     ("check_snapshots", "what a publication would refuse of historical snapshots; nothing is written"),
 ];
 
-/// Function (empty: all), argument, text, default.
+/// Function (empty: all), argument, text, and the default where the parameter does not have it.
 pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
     // Everywhere.
     ("", "input", "a table, view, CTE or file, or a query in parentheses", "required"),
@@ -46,13 +46,8 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
     ),
     ("", "other", "columns that no reader knows; they travel with the sensitive value", "none"),
     ("", "previous", "identifier and signature of all earlier private releases", "none: the first release"),
-    ("", "balance", "who fills gaps: as few counterfeits as possible, or without regard to who is new", "'minimal'"),
-    (
-        "",
-        "on_ineligible",
-        "when one value makes up more than 1/m of the new rows; the last two give people away",
-        "'refuse'",
-    ),
+    ("", "balance", "who fills gaps: as few counterfeits as possible, or without regard to who is new", ""),
+    ("", "on_ineligible", "when one value makes up more than 1/m of the new rows; the last two give people away", ""),
     ("", "seed", "a long secret text, for reproducible runs", "entropy"),
     ("", "private", "true for the publisher's own view, with identifiers", "false"),
     ("", "hierarchies", "attribute, leaf, level1, level2, ..: what values generalize to", "none"),
@@ -60,10 +55,10 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
         "",
         "distribution",
         "how values lie in ranges: as the ends of all ranges do, and somebody at each end, or evenly",
-        "'fitted'",
+        "",
     ),
     ("", "within", "each value of this column is anonymized as a table of its own", "none"),
-    ("", "cuts", "where groups are: where least is lost, or at the median of the widest column", "'tight'"),
+    ("", "cuts", "where groups are: where least is lost, or at the median of the widest column", ""),
     ("", "updates", "from_value, to_value and perhaps probability: what values can become", "no value can change"),
     ("", "worlds", "what sequential_worlds returned", "none"),
     (
@@ -72,7 +67,7 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
         "true: worlds of earlier versions, of which the true one can be told, may be used",
         "false",
     ),
-    ("", "loss", "what is kept small: the loss metric, or the entropy", "'lm'"),
+    ("", "loss", "what is kept small: the loss metric, or the entropy", ""),
     ("", "publication", "the name of a publication", "required"),
     // Of one function.
     ("m_invariant", "m", "least number of different sensitive values in a group: the bound is 1/m", "required"),
@@ -87,14 +82,14 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
     ("m_distinct", "close_updates", "true adds the pairs that are missing for transitivity", "false"),
     ("mondrian", "k", "least number of rows in a group", "none"),
     ("mondrian", "l", "diversity of a group's sensitive values", "none"),
-    ("mondrian", "diversity", "what l means", "'frequency'"),
+    ("mondrian", "diversity", "what l means", ""),
     ("mondrian", "t", "greatest distance of a group's sensitive values from the table's, 0 to 1", "none"),
     ("anatomy", "l", "no sensitive value makes up more than 1/l of a group", "required"),
     ("muco", "delta", "no row contributes more than this share to the probability of a published value", "required"),
     ("muco", "l", "least number of rows in a group, all with different sensitive values", "what delta needs"),
     ("sequential_worlds", "l", "how many worlds there are, the true one included: the bound is 1/l", "required"),
     ("sequential_worlds", "worlds", "what it returned before: only new people get worlds", "none"),
-    ("sequential_release", "p", "most rows that are matched exactly at a time, up to 1000", "100"),
+    ("sequential_release", "p", "most rows that are matched exactly at a time, up to 1000", ""),
     (
         "sequential_release",
         "allow_removals",
@@ -109,35 +104,35 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
     ("flat", "release", "a release: a call, a table, or files", "required"),
     ("query_accuracy", "original", "the table", "required"),
     ("query_accuracy", "release", "a release of it", "required"),
-    ("query_accuracy", "queries", "how many", "10000"),
-    ("query_accuracy", "selectivity", "share of the table that a query would select if values were uniform", "0.1"),
-    ("query_accuracy", "aggregate", "what is asked; sum and avg of the sensitive attribute", "'count'"),
+    ("query_accuracy", "queries", "how many", ""),
+    ("query_accuracy", "selectivity", "share of the table that a query would select if values were uniform", ""),
+    ("query_accuracy", "aggregate", "what is asked; sum and avg of the sensitive attribute", ""),
     ("query_accuracy", "predicates", "how many quasi-identifiers have a range", "all"),
     ("advise", "id", "the identifier: one row per person", "suggested by profile"),
     ("advise", "quasi", "quasi-identifiers: known to others", "suggested by profile"),
     ("advise", "sensitive", "what nobody should learn", "suggested by profile"),
-    ("advise", "error", "the median relative error of counts that is acceptable", "0.1"),
-    ("advise", "rows", "how many rows are measured, drawn at random", "200000"),
-    ("advise", "queries", "random queries of each setting", "1000"),
+    ("advise", "error", "the median relative error of counts that is acceptable", ""),
+    ("advise", "rows", "how many rows are measured, drawn at random", ""),
+    ("advise", "queries", "random queries of each setting", ""),
     ("census", "rows", "how many people", "required"),
-    ("census", "seed", "the same seed, the same people", "0"),
+    ("census", "seed", "the same seed, the same people", ""),
     ("disclosure", "releases", "a release, several as (r1, r2), or a publication", "required"),
     ("disclosure", "original", "what the reader knows, and the true sensitive values", "background"),
     ("disclosure", "background", "what the reader knows: identifiers and quasi-identifiers", "original"),
-    ("disclosure", "strength", "what the reader knows of groups", "'cover'"),
+    ("disclosure", "strength", "what the reader knows of groups", ""),
     ("disclosure", "facts", "what else the reader knows: identifier, sensitive value and perhaps release", "nothing"),
     (
         "disclosure",
         "budget",
         "decisions of the solver for each part of a joint inference; what is not found out is undecided",
-        "20000000",
+        "",
     ),
     ("disclosure", "p_match", "for rows that look like rows: the chance that a quasi-identifier is looked at", "none"),
     ("reposition", "l", "no sensitive value makes up more than 1/l of a snapshot", "required"),
     ("reposition", "time", "a date, a timestamp or a number: what snapshots are cut by", "required"),
     ("reposition", "window", "snapshots that are held back", "required"),
     ("reposition", "every", "length of a snapshot", "1 day, or 1"),
-    ("reposition", "move_cost", "what publishing snapshots late costs", "'linear'"),
+    ("reposition", "move_cost", "what publishing snapshots late costs", ""),
     ("reposition", "move_factor", "times this", "1"),
     (
         "reposition",
@@ -145,7 +140,7 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
         "what not publishing a record costs: a number, or value and cost",
         "as moving it by window",
     ),
-    ("reposition", "late", "what becomes of rows of a closed snapshot", "'refuse'"),
+    ("reposition", "late", "what becomes of rows of a closed snapshot", ""),
     ("reposition", "finish", "true publishes the last window, too", "false"),
     ("reposition", "private", "true adds the original time and the status", "false"),
     #[cfg(feature = "publication")]

@@ -9,7 +9,7 @@ use datafusion::common::{Column, Constraint, DFSchema, Result};
 use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
 
 use super::options::{Options, refused};
-use super::release::{ReleaseTable, first_release};
+use super::release_table::{ReleaseTable, as_table};
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
 use crate::methods::AnyMethod;
@@ -119,10 +119,14 @@ impl TableProviderFactory for PublicationFactory {
         let late = stream.as_ref().map(|arguments| LATE.of(arguments)).unwrap_or_default();
         let publication = Publication { public, private, moved_from, spec, independent, repeated, late, finish };
         // Fails where an INSERT would, but earlier.
-        let released = match OpenPublication::open(publication.clone(), &runtime).await?.published() {
-            0 => first_release(&released).await?,
-            _ => ReleaseTable::open(&publication.public, &runtime, None).await?.schema(),
-        };
+        let published = OpenPublication::open(publication.clone(), &runtime).await?.published();
+        let mut released = as_table(&released).await?;
+        if published > 0 {
+            // What is there already may be of a version that had other types.
+            let newest = ReleaseTable::open(&publication.public, &runtime, None).await?.schema();
+            let known = |field: &FieldRef| newest.fields().find(field.name()).map_or(field, |(_, known)| known).clone();
+            released = Arc::new(Schema::new(released.fields().iter().map(known).collect::<Vec<_>>()));
+        }
         let publisher = Publisher { publication, schema: table, hierarchies, updates };
         Ok(Arc::new(PublicationTable::for_publishing(publisher, released, runtime)))
     }
@@ -246,7 +250,7 @@ fn updates(relation: Input, sensitive: &FieldRef) -> Result<LogicalPlan> {
     }
 }
 
-/// The columns of every release.
+/// The columns that releases can have.
 fn released_schema(method: &AnyMethod, nodes: bool, layout: &Layout) -> Schema {
     let method_name = method.name().to_owned();
     let description =

@@ -6,6 +6,7 @@ mod inserts;
 mod newest;
 mod options;
 mod release;
+mod release_table;
 mod releases;
 mod snapshots;
 mod table;

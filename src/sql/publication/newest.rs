@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Result, SchemaExt};
+use datafusion::common::{DFSchema, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::PhysicalExpr;
@@ -18,15 +18,16 @@ use tokio::sync::OnceCell;
 use url::Url;
 
 use super::options::refused;
-use super::release::ReleaseTable;
-use crate::estimate::{ESTIMATE, ReleaseMetadata, Released};
+use super::release_table::ReleaseTable;
+use crate::error::refusal;
+use crate::estimate::{ESTIMATE, OriginalColumn, ReleaseMetadata, Released};
 use crate::sql::query_start::QueryStart;
 
 /// The releases of a publication, as far as they are alike.
 pub(super) struct PublicReleases {
     public: Url,
     runtime: Arc<RuntimeEnv>,
-    /// The columns of every release, as one of them describes itself.
+    /// The columns that releases have, as they describe themselves.
     schema: SchemaRef,
     /// What the query that was planned last has found: the inputs of functions in it are planned one by one.
     last: Mutex<Option<(QueryStart, Arc<Found>)>>,
@@ -114,38 +115,52 @@ impl TableProvider for NewestRelease {
         let PublicReleases { public, runtime, .. } = self.releases.as_ref();
         let found = self.found.get_or_init(|| self.releases.found(QueryStart::of(session)));
         let release = found.get_or_try_init(|| ReleaseTable::open(public, runtime, None)).await?;
-        if !release.schema().equivalent_names_and_types(&self.schema) {
-            return Err(refused(
-                "the newest release has other columns than the one that the external table was created with",
-                "create the external table again",
-            ));
-        }
-        if let Some(metadata) = Released::try_new(ESTIMATE, &release.schema())?.metadata() {
+        let told = Released::try_new(ESTIMATE, &release.schema())?;
+        if let Some(metadata) = told.metadata() {
             self.metadata.found(metadata);
         }
-        let filters: Vec<Expr> = {
-            let supported = release.supports_filters_pushdown(&filters.iter().collect::<Vec<_>>())?;
-            let taken = filters.iter().zip(supported);
-            taken
-                .filter(|(_, how)| *how != TableProviderFilterPushDown::Unsupported)
-                .map(|(filter, _)| filter.clone())
-                .collect()
-        };
-        let rows = release.scan(session, projection, &filters, limit).await?;
         let wanted = match projection {
             Some(columns) => self.schema.project(columns)?,
             None => self.schema.as_ref().clone(),
         };
-        typed(rows, &wanted)
+        let mut places = places(&wanted, &release.schema(), &told)?;
+        places.sort_unstable();
+        let supported = release.supports_filters_pushdown(&filters.iter().collect::<Vec<_>>())?;
+        let taken = filters.iter().zip(supported).filter(|(_, how)| *how != TableProviderFilterPushDown::Unsupported);
+        let filters: Vec<Expr> = taken.map(|(filter, _)| filter.clone()).collect();
+        typed(release.scan(session, Some(&places), &filters, limit).await?, &wanted)
     }
+}
+
+/// Where the wanted columns are in a release.
+///
+/// # Errors
+/// When one is not there, for some methods publish other columns every time, or is of another type than in other releases.
+fn places(wanted: &Schema, release: &Schema, told: &Released) -> Result<Vec<usize>> {
+    let place = |field: &Arc<Field>| match release.index_of(field.name()) {
+        Ok(place) if DFSchema::datatype_is_semantically_equal(release.field(place).data_type(), field.data_type()) => {
+            Ok(place)
+        }
+        Ok(_) => Err(refused(
+            &format!("column {} of the newest release has another type than the external table", field.name()),
+            "create the external table again",
+        )),
+        Err(_) => {
+            let there: Vec<&str> = told.columns.iter().map(OriginalColumn::name).collect();
+            let (name, there) = (field.name(), there.join(", "));
+            Err(refusal!(ESTIMATE, "column {name} was not published; there are {there}"))
+        }
+    };
+    wanted.fields().iter().map(place).collect()
 }
 
 /// Rows of exactly this schema.
 fn typed(rows: Arc<dyn ExecutionPlan>, wanted: &Schema) -> Result<Arc<dyn ExecutionPlan>> {
-    let columns = wanted.fields().iter().enumerate().map(|(place, field)| {
-        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), place));
+    let there = rows.schema();
+    let columns = wanted.fields().iter().map(|field| {
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new_with_schema(field.name(), &there)?);
         let typed = CastExpr::new_with_target_field(column, Arc::clone(field), None);
-        (Arc::new(typed) as Arc<dyn PhysicalExpr>, field.name().clone())
+        Ok((Arc::new(typed) as Arc<dyn PhysicalExpr>, field.name().clone()))
     });
-    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), rows)?))
+    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Result<Vec<_>>>()?, rows)?))
 }

@@ -14,12 +14,12 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use crate::error::refusal;
 use crate::exec::REPOSITION;
 use crate::sql::arguments::{Arguments, Scope};
-use crate::sql::method::{MethodFunction, Offered, methods};
-use crate::sql::options::AnonymizeOptions;
+use crate::sql::method::{MethodFunction, Offered};
+use crate::sql::methods::methods;
+use crate::sql::options::{AnonymizeOptions, split_names};
 use crate::sql::reposition::{INNER, PUBLISHED};
 use crate::sql::resolve;
 use crate::sql::signature::{FunctionSignature, Parameter, Style, retired, suggestion};
-use crate::sql::syntax::split_names;
 
 /// What a publication decides by itself, or knows from its ledger.
 const NOT_OFFERED: [Parameter; 4] = [Parameter::INPUT, Parameter::SEED, Parameter::PRIVATE, Parameter::PREVIOUS];

@@ -2,23 +2,14 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::catalog::TableProvider;
+use datafusion::common::Result;
 use datafusion::datasource::provider_as_source;
-use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType};
-use datafusion::physical_plan::ExecutionPlan;
-use deltalake_core::kernel::StructType;
-use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
-use deltalake_core::operations::create::CreateBuilder;
-use deltalake_core::{DeltaTable, DeltaTableError};
-use url::Url;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
+use super::release_table::ReleaseTable;
 use super::table::PublicationTable;
-use crate::error::refusal;
-use crate::publication::{Reader, introduce, provider};
+use crate::publication::Reader;
 use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
 use crate::sql::options::AnonymizeOptions;
@@ -69,64 +60,4 @@ pub(in crate::sql) fn releases_of(plan: LogicalPlan) -> Result<Vec<LogicalPlan>>
     })?;
     let scan = |table| LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(table)), None)?.build();
     tables.into_iter().map(scan).collect()
-}
-
-/// The columns of a release that was not made yet, as a Delta table will have them.
-///
-/// # Errors
-/// When there can be no such table.
-pub(super) async fn first_release(schema: &Schema) -> Result<SchemaRef> {
-    let failed = |error: DeltaTableError| DataFusionError::External(Box::new(error));
-    let columns: StructType = schema.try_into_kernel()?;
-    let log_store = DeltaTable::new_in_memory().log_store();
-    let table = CreateBuilder::new().with_log_store(log_store).with_columns(columns.fields().cloned()).await;
-    Ok(provider(&table.map_err(failed)?).await?.schema())
-}
-
-/// The rows of a version of the public table.
-#[derive(Debug)]
-pub(super) struct ReleaseTable {
-    table: DeltaTable,
-    rows: Arc<dyn TableProvider>,
-}
-
-impl ReleaseTable {
-    /// The release of this number, or the newest.
-    ///
-    /// # Errors
-    /// When there is none, and when the store fails.
-    pub(super) async fn open(public: &Url, runtime: &RuntimeEnv, number: Option<u64>) -> Result<Self> {
-        let Some(reader) = Reader::open(public, runtime).await? else {
-            return Err(refusal!("release", "nothing has been published yet"));
-        };
-        let table = reader.release(number).await?;
-        let rows = provider(&table).await?;
-        Ok(Self { table, rows })
-    }
-}
-
-#[async_trait]
-impl TableProvider for ReleaseTable {
-    fn schema(&self) -> SchemaRef {
-        self.rows.schema()
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::View
-    }
-
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        self.rows.supports_filters_pushdown(filters)
-    }
-
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        introduce(&self.table, session)?;
-        self.rows.scan(session, projection, filters, limit).await
-    }
 }

@@ -24,7 +24,7 @@ use url::Url;
 
 use super::newest::{NewestRelease, PublicReleases};
 use super::options::refused;
-use super::release::ReleaseTable;
+use super::release_table::ReleaseTable;
 use crate::error::{Error, refusal};
 use crate::estimate::{ESTIMATE, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
@@ -54,7 +54,7 @@ pub(in crate::sql) struct PublicationTable {
 }
 
 impl PublicationTable {
-    /// One that can be inserted into, whose releases have the columns of `released`.
+    /// One that can be inserted into, whose releases have columns of `released`.
     pub(super) fn for_publishing(publisher: Publisher, released: SchemaRef, runtime: Arc<RuntimeEnv>) -> Self {
         let (schema, public) = (Arc::clone(&publisher.schema), publisher.publication.public.clone());
         let releases = Arc::new(PublicReleases::new(public.clone(), Arc::clone(&runtime), released));

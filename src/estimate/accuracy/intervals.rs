@@ -1,10 +1,30 @@
-//! Intervals whose values are spread as the ends of all intervals are; see [`ends`](crate::estimate::ends).
+//! The intervals of an attribute, group by group, whose values are spread evenly, or as the ends of all intervals are; see
+//! [`ends`](crate::estimate::ends).
 //!
-//! A value is measured by the ends before it and, for the even part, by where it lies; so an interval is as long as what is spread
+//! In the latter case a value is measured by the ends before it and, for the even part, by where it lies; so an interval is as long as what is spread
 //! over it, and a query's part of it is an overlap of lengths here, too.
 
-use super::rows::Intervals;
+use super::Axis;
 use crate::estimate::ends::{Count, EVEN, before};
+
+/// Intervals of one attribute.
+#[derive(Debug, Default)]
+pub(super) struct Intervals {
+    pub lo: Vec<f64>,
+    /// The last value; of values that are counted, one more.
+    pub end: Vec<f64>,
+    /// The share of people who have a value.
+    pub whole: Vec<f64>,
+    /// Its part per unit of length, or per value; 0 for an interval without length.
+    pub per_length: Vec<f64>,
+    /// Whether there are intervals without length: single values of a measured attribute.
+    pub points: bool,
+    /// Of categories whose values are known only as far as they are ends of intervals: how many of those come before each.
+    /// Intervals and ranges are then counted in these.
+    pub known: Option<Vec<u32>>,
+    /// How values are spread, unless evenly.
+    pub tight: Option<Tight>,
+}
 
 /// The measures of one attribute's intervals, group by group.
 #[derive(Debug)]
@@ -41,6 +61,40 @@ pub(super) struct Range {
     pub to: f64,
     /// The values in it, as the first and the one after the last.
     pub codes: (usize, usize),
+}
+
+impl Intervals {
+    /// Multiplies weights by the share of each interval that lies between two values.
+    pub(super) fn weigh(&self, from: f64, to: f64, axis: &Axis, groups: std::ops::Range<usize>, weights: &mut [f64]) {
+        let codes = axis.codes(from, to);
+        let (from, to) = match &self.known {
+            Some(known) => (f64::from(known[from as usize]), f64::from(known[to as usize + 1]) - 1.0),
+            None => (from, to),
+        };
+        match &self.tight {
+            Some(tight) => tight.weigh(self, Range { from, to, codes }, groups, weights),
+            None => self.weigh_evenly((from, to), f64::from(u8::from(axis.counted)), groups, weights),
+        }
+    }
+
+    /// The same where values are spread evenly; `step` is 1 for values that are counted.
+    fn weigh_evenly(&self, (from, to): (f64, f64), step: f64, groups: std::ops::Range<usize>, weights: &mut [f64]) {
+        let end = to + step;
+        // Comparisons, for they become one instruction each; there is no NaN.
+        let (least, most) = (|a: f64, b: f64| if a < b { a } else { b }, |a: f64, b: f64| if a > b { a } else { b });
+        let ends = self.lo[groups.clone()].iter().zip(&self.end[groups.clone()]);
+        let shares = self.whole[groups.clone()].iter().zip(&self.per_length[groups]);
+        if self.points {
+            for ((weight, (&lo, &hi)), (whole, per_length)) in weights.iter_mut().zip(ends).zip(shares) {
+                let both = most(least(hi, end) - most(lo, from), 0.0) * per_length;
+                *weight *= if lo >= from && hi <= end { *whole } else { both };
+            }
+        } else {
+            for ((weight, (&lo, &hi)), (_, per_length)) in weights.iter_mut().zip(ends).zip(shares) {
+                *weight *= most(least(hi, end) - most(lo, from), 0.0) * per_length;
+            }
+        }
+    }
 }
 
 impl Tight {

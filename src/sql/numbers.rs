@@ -1,0 +1,143 @@
+//! Parameters that take a number: its range, and what holds if it is left out, said once.
+
+use datafusion::common::Result;
+
+use super::arguments::Arguments;
+use super::signature::{Kind, Parameter, Preset};
+use crate::error::refusal;
+
+/// A parameter that takes a whole number of some range.
+#[derive(Debug)]
+pub(super) struct Integer {
+    parameter: Parameter,
+    least: i64,
+    most: Option<i64>,
+    otherwise: Option<i64>,
+}
+
+impl Integer {
+    /// One that every call must have.
+    pub(super) const fn required(name: &'static str, least: i64, example: &'static str) -> Self {
+        Self { parameter: Parameter::required(name, Kind::Integer, example), least, most: None, otherwise: None }
+    }
+
+    /// One that may be left out.
+    pub(super) const fn optional(name: &'static str, least: i64, example: &'static str) -> Self {
+        Self { parameter: Parameter::optional(name, Kind::Integer, example), least, most: None, otherwise: None }
+    }
+
+    /// With a number that holds if it is left out.
+    pub(super) const fn or(mut self, otherwise: i64) -> Self {
+        self.parameter.default = Preset::Integer(otherwise);
+        self.otherwise = Some(otherwise);
+        self
+    }
+
+    /// With a greatest number.
+    pub(super) const fn at_most(mut self, most: i64) -> Self {
+        self.most = Some(most);
+        self
+    }
+
+    /// As declared in a signature.
+    pub(super) const fn parameter(&'static self) -> Parameter {
+        self.parameter
+    }
+
+    /// What was given, if anything was.
+    ///
+    /// # Errors
+    /// When it is out of range.
+    pub(super) fn given(&self, arguments: &Arguments) -> Result<Option<usize>> {
+        let name = self.parameter.name;
+        let given = arguments.integer(name, self.least)?;
+        if let (Some(given), Some(most)) = (given, self.most)
+            && given > most
+        {
+            let noun = arguments.style().noun();
+            return Err(refusal!(
+                arguments.function(),
+                argument name,
+                "{noun} {name} must be at most {most}, got {given}"
+            ));
+        }
+        Ok(given.map(|given| given as usize))
+    }
+
+    /// What was given, or else what holds then.
+    ///
+    /// # Errors
+    /// When it is out of range, or missing.
+    pub(super) fn of(&self, arguments: &Arguments) -> Result<usize> {
+        let given = self.given(arguments)?.or(self.otherwise.map(|otherwise| otherwise as usize));
+        given.ok_or_else(|| missing(arguments, &self.parameter))
+    }
+}
+
+/// A parameter that takes a number of some range.
+#[derive(Debug)]
+pub(super) struct Number {
+    parameter: Parameter,
+    /// It must be above this.
+    above: f64,
+    most: Option<f64>,
+    otherwise: Option<f64>,
+}
+
+impl Number {
+    /// One that may be left out.
+    pub(super) const fn optional(name: &'static str, above: f64, example: &'static str) -> Self {
+        Self { parameter: Parameter::optional(name, Kind::Number, example), above, most: None, otherwise: None }
+    }
+
+    /// With a number that holds if it is left out.
+    pub(super) const fn or(mut self, otherwise: f64) -> Self {
+        self.parameter.default = Preset::Number(otherwise);
+        self.otherwise = Some(otherwise);
+        self
+    }
+
+    /// With a greatest number.
+    pub(super) const fn at_most(mut self, most: f64) -> Self {
+        self.most = Some(most);
+        self
+    }
+
+    /// As declared in a signature.
+    pub(super) const fn parameter(&'static self) -> Parameter {
+        self.parameter
+    }
+
+    /// What was given, if anything was.
+    ///
+    /// # Errors
+    /// When it is out of range.
+    pub(super) fn given(&self, arguments: &Arguments) -> Result<Option<f64>> {
+        let Parameter { name, example, .. } = self.parameter;
+        let Some(given) = arguments.number(name) else { return Ok(None) };
+        if given > self.above && self.most.is_none_or(|most| given <= most) {
+            return Ok(Some(given));
+        }
+        let (noun, above) = (arguments.style().noun(), self.above);
+        let most = self.most.map_or_else(String::new, |most| format!(" and at most {most}"));
+        let example = arguments.style().write(name, example);
+        Err(refusal!(
+            arguments.function(),
+            argument name,
+            "{noun} {name} must be above {above}{most}, for example {example}"
+        ))
+    }
+
+    /// What was given, or else what holds then.
+    ///
+    /// # Errors
+    /// When it is out of range, or missing.
+    pub(super) fn of(&self, arguments: &Arguments) -> Result<f64> {
+        self.given(arguments)?.or(self.otherwise).ok_or_else(|| missing(arguments, &self.parameter))
+    }
+}
+
+fn missing(arguments: &Arguments, parameter: &Parameter) -> datafusion::common::DataFusionError {
+    let (noun, name) = (arguments.style().noun(), parameter.name);
+    refusal!(arguments.function(), argument name, "{noun} {name} is missing")
+}
