@@ -19,7 +19,7 @@ use datafusion::prelude::SessionContext;
 use datafusion_anonymize::MInvariance;
 use datafusion_anonymize::internals::{COUNTERFEIT, LABEL, Release};
 use datafusion_anonymize::internals::{Layout, Microdata};
-use datafusion_anonymize::internals::{Method, Monitor, SnapshotBuilder, State};
+use datafusion_anonymize::internals::{Monitor, SnapshotBuilder, State};
 use datafusion_anonymize::risk::{Layer, Update, UpdateGraph, Updates};
 use datafusion_anonymize::{AnyMethod, StateKind};
 use datafusion_anonymize::{Diversity, Mondrian};

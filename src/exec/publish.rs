@@ -115,7 +115,8 @@ impl Job for PublishJob {
         let (schema, context) = (self.schema(), Arc::clone(context));
         let row = SchemaRef::clone(&schema);
         let result = futures::stream::once(async move {
-            let rows = publishing.run(work, streams, &context).await?;
+            // Its future is large.
+            let rows = Box::pin(publishing.run(work, streams, &context)).await?;
             let count: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
             Ok(RecordBatch::try_new(row, vec![count])?)
         });
@@ -159,7 +160,7 @@ impl Publishing {
         if let Some(repositioned) = &self.publication.spec.repositioned {
             let mut arriving = collect(&mut streams.microdata, &window).await?;
             if let Some(unchanged) = transaction.unchanged().await? {
-                return Ok(tell(unchanged, context));
+                return Ok(tell(&unchanged, context));
             }
             if transaction.is_known() {
                 // Its rows are in the window, which is to be published.
@@ -185,7 +186,7 @@ impl Publishing {
         if held.is_none()
             && let Some(unchanged) = transaction.unchanged().await?
         {
-            return Ok(tell(unchanged, context));
+            return Ok(tell(&unchanged, context));
         }
         transaction.check_independence()?;
 
@@ -270,7 +271,7 @@ async fn stage(
 }
 
 /// Says that a snapshot was published before. Returns the number of its rows that were published now.
-fn tell(unchanged: Unchanged, context: &TaskContext) -> u64 {
+fn tell(unchanged: &Unchanged, context: &TaskContext) -> u64 {
     if let Some(notice) = &unchanged.notice {
         Notices::of(context).tell(notice);
     }

@@ -64,9 +64,8 @@ pub(super) fn prepare(
     if let Some(plan) = arguments.relation_if_given("previous") {
         let earlier = Input { function, argument: "previous", plan };
         refuse_new_draws(&earlier)?;
-        let kind = match method.state() {
-            Some(kind @ (StateKind::Signatures | StateKind::LabelledSignatures)) => kind,
-            _ => return internal_err!("{function}: previous of a method without signatures"),
+        let Some(kind @ (StateKind::Signatures | StateKind::LabelledSignatures)) = method.state() else {
+            return internal_err!("{function}: previous of a method without signatures");
         };
         let latest = kind == StateKind::LabelledSignatures;
         previous = Some((kind, "previous", earlier.ledger(&mut columns, &roles, latest)?));

@@ -139,7 +139,7 @@ impl Joint {
 
     /// What it took.
     #[cfg(test)]
-    pub fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> Tally {
         self.tally
     }
 }
