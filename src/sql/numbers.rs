@@ -69,7 +69,7 @@ impl Integer {
     /// # Errors
     /// When it is out of range, or missing.
     pub(super) fn of(&self, arguments: &Arguments) -> Result<usize> {
-        let given = self.given(arguments)?.or(self.otherwise.map(|otherwise| otherwise as usize));
+        let given = self.given(arguments)?.or_else(|| self.otherwise.map(|otherwise| otherwise as usize));
         given.ok_or_else(|| missing(arguments, &self.parameter))
     }
 }
