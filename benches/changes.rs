@@ -223,13 +223,13 @@ fn experiment(survey: &[Person], releases: u64) {
     );
     println!("|---:|:---|---:|---:|---:|---:|---:|---:|---:|");
     for m in [2, 4, 6, 8] {
-        let diverse = Mondrian { k: 1, l: Some(m), diversity: Some(Diversity::Frequency), ..Mondrian::new(1) };
-        let distinct = MDistinct { on_ineligible: OnIneligible::Counterfeit, ..MDistinct::new(m) };
+        let diverse = Mondrian::new(1).with_l(Some(m)).with_diversity(Some(Diversity::Frequency));
+        let distinct = MDistinct::new(m).with_on_ineligible(OnIneligible::Counterfeit);
         let methods = [
             ("l-diversity", AnyMethod::Mondrian(diverse)),
             ("m-invariance", AnyMethod::MInvariance(MInvariance::new(m))),
             ("m-Distinct", AnyMethod::MDistinct(distinct.clone())),
-            ("m-Distinct\\*", AnyMethod::MDistinct(MDistinct { disjoint: true, ..distinct })),
+            ("m-Distinct\\*", AnyMethod::MDistinct(distinct.with_disjoint(true))),
         ];
         for (name, method) in methods {
             let history = chain(&survey, releases, &method, &classes);
@@ -302,7 +302,7 @@ fn speed() {
             };
             let mut people: Vec<Person> = (0..rows as i64).map(|id| person(id, &mut rng)).collect();
             let m = 6;
-            let method = MDistinct { disjoint, on_ineligible: OnIneligible::Counterfeit, ..MDistinct::new(m) };
+            let method = MDistinct::new(m).with_disjoint(disjoint).with_on_ineligible(OnIneligible::Counterfeit);
             let method = AnyMethod::MDistinct(method);
             let mut history = History::default();
             let mut seconds = [0.0; 2];

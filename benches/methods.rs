@@ -50,5 +50,5 @@ fn mondrian<const K: usize>(bencher: Bencher<'_, '_>, rows: u64) {
 
 #[divan::bench(args = [100_000, 1_000_000], consts = [10], sample_count = 5, sample_size = 1)]
 fn anatomy<const L: usize>(bencher: Bencher<'_, '_>, rows: u64) {
-    anonymize(bencher, rows, &Anatomy { l: L });
+    anonymize(bencher, rows, &Anatomy::new(L));
 }

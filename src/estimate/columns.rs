@@ -8,13 +8,9 @@ use datafusion::common::Result;
 use super::metadata::{ReleaseMetadata, ValueMetadata};
 use super::scale::Scale;
 use crate::error::refusal;
+use crate::methods::AnyMethod;
 use crate::microdata::{ORDER_KEY, Role, trees_of};
-use crate::release::{COUNTERFEIT_MARK, COUNTERFEITS, Description, GROUP_ID, GROUP_SIZE, HI, LO, NODE, NULLS};
-
-/// The method whose rows all stand for somebody, have no groups, and single values.
-const PERTURBED: &str = "muco";
-/// Methods whose rows all stand for somebody and have no groups, because they are generalized one by one.
-const ROW_BY_ROW: [&str; 3] = ["sequential", "sequential_release", "non_sequential"];
+use crate::release::{self, COUNTERFEIT_MARK, COUNTERFEITS, Description, GROUP_ID, GROUP_SIZE, HI, LO, NODE, NULLS};
 
 /// Role of the number of the group.
 const GROUP: &str = "group";
@@ -79,6 +75,8 @@ pub(crate) struct Released {
     pub groups: bool,
     /// Whether rows say themselves whether they are counterfeits, as only the publisher's do.
     pub marked: bool,
+    /// Whether rows have single values that are not those of the people they stand for, and do not say which.
+    pub perturbed: bool,
     /// The release.
     pub description: Description,
 }
@@ -133,16 +131,21 @@ impl Released {
         let has = |name: &str| schema.fields().iter().any(|field| field.name() == name && released(field));
         refuse_renamed(function, schema)?;
         let groups = has(GROUP_SIZE) && has(COUNTERFEITS);
-        let method = description.method.as_str();
-        let perturbed = method == PERTURBED && columns.iter().all(|column| column.form == Form::Exact);
-        if !groups && !perturbed && !ROW_BY_ROW.contains(&method) {
+        let form = AnyMethod::described(&description).map(|method| method.form());
+        // Rows that all stand for somebody have no groups.
+        let alone = match form {
+            Some(release::Form::Perturbed) => columns.iter().all(|column| column.form == Form::Exact),
+            form => form == Some(release::Form::Rows),
+        };
+        if !groups && !alone {
             return Err(refusal!(
                 function,
                 "the columns {GROUP_SIZE} and {COUNTERFEITS} of the release are missing; without them, \
                  counterfeits would be counted as people: select them, too"
             ));
         }
-        Ok(Self { columns, groups, marked: groups && has(COUNTERFEIT_MARK), description })
+        let perturbed = !groups && form == Some(release::Form::Perturbed);
+        Ok(Self { columns, groups, marked: groups && has(COUNTERFEIT_MARK), perturbed, description })
     }
 
     /// The same columns in a release of the same publication that is not open yet: what it says of their values is told to the
@@ -160,17 +163,12 @@ impl Released {
         self.columns.first().map(|column| &column.metadata)
     }
 
-    /// Whether its rows have values that are not those of the people they stand for, and do not say which.
-    pub(crate) fn is_perturbed(&self) -> bool {
-        !self.groups && self.description.method == PERTURBED
-    }
-
     /// Whether a column has values that were replaced at random.
     pub(crate) fn is_replaced(&self, name: &str) -> bool {
         let role = |column: &OriginalColumn| {
             column.field.metadata().get(Role::KEY).and_then(|role| Role::parse(role)) == Some(Role::Quasi)
         };
-        self.is_perturbed() && self.column(name).is_some_and(role)
+        self.perturbed && self.column(name).is_some_and(role)
     }
 
     /// Refuses rows that were chosen by who they are about, unless they say what they are.

@@ -18,6 +18,7 @@ use crate::release::View;
 
 /// What the operator does: plain data, so that a distributed engine can ship it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct AnonymizeJob {
     /// The method and its parameters.
     pub method: AnyMethod,
@@ -27,6 +28,13 @@ pub struct AnonymizeJob {
     pub view: View,
     /// The randomness of this release.
     pub seed: Seed,
+}
+
+impl AnonymizeJob {
+    /// A method on the columns with these roles.
+    pub fn new(method: AnyMethod, roles: Roles, view: View, seed: Seed) -> Self {
+        Self { method, roles, view, seed }
+    }
 }
 
 /// Anonymizes its input.

@@ -12,6 +12,7 @@ use crate::microdata::Layout;
 
 /// Plans of the inputs.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Inputs {
     /// The columns with roles, in the order of [`Roles::columns`](crate::microdata::Roles::columns).
     pub microdata: Arc<dyn ExecutionPlan>,
@@ -41,6 +42,11 @@ pub(super) struct Streams {
 }
 
 impl Inputs {
+    /// Microdata alone.
+    pub fn new(microdata: Arc<dyn ExecutionPlan>) -> Self {
+        Self { microdata, previous: None, hierarchies: None, updates: None }
+    }
+
     /// The plans in the order in which operators have them.
     pub(super) fn into_plans(self) -> (InputKinds, Vec<Arc<dyn ExecutionPlan>>) {
         let kinds = InputKinds {

@@ -30,6 +30,7 @@ pub(crate) const STATUSES: [&str; 3] = ["published", "suppressed", "pending"];
 
 /// What the operator does: plain data, so that a distributed engine can ship it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RepositionJob {
     /// The method's parameters.
     pub params: Reposition,

@@ -16,6 +16,20 @@
 //! What they have in common is the trait [`Method`]; [`AnyMethod`] is any of them with its parameters, as plans carry it; what a release
 //! leaves to the next one is [`state`].
 
+/// Methods that set one parameter, for structs of parameters that may get more of them.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($field:ident: $type:ty);)*) => {
+        $(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $name(mut self, $field: $type) -> Self {
+                self.$field = $field;
+                self
+            }
+        )*
+    };
+}
+
 mod assignment;
 mod balance;
 mod deal;
@@ -52,7 +66,7 @@ pub use state::{SnapshotBuilder, State, StateKind};
 
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
-use crate::release::{Form, Release};
+use crate::release::{Description, Form, Release};
 use anatomy::Anatomy;
 use m_distinct::MDistinct;
 use m_invariance::MInvariance;
@@ -118,6 +132,7 @@ pub struct Needs {
 #[non_exhaustive]
 pub enum AnyMethod {
     /// Re-publication when rows come and go.
+    #[serde(alias = "m_invariant")]
     MInvariance(MInvariance),
     /// Re-publication when values change, too.
     MDistinct(MDistinct),
@@ -156,6 +171,14 @@ impl Deref for AnyMethod {
 }
 
 impl AnyMethod {
+    /// The method that made a release, by what the release says; `None` if nobody here knows it.
+    pub(crate) fn described(release: &Description) -> Option<Self> {
+        let mut parameters: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(&release.parameters).ok()?;
+        parameters.insert("method".to_owned(), release.method.clone().into());
+        serde_json::from_value(parameters.into()).ok()
+    }
+
     /// The parameters as a JSON object, for the release's description and for EXPLAIN.
     ///
     /// # Errors
@@ -200,5 +223,44 @@ impl AnyMethod {
             Error::Internal(message) => Error::internal(format!("{message} (the guarantee is {})", self.guarantee())),
             other => other,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m_distinct::Possible;
+    use mondrian::Cuts;
+    use sequential::Loss;
+
+    /// Whoever has a release knows how it was made, whatever else its parameters say.
+    #[test]
+    fn a_release_tells_its_method() {
+        let (l, cuts, loss, p) = (3, Cuts::Median, Loss::Lm, 50);
+        let (allow_removals, allow_former_worlds) = (true, false);
+        let methods = [
+            AnyMethod::MInvariance(MInvariance::new(4)),
+            AnyMethod::MDistinct(MDistinct { updates: Possible::Any, ..MDistinct::new(4) }),
+            AnyMethod::Mondrian(Mondrian::new(5)),
+            AnyMethod::Anatomy(Anatomy { l }),
+            AnyMethod::Muco(Muco::try_new(0.5, None, cuts).unwrap()),
+            AnyMethod::SequentialWorlds(Worlds { l, cuts, allow_former_worlds }),
+            AnyMethod::SequentialRelease(SequentialRelease { p, loss, allow_removals, allow_former_worlds }),
+            AnyMethod::Sequential(Sequential { l, p, loss, cuts, allow_removals, allow_former_worlds }),
+            AnyMethod::NonSequential(NonSequential { l, cuts }),
+        ];
+        for method in methods {
+            let mut parameters = method.parameters().unwrap();
+            parameters.insert("reposition".to_owned(), 1.into());
+            let description = Description {
+                method: method.name().to_owned(),
+                parameters: serde_json::Value::Object(parameters).to_string(),
+                release_id: String::new(),
+                number: None,
+            };
+            assert_eq!(AnyMethod::described(&description), Some(method));
+            let other = Description { method: "reposition".to_owned(), ..description };
+            assert_eq!(AnyMethod::described(&other), None);
+        }
     }
 }

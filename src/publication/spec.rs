@@ -13,6 +13,7 @@ const ALLOW_FORMER_WORLDS: &str = "allow_former_worlds";
 
 /// What the first release fixes for all later ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PublicationSpec {
     /// The method and its parameters.
     pub method: AnyMethod,
@@ -32,6 +33,7 @@ pub struct PublicationSpec {
 
 /// A stream that is made eligible before it is published.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Repositioned {
     /// Parameters of the method.
     pub params: Reposition,
@@ -124,6 +126,7 @@ fn given(is: bool) -> String {
 
 /// A publication as it was declared: plain data, for plans.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Publication {
     /// Directory of the public table.
     pub public: Url,

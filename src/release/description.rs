@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a release says about its making, in the metadata of every column. Nothing in it depends on the data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Description {
     /// Name of the method, as it is called in SQL.
     pub method: String,

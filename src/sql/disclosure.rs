@@ -16,6 +16,7 @@ use super::described::released_columns;
 use super::function::RelationFunction;
 use super::information_loss::end_of;
 use super::input::{Input, InputColumn, common_type};
+use super::muco;
 use super::numbers::{Integer, Number};
 use super::options::{AnonymizeOptions, split_names};
 use super::perturbed;
@@ -171,7 +172,7 @@ fn perturbed_rows(
     releases: Vec<Input>,
     facts: bool,
 ) -> Result<Arc<dyn TableProvider>> {
-    let (function, method) = (SIGNATURE.name, perturbed::METHOD);
+    let (function, method) = (SIGNATURE.name, muco::SIGNATURE.name);
     let Some(p_match) = MATCH.given(arguments)? else {
         return Err(refusal!(
             function,

@@ -13,8 +13,9 @@ use super::computed::computed;
 use super::described::released_columns;
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
+use super::muco;
 use super::options::AnonymizeOptions;
-use super::perturbed::{METHOD, is_perturbed};
+use super::perturbed::is_perturbed;
 use super::signature::{FunctionSignature, Kind, Parameter};
 use super::trees;
 use crate::error::refusal;
@@ -123,8 +124,9 @@ fn paired_by(
         Some(field) => Ok(Some(field.name().clone())),
         None => Err(refusal!(
             function,
-            "of a release of {METHOD}, only the publisher can tell which row was which: pass the private one \
-             (private => true), and name its identifier if it does not say so: id => patient_id"
+            "of a release of {}, only the publisher can tell which row was which: pass the private one \
+             (private => true), and name its identifier if it does not say so: id => patient_id",
+            muco::SIGNATURE.name
         )),
     }
 }

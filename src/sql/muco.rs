@@ -17,7 +17,7 @@ pub(super) struct MucoFunction;
 /// Rows of a group.
 static L: Integer = Integer::optional("l", 2, "10");
 
-static SIGNATURE: FunctionSignature = FunctionSignature {
+pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "muco",
     parameters: &[
         Parameter::INPUT,

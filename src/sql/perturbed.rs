@@ -11,15 +11,14 @@ use super::computed::computed;
 use super::input::{Input, common_type};
 use crate::error::refusal;
 use crate::exec::PerturbedComputation;
-use crate::release::Description;
-
-/// The method that makes such releases.
-pub(super) const METHOD: &str = "muco";
+use crate::methods::AnyMethod;
+use crate::release::{Description, Form};
 
 /// Whether the columns of a relation say that it is such a release.
 pub(super) fn is_perturbed(columns: &[FieldRef]) -> bool {
     let mut descriptions = columns.iter().filter_map(|field| Description::from_metadata(field.metadata()));
-    descriptions.any(|description| description.method == METHOD)
+    let form = |description: Description| Some(AnyMethod::described(&description)?.form());
+    descriptions.any(|description| form(description) == Some(Form::Perturbed))
 }
 
 /// Everybody of a private release, beside their originals. Roles are names of columns that all have.

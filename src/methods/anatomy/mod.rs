@@ -29,12 +29,18 @@ mod tests;
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Anatomy {
     /// Least number of sensitive values in a group, at least 2.
     pub l: usize,
 }
 
 impl Anatomy {
+    /// The method with groups of at least `l` different values.
+    pub fn new(l: usize) -> Self {
+        Self { l }
+    }
+
     /// Groups of rows with different values; `rows` lists the rows of each value that occurs.
     fn group(&self, microdata: &Microdata, rows: &mut [&mut [u32]], rng: &mut impl Rng) -> Result<Groups> {
         let mut groups = Groups { starts: vec![0], ..Groups::default() };

@@ -106,6 +106,7 @@ impl Possible {
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct MDistinct {
     /// Least number of sensitive values in a group, at least 2.
     pub m: usize,
@@ -132,6 +133,19 @@ const UNLABELLED: &str = "`previous` does not say whose value is whose (column s
     beside them can take that back. Begin again without `previous`, with people who are not in those releases";
 
 impl MDistinct {
+    setters! {
+        /// Whether the values of a first group must never become alike (m-Distinct\*).
+        with_disjoint(disjoint: bool);
+        /// Whether the update relation is closed under composition.
+        with_close_updates(close_updates: bool);
+        /// Which values can become which.
+        with_updates(updates: Possible);
+        /// How buckets of returning rows are balanced.
+        with_balance(balance: Balance);
+        /// What to do with new rows that are not m-eligible.
+        with_on_ineligible(on_ineligible: OnIneligible);
+    }
+
     /// The method with its defaults.
     pub fn new(m: usize) -> Self {
         Self {

@@ -44,6 +44,7 @@ use crate::release::{Body, Form, Groups, Release};
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct MInvariance {
     /// Least number of sensitive values in a group, at least 2.
     pub m: usize,
@@ -56,6 +57,13 @@ pub struct MInvariance {
 }
 
 impl MInvariance {
+    setters! {
+        /// How buckets of returning rows are balanced.
+        with_balance(balance: Balance);
+        /// What to do with new rows that are not m-eligible.
+        with_on_ineligible(on_ineligible: OnIneligible);
+    }
+
     /// The method with its defaults.
     pub fn new(m: usize) -> Self {
         Self { m, balance: Balance::default(), on_ineligible: OnIneligible::default() }

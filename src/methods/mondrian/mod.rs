@@ -78,6 +78,7 @@ pub enum Cuts {
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Mondrian {
     /// Least number of rows in a group. With 1 and no `l`, groups of a single row are allowed.
     pub k: usize,
@@ -96,6 +97,17 @@ pub struct Mondrian {
 }
 
 impl Mondrian {
+    setters! {
+        /// Least diversity of a group, if it matters.
+        with_l(l: Option<usize>);
+        /// What diversity means.
+        with_diversity(diversity: Option<Diversity>);
+        /// Greatest distance of a group from the whole, if it matters.
+        with_t(t: Option<Share>);
+        /// How cuts are chosen.
+        with_cuts(cuts: Cuts);
+    }
+
     /// k-anonymity alone.
     pub fn new(k: usize) -> Self {
         Self { k, l: None, diversity: None, t: None, cuts: Cuts::default() }

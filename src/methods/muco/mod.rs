@@ -60,6 +60,7 @@ use crate::release::{Body, Form, Groups, Perturbed, Release};
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Muco {
     /// The greatest share of a published value's probability that one row may contribute.
     pub delta: Share,

@@ -72,6 +72,7 @@ pub enum Late {
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Reposition {
     /// No value makes up more than `1/l` of a snapshot.
     pub l: usize,
@@ -89,6 +90,15 @@ pub struct Reposition {
 }
 
 impl Reposition {
+    setters! {
+        /// How the cost of publishing late grows.
+        with_move_cost(move_cost: MoveCost);
+        /// The cost of one snapshot late.
+        with_move_factor(move_factor: Cost);
+        /// The cost of not publishing a record.
+        with_suppress_cost(suppress_cost: Option<Cost>);
+    }
+
     /// The method with the default costs.
     ///
     /// # Errors

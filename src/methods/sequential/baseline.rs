@@ -18,12 +18,25 @@ use crate::release::{Body, Form, Groups, Release};
 /// somebody; a reader who sees which people every row covers is then right for one of two, whatever `l` is. Here they are those of the same
 /// worlds that [`Worlds`](super::Worlds) makes: rings and shifts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct NonSequential {
     /// People that every row covers, all with different sensitive values.
     pub l: usize,
     /// How the table is cut into buckets.
     #[serde(default)]
     pub cuts: Cuts,
+}
+
+impl NonSequential {
+    /// Every row covers `l` people.
+    pub fn new(l: usize) -> Self {
+        Self { l, cuts: Cuts::default() }
+    }
+
+    setters! {
+        /// How the table is cut into buckets.
+        with_cuts(cuts: Cuts);
+    }
 }
 
 impl Method for NonSequential {

@@ -70,6 +70,7 @@ pub(crate) const MOST_PART: usize = 1000;
 
 /// A release of people whose worlds are known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SequentialRelease {
     /// Most rows that are matched at a time, up to [`MOST_PART`].
     pub p: usize,
@@ -86,6 +87,7 @@ pub struct SequentialRelease {
 
 /// Worlds for new people, and a release of everybody: what a publication is made with.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Sequential {
     /// Number of worlds, the true one included.
     pub l: usize,
@@ -122,6 +124,20 @@ fn refuse_former(partners: &Partners, allowed: bool) -> Result<()> {
 }
 
 impl SequentialRelease {
+    /// A release by parts of at most `p` rows ([`PART`] is the paper's), of everybody who has worlds.
+    pub fn new(p: usize) -> Self {
+        Self { p, loss: Loss::default(), allow_removals: false, allow_former_worlds: false }
+    }
+
+    setters! {
+        /// The loss to minimize.
+        with_loss(loss: Loss);
+        /// Whether people with worlds may be missing.
+        with_allow_removals(allow_removals: bool);
+        /// Whether worlds may be of a version whose worlds are not equally likely.
+        with_allow_former_worlds(allow_former_worlds: bool);
+    }
+
     /// For each row its box, its class and its person in each world; and the losses of the parts that are matched at a time. `worlds`
     /// is how many there are.
     fn bytes(&self, rows: usize, quasi: usize, worlds: usize) -> usize {
@@ -190,6 +206,23 @@ impl SequentialRelease {
 }
 
 impl Sequential {
+    /// `l` worlds for everybody, and releases by parts of [`PART`] rows.
+    pub fn new(l: usize) -> Self {
+        let (loss, cuts) = (Loss::default(), Cuts::default());
+        Self { l, p: PART, loss, cuts, allow_removals: false, allow_former_worlds: false }
+    }
+
+    setters! {
+        /// Most rows that are matched at a time, up to [`MOST_PART`].
+        with_p(p: usize);
+        /// The loss to minimize.
+        with_loss(loss: Loss);
+        /// How new people are cut into buckets.
+        with_cuts(cuts: Cuts);
+        /// Whether people of earlier releases may be missing.
+        with_allow_removals(allow_removals: bool);
+    }
+
     fn worlds(&self) -> Worlds {
         let Self { l, cuts, allow_former_worlds, .. } = *self;
         Worlds { l, cuts, allow_former_worlds }

@@ -17,6 +17,7 @@ use crate::release::{self, Body, Form, Groups, Release};
 
 /// Worlds for people who have none, as a table for the publisher.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Worlds {
     /// Number of worlds, the true one included: of different sensitive values for everybody.
     pub l: usize,
@@ -29,6 +30,18 @@ pub struct Worlds {
 }
 
 impl Worlds {
+    /// `l` worlds for everybody.
+    pub fn new(l: usize) -> Self {
+        Self { l, cuts: Cuts::default(), allow_former_worlds: false }
+    }
+
+    setters! {
+        /// How the table is cut into buckets.
+        with_cuts(cuts: Cuts);
+        /// Whether there may be worlds that a version made whose worlds are not equally likely.
+        with_allow_former_worlds(allow_former_worlds: bool);
+    }
+
     /// Partners of all rows: those that are known, and new ones for people without. A salt for everybody, for new seals.
     pub(super) fn extend(
         &self,
