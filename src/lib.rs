@@ -113,10 +113,25 @@ pub use sql::{
 /// What benchmarks measure below SQL. Not part of the API: it changes without notice.
 #[doc(hidden)]
 pub mod internals {
+    use rand_chacha::ChaCha20Rng;
+
     pub use crate::methods::{Method, Monitor, SnapshotBuilder, State};
     pub use crate::microdata::census::{BLOCK, Census, schema};
     pub use crate::microdata::{Layout, Microdata, MicrodataBuilder};
     pub use crate::release::{COUNTERFEIT, LABEL, Release};
+
+    /// A release by any method.
+    ///
+    /// # Errors
+    /// The method's refusals.
+    pub fn release(
+        method: &crate::AnyMethod,
+        microdata: Microdata,
+        state: &State,
+        rng: &mut ChaCha20Rng,
+    ) -> crate::error::Result<Release> {
+        method.release(microdata, state, &Monitor::default(), rng)
+    }
 }
 
 /// The examples of the page on embedding compile and run.

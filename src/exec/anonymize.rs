@@ -63,7 +63,7 @@ pub struct Anonymization {
 }
 
 impl AnonymizeExec {
-    /// An operator over these inputs, which are [hidden](super::hide). `schema` lists the columns of the release that are wanted.
+    /// An operator over these inputs, which are hidden ([`HiddenExec`](crate::HiddenExec)). `schema` lists the columns of the release that are wanted.
     ///
     /// # Errors
     /// When an input never ends, or the columns of the microdata are not those of the job's roles.

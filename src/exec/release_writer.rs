@@ -49,7 +49,7 @@ impl ReleaseWriter {
         monitor: &Monitor,
     ) -> Result<Outcome> {
         // Every INSERT may name other columns; those that it does not name are NULL.
-        let any_columns = work.method.columns_may_differ();
+        let any_columns = work.method.as_method().columns_may_differ();
         if any_columns {
             snapshot.microdata.leave_out_empty();
         }

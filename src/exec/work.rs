@@ -112,7 +112,7 @@ impl Work {
     pub(super) fn make(&self, builder: SnapshotBuilder, seed: &Seed, monitor: &Monitor) -> crate::error::Result<Made> {
         let mut rng = seed.rng();
         let collected = builder.size();
-        let mut working = self.method.working_bytes(builder.microdata.rows(), self.quasi);
+        let mut working = self.method.as_method().working_bytes(builder.microdata.rows(), self.quasi);
         if self.parts {
             working += builder.microdata.rows() * (self.quasi + 3) * size_of::<u32>();
         }

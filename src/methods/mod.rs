@@ -55,7 +55,6 @@ pub(crate) mod sequential;
 pub(crate) mod state;
 
 use std::fmt;
-use std::ops::Deref;
 
 pub use monitor::Monitor;
 use rand_chacha::ChaCha20Rng;
@@ -105,7 +104,7 @@ pub trait Method: fmt::Debug + Send + Sync {
     /// own kind.
     ///
     /// # Errors
-    /// [`Error::Refused`] when the data do not allow what is guaranteed; [`Error::Internal`] when the check fails.
+    /// Refused when the data do not allow what is guaranteed; internal when the check fails.
     fn anonymize(
         &self,
         microdata: Microdata,
@@ -152,10 +151,8 @@ pub enum AnyMethod {
     NonSequential(NonSequential),
 }
 
-impl Deref for AnyMethod {
-    type Target = dyn Method;
-
-    fn deref(&self) -> &Self::Target {
+impl AnyMethod {
+    pub(crate) fn as_method(&self) -> &dyn Method {
         match self {
             Self::MInvariance(method) => method,
             Self::MDistinct(method) => method,
@@ -168,9 +165,26 @@ impl Deref for AnyMethod {
             Self::NonSequential(method) => method,
         }
     }
-}
 
-impl AnyMethod {
+    /// Name of the SQL function.
+    pub fn name(&self) -> &'static str {
+        self.as_method().name()
+    }
+
+    /// What it guarantees, in the field's terms.
+    pub fn guarantee(&self) -> String {
+        self.as_method().guarantee()
+    }
+
+    /// What its releases leave to later ones, if anything.
+    pub fn state(&self) -> Option<StateKind> {
+        self.as_method().state()
+    }
+
+    pub(crate) fn form(&self) -> Form {
+        self.as_method().form()
+    }
+
     /// The method that made a release, by what the release says; `None` if nobody here knows it.
     pub(crate) fn described(release: &Description) -> Option<Self> {
         let mut parameters: serde_json::Map<String, serde_json::Value> =
@@ -183,7 +197,7 @@ impl AnyMethod {
     ///
     /// # Errors
     /// When the parameters cannot be serialized, which is a bug.
-    pub fn parameters(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
+    pub(crate) fn parameters(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
         match serde_json::to_value(self) {
             Ok(serde_json::Value::Object(mut map)) => {
                 map.remove("method");
@@ -197,7 +211,7 @@ impl AnyMethod {
     ///
     /// # Errors
     /// When the parameters cannot be serialized, which is a bug.
-    pub fn parameters_text(&self) -> Result<String> {
+    pub(crate) fn parameters_text(&self) -> Result<String> {
         Ok(serde_json::Value::Object(self.parameters()?).to_string())
     }
 
@@ -205,7 +219,7 @@ impl AnyMethod {
     ///
     /// # Errors
     /// The method's refusals.
-    pub fn release(
+    pub(crate) fn release(
         &self,
         microdata: Microdata,
         state: &State,
@@ -216,8 +230,8 @@ impl AnyMethod {
             Some(_) if matches!(self.form(), Form::Rows | Form::Worlds) => {
                 Err(Error::internal("worlds of parts of a table"))
             }
-            Some(_) => strata::anonymize(&**self, microdata, state, monitor, rng),
-            None => self.anonymize(microdata, state, monitor, rng),
+            Some(_) => strata::anonymize(self.as_method(), microdata, state, monitor, rng),
+            None => self.as_method().anonymize(microdata, state, monitor, rng),
         };
         release.map_err(|error| match error {
             Error::Internal(message) => Error::internal(format!("{message} (the guarantee is {})", self.guarantee())),

@@ -55,7 +55,7 @@ impl RelationFunction for ReleaseFunction {
         let method = self.0.method(&arguments)?;
         let seed = arguments.seed("seed");
         let view = if arguments.boolean("private") { View::Private } else { View::Public };
-        let prepared = prepare(&mut arguments, options, view, &*method)?;
+        let prepared = prepare(&mut arguments, options, view, method.as_method())?;
         if let Some(composite) = prepared.composite.as_ref().filter(|_| method.form() == Form::Anatomy) {
             return Err(refusal!(
                 method.name(),

@@ -72,7 +72,7 @@ pub(crate) const MOST_PART: usize = 1000;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SequentialRelease {
-    /// Most rows that are matched at a time, up to [`MOST_PART`].
+    /// Most rows that are matched at a time, up to 1,000.
     pub p: usize,
     /// The loss to minimize.
     #[serde(default)]
@@ -91,7 +91,7 @@ pub struct SequentialRelease {
 pub struct Sequential {
     /// Number of worlds, the true one included.
     pub l: usize,
-    /// Most rows that are matched at a time, up to [`MOST_PART`].
+    /// Most rows that are matched at a time, up to 1,000.
     pub p: usize,
     /// The loss to minimize.
     #[serde(default)]
@@ -124,7 +124,7 @@ fn refuse_former(partners: &Partners, allowed: bool) -> Result<()> {
 }
 
 impl SequentialRelease {
-    /// A release by parts of at most `p` rows ([`PART`] is the paper's), of everybody who has worlds.
+    /// A release by parts of at most `p` rows (100 is the paper's), of everybody who has worlds.
     pub fn new(p: usize) -> Self {
         Self { p, loss: Loss::default(), allow_removals: false, allow_former_worlds: false }
     }
@@ -206,14 +206,14 @@ impl SequentialRelease {
 }
 
 impl Sequential {
-    /// `l` worlds for everybody, and releases by parts of [`PART`] rows.
+    /// `l` worlds for everybody, and releases by parts of 100 rows.
     pub fn new(l: usize) -> Self {
         let (loss, cuts) = (Loss::default(), Cuts::default());
         Self { l, p: PART, loss, cuts, allow_removals: false, allow_former_worlds: false }
     }
 
     setters! {
-        /// Most rows that are matched at a time, up to [`MOST_PART`].
+        /// Most rows that are matched at a time, up to 1,000.
         with_p(p: usize);
         /// The loss to minimize.
         with_loss(loss: Loss);

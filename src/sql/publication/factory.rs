@@ -73,7 +73,7 @@ impl TableProviderFactory for PublicationFactory {
         let stream = options.reposition(session)?;
         let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
         let method = function.method(&arguments)?;
-        let mut needs = method.needs();
+        let mut needs = method.as_method().needs();
         // People are remembered by their identifiers.
         needs.id |= method.state().is_some();
         if independent && method.state().is_some() {
