@@ -12,9 +12,9 @@ use url::Url;
 use super::FUNCTION;
 use super::promises::Remembered;
 use crate::error::{Error, refusal};
-use crate::methods::AnyMethod;
 use crate::methods::m_distinct::Possible;
 use crate::methods::state::{IDENTIFIER, RELEASE, former_worlds, original_column, published_column};
+use crate::methods::{AnyMethod, StateKind};
 use crate::publication::delta;
 use crate::publication::entries::Entries;
 use crate::publication::files::intact;
@@ -110,44 +110,56 @@ pub(super) enum Past {
 }
 
 impl Past {
-    /// What a ledger's entries remember of people, whose values change as a relation says, or in any way. Computes.
-    pub(super) fn of(entries: &RecordBatch, updates: &[RecordBatch], any_update: bool) -> Result<Self> {
+    /// What a ledger's entries, which are state of this kind, remember of people, whose values change as a relation says, or in any
+    /// way. Nothing where columns are missing. Computes.
+    pub(super) fn of(
+        kind: Option<StateKind>,
+        entries: &RecordBatch,
+        updates: &[RecordBatch],
+        any_update: bool,
+    ) -> Result<Self> {
         let column = |name: &str| entries.column_by_name(name);
-        let (Some(ids), Some(releases)) = (column(IDENTIFIER), column(RELEASE)) else { return Ok(Self::Nothing) };
-        if let Some(signatures) = column(SIGNATURE) {
-            let DataType::List(item) = signatures.data_type() else {
-                return Err(refusal!(FUNCTION, "the signatures of the ledger are not lists"));
-            };
-            let mut histories = Histories::try_new(ids.data_type(), item.data_type()).map_err(named)?;
-            histories.append_entries(ids, signatures, column(LABEL), releases).map_err(named)?;
-            for batch in updates {
-                histories.append_updates(batch.column(0), batch.column(1)).map_err(named)?;
-            }
-            if any_update {
-                histories.allow_any_update();
-            }
-            return Ok(Self::Signatures(histories));
-        }
-        if let Some(partners) = column(PARTNERS) {
-            let mut partnerships = Partnerships::try_new(ids.data_type()).map_err(named)?;
-            partnerships.append_entries(ids, partners, releases).map_err(named)?;
-            if let Some(seals) = column(COMMITMENTS) {
-                partnerships.append_former(former_worlds(seals).map_err(named)?);
-            }
-            return Ok(Self::Worlds(partnerships));
-        }
-        let all = |name: fn(usize) -> String| -> Vec<ArrayRef> {
-            (0..).map_while(|j| column(&name(j)).map(ArrayRef::clone)).collect()
-        };
-        let (originals, published) = (all(original_column), all(published_column));
-        if published.is_empty() {
+        let (Some(kind), Some(ids), Some(releases)) = (kind, column(IDENTIFIER), column(RELEASE)) else {
             return Ok(Self::Nothing);
+        };
+        match kind {
+            StateKind::Signatures | StateKind::LabelledSignatures => {
+                let Some(signatures) = column(SIGNATURE) else { return Ok(Self::Nothing) };
+                let DataType::List(item) = signatures.data_type() else {
+                    return Err(refusal!(FUNCTION, "the signatures of the ledger are not lists"));
+                };
+                let mut histories = Histories::try_new(ids.data_type(), item.data_type()).map_err(named)?;
+                histories.append_entries(ids, signatures, column(LABEL), releases).map_err(named)?;
+                for batch in updates {
+                    histories.append_updates(batch.column(0), batch.column(1)).map_err(named)?;
+                }
+                if any_update {
+                    histories.allow_any_update();
+                }
+                Ok(Self::Signatures(histories))
+            }
+            StateKind::Worlds => {
+                let Some(partners) = column(PARTNERS) else { return Ok(Self::Nothing) };
+                let mut partnerships = Partnerships::try_new(ids.data_type()).map_err(named)?;
+                partnerships.append_entries(ids, partners, releases).map_err(named)?;
+                if let Some(commitments) = column(COMMITMENTS) {
+                    partnerships.append_former(former_worlds(commitments).map_err(named)?);
+                }
+                Ok(Self::Worlds(partnerships))
+            }
+            StateKind::Perturbations => {
+                let all = |name: fn(usize) -> String| -> Vec<ArrayRef> {
+                    (0..).map_while(|j| column(&name(j)).map(ArrayRef::clone)).collect()
+                };
+                let (originals, published) = (all(original_column), all(published_column));
+                let types: Vec<DataType> = published.iter().map(|column| column.data_type().clone()).collect();
+                let mut repeats = Repeats::try_new(ids.data_type(), &types).map_err(named)?;
+                repeats.append_entries(ids, &originals, &published, releases).map_err(named)?;
+                Ok(Self::Rows(repeats))
+            }
         }
-        let types: Vec<DataType> = published.iter().map(|column| column.data_type().clone()).collect();
-        let mut repeats = Repeats::try_new(ids.data_type(), &types).map_err(named)?;
-        repeats.append_entries(ids, &originals, &published, releases).map_err(named)?;
-        Ok(Self::Rows(repeats))
     }
+
     /// Bytes held, roughly.
     pub(super) fn size(&self) -> usize {
         match self {

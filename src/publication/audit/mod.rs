@@ -76,8 +76,8 @@ impl Audit {
                 // The entries, and their codes.
                 memory.try_resize(2 * entries.get_array_memory_size())?;
                 let changes = updates.clone().unwrap_or_default();
-                let any_update = ledger.any_update();
-                let past = blocking(move || Past::of(&entries, &changes, any_update)).await?;
+                let (kind, any_update) = (ledger.metadata.spec.method.state(), ledger.any_update());
+                let past = blocking(move || Past::of(kind, &entries, &changes, any_update)).await?;
                 Ok::<_, DataFusionError>((ledger, commits, past))
             };
             match opened.await {
