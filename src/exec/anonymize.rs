@@ -110,6 +110,7 @@ impl Job for Anonymization {
         context: &Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let inputs = self.inputs.streams(inputs, self.layout.clone())?;
-        Ok(run::run(inputs, self.job.clone(), Arc::clone(&self.schema), metrics, context))
+        let (method, seed) = (self.job.method.clone(), self.job.seed.clone());
+        Ok(run::run(inputs, method, seed, Arc::clone(&self.schema), metrics, context))
     }
 }

@@ -21,6 +21,7 @@ mod rehearsal;
 #[cfg(feature = "publication")]
 mod release_writer;
 mod reposition;
+mod reposition_job;
 mod repositioning;
 mod run;
 mod seed;
@@ -52,8 +53,9 @@ pub use progress::{Progress, Step};
 pub use publish::{PublishExec, PublishJob};
 #[cfg(feature = "publication")]
 pub(crate) use rehearsal::SnapshotsCheck;
-pub(crate) use reposition::{ORIGINAL_TIME, REPOSITION, STATUS, repositioned_schema};
-pub use reposition::{RepositionExec, RepositionJob, Repositioning};
+pub use reposition::{RepositionExec, Repositioning};
+pub use reposition_job::RepositionJob;
+pub(crate) use reposition_job::{ORIGINAL_TIME, REPOSITION, STATUS, repositioned_schema};
 pub use seed::Seed;
 pub(crate) use trees::read_hierarchies;
 pub use whole_files::WholeFiles;

@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::buffered_rows::{BufferedRows, begins_of, numbers_of};
 use super::notices::Notices;
 use super::progress::Reporting;
-use super::reposition::{REPOSITION, RepositionJob, STATUSES, tell_if_most_is_suppressed};
+use super::reposition_job::{REPOSITION, RepositionJob, STATUSES, tell_if_most_is_suppressed};
 use super::whole_input::{counted, spawn_compute};
 use super::{Progress, Step};
 use crate::error::{Error, thousands};

@@ -11,19 +11,20 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use rayon::prelude::*;
 use tokio::sync::mpsc::Sender;
 
+use super::Seed;
 use super::inputs::Streams;
 use super::whole_input::counted;
 use super::work::{Made, Work};
-use super::{AnonymizeJob, Seed};
 use crate::error::Error;
-use crate::methods::{Monitor, SnapshotBuilder};
+use crate::methods::{AnyMethod, Monitor, SnapshotBuilder};
 use crate::microdata::{MicrodataBuilder, trees_of};
 use crate::release::Published;
 
 /// Starts an execution; its rows arrive on the stream. Dropping the stream cancels it.
 pub(super) fn run(
     inputs: Streams,
-    job: AnonymizeJob,
+    method: AnyMethod,
+    seed: Seed,
     schema: SchemaRef,
     metrics: &ExecutionPlanMetricsSet,
     context: &Arc<TaskContext>,
@@ -31,14 +32,14 @@ pub(super) fn run(
     let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&schema), 2);
     let output = builder.tx();
     let batch_size = context.session_config().batch_size();
-    let work = Work::new("AnonymizeExec", job.method, &inputs.layout, metrics, context);
+    let work = Work::new("AnonymizeExec", method, &inputs.layout, metrics, context);
     let baseline = work.metrics.baseline.clone();
     let rows_of = ReleaseSink { schema: Arc::clone(&schema), batch_size, output };
     builder.spawn(async move {
         let mut microdata = work.collect(inputs).await?;
         check_trees(&mut microdata.microdata, &rows_of.schema)
             .map_err(|error| error.in_function(work.method.name()))?;
-        work.off_thread(move |work, monitor| rows_of.publish(work, microdata, &job.seed, monitor)).await
+        work.off_thread(move |work, monitor| rows_of.publish(work, microdata, &seed, monitor)).await
     });
     counted(schema, builder.build(), baseline)
 }

@@ -18,7 +18,7 @@ use rustc_hash::FxHashSet;
 use super::Seed;
 use super::buffered_rows::{BufferedRows, begins_of, numbers_of};
 use super::notices::Notices;
-use super::reposition::{REPOSITION, tell_if_most_is_suppressed};
+use super::reposition_job::{REPOSITION, tell_if_most_is_suppressed};
 use super::whole_input::spawn_compute;
 use crate::error::{Error, Result, thousands};
 use crate::methods::Monitor;

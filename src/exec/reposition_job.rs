@@ -1,0 +1,77 @@
+//! What repositioning is asked for: the job, the columns of its result, and what is said of it.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use serde::{Deserialize, Serialize};
+
+use super::Seed;
+use super::notices::Notices;
+use crate::error::thousands;
+use crate::methods::reposition::{Clock, Late, Reposition};
+use crate::release::View;
+
+/// Name of the function.
+pub(crate) const REPOSITION: &str = "reposition";
+/// Column of the private view: the time that the input has.
+pub(crate) const ORIGINAL_TIME: &str = "original_time";
+/// Column of the private view: what became of a row, one of [`STATUSES`].
+pub(crate) const STATUS: &str = "status";
+/// What can become of a row.
+pub(crate) const STATUSES: [&str; 3] = ["published", "suppressed", "pending"];
+
+/// What the operator does: plain data, so that a distributed engine can ship it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RepositionJob {
+    /// The method's parameters.
+    pub params: Reposition,
+    /// Column of the time.
+    pub time: String,
+    /// How times are cut into snapshots.
+    pub clock: Clock,
+    /// Column of the sensitive value.
+    pub sensitive: String,
+    /// Rows of snapshots that were closed.
+    pub late: Late,
+    /// Whether the last window is published at the end of the input.
+    pub finish: bool,
+    /// Who the rows are for.
+    pub view: View,
+    /// The randomness of this execution.
+    pub seed: Seed,
+}
+
+/// Columns of the result: those of the input, with the published time in place of the original one; in the private view also the
+/// original time, and what became of the row.
+pub(crate) fn repositioned_schema(input: &Schema, time: &str, view: View) -> SchemaRef {
+    let private = view == View::Private;
+    let mut fields: Vec<FieldRef> = Vec::new();
+    for field in input.fields() {
+        match field.name() == time {
+            true => fields.push(Arc::new(field.as_ref().clone().with_nullable(private))),
+            false => fields.push(Arc::clone(field)),
+        }
+    }
+    if let Ok(field) = input.field_with_name(time)
+        && private
+    {
+        fields.push(Arc::new(Field::new(ORIGINAL_TIME, field.data_type().clone(), false)));
+        fields.push(Arc::new(Field::new(STATUS, DataType::Utf8, false)));
+    }
+    Arc::new(Schema::new(fields))
+}
+
+/// Says so when less is published than suppressed: data that are skewed as a whole cannot be made eligible by waiting.
+pub(super) fn tell_if_most_is_suppressed(notices: &Notices, published: usize, suppressed: usize, l: usize) {
+    if suppressed <= published {
+        return;
+    }
+    let what = if published == 0 { "all" } else { "most" };
+    notices.tell(&format!(
+        "{REPOSITION}: {what} rows are suppressed ({} of {}): in their windows one value has more than 1/{l} of the rows; take a \
+         smaller l or a longer window, or merge values",
+        thousands(suppressed),
+        thousands(published.saturating_add(suppressed))
+    ));
+}
