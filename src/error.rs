@@ -16,7 +16,7 @@ pub(crate) use values::{planning_without_values, unreadable, without_values};
 /// Result with the crate's [`Error`].
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something was not published.
+/// What the plain functions of this crate fail with. In SQL it becomes an [`AnonymizeError`] that names the function.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

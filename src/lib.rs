@@ -86,7 +86,7 @@ mod release;
 pub mod risk;
 mod sql;
 
-pub use error::{AnonymizeError, ErrorKind};
+pub use error::{AnonymizeError, Error, ErrorKind};
 pub use exec::{
     Anonymization, AnonymizeExec, AnonymizeJob, FailedAudits, HiddenExec, Inputs, Job, KeepNan, Notices, Progress,
     RepositionExec, RepositionJob, Repositioning, Seed, Step, WholeFiles, WholeInputExec,

@@ -54,7 +54,7 @@ impl Seed {
 
     /// The seed that this secret gives to one occasion (a query's start, say): unpredictable without the secret.
     #[must_use]
-    pub fn on_occasion(&self, occasion: u64) -> Self {
+    pub(crate) fn on_occasion(&self, occasion: u64) -> Self {
         let mut rng = ChaCha20Rng::from_seed(self.0);
         rng.set_stream(occasion);
         let mut seed = [0; 32];
@@ -63,12 +63,12 @@ impl Seed {
     }
 
     /// A random name for a release, from a seed that is used for nothing else.
-    pub fn release_id(&self) -> String {
+    pub(crate) fn release_id(&self) -> String {
         self.0[..16].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// The generator.
-    pub fn rng(&self) -> ChaCha20Rng {
+    pub(crate) fn rng(&self) -> ChaCha20Rng {
         ChaCha20Rng::from_seed(self.0)
     }
 }

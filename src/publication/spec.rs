@@ -47,7 +47,7 @@ impl PublicationSpec {
     ///
     /// # Errors
     /// When the parameters cannot be serialized, which is a bug.
-    pub fn parameters(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
+    pub(crate) fn parameters(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
         let mut parameters = self.method.parameters()?;
         if let Some(Repositioned { params, .. }) = &self.repositioned {
             parameters.insert("window".to_owned(), params.window.into());
@@ -59,12 +59,12 @@ impl PublicationSpec {
     ///
     /// # Errors
     /// When the parameters cannot be serialized, which is a bug.
-    pub fn parameters_text(&self) -> Result<String> {
+    pub(crate) fn parameters_text(&self) -> Result<String> {
         Ok(serde_json::Value::Object(self.parameters()?).to_string())
     }
 
     /// How these differ from the ones that the publication was begun with, in words; empty if they do not.
-    pub fn differences(&self, begun: &Self) -> Vec<String> {
+    pub(crate) fn differences(&self, begun: &Self) -> Vec<String> {
         let mut found = Vec::new();
         let mut compare = |what: &str, here: String, there: String| {
             if here != there {

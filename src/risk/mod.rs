@@ -43,6 +43,7 @@ mod worlds;
 pub use intersection::{Cover, PublicRelease, candidates};
 pub use legal::{Legality, is_legal};
 pub use perturbed::{Perturbed, PerturbedDisclosure};
+pub use principles::Principles;
 pub use rings::people_outside_rings;
 pub use update_graph::{Layer, UpdateGraph, Version};
 pub use updates::{Update, Updates};

@@ -72,7 +72,7 @@ pub enum StateKind {
 
 impl StateKind {
     /// Whether a private release shows signatures, and labels beside them.
-    pub fn shown(self) -> (bool, bool) {
+    pub(crate) fn shown(self) -> (bool, bool) {
         match self {
             Self::Signatures => (true, false),
             Self::LabelledSignatures => (true, true),
