@@ -103,7 +103,7 @@ impl TableProviderFactory for PublicationFactory {
             Some(arguments) => Some(repositioned(arguments, &layout, &method)?),
             None => None,
         };
-        let released = released_schema(&method, hierarchies.is_some(), &layout);
+        let released = released_schema(&method, hierarchies.is_some(), &layout)?;
         check_storable(&method, &released, &layout)?;
         let (with_hierarchies, with_updates) = (hierarchies.is_some(), updates.is_some());
         let types = type_names(&layout)?;
@@ -251,12 +251,18 @@ fn updates(relation: Input, sensitive: &FieldRef) -> Result<LogicalPlan> {
 }
 
 /// The columns that releases can have.
-fn released_schema(method: &AnyMethod, nodes: bool, layout: &Layout) -> Schema {
-    let method_name = method.name().to_owned();
-    let description =
-        Description { method: method_name, parameters: String::new(), release_id: String::new(), number: None };
+///
+/// # Errors
+/// When the parameters cannot be shown, which is a bug.
+fn released_schema(method: &AnyMethod, nodes: bool, layout: &Layout) -> Result<Schema> {
+    let description = Description {
+        method: method.name().to_owned(),
+        parameters: method.parameters_text().map_err(|error| error.in_function(method.name()))?,
+        release_id: String::new(),
+        number: None,
+    };
     let shape = Shape { view: View::Public, form: method.form(), signatures: false, labels: false, nodes };
-    schema(layout, shape, &description)
+    Ok(schema(layout, shape, &description))
 }
 
 /// # Errors
