@@ -144,7 +144,7 @@ impl WindowStep {
         let clock = self.repositioned.clock;
         let mut tags = RowHashes::try_new(&schema, sensitive, seed.rng().random())?;
         let mut stream = Stream::try_new(&self.repositioned.params)?;
-        let people = People::new(&self.layout);
+        let people = Identities::new(&self.layout);
         let mut batches = BufferedRows::default();
         let mut restored = Vec::new();
         let mut snapshots: BTreeMap<i64, Vec<Record>> = BTreeMap::new();
@@ -263,11 +263,11 @@ impl WindowStep {
 
 /// The column of identifiers, if there is one: the first. Rows of a person that are published at one time, or may be later, could meet in
 /// one release, which no method publishes.
-struct People {
+struct Identities {
     field: Option<FieldRef>,
 }
 
-impl People {
+impl Identities {
     fn new(layout: &Layout) -> Self {
         Self { field: layout.identifier.clone() }
     }

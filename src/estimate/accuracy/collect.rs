@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::bitmaps::Bitmaps;
 use super::intervals::{Intervals, Sizes, Tight};
-use super::people::People;
+use super::people::Originals;
 use super::rows::{Column, Rows};
 use super::{Axis, Comparison};
 use crate::error::{Error, Result};
@@ -210,7 +210,7 @@ impl Collector {
         let last = finished.last().filter(|_| sums && sensitive);
         let values = last.map_or_else(Vec::new, |column| value((&column.original, &column.places)));
         let released = last.map_or_else(Vec::new, |column| value((&column.exact, &column.places)));
-        let people_of = People::new(&codes, &axes, values);
+        let people_of = Originals::new(&codes, &axes, values);
         debug_assert_eq!(people, codes.first().map_or(0, Vec::len));
         let mut exact = finished.iter().enumerate().filter(|(_, column)| matches!(column.released, Column::Exact(_)));
         let cumulative = match (exact.next(), exact.next()) {

@@ -23,7 +23,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use collect::{Collector, ReleaseBatch};
-use people::People;
+use people::Originals;
 use query::Query;
 use rows::Rows;
 
@@ -81,7 +81,7 @@ pub(crate) struct Comparison {
     /// Quasi-identifiers, then the sensitive attribute if there is one.
     axes: Vec<Axis>,
     sensitive: bool,
-    people: People,
+    people: Originals,
     rows: Rows,
 }
 

@@ -8,7 +8,7 @@ use super::{Aggregate, Axis, Scratch};
 
 /// The original table.
 #[derive(Debug)]
-pub(super) struct People {
+pub(super) struct Originals {
     rows: usize,
     /// One per attribute.
     columns: Vec<Bitmaps>,
@@ -16,7 +16,7 @@ pub(super) struct People {
     values: Vec<f64>,
 }
 
-impl People {
+impl Originals {
     /// `columns` has the codes of each attribute.
     pub(super) fn new(columns: &[Vec<Option<u32>>], axes: &[Axis], values: Vec<f64>) -> Self {
         let rows = columns.first().map_or(0, Vec::len);

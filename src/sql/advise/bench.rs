@@ -93,7 +93,7 @@ fn numbered(people: &RecordBatch) -> Result<RecordBatch> {
 
 /// What the columns are.
 #[derive(Debug)]
-pub(super) struct People {
+pub(super) struct TableRoles {
     /// A column of identifiers, or one that counts rows.
     pub id: String,
     /// Whether it is the table's.
@@ -104,7 +104,7 @@ pub(super) struct People {
     pub largest: usize,
 }
 
-impl People {
+impl TableRoles {
     /// The given roles, and for those that are not given what a profile suggests.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! What is recommended: the most protection whose price is acceptable.
 
-use super::bench::People;
+use super::bench::TableRoles;
 use super::measure::Measured;
 use super::settings::Tried;
 
@@ -8,7 +8,7 @@ use super::settings::Tried;
 const COUNTERFEITS: f64 = 0.01;
 
 /// For each setting why it is recommended, if it is. `error` is the acceptable median error of counts.
-pub(super) fn recommend(measured: &[Measured], people: &People, error: f64, rows: usize) -> Vec<Option<String>> {
+pub(super) fn recommend(measured: &[Measured], people: &TableRoles, error: f64, rows: usize) -> Vec<Option<String>> {
     let mut recommended = vec![None; measured.len()];
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     // Two thirds of the people are in the second release.
@@ -83,9 +83,9 @@ mod tests {
     use super::super::settings::Setting;
     use super::*;
 
-    fn people(has_id: bool) -> People {
+    fn people(has_id: bool) -> TableRoles {
         let (quasi, sensitive) = (vec!["age".to_owned()], vec!["disease".to_owned()]);
-        People { id: "id".to_owned(), has_id, quasi, sensitive, largest: 20 }
+        TableRoles { id: "id".to_owned(), has_id, quasi, sensitive, largest: 20 }
     }
 
     fn row(method: Tried, value: usize, error: f64, counterfeits: usize) -> Measured {

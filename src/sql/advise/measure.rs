@@ -2,7 +2,7 @@
 
 use datafusion::common::Result;
 
-use super::bench::{Bench, People, quoted};
+use super::bench::{Bench, TableRoles, quoted};
 use super::settings::{Setting, Tried};
 use crate::error::AnonymizeError;
 
@@ -25,7 +25,7 @@ pub(super) struct Measured {
 impl Measured {
     /// # Errors
     /// When the session fails; what a method refuses is noted.
-    pub(super) async fn of(bench: &Bench, people: &People, setting: Setting, queries: usize) -> Result<Self> {
+    pub(super) async fn of(bench: &Bench, people: &TableRoles, setting: Setting, queries: usize) -> Result<Self> {
         let mut measured = Self { setting, loss: None, error: None, counterfeits: None, at_risk: None, note: None };
         if let Err(error) = measured.measure(bench, people, queries).await {
             match AnonymizeError::of(&error).filter(|own| own.is_refusal()) {
@@ -49,7 +49,7 @@ impl Measured {
         });
     }
 
-    async fn measure(&mut self, bench: &Bench, people: &People, queries: usize) -> Result<()> {
+    async fn measure(&mut self, bench: &Bench, people: &TableRoles, queries: usize) -> Result<()> {
         let Setting { method, value } = self.setting;
         let occasion = 1 + 16 * (value as u64 + 64 * method as u64);
         let seed = |number: u64| bench.seed(occasion + number);

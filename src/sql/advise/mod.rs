@@ -38,7 +38,7 @@ use crate::error::refusal;
 use crate::exec::{Computation, Progress, Reporting, Resources, Seed, Step};
 use crate::methods::Monitor;
 use crate::microdata::{Role, published_type};
-use bench::{Bench, People};
+use bench::{Bench, TableRoles};
 use choice::recommend;
 use measure::Measured;
 use script::script;
@@ -222,7 +222,7 @@ impl Computation for Advice {
         };
         let (people, of_rows) = resources.off_thread(sample).await?;
         let bench = Bench::new(&people, &self.seed, resources.context.runtime_env())?;
-        let people = People::find(&bench, &self.given).await?;
+        let people = TableRoles::find(&bench, &self.given).await?;
         let settings = settings(&people, bench.rows());
         let progress = Reporting(Progress::of(&resources.context));
         let mut measured = Vec::new();
@@ -245,7 +245,7 @@ impl Advice {
     fn batch(
         &self,
         measured: &[Measured],
-        people: &People,
+        people: &TableRoles,
         recommended: Vec<Option<String>>,
         scripts: StringArray,
         [rows, of_rows]: [usize; 2],

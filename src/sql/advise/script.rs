@@ -2,12 +2,12 @@
 
 use datafusion::arrow::datatypes::{DataType, Schema};
 
-use super::bench::{People, quoted};
+use super::bench::{TableRoles, quoted};
 use super::settings::{Setting, Tried};
 use crate::microdata::published_type;
 
 /// What to run for a setting that is recommended.
-pub(super) fn script(setting: &Setting, table: &str, people: &People, schema: &Schema) -> String {
+pub(super) fn script(setting: &Setting, table: &str, people: &TableRoles, schema: &Schema) -> String {
     let call = setting.call(table, &people.roles(), "");
     match setting.method {
         Tried::MInvariant => publication(setting.value, table, people, schema).unwrap_or_else(|| {
@@ -19,7 +19,7 @@ pub(super) fn script(setting: &Setting, table: &str, people: &People, schema: &S
 }
 
 /// A publication with the columns that have roles; `None` where its options cannot name them.
-fn publication(m: usize, table: &str, people: &People, schema: &Schema) -> Option<String> {
+fn publication(m: usize, table: &str, people: &TableRoles, schema: &Schema) -> Option<String> {
     let [sensitive] = people.sensitive.as_slice() else { return None };
     let names: Vec<&String> = std::iter::once(&people.id).chain(&people.quasi).chain([sensitive]).collect();
     if names.iter().any(|name| quoted(name) != **name) {
@@ -72,7 +72,7 @@ mod tests {
             field("note", DataType::Utf8),
             field("Age", DataType::Int8),
         ]);
-        let people = |quasi: &str| People {
+        let people = |quasi: &str| TableRoles {
             id: "id".to_owned(),
             has_id: true,
             quasi: vec![quasi.to_owned()],

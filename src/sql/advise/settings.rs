@@ -1,6 +1,6 @@
 //! The methods and settings that `advise` tries.
 
-use super::bench::People;
+use super::bench::TableRoles;
 
 /// A method that can be recommended, or be compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) struct Setting {
 
 /// Everything that is tried on so many rows. What the most frequent sensitive value rules out is left out, but for the least setting,
 /// which is there to say so.
-pub(super) fn settings(people: &People, rows: usize) -> Vec<Setting> {
+pub(super) fn settings(people: &TableRoles, rows: usize) -> Vec<Setting> {
     let possible = |method: Tried, value: usize| match method {
         Tried::MondrianSize => value == VALUES[0] || value <= rows,
         _ => value == VALUES[0] || value <= people.largest,
@@ -91,9 +91,9 @@ impl Setting {
 mod tests {
     use super::*;
 
-    fn people(largest: usize) -> People {
+    fn people(largest: usize) -> TableRoles {
         let (quasi, sensitive) = (vec!["age".to_owned(), "Zip code".to_owned()], vec!["disease".to_owned()]);
-        People { id: "person".to_owned(), has_id: true, quasi, sensitive, largest }
+        TableRoles { id: "person".to_owned(), has_id: true, quasi, sensitive, largest }
     }
 
     #[test]
