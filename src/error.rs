@@ -11,6 +11,8 @@ use std::sync::Arc;
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 
+#[cfg(feature = "publication")]
+pub(crate) use values::told;
 pub(crate) use values::{planning_without_values, unreadable, without_values};
 
 /// Result with the crate's [`Error`].
@@ -56,8 +58,7 @@ impl Error {
 /// Why a function of this crate failed, on its way through DataFusion: inside a [`DataFusionError::External`], and there found by
 /// [`of`](Self::of). Its text has names of columns and files, counts and limits, and no values of the data; that is why operators that
 /// read from others let it pass, and hide what other errors say.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{function}: {message}{}", .kind.remark())]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AnonymizeError {
     function: String,
@@ -156,6 +157,20 @@ impl AnonymizeError {
     /// Whether an invariant of this crate is broken: a bug. No row has left it.
     pub fn is_breach(&self) -> bool {
         self.kind == ErrorKind::Breach
+    }
+}
+
+impl fmt::Display for AnonymizeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { function, kind, message, .. } = self;
+        write!(f, "{function}: {message}{}", kind.remark())
+    }
+}
+
+impl std::error::Error for AnonymizeError {
+    /// The cause itself, which a derived implementation hides: to it the `Arc` is the error.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
     }
 }
 

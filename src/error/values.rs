@@ -36,6 +36,17 @@ pub(crate) fn without_values(
     AnonymizeError::new(function, ErrorKind::Input, message).into()
 }
 
+/// Why something failed, in a few words.
+#[cfg(any(feature = "publication", test))]
+pub(crate) fn told(error: &DataFusionError) -> String {
+    match Cause::of(error) {
+        Cause::Resources => "resources are exhausted".to_owned(),
+        Cause::Failed(kind) => format!("{kind} failed ({HIDDEN})"),
+        Cause::Told(text) => text,
+        Cause::Malformed(text) => format!("a file {text} ({HIDDEN})"),
+    }
+}
+
 /// Why a table of this name cannot be opened, if it is more than a wrong name.
 pub(crate) fn unreadable(error: DataFusionError, name: &str) -> DataFusionError {
     if AnonymizeError::of(&error).is_some() {
@@ -210,7 +221,7 @@ mod tests {
 
     const SECRET: &str = "4711-secret";
 
-    fn told(error: DataFusionError) -> String {
+    fn text_of(error: DataFusionError) -> String {
         without_values(error, "mondrian", "the input", Some("data/x.csv")).strip_backtrace()
     }
 
@@ -271,9 +282,12 @@ mod tests {
             });
         for error in all {
             let before = error.to_string();
-            let text = told(error);
-            assert!(!text.contains("4711") && !text.contains("secret"), "{before}\n{text}");
+            let why = told(&error);
+            let text = text_of(error);
             assert!(text.contains("mondrian: "), "{text}");
+            for text in [why, text] {
+                assert!(!text.contains("4711") && !text.contains("secret"), "{before}\n{text}");
+            }
         }
     }
 
@@ -289,15 +303,15 @@ mod tests {
         assert!(!text.to_string().contains(SECRET));
         // Words that look like ours are not ours.
         let fake = exec_datafusion_err!("mondrian: {SECRET}");
-        assert!(!told(fake).contains(SECRET));
+        assert!(!text_of(fake).contains(SECRET));
     }
 
     #[test]
     fn what_helps_is_said() {
         let missing = std::io::Error::from_raw_os_error(2);
-        assert!(told(DataFusionError::IoError(missing)).contains("No such file"));
+        assert!(text_of(DataFusionError::IoError(missing)).contains("No such file"));
         let memory = DataFusionError::ResourcesExhausted("Failed to allocate 5 bytes for SortExec[0]".to_owned());
-        let text = told(memory);
+        let text = text_of(memory);
         assert!(text.contains("Resources exhausted") && text.contains("SortExec[0]"), "{text}");
     }
 

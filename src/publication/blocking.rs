@@ -1,7 +1,9 @@
 //! Work on threads that may block.
 
+use datafusion::common::Result;
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::{DataFusionError, Result};
+
+use super::failure::cancelled;
 
 /// Runs `work` on a thread that may block, and waits for it.
 ///
@@ -9,5 +11,5 @@ use datafusion::common::{DataFusionError, Result};
 /// Those of the work; and when the runtime ends.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let done = SpawnedTask::spawn_blocking(work).join_unwind().await;
-    done.map_err(|error| DataFusionError::External(Box::new(error)))?
+    done.map_err(|_| cancelled())?
 }

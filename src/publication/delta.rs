@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::object_store::{ObjectStore, PutMode, PutOptions};
 use deltalake_core::checkpoints::create_checkpoint;
 use deltalake_core::kernel::engine::arrow_conversion::{TryIntoArrow, TryIntoKernel};
@@ -20,6 +20,8 @@ use deltalake_core::{DeltaTable, DeltaTableError};
 use futures::TryStreamExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use super::failure::input_error;
 
 /// Metadata key of what we say in a commit.
 pub(super) const COMMIT_KEY: &str = "anonymize";
@@ -111,7 +113,7 @@ pub(super) async fn commit<const N: usize>(
 
 /// What a commit says, as a text.
 pub(super) fn text(says: &impl Serialize) -> Result<String> {
-    serde_json::to_string(says).map_err(|error| DataFusionError::External(Box::new(error)))
+    serde_json::to_string(says).map_err(input_error)
 }
 
 async fn write(
@@ -122,7 +124,7 @@ async fn write(
     says: HashMap<String, serde_json::Value>,
 ) -> Result<()> {
     let data = CommitData::new(actions, operation, says, Vec::new());
-    let bytes = data.get_bytes().map_err(|error| DataFusionError::External(Box::new(error)))?;
+    let bytes = data.get_bytes().map_err(input_error)?;
     let once = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
     store.put_opts(&commit_uri_from_version(Some(version)), bytes.into(), once).await?;
     Ok(())
@@ -210,14 +212,13 @@ pub(super) fn remove(path: String, size: u64) -> Action {
 
 /// The schema as Delta Lake has it.
 pub(super) fn kernel_schema(schema: &Schema) -> Result<StructType> {
-    schema.try_into_kernel().map_err(|error| DataFusionError::ArrowError(Box::new(error), None))
+    schema.try_into_kernel().map_err(input_error)
 }
 
 /// The columns of a table.
 pub(super) fn columns(table: &DeltaTable) -> Result<SchemaRef> {
     let schema = table.snapshot().map_err(failed)?.schema();
-    let columns: Schema =
-        schema.as_ref().try_into_arrow().map_err(|error| DataFusionError::ArrowError(Box::new(error), None))?;
+    let columns: Schema = schema.as_ref().try_into_arrow().map_err(input_error)?;
     Ok(Arc::new(columns))
 }
 
@@ -225,11 +226,6 @@ pub(super) fn columns(table: &DeltaTable) -> Result<SchemaRef> {
 pub(super) fn failed(error: DeltaTableError) -> DataFusionError {
     match error {
         DeltaTableError::ObjectStore { source } => DataFusionError::ObjectStore(Box::new(source)),
-        error => exec_datafusion_err!("{error}"),
+        error => input_error(error),
     }
-}
-
-/// A schema that Delta Lake does not take.
-pub(super) fn no_schema(error: impl std::error::Error + Send + Sync + 'static) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
 }

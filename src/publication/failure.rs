@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use datafusion::common::DataFusionError;
 
-use crate::error::{AnonymizeError, ErrorKind};
+use crate::error::{AnonymizeError, ErrorKind, told};
 
 /// What errors are of.
 const FUNCTION: &str = "publication";
@@ -26,8 +26,18 @@ pub(super) fn breach(message: impl Into<String>) -> DataFusionError {
     AnonymizeError::new(FUNCTION, ErrorKind::Breach, message).into()
 }
 
+/// What Delta Lake and the like say, who speak of files and commits, not of values.
+pub(super) fn input_error(error: impl Display) -> DataFusionError {
+    AnonymizeError::new(FUNCTION, ErrorKind::Input, error.to_string()).into()
+}
+
+/// The runtime ends, or the query was dropped.
+pub(super) fn cancelled() -> DataFusionError {
+    AnonymizeError::new(FUNCTION, ErrorKind::Cancelled, "cancelled").into()
+}
+
 /// An error that came up while something was done: one sentence that says so, and then why. It is of the kind that the error is of, and
-/// that of a store is about input. Stores and Delta Lake speak of files, not of values.
+/// that of a store, which speaks of files, is about input and stays with it. What the engine says may name values, and is left out.
 pub(super) fn while_doing(doing: impl Display, error: impl Into<DataFusionError>) -> DataFusionError {
     let error = error.into();
     if let Some(own) = AnonymizeError::of(&error) {
@@ -43,15 +53,19 @@ pub(super) fn while_doing(doing: impl Display, error: impl Into<DataFusionError>
     match error.find_root() {
         // Whoever looks for lack of memory finds it.
         DataFusionError::ResourcesExhausted(_) => error.context(format!("{FUNCTION}: {doing}")),
-        root => {
-            let message = format!("{doing}: {}", root.message());
-            AnonymizeError::new(FUNCTION, ErrorKind::Input, message).caused_by(error).into()
+        _ => {
+            let whole = AnonymizeError::new(FUNCTION, ErrorKind::Input, format!("{doing}: {}", told(&error)));
+            match error {
+                DataFusionError::ObjectStore(store) => whole.caused_by(*store).into(),
+                _ => whole.into(),
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::error::ArrowError;
     use datafusion::object_store::Error;
 
     use super::*;
@@ -74,6 +88,13 @@ mod tests {
         let own = AnonymizeError::of(&refused).unwrap();
         assert!(own.is_refusal() && own.argument() == Some("m"));
         assert_eq!(own.to_string(), "publication: release 1 is public: m_invariant: m = 9 is too much");
+        let cast = DataFusionError::from(ArrowError::CastError("Cannot cast string '4711-secret'".to_owned()));
+        let hidden = while_doing("release 1 is public", cast);
+        assert_eq!(
+            AnonymizeError::of(&hidden).unwrap().to_string(),
+            "publication: release 1 is public: a cast failed (what it failed on is data, and not shown)"
+        );
+        assert!(!format!("{hidden:?}").contains("4711"), "{hidden:?}");
         let memory = while_doing("release 1 is public", DataFusionError::ResourcesExhausted("none left".to_owned()));
         assert!(matches!(memory.find_root(), DataFusionError::ResourcesExhausted(_)));
     }

@@ -1,10 +1,11 @@
 //! Metadata of a ledger: what it says about its publication, in the settings of its table.
 
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use deltalake_core::DeltaTable;
 use url::Url;
 
 use super::delta;
+use super::failure::input_error;
 use super::paths::random_name;
 use super::spec::PublicationSpec;
 use crate::error::refusal;
@@ -31,8 +32,7 @@ impl LedgerMetadata {
 
     /// Of a publication that begins.
     pub(super) fn draw(spec: PublicationSpec, public: &Url) -> Result<Self> {
-        let key =
-            u128::from_str_radix(&random_name()?, 16).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let key = u128::from_str_radix(&random_name()?, 16).map_err(input_error)?;
         Ok(Self {
             publication: random_name()?,
             key: [(key >> 64) as u64, key as u64],
@@ -60,7 +60,7 @@ impl LedgerMetadata {
 
     /// As settings of a table.
     pub(super) fn settings(&self) -> Result<[(&'static str, String); 4]> {
-        let spec = serde_json::to_string(&self.spec).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let spec = serde_json::to_string(&self.spec).map_err(input_error)?;
         let key = u128::from(self.key[0]) << 64 | u128::from(self.key[1]);
         Ok([
             (Self::PUBLICATION, self.publication.clone()),

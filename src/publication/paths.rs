@@ -5,7 +5,7 @@ use datafusion::object_store::path::Path;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 
-use super::failure::while_doing;
+use super::failure::input_error;
 use super::record::ReleaseFile;
 
 /// The log of a Delta table, in its directory.
@@ -26,9 +26,7 @@ const DIGITS: usize = 32;
 pub(crate) fn random_name() -> Result<String> {
     let mut bytes = [0; DIGITS / 2];
     let filled = OsRng.try_fill_bytes(&mut bytes);
-    filled.map_err(|error| {
-        while_doing("a random name is needed", datafusion::error::DataFusionError::External(error.into()))
-    })?;
+    filled.map_err(|error| input_error(format!("a random name is needed: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -12,7 +12,7 @@ use deltalake_core::logstore::commit_uri_from_version;
 use deltalake_core::protocol::SaveMode;
 
 use super::delta;
-use super::failure::{breach, while_doing};
+use super::failure::{breach, input_error, while_doing};
 use super::files::intact;
 use super::ledger_metadata::LedgerMetadata;
 use super::open::OpenPublication;
@@ -157,7 +157,7 @@ async fn is_public(open: &OpenPublication, record: &Record) -> Result<bool> {
 async fn commit(open: &OpenPublication, table: &DeltaTable, record: &Record, schema: &SchemaRef) -> Result<()> {
     let state = table.snapshot().map_err(delta::failed)?;
     let kernel = delta::kernel_schema(schema)?;
-    let metadata = state.metadata().clone().with_schema(&kernel).map_err(delta::no_schema)?;
+    let metadata = state.metadata().clone().with_schema(&kernel).map_err(input_error)?;
     let mut actions = vec![Action::Metadata(metadata)];
     actions.extend(record.files.iter().map(|file| delta::add(&file.name, file.size, file.rows)));
     // The files stay: earlier releases can still be read by their numbers.

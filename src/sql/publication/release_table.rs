@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DataFusionError, Result, plan_err};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
@@ -15,6 +15,7 @@ use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::{DeltaTable, DeltaTableError};
 use url::Url;
 
+use crate::error::refusal;
 use crate::publication::{Reader, introduce, provider};
 
 /// The columns of a release that was not made yet, as a Delta table will have them.
@@ -43,7 +44,7 @@ impl ReleaseTable {
     /// When there is none, and when the store fails.
     pub(super) async fn open(public: &Url, runtime: &RuntimeEnv, number: Option<u64>) -> Result<Self> {
         let Some(reader) = Reader::open(public, runtime).await? else {
-            return plan_err!("release: nothing has been published yet");
+            return Err(refusal!("release", "nothing has been published yet"));
         };
         let table = reader.release(number).await?;
         let rows = provider(&table).await?;
