@@ -33,6 +33,7 @@ macro_rules! setters {
 mod assignment;
 mod balance;
 mod deal;
+mod every_row;
 mod extent;
 mod monitor;
 mod rings;

@@ -1,11 +1,8 @@
 //! The last look at a release before a row leaves: does it keep what m-invariance promises? Linear time, and nothing is
 //! taken from the phases but how many rows they left out on purpose.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use rayon::prelude::*;
-
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::methods::every_row::check_every_row;
 use crate::methods::state::Signatures;
 use crate::microdata::Microdata;
 use crate::release::{COUNTERFEIT, Groups};
@@ -19,23 +16,10 @@ pub(super) struct Promise<'a> {
 
 impl Promise<'_> {
     pub(super) fn check(&self, groups: &Groups, intervals: &[[u32; 2]], withheld: usize) -> Result<()> {
-        let (rows, d) = (self.microdata.rows, self.microdata.quasi.len());
-        let seen: Vec<AtomicBool> = (0..rows).map(|_| AtomicBool::new(false)).collect();
-        let broken = (0..groups.len()).into_par_iter().with_min_len(1024).find_map_any(|group| {
-            let first_seen = |row: usize| !seen[row].swap(true, Ordering::Relaxed);
+        let d = self.microdata.quasi.len();
+        check_every_row(self.microdata.rows, groups.len(), self.known, withheld, |group, first_seen| {
             self.broken_by(groups, group, &intervals[group * d..][..d], first_seen)
-        });
-        let missing = || {
-            let unseen = || (0..rows).filter(|&row| !seen[row].load(Ordering::Relaxed));
-            let returning = unseen().any(|row| self.known.number_of(row).is_some());
-            (returning || unseen().count() != withheld).then_some("a row missing")
-        };
-        match broken.or_else(missing) {
-            None => Ok(()),
-            Some(what) => {
-                Err(Error::internal(format!("the release failed its own check ({what}); nothing was published")))
-            }
-        }
+        })
     }
 
     /// What is wrong with a group, if anything.
