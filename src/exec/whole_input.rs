@@ -105,7 +105,7 @@ impl<J: Job> WholeInputExec<J> {
         let schema = job.schema();
         let properties = match (job.streams(), unbounded) {
             (None, Some(_)) => {
-                return Err(refusal!(job.function(), "the input never ends; a release needs a finite table"));
+                return Err(refusal!(job.function(), "the input never ends; a finite table is needed"));
             }
             (None, None) => PlanProperties::new(
                 EquivalenceProperties::new(schema),

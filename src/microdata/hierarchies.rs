@@ -129,7 +129,8 @@ impl Hierarchies {
         }
         let other = other.join(", ");
         Err(Error::refused(format!(
-            "the hierarchies of {other} are not those that the release was made with (leaves or nodes differ, or one has none), so              what lies below its nodes is not known; pass hierarchies => .. as it was then: keep a copy beside each release"
+            "the hierarchies of {other} are not those that the release was made with (leaves or nodes differ, or one has none), so \
+             what lies below its nodes is not known; pass hierarchies => .. as it was then: keep a copy beside each release"
         )))
     }
 
