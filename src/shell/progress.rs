@@ -66,13 +66,21 @@ impl Line {
         Some(match step {
             Step::Read { rows } => format!("{rows} rows read"),
             Step::Phase(phase) => format!("anonymizing: {phase}"),
-            Step::Written { rows, of } => format!("{rows} of {of} rows written"),
-            Step::Measured { done, of } => format!("{done} of {of} settings measured"),
+            Step::Written { rows, of } => format!("{} {rows} of {of} rows written", bar(rows, of)),
+            Step::Measured { done, of } => format!("{} {done} of {of} settings measured", bar(done, of)),
             Step::Computing(function) => format!("{function}: computing"),
             Step::Announcing => "publishing".to_owned(),
             Step::Withheld { .. } | Step::Done => String::new(),
         })
     }
+}
+
+/// How much of the work is done.
+fn bar(done: usize, of: usize) -> String {
+    const WIDTH: usize = 24;
+    let share = if of == 0 { 1.0 } else { (done as f64 / of as f64).min(1.0) };
+    let full = (share * WIDTH as f64) as usize;
+    format!("[{}{}] {:3.0} %", "#".repeat(full), ".".repeat(WIDTH - full), 100.0 * share)
 }
 
 #[cfg(test)]
@@ -91,7 +99,11 @@ mod tests {
         assert_eq!(line.next(Step::Read { rows: 5 }, after(350)).as_deref(), Some("5 rows read"));
         assert_eq!(line.next(Step::Read { rows: 6 }, after(360)), None);
         assert_eq!(line.next(Step::Phase("split"), after(370)).as_deref(), Some("anonymizing: split"));
-        assert_eq!(line.next(Step::Written { rows: 5, of: 9 }, after(380)).as_deref(), Some("5 of 9 rows written"));
+        assert_eq!(
+            line.next(Step::Written { rows: 5, of: 10 }, after(380)).as_deref(),
+            Some("[############............]  50 % 5 of 10 rows written")
+        );
+        assert_eq!(bar(0, 0), "[########################] 100 %");
         assert_eq!(line.next(Step::Done, after(390)).as_deref(), Some(""));
         assert_eq!(line.next(Step::Done, after(400)), None);
     }
