@@ -1,15 +1,17 @@
 //! The values of a column in their order, where they have to be listed.
 
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
-use datafusion::arrow::compute::{SortOptions, cast, sort};
+use datafusion::arrow::compute::{SortOptions, cast, concat, sort};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::ColumnarValue;
 
 use super::columns::OriginalColumn;
+use super::factor::Factor;
 use super::listing::Listing;
 use super::metadata::ReleaseMetadata;
 use super::scale::{Scale, all_values};
@@ -22,6 +24,8 @@ pub(crate) struct Axis {
     pub data_type: DataType,
     /// What the release says of its values.
     metadata: ReleaseMetadata,
+    /// Categories that a query asks for by name, in order, for they may be in ranges without being an end.
+    asked: Vec<String>,
     kept: RwLock<Option<Kept>>,
     listing: RwLock<Option<Arc<Listing>>>,
 }
@@ -35,7 +39,8 @@ struct Kept {
 
 impl PartialEq for Axis {
     fn eq(&self, other: &Self) -> bool {
-        (&self.column, &self.data_type, &self.metadata) == (&other.column, &other.data_type, &other.metadata)
+        (&self.column, &self.data_type, &self.metadata, &self.asked)
+            == (&other.column, &other.data_type, &other.metadata, &other.asked)
     }
 }
 
@@ -44,17 +49,29 @@ impl Eq for Axis {}
 impl Hash for Axis {
     fn hash<H: Hasher>(&self, state: &mut H) {
         // The metadata may become known in between.
-        (&self.column, &self.data_type).hash(state);
+        (&self.column, &self.data_type, &self.asked).hash(state);
     }
 }
 
 impl Axis {
+    /// For values that the release names.
     pub(crate) fn new(column: &OriginalColumn) -> Self {
+        Self::with(column, Vec::new())
+    }
+
+    /// For a function that may name categories that are no end of any range.
+    pub(crate) fn asked(column: &OriginalColumn, factor: &Factor) -> Self {
+        let asked = if column.scale() == Scale::Listed { factor.names() } else { BTreeSet::new() };
+        Self::with(column, asked.into_iter().collect())
+    }
+
+    fn with(column: &OriginalColumn, asked: Vec<String>) -> Self {
         let OriginalColumn { field, metadata, .. } = column;
         Self {
             column: field.name().clone(),
             data_type: field.data_type().clone(),
             metadata: metadata.clone(),
+            asked,
             kept: RwLock::new(None),
             listing: RwLock::new(None),
         }
@@ -83,7 +100,10 @@ impl Axis {
         }
         let Some(ends) = only_list(ends)? else { return internal_err!("a category without the order of its column") };
         self.keeping(&ends, || {
-            let values = cast(&ends, &self.data_type)?;
+            let mut values = cast(&ends, &self.data_type)?;
+            if let Some(more) = self.unknown(&values)? {
+                values = concat(&[&values, &more])?;
+            }
             let sorted = sort(&values, Some(SortOptions { descending: false, nulls_first: true }))?;
             let nulls = sorted.null_count();
             Ok(Some(sorted.slice(nulls, sorted.len() - nulls)))
@@ -108,6 +128,18 @@ impl Axis {
         let listing = Arc::new(Listing::new(&order)?);
         *kept = Some(Arc::clone(&listing));
         Ok(Some(listing))
+    }
+
+    /// The values that are asked for and not among these.
+    fn unknown(&self, values: &ArrayRef) -> Result<Option<ArrayRef>> {
+        if self.asked.is_empty() || !self.data_type.is_string() {
+            return Ok(None);
+        }
+        let texts = cast(values, &DataType::Utf8View)?;
+        let known: HashSet<&str> = texts.as_string_view().iter().flatten().collect();
+        let unknown = self.asked.iter().filter(|text| !known.contains(text.as_str()));
+        let unknown: ArrayRef = Arc::new(StringArray::from_iter_values(unknown));
+        Ok((!unknown.is_empty()).then(|| cast(&unknown, &self.data_type)).transpose()?)
     }
 
     /// The values of a hierarchy from left to right; `None` if it has none for this column.

@@ -26,7 +26,7 @@ pub(crate) enum Form {
     Exact,
     /// As an interval that holds the value.
     Interval {
-        /// Whether intervals are nodes of hierarchies.
+        /// Whether intervals are nodes of a hierarchy, or can be: releases of earlier versions do not say of which columns they are.
         nodes: bool,
         /// Whether there are numbers of NULLs.
         nulls: bool,
@@ -114,6 +114,14 @@ impl Released {
                 columns.push(original(function, field)?);
                 let order = order(function, field)?;
                 metadata.orders.extend(order.map(|order| (field.name().clone(), order)));
+            }
+        }
+        if let Some(trees) = &metadata.trees {
+            // The others have ordinary intervals, and no names of nodes.
+            for column in &mut columns {
+                if let Form::Interval { nodes, .. } = &mut column.form {
+                    *nodes &= trees.contains_key(column.field.name());
+                }
             }
         }
         let metadata = ReleaseMetadata::known(metadata);

@@ -25,13 +25,13 @@ struct Fit {
 #[derive(Debug, Default)]
 pub(super) struct Fitted(RwLock<Option<Arc<Fit>>>);
 
-/// Intervals, and how many people of its group each stands for.
+/// Intervals, and how many people of its group each stands for; NULL where nobody need be at its ends.
 #[derive(Debug)]
 pub(super) struct Tight<'a> {
     pub lo: &'a ArrayRef,
     pub hi: &'a ArrayRef,
     pub people: &'a ColumnarValue,
-    /// A list of structs: an end of intervals, and how many rows have it; see [`Ends::new`].
+    /// A list of structs: an end of intervals, how many rows have it, and its share if that is given; see [`Ends::new`].
     pub ends: &'a ColumnarValue,
     /// Of categories.
     pub listing: Option<&'a Listing>,
@@ -59,13 +59,13 @@ impl Fitted {
         let people = numbers(tight.people, even.len())?;
         let (lo, hi) = (places(tight.lo, tight.listing)?, places(tight.hi, tight.listing)?);
         for (i, mean) in even.iter_mut().enumerate() {
-            if let Some(span) = fit.ends.span(lo[i], hi[i])
-                && people.is_valid(i)
-            {
-                let ends = fit.sums[span.last + 1] - fit.sums[span.first];
-                let rest = (ends + span.even * *mean) / (span.ends + span.even);
-                *mean = with_ends(people.value(i), fit.at[span.first], fit.at[span.last], rest);
-            }
+            let Some(span) = fit.ends.span(lo[i], hi[i]) else { continue };
+            let ends = fit.sums[span.last + 1] - fit.sums[span.first];
+            let rest = (ends + span.even * *mean) / (span.ends + span.even);
+            *mean = match people.is_valid(i) {
+                true => with_ends(people.value(i), fit.at[span.first], fit.at[span.last], rest),
+                false => rest,
+            };
         }
         Ok(())
     }

@@ -20,6 +20,9 @@ mod means;
 mod metadata;
 mod number;
 mod polynomial;
+mod prior;
+mod raked;
+mod raking;
 mod scale;
 mod share;
 mod spread;
@@ -32,6 +35,8 @@ pub(crate) use ends::Distribution;
 #[cfg(feature = "publication")]
 pub(crate) use metadata::ReleaseMetadata;
 pub(crate) use polynomial::{Polynomial, Term, Translator};
+pub(crate) use prior::Prior;
+pub(crate) use raked::Raked;
 pub(crate) use scale::Scale;
 pub(crate) use share::{Known, ShareOf, ValuesOf};
 pub(crate) use weight::WeightOf;

@@ -83,7 +83,8 @@ impl ScalarUDFImpl for WeightOf {
                 let is = |end: f64| f64::from(u8::from(value[i] == end));
                 with_ends(people.value(i), is(lo[i]), is(hi[i]), ends.share(&span, value[i]))
             }
-            _ => even.value(i),
+            Some(span) => ends.share(&span, value[i]),
+            None => even.value(i),
         });
         Ok(ColumnarValue::Array(Arc::new(Float64Array::from_iter_values(weights))))
     }

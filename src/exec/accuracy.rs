@@ -12,7 +12,7 @@ use futures::StreamExt;
 use super::Seed;
 use super::computation::{Computation, Resources};
 use crate::error::Error;
-use crate::estimate::{Answer, Collector, Distribution, OriginalColumn, ReleaseBatch, Workload};
+use crate::estimate::{Answer, Collector, Distribution, OriginalColumn, Prior, ReleaseBatch, Workload};
 use crate::microdata::Hierarchies;
 
 const FUNCTION: &str = "query_accuracy";
@@ -20,7 +20,8 @@ const FUNCTION: &str = "query_accuracy";
 /// Random queries over an original table and over its release.
 ///
 /// Inputs: the original's attributes; the release's attributes (the value, or `lo`, `hi` and, of measured ones, `nulls`, or
-/// the histogram), then as far as there are any the number of the group, its size and its counterfeits; hierarchies, if any.
+/// the histogram), then as far as there are any the number of the group, its size and its counterfeits; hierarchies, if any; margins
+/// (attribute, value, share), if any.
 #[derive(Debug, Clone)]
 pub(crate) struct QueryAccuracy {
     pub workload: Workload,
@@ -31,6 +32,9 @@ pub(crate) struct QueryAccuracy {
     pub numbers: bool,
     /// Whether it has sizes and counterfeits of groups.
     pub counts: bool,
+    /// Whether hierarchies, and margins from elsewhere, are among the inputs.
+    pub hierarchies: bool,
+    pub prior: bool,
     /// How values are spread over intervals.
     pub distribution: Distribution,
     pub seed: Seed,
@@ -56,13 +60,18 @@ impl Computation for QueryAccuracy {
     }
 
     fn argument(&self, place: usize) -> &'static str {
-        ["original", "release", "hierarchies"].get(place).copied().unwrap_or("an input")
+        let last = if self.hierarchies { "hierarchies" } else { "prior" };
+        ["original", "release", last, "prior"].get(place).copied().unwrap_or("an input")
     }
 
     fn parameters(&self) -> String {
         let Workload { queries, selectivity, aggregate, predicates } = &self.workload;
         let predicates = predicates.map_or_else(|| "all".to_owned(), |number| number.to_string());
-        let distribution = if self.distribution == Distribution::Uniform { ", distribution=uniform" } else { "" };
+        let distribution = match (self.distribution, self.prior) {
+            (Distribution::Uniform, _) => ", distribution=uniform",
+            (Distribution::Fitted, true) => ", with prior",
+            (Distribution::Fitted, false) => "",
+        };
         format!(
             "queries={queries}, selectivity={selectivity}, aggregate={aggregate:?}, predicates={predicates}{distribution}"
         )
@@ -92,7 +101,7 @@ impl Computation for QueryAccuracy {
             collector.append_released(&self.columns_of(&batch)?, batch.num_rows()).map_err(named)?;
             resources.hold(collector.size())?;
         }
-        let hierarchies = match inputs.next() {
+        let hierarchies = match if self.hierarchies { inputs.next() } else { None } {
             None => None,
             Some(mut rows) => {
                 let mut hierarchies = Hierarchies::new(self.columns.iter().map(|column| column.field.name()));
@@ -103,10 +112,18 @@ impl Computation for QueryAccuracy {
                 Some(hierarchies)
             }
         };
+        let mut prior = None;
+        if let Some(mut rows) = inputs.next() {
+            let prior = prior.get_or_insert_with(Prior::default);
+            while let Some(batch) = rows.next().await {
+                prior.append(&batch?)?;
+                resources.hold(collector.size() + prior.size())?;
+            }
+        }
         let (workload, seed) = (self.workload.clone(), self.seed.bytes());
         let answers = resources.off_thread(move |monitor| {
             let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
-            collector.finish(hierarchies.as_ref())?.answers(&workload, seed, monitor)
+            collector.finish(hierarchies.as_ref(), prior.as_ref())?.answers(&workload, seed, monitor)
         });
         resources.send(table(&answers.await?)?).await;
         Ok(())

@@ -250,6 +250,33 @@ impl Input {
 }
 
 impl Input {
+    /// Attribute and value as texts, and share as a number.
+    ///
+    /// # Errors
+    /// When it has no such columns.
+    pub(super) fn prior(self) -> Result<LogicalPlan> {
+        const COLUMNS: [(&str, DataType); 3] =
+            [("attribute", DataType::Utf8View), ("value", DataType::Utf8View), ("share", DataType::Float64)];
+        let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
+        if COLUMNS.iter().any(|(name, _)| !names.contains(name)) {
+            return Err(refusal!(
+                self.function,
+                argument self.argument,
+                "argument {} must have the columns attribute, value and share: for each value of a quasi-identifier the share (or the \
+                 number) of the people who have it; it has {}",
+                self.argument,
+                names.join(", ")
+            ));
+        }
+        let columns = COLUMNS.into_iter().map(|(name, data_type)| {
+            let mut column = self.column(name)?;
+            column.field = retyped(&column.field, data_type);
+            Ok(column)
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        self.project(columns)
+    }
+
     /// Attribute, leaf and the levels in order, as texts.
     pub(super) fn hierarchies(self) -> Result<LogicalPlan> {
         let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();

@@ -12,7 +12,7 @@ use super::arguments::Arguments;
 use super::choice::{Choice, DISTRIBUTION};
 use super::computed::computed;
 use super::described::{Described, describe};
-use super::estimate::{intact, refuse_publication};
+use super::estimate::{intact, prior, refuse_publication};
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::numbers::{Integer, Number};
@@ -53,6 +53,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         PREDICATES.parameter(),
         Parameter::HIERARCHIES,
         DISTRIBUTION.parameter(),
+        Parameter::PRIOR,
         Parameter::SEED,
     ],
 };
@@ -72,6 +73,7 @@ impl RelationFunction for QueryAccuracyFunction {
             Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
             None => None,
         };
+        let prior = prior(function, &mut arguments)?;
         refuse_publication(function, &release.plan)?;
         let Described { fields, by_person, .. } = describe(function, &release.plan, arguments.session()?)?;
         let released = Released::try_new(function, &Schema::new(fields))?;
@@ -171,10 +173,13 @@ impl RelationFunction for QueryAccuracyFunction {
         }
         let exprs = exprs.into_iter().enumerate().map(|(i, expr)| expr.alias(format!("column_{i}")));
         let rows = LogicalPlanBuilder::from(release.plan).project(exprs.collect::<Vec<_>>())?.build()?;
-        let inputs = [original.project(originals)?, rows].into_iter().chain(hierarchies).collect();
+        let given = (hierarchies.is_some(), prior.is_some());
+        let inputs = [original.project(originals)?, rows].into_iter().chain(hierarchies).chain(prior).collect();
+        let (hierarchies, prior) = given;
         let (sensitive, counts) = (sensitive.is_some(), released.groups);
         let distribution = DISTRIBUTION.of(&arguments);
-        let computation = QueryAccuracy { workload, columns, sensitive, numbers, counts, distribution, seed };
+        let computation =
+            QueryAccuracy { workload, columns, sensitive, numbers, counts, hierarchies, prior, distribution, seed };
         Ok(computed(Arc::new(computation), inputs))
     }
 }

@@ -95,6 +95,8 @@ impl Parameter {
     pub(super) const SENSITIVE: Self = Self::optional("sensitive", Kind::Columns, "disease");
     /// How values generalize.
     pub(super) const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'");
+    /// What is known of the distributions of attributes.
+    pub(super) const PRIOR: Self = Self::optional("prior", Kind::Relation, "'margins.csv'");
     /// Which sensitive values can become which.
     pub(super) const UPDATES: Self = Self::optional("updates", Kind::WordOrRelation("any"), "updates");
     /// The column whose values are tables of their own.

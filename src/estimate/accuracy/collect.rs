@@ -6,13 +6,14 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use rayon::prelude::*;
 
 use super::bitmaps::Bitmaps;
-use super::intervals::{Intervals, Sizes, Tight};
+use super::intervals::{Intervals, Sizes, Tight, Values};
 use super::people::Originals;
 use super::rows::{Column, Rows};
 use super::{Axis, Comparison};
 use crate::error::{Error, Result};
 use crate::estimate::columns::{Form, OriginalColumn};
 use crate::estimate::ends::Distribution;
+use crate::estimate::prior::Prior;
 use crate::estimate::scale::{Scale, coordinates};
 use crate::microdata::{ColumnEncoder, Hierarchies, Order};
 
@@ -184,8 +185,8 @@ impl Collector {
     /// Sorts domains and makes what queries are answered with.
     ///
     /// # Errors
-    /// When the order of a column lacks values, or a hierarchy is malformed.
-    pub(crate) fn finish(self, hierarchies: Option<&Hierarchies>) -> Result<Comparison> {
+    /// When the order of a column lacks values, a hierarchy is malformed, or `prior` has what is no value of its attribute.
+    pub(crate) fn finish(self, hierarchies: Option<&Hierarchies>, prior: Option<&Prior>) -> Result<Comparison> {
         let Self { columns, sensitive, sums, groups, real, sizes, distribution, people, rows } = self;
         let uncertain = columns.iter().any(|collected| collected.column.form != Form::Exact);
         let (group_of, real) = match groups {
@@ -195,12 +196,13 @@ impl Collector {
             None => (vec![0; rows], vec![1.0]),
         };
         let (starts, order) = by_group(&group_of, real.len());
-        let present = starts.windows(2).map(|pair| f64::from(pair[1] - pair[0])).collect();
-        let sizes = (distribution == Distribution::Fitted).then_some(Sizes { people: sizes, rows: present });
-        let finished: Vec<Finished> = columns
-            .into_par_iter()
-            .map(|collected| collected.finish(hierarchies, &order, sizes.as_ref()))
-            .collect::<Result<_>>()?;
+        let present: Vec<f64> = starts.windows(2).map(|pair| f64::from(pair[1] - pair[0])).collect();
+        let mass = present.iter().zip(&real).map(|(rows, real)| rows * real).collect();
+        let sizes = Sizes { people: sizes, rows: present, mass };
+        let sizes = (distribution == Distribution::Fitted).then_some(sizes);
+        let known = Known { hierarchies, sizes: sizes.as_ref(), prior };
+        let finished: Vec<Finished> =
+            columns.into_par_iter().map(|collected| collected.finish(&known, &order)).collect::<Result<_>>()?;
         let axes: Vec<Axis> =
             finished.iter().map(|column| Axis { places: column.places.clone(), counted: column.counted }).collect();
         let codes: Vec<Vec<Option<u32>>> = finished.iter().map(|column| column.original.clone()).collect();
@@ -239,8 +241,9 @@ struct Finished {
 }
 
 impl Collected {
-    fn finish(self, hierarchies: Option<&Hierarchies>, order: &[u32], sizes: Option<&Sizes>) -> Result<Finished> {
+    fn finish(self, known: &Known<'_>, order: &[u32]) -> Result<Finished> {
         let Self { column, encoder, original, released, .. } = self;
+        let Known { hierarchies, sizes, prior } = *known;
         let listed = hierarchies.and_then(|all| all.of(column.name()));
         let by = match (listed, column.order()) {
             (Some(paths), _) => Order::Tree(paths),
@@ -278,8 +281,13 @@ impl Collected {
                     lo.into_iter().map(code).zip(hi.into_iter().map(code)).collect();
                 let open = in_list && listed.is_none() && column.order().is_none();
                 let mut intervals = intervals(&ends, &nulls, &places, counted, open);
-                if let Some(sizes) = sizes.filter(|_| column.is_tight()) {
-                    intervals.tight = Tight::new(&ends, &intervals, sizes, places.len(), counted, in_list);
+                if let Some(sizes) = sizes {
+                    let given = given(prior, &column, values, &code_of)?;
+                    let tight = column.is_tight() && sizes.are_told(ends.len());
+                    if tight || given.is_some() {
+                        let values = Values { number: places.len(), counted, listed: in_list, given };
+                        intervals.tight = Some(Tight::new(&ends, &intervals, sizes, tight, values));
+                    }
                 }
                 Column::Intervals(Box::new(intervals))
             }
@@ -291,6 +299,27 @@ impl Collected {
         let original = original.into_iter().map(code).collect();
         Ok(Finished { places, counted, original, exact, released })
     }
+}
+
+/// What there is besides the two tables.
+struct Known<'a> {
+    hierarchies: Option<&'a Hierarchies>,
+    /// Unless values are spread evenly.
+    sizes: Option<&'a Sizes>,
+    prior: Option<&'a Prior>,
+}
+
+/// The shares of a column's values that are given, by their codes.
+fn given(
+    prior: Option<&Prior>,
+    column: &OriginalColumn,
+    values: &ArrayRef,
+    code_of: &[Option<u32>],
+) -> Result<Option<Vec<f64>>> {
+    let Some(prior) = prior else { return Ok(None) };
+    let shares = prior.shares(column.name(), column.field.data_type(), values).map_err(Error::from)?;
+    let of_codes = |shares: Vec<f64>| shares.into_iter().zip(code_of).filter_map(|(share, code)| code.map(|_| share));
+    Ok(shares.map(|shares| of_codes(shares).collect()))
 }
 
 /// `open` says that only ends of intervals are known as values.

@@ -5,7 +5,8 @@
 //! over it, and a query's part of it is an overlap of lengths here, too.
 
 use super::Axis;
-use crate::estimate::ends::{Count, EVEN, before};
+use crate::estimate::ends::{Count, before_and_even};
+use crate::estimate::raking::{Span, rake};
 
 /// Intervals of one attribute.
 #[derive(Debug, Default)]
@@ -52,6 +53,27 @@ pub(super) struct Sizes {
     pub people: Vec<f64>,
     /// Rows of each that are there.
     pub rows: Vec<f64>,
+    /// The people these stand for.
+    pub mass: Vec<f64>,
+}
+
+impl Sizes {
+    /// Whether it is told of all groups how many people they have.
+    pub(super) fn are_told(&self, groups: usize) -> bool {
+        self.people.len() == groups && !self.people.iter().any(|people| people.is_nan())
+    }
+}
+
+/// The values of an attribute.
+#[derive(Debug)]
+pub(super) struct Values {
+    pub number: usize,
+    /// Whether they are counted rather than measured.
+    pub counted: bool,
+    /// Whether they are categories.
+    pub listed: bool,
+    /// Their shares, if these are known from elsewhere.
+    pub given: Option<Vec<f64>>,
 }
 
 /// A range of a query, in the units of intervals.
@@ -98,24 +120,27 @@ impl Intervals {
 }
 
 impl Tight {
-    /// Of intervals between these values of a domain of so many; `intervals` has where they lie. `None` if it is not told how many people there are.
+    /// Of intervals between these values; `intervals` has where they lie. Unless they are `tight`, nobody need be at an end, and only shares
+    /// that are given say how values are spread.
     pub(super) fn new(
         ends: &[(Option<u32>, Option<u32>)],
         intervals: &Intervals,
         sizes: &Sizes,
-        values: usize,
-        counted: bool,
-        listed: bool,
-    ) -> Option<Self> {
-        if sizes.people.len() != ends.len() || sizes.people.iter().any(|people| people.is_nan()) {
-            return None;
-        }
+        is_tight: bool,
+        values: Values,
+    ) -> Self {
+        let Values { number: values, counted, listed, given } = values;
         let step = f64::from(u8::from(counted));
         let mut counts = vec![Count::default(); values];
         let (mut first, mut last) = (f64::INFINITY, f64::NEG_INFINITY);
         for (group, &(lo, hi)) in ends.iter().enumerate() {
             let (Some(lo), Some(hi)) = (lo, hi) else { continue };
+            first = first.min(intervals.lo[group]);
+            last = last.max(intervals.end[group]);
             let (rows, people) = (sizes.rows[group], sizes.people[group]);
+            if !is_tight {
+                continue;
+            }
             if lo == hi {
                 counts[lo as usize].single += rows;
                 counts[lo as usize].people += rows * people;
@@ -123,17 +148,31 @@ impl Tight {
                 counts[lo as usize].wide += rows;
                 counts[hi as usize].wide += rows;
             }
-            first = first.min(intervals.lo[group]);
-            last = last.max(intervals.end[group]);
         }
         let whole = match (&intervals.known, listed) {
             (Some(known), _) => known.last().map_or(0.0, |&known| f64::from(known)),
             (None, true) => values as f64,
             (None, false) => last - first,
         };
-        let per_length = if whole > 0.0 && whole.is_finite() { EVEN / whole } else { 0.0 };
+        let at_each_end = |group: usize| {
+            let people = sizes.people[group];
+            if is_tight && people >= 2.0 { 1.0 / people } else { 0.0 }
+        };
+        let shares = given.map(|margins| {
+            let (before, even) = before_and_even(&counts, &[]);
+            let even = even / values.max(1) as f64;
+            let from: Vec<f64> = before.windows(2).map(|pair| pair[1] - pair[0] + even).collect();
+            let span = |(group, &(lo, hi)): (usize, &(Option<u32>, Option<u32>))| {
+                let (at_each_end, mass) = (at_each_end(group) * sizes.mass[group], sizes.mass[group]);
+                let (first, last) = (lo? as usize, hi? as usize);
+                Some(Span { first, last, at_each_end, inside: mass - 2.0 * at_each_end })
+            };
+            rake(&ends.iter().enumerate().filter_map(span).collect::<Vec<_>>(), &margins, &from)
+        });
+        let (before, even) = before_and_even(&counts, shares.as_deref().unwrap_or_default());
+        let per_length = if whole > 0.0 && whole.is_finite() { even / whole } else { 0.0 };
         let mut tight = Self {
-            before: before(&counts),
+            before,
             per_length,
             step,
             lo: Vec::with_capacity(ends.len()),
@@ -143,16 +182,14 @@ impl Tight {
             even: Vec::new(),
         };
         for (group, &interval) in ends.iter().enumerate() {
-            let (mut measures, mut per_measure, mut at_end) = ((0.0, 0.0), 0.0, 0.5);
+            let (mut measures, mut per_measure, mut at_one) = ((0.0, 0.0), 0.0, 0.5);
             if let (Some(lo), Some(hi)) = interval {
                 let start = tight.before[lo as usize] + per_length * intervals.lo[group];
                 let stop = tight.before[hi as usize + 1] + per_length * intervals.end[group];
                 measures = (start, stop);
                 if lo != hi {
-                    let people = sizes.people[group];
-                    let known = if people >= 2.0 { 2.0 } else { 0.0 };
-                    at_end = known / 2.0 / people.max(1.0);
-                    per_measure = (1.0 - 2.0 * at_end) / (stop - start);
+                    at_one = at_each_end(group);
+                    per_measure = (1.0 - 2.0 * at_one) / (stop - start);
                 }
             } else {
                 tight.even.push(group as u32);
@@ -160,9 +197,9 @@ impl Tight {
             tight.lo.push(measures.0);
             tight.end.push(measures.1);
             tight.per_measure.push(per_measure);
-            tight.at_end.push(at_end);
+            tight.at_end.push(at_one);
         }
-        Some(tight)
+        tight
     }
 
     /// Multiplies the weights of some groups by their shares of a range.

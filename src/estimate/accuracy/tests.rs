@@ -72,7 +72,7 @@ fn comparison(
     let counts = (of(&|row| Some(size(row.group))), of(&|row| Some(groups[row.group].counterfeits)));
     let batch = ReleaseBatch { attributes: &attributes, group: Some(&number), counts: Some((&counts.0, &counts.1)) };
     collector.append_released(&batch, rows.len()).unwrap();
-    collector.finish(None).unwrap()
+    collector.finish(None, None).unwrap()
 }
 
 /// How much one of the ends of all intervals weighs: `at(end)`.

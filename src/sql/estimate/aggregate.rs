@@ -1,6 +1,7 @@
 //! One aggregate over the original table as an aggregate over the rows of a release.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -19,7 +20,7 @@ use super::deviations::{AVG_STDDEV, COUNT_INTERVAL, COUNT_STDDEV, ERRORS, SUM_ST
 use super::interval::{Bounds, confidence, interval};
 use crate::error::refusal;
 use crate::estimate::{
-    ESTIMATE, Form, Known, OriginalColumn, Polynomial, Scale, ShareOf, Term, Translator, ValuesOf, WeightOf,
+    Axis, ESTIMATE, Form, Known, OriginalColumn, Polynomial, Scale, ShareOf, Term, Translator, ValuesOf, WeightOf,
 };
 use crate::release::GROUP_SIZE;
 
@@ -244,7 +245,8 @@ impl ReleaseRows<'_> {
         for (name, factor) in &term.shares {
             let column = self.column(name)?;
             let (known, arguments) = self.chain.source.known(column)?;
-            factors.push(ShareOf::function(super::Source::axis(column), factor.clone(), known).call(arguments));
+            let axis = Arc::new(Axis::asked(column, factor));
+            factors.push(ShareOf::function(axis, factor.clone(), known).call(arguments));
         }
         if term.coefficient != 1.0 || factors.is_empty() {
             factors.insert(0, lit(term.coefficient));

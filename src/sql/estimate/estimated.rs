@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
-use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::Source;
 use super::intact::intact;
 use super::sources::refuse_publication;
 use crate::error::refusal;
-use crate::estimate::{ESTIMATE, Released};
+use crate::estimate::{Distribution, ESTIMATE, Released};
 use crate::sql::arguments::Arguments;
 use crate::sql::choice::DISTRIBUTION;
 use crate::sql::described::{Described, describe};
@@ -34,6 +34,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::required("release", Kind::Release, "'release.parquet'"),
         Parameter::HIERARCHIES,
         DISTRIBUTION.parameter(),
+        Parameter::PRIOR,
     ],
 };
 
@@ -50,6 +51,7 @@ impl RelationFunction for EstimatedFunction {
             Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
             None => None,
         };
+        let prior = prior(function, &mut arguments)?;
         refuse_publication(function, &release)?;
         let Described { fields, without_null, by_person } = describe(function, &release, arguments.session()?)?;
         let released = Released::try_new(function, &Schema::new(fields))?;
@@ -59,11 +61,28 @@ impl RelationFunction for EstimatedFunction {
         let session = arguments.session()?;
         let analyzed = |plan| session.analyzer().execute_and_check(plan, session.config_options(), |_, _| {});
         let (release, hierarchies) = (analyzed(release)?, hierarchies.map(analyzed).transpose()?);
+        let prior = prior.map(analyzed).transpose()?;
         // One qualifier for all columns, whatever was renamed.
         let release = LogicalPlanBuilder::from(release).alias("release")?.build()?;
-        let source = Source { release, released, hierarchies, without_null, distribution, intact };
+        let source = Source { release, released, hierarchies, prior, without_null, distribution, intact };
         Ok(Arc::new(OpaqueTable(EstimatedTable::new(source))))
     }
+}
+
+/// What is known of the distributions of attributes.
+///
+/// # Errors
+/// When it lacks a column, or values are to be spread evenly all the same.
+pub(in crate::sql) fn prior(function: &'static str, arguments: &mut Arguments) -> Result<Option<LogicalPlan>> {
+    let Some(plan) = arguments.relation_if_given("prior") else { return Ok(None) };
+    if DISTRIBUTION.of(arguments) == Distribution::Uniform {
+        return Err(refusal!(
+            function,
+            argument "prior",
+            "argument prior says how values are distributed, and distribution => 'uniform' that they lie evenly; leave out one of them"
+        ));
+    }
+    Input { function, argument: "prior", plan }.prior().map(Some)
 }
 
 /// A table whose rows are not there.

@@ -13,6 +13,7 @@ mod sources;
 pub(super) use deviations::{DeviationPlanner, deviations};
 pub(super) use estimated::EstimatedFunction;
 use estimated::EstimatedTable;
+pub(super) use estimated::prior;
 pub(super) use intact::{ROWS_OF_GROUPS, intact};
 pub(super) use rule::EstimateRule;
 use source::Source;

@@ -12,7 +12,7 @@ use datafusion::functions_nested::expr_fn::make_array;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery, cast, lit, not, when};
 
 use crate::error::refusal;
-use crate::estimate::{Axis, Distribution, ESTIMATE, Form, Known, OriginalColumn, Released, Scale};
+use crate::estimate::{Axis, Distribution, ESTIMATE, Form, Known, OriginalColumn, Raked, Released, Scale};
 use crate::release::{COUNTERFEIT_MARK, COUNTERFEITS, GROUP_SIZE, HI, LO, NULLS};
 
 /// A release and what is known of it.
@@ -25,6 +25,8 @@ pub(super) struct Source {
     pub hierarchies: Option<LogicalPlan>,
     /// Columns of which it is known that no interval has NULL in it.
     pub without_null: BTreeSet<String>,
+    /// Shares of the values of attributes, from elsewhere: attribute, value, share.
+    pub prior: Option<LogicalPlan>,
     /// How values are spread over intervals.
     pub distribution: Distribution,
     /// What must hold for the release to be there once; fails if it does not.
@@ -79,40 +81,56 @@ impl Source {
         let values = self.values(column, &lo, &hi)?;
         let mut arguments = vec![lo, hi, values, share, hierarchies];
         if self.is_fitted(column) {
-            let people = self.released_column(GROUP_SIZE)? - self.released_column(COUNTERFEITS)?;
-            let people = cast(people, DataType::Float64);
-            let ends = self.ends(&arguments[0], &arguments[1], &people)?;
+            let people = match self.has_people_at_ends(column) {
+                true => {
+                    cast(self.released_column(GROUP_SIZE)? - self.released_column(COUNTERFEITS)?, DataType::Float64)
+                }
+                false => lit(ScalarValue::Float64(None)),
+            };
+            let ends = self.ends(column, &arguments[0], &arguments[1], &people)?;
             arguments.extend([people, ends]);
         }
         Ok((Known::Interval, arguments))
     }
 
-    /// Whether the values of a column are spread as the ends of its intervals are.
-    pub(super) fn is_fitted(&self, column: &OriginalColumn) -> bool {
-        self.distribution == Distribution::Fitted && self.released.groups && column.is_tight()
+    /// Whether somebody of each group is at each end of its intervals.
+    fn has_people_at_ends(&self, column: &OriginalColumn) -> bool {
+        self.released.groups && column.is_tight()
     }
 
-    /// The ends of all intervals as a list: each with the number of rows that have it as one of two ends, of those that have it as both, and
-    /// the sum of the people in the groups of the latter.
-    fn ends(&self, lo: &Expr, hi: &Expr, people: &Expr) -> Result<Expr> {
+    /// Whether the values of a column are spread as the ends of its intervals are, or as is said elsewhere.
+    pub(super) fn is_fitted(&self, column: &OriginalColumn) -> bool {
+        self.distribution == Distribution::Fitted
+            && matches!(column.form, Form::Interval { .. })
+            && (self.has_people_at_ends(column) || self.prior.is_some())
+    }
+
+    /// The ends of all intervals as a list: each with the number of rows that have it as one of two ends, of those that have it as both,
+    /// the sum of the people in the groups of the latter, and its share if that is said elsewhere.
+    fn ends(&self, of: &OriginalColumn, lo: &Expr, hi: &Expr, people: &Expr) -> Result<Expr> {
         let column = |name: &str| Expr::Column(Column::from_name(name));
+        if self.prior.is_some() {
+            return self.raked(of, lo, hi, people);
+        }
         let counts = vec![count(lit(1)).alias("rows"), sum(people.clone()).alias("people")];
         let intervals = LogicalPlanBuilder::from(self.release.clone())
             .filter(lo.clone().is_not_null())?
             .aggregate(vec![lo.clone().alias("lo"), hi.clone().alias("hi")], counts)?;
         let rows = || cast(column("rows"), DataType::Float64);
         let single = || column("lo").eq(column("hi"));
-        let of = |single: Expr, number: Expr| when(single, number).otherwise(lit(0.0));
+        let of_these = |which: Expr, number: Expr| when(which, number).otherwise(lit(0.0));
+        let none = |name: &str| lit(0.0).alias(name);
         let at_lo = vec![
             column("lo").alias("end"),
-            of(single().is_not_true(), rows())?.alias("wide"),
-            of(single(), rows())?.alias("single"),
-            of(single(), column("people"))?.alias("people"),
+            of_these(single().is_not_true(), rows())?.alias("wide"),
+            of_these(single(), rows())?.alias("single"),
+            of_these(single(), column("people"))?.alias("people"),
+            none("share"),
         ];
-        let none = |name: &str| lit(0.0).alias(name);
-        let at_hi = vec![column("hi").alias("end"), rows().alias("wide"), none("single"), none("people")];
+        let at_hi =
+            vec![column("hi").alias("end"), rows().alias("wide"), none("single"), none("people"), none("share")];
         let wide = intervals.clone().filter(single().is_not_true())?.project(at_hi)?.build()?;
-        let names = ["wide", "single", "people"];
+        let names = ["wide", "single", "people", "share"];
         let sums = intervals
             .project(at_lo)?
             .union(wide)?
@@ -122,6 +140,41 @@ impl Source {
         Ok(subquery(sums.aggregate(Vec::<Expr>::new(), vec![ends])?.build()?))
     }
 
+    /// The same, with shares that fit what is said elsewhere.
+    fn raked(&self, of: &OriginalColumn, lo: &Expr, hi: &Expr, people: &Expr) -> Result<Expr> {
+        let column = |name: &str| Expr::Column(Column::from_name(name));
+        let list = |plan: LogicalPlanBuilder, names: &[&str]| {
+            let fields = names.iter().flat_map(|name| [lit(*name), column(name)]).collect();
+            plan.aggregate(Vec::<Expr>::new(), vec![array_agg(named_struct(fields)).alias("list")])
+        };
+        let keys = vec![lo.clone().alias("lo"), hi.clone().alias("hi"), people.clone().alias("people")];
+        let counts = vec![count(lit(1)).alias("rows"), sum(self.is_real()?).alias("mass")];
+        let intervals =
+            LogicalPlanBuilder::from(self.release.clone()).filter(lo.clone().is_not_null())?.aggregate(keys, counts)?;
+        let intervals = list(intervals, &["lo", "hi", "people", "rows", "mass"])?;
+        let margins = match self.given(of, |value| vec![value.alias("value"), column("share")])? {
+            Some(given) => subquery(list(LogicalPlanBuilder::from(given), &["value", "share"])?.build()?),
+            None => lit(ScalarValue::Null),
+        };
+        let values = self.values(of, lo, hi)?;
+        let nodes = matches!(of.form, Form::Interval { nodes: true, .. });
+        let hierarchies = if nodes { self.hierarchies()? } else { lit(ScalarValue::Null) };
+        let raked = Raked::function(Self::axis(of)).call(vec![column("list"), margins, values, hierarchies]);
+        Ok(subquery(intervals.project(vec![raked.alias("ends")])?.build()?))
+    }
+
+    /// The values of a column that shares are given for, with what else of these is wanted.
+    fn given(&self, of: &OriginalColumn, columns: impl FnOnce(Expr) -> Vec<Expr>) -> Result<Option<LogicalPlan>> {
+        let Some(prior) = &self.prior else { return Ok(None) };
+        let column = |name: &str| Expr::Column(Column::from_name(name));
+        let of_column = column("attribute")
+            .eq(lit(ScalarValue::Utf8View(Some(of.name().to_owned()))))
+            .and(column("value").is_not_null());
+        let value = cast(column("value"), of.field.data_type().clone());
+        let given = LogicalPlanBuilder::from(prior.clone()).filter(of_column)?.project(columns(value))?;
+        given.build().map(Some)
+    }
+
     /// What the values of a column are where the interval does not tell: of categories a list, of others the least.
     fn values(&self, column: &OriginalColumn, lo: &Expr, hi: &Expr) -> Result<Expr> {
         let none = lit(ScalarValue::Null);
@@ -129,7 +182,11 @@ impl Source {
         let plan = match column.scale() {
             Scale::Listed if unlisted(column.field.data_type()) => {
                 let ends = make_array(vec![lo.clone(), hi.clone()]).alias("ends");
-                let ends = LogicalPlanBuilder::from(self.release.clone()).project(vec![ends])?.unnest_column("ends")?;
+                let mut ends =
+                    LogicalPlanBuilder::from(self.release.clone()).project(vec![ends])?.unnest_column("ends")?;
+                if let Some(given) = self.given(column, |value| vec![value.alias("ends")])? {
+                    ends = ends.union(given)?;
+                }
                 let distinct = ends.distinct()?;
                 let list = array_agg(Expr::Column(Column::from_name("ends"))).alias("values");
                 distinct.aggregate(Vec::<Expr>::new(), vec![list])?.build()?

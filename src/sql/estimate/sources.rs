@@ -56,7 +56,7 @@ fn newest(publication: &PublicationTable) -> Result<Source> {
     let release = LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(release)), None)?.build()?;
     let hierarchies = publication.hierarchies().cloned();
     let (without_null, distribution) = (Default::default(), Distribution::default());
-    Ok(Source { release, released, hierarchies, without_null, distribution, intact: None })
+    Ok(Source { release, released, hierarchies, prior: None, without_null, distribution, intact: None })
 }
 
 /// Whether only estimates are known of a table.
