@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
+
 use super::*;
 use crate::methods::AnyMethod;
 use crate::methods::sample::Table;
@@ -26,10 +28,10 @@ fn worlds(values: &[i32]) -> BTreeSet<Vec<i32>> {
     }
 }
 
-fn publish(places: &[i32], world: &[i32], params: &Mondrian) -> Seen {
+fn publish(places: &[i32], world: &[i32], params: &Mondrian, seed: u64) -> Seen {
     let quasi = places.iter().copied().map(Some).collect();
     let table = Table { quasi: vec![quasi], sensitive: Some(world.to_vec()), categories: true, ..Table::default() };
-    let (release, _) = table.anonymize(&AnyMethod::Mondrian(params.clone()), 1).unwrap();
+    let (release, _) = table.anonymize(&AnyMethod::Mondrian(params.clone()), seed).unwrap();
     let groups = &release.groups;
     let group = |group: usize| {
         let mut values = groups.sensitive[groups.range(group)].to_vec();
@@ -44,7 +46,7 @@ fn publish(places: &[i32], world: &[i32], params: &Mondrian) -> Seen {
 fn certainty(places: &[i32], values: &[i32], params: &Mondrian) -> (f64, f64) {
     let mut of: BTreeMap<Seen, Vec<Vec<i32>>> = BTreeMap::new();
     for world in worlds(values) {
-        of.entry(publish(places, &world, params)).or_default().push(world);
+        of.entry(publish(places, &world, params, 1)).or_default().push(world);
     }
     let (mut certain, mut by_group): (f64, f64) = (0.0, 0.0);
     for (seen, worlds) in &of {
@@ -87,4 +89,39 @@ fn cuts_that_look_at_no_value_tell_nothing() {
             assert!((certain - by_group).abs() < 1e-12, "{cuts:?}, {places:?}: {certain} instead of {by_group}");
         }
     }
+}
+
+/// The same reader before fair cuts, who knows the program but not its draws: of each world many releases.
+#[test]
+fn fair_cuts_tell_nothing() {
+    const RELEASES: u64 = 120;
+    let params = Mondrian { l: Some(2), fair: true, ..Mondrian::new(1) };
+    let of_world = |world: Vec<i32>| {
+        let seen: Vec<Seen> = (0..RELEASES).map(|seed| publish(&PLACES, &world, &params, seed)).collect();
+        (world, seen)
+    };
+    let mut of: BTreeMap<Seen, BTreeMap<Vec<i32>, u32>> = BTreeMap::new();
+    for (world, all) in worlds(&VALUES).into_par_iter().map(of_world).collect::<Vec<_>>() {
+        for seen in all {
+            *of.entry(seen).or_default().entry(world.clone()).or_default() += 1;
+        }
+    }
+    let mut cut = 0;
+    for (seen, worlds) in &of {
+        let all: u32 = worlds.values().sum();
+        // What is seen seldom says little of how likely it is.
+        if u64::from(all) < 4 * RELEASES {
+            continue;
+        }
+        cut += usize::from(seen.len() > 1);
+        for person in 0..PLACES.len() {
+            let mut counts: BTreeMap<i32, u32> = BTreeMap::new();
+            worlds.iter().for_each(|(world, times)| *counts.entry(world[person]).or_default() += times);
+            let most = counts.values().max().copied().unwrap_or(0);
+            // Within five standard deviations, at most.
+            let noise = 2.5 / f64::from(all).sqrt();
+            assert!(f64::from(most) / f64::from(all) <= 0.5 + noise, "{seen:?}, {person}: {counts:?}");
+        }
+    }
+    assert!(cut > 0 && of.len() > cut, "cuts are made, and others are not");
 }

@@ -134,7 +134,7 @@ fn tables(values: &[u32]) -> BTreeSet<Vec<u32>> {
 type Law = BTreeMap<Shown, BTreeMap<Vec<u32>, Share>>;
 
 /// `quasi` column by column; the first so many choices are always the first ones, for those of ties that do not matter.
-fn law(quasi: &[&[i32]], values: &[u32], l: usize, cuts: Cuts, ties: usize) -> Law {
+fn law(quasi: &[&[i32]], values: &[u32], l: usize, least: usize, cuts: Cuts, ties: usize) -> Law {
     let column = |column: &&[i32]| column.iter().copied().map(Some).collect();
     let table = Table { quasi: quasi.iter().map(column).collect(), ..Table::default() };
     let microdata = table.encode([1, 2]).unwrap().0;
@@ -143,7 +143,8 @@ fn law(quasi: &[&[i32]], values: &[u32], l: usize, cuts: Cuts, ties: usize) -> L
         let mut seen: BTreeMap<Shown, Share> = BTreeMap::new();
         let all = All(Mutex::default());
         all.lock().made.extend((0..ties).map(|_| (0, 1)));
-        let fair = Fair { microdata: &microdata, values: &values, l, cuts, source: &all, monitor: &monitor };
+        let (microdata, monitor, values_of) = (&microdata, &monitor, &values);
+        let fair = Fair { microdata, values: values_of, l, least, without_rings: false, cuts, source: &all, monitor };
         loop {
             let leaves = fair.leaves().unwrap();
             let mut choices = all.lock();
@@ -165,9 +166,9 @@ fn law(quasi: &[&[i32]], values: &[u32], l: usize, cuts: Cuts, ties: usize) -> L
 
 /// Whatever is shown, every one of the `l` worlds explains it as well as the others, and nothing else does. Returns how many of the things
 /// shown have several leaves, and how many one.
-fn exact(quasi: &[&[i32]], values: &[u32], l: usize, cuts: Cuts, ties: usize) -> [usize; 2] {
+fn exact(quasi: &[&[i32]], values: &[u32], l: usize, least: usize, cuts: Cuts, ties: usize) -> [usize; 2] {
     let mut leaves = [0; 2];
-    for (shown, shares) in law(quasi, values, l, cuts, ties) {
+    for (shown, shares) in law(quasi, values, l, least, cuts, ties) {
         assert_eq!(shares.len(), l, "{shown:?}: {shares:?}");
         assert!(shares.keys().eq(&shown.worlds), "{shown:?}: {shares:?}");
         let first = shares.values().next();
@@ -184,7 +185,7 @@ fn all_worlds_of_a_ring_are_equally_likely() {
         let values: Vec<u32> = (0..people).collect();
         let places: Vec<i32> = (0..people as i32).collect();
         // All values are alike, and all of them are in the ring: ties do not matter.
-        let [cut, whole] = exact(&[&places], &values, l, Cuts::Tight, people as usize - 1);
+        let [cut, whole] = exact(&[&places], &values, l, l, Cuts::Tight, people as usize - 1);
         assert!(cut == 0 && whole > 0);
     }
 }
@@ -203,9 +204,22 @@ fn all_worlds_of_leaves_are_equally_likely() {
     for cuts in [Cuts::Tight, Cuts::Median] {
         let mut all = [0; 2];
         for (quasi, values) in cases {
-            let [cut, whole] = exact(quasi, values, 2, cuts, 0);
+            let [cut, whole] = exact(quasi, values, 2, 2, cuts, 0);
             all = [all[0] + cut, all[1] + whole];
         }
         assert!(all[0] > 0 && all[1] > 0, "{all:?}");
+    }
+}
+
+/// The same where leaves must be larger than diversity asks for.
+#[test]
+fn all_worlds_of_large_leaves_are_equally_likely() {
+    let (places, values) = (&[0, 0, 1, 7, 8, 9], &[0, 0, 1, 1, 2, 2]);
+    for cuts in [Cuts::Tight, Cuts::Median] {
+        let [cut, whole] = exact(&[places], values, 2, 3, cuts, 0);
+        assert!(cut > 0 && whole > 0);
+        for shown in law(&[places], values, 2, 3, cuts, 0).into_keys() {
+            assert!(shown.leaves.iter().all(|leaf| leaf.len() >= 3), "{shown:?}");
+        }
     }
 }

@@ -61,6 +61,10 @@ pub(in crate::methods) struct Fair<'a, S> {
     /// Value of each row, of which none makes up more than `1/l` of the rows.
     pub values: &'a [u32],
     pub l: usize,
+    /// Fewer rows than this are no leaf; `l` at least.
+    pub least: usize,
+    /// Whether leaves are all that is wanted. Then those that were not tried have no rings.
+    pub without_rings: bool,
     pub cuts: Cuts,
     pub source: &'a S,
     pub monitor: &'a Monitor,
@@ -203,17 +207,23 @@ impl<S: Source> Trunk<'_, S> {
         offset: usize,
         scratch: &mut Scratch<W>,
     ) -> Result<Attempt> {
-        let Fair { microdata, values, l, monitor, .. } = *self.fair;
+        let Fair { microdata, values, l, least, without_rings, monitor, .. } = *self.fair;
         let mut lots = self.fair.source.at(offset, items.len());
         let of_items: Vec<u32> = items.iter().map(|item| item.sensitive).collect();
-        let Some(cut) = self.best(items, &counts(&of_items), scratch) else {
+        let cut = self.best(items, &counts(&of_items), scratch);
+        let inside: Vec<bool> = cut.iter().flat_map(|cut| cut.sides(items)).map(|(_, inside)| inside).collect();
+        let front = inside.iter().filter(|&&inside| inside).count();
+        // Cuts of large parts are chosen by a sample; how many rows are on their sides has nothing to do with values.
+        let Some(cut) = cut.filter(|_| front >= least && items.len() - front >= least) else {
+            if without_rings {
+                return Ok(Attempt::Leaf(Rings::default()));
+            }
             let mut rows: Vec<u32> = items.iter().map(|item| item.row).collect();
             let rings = Rings::close(microdata, &mut rows, values, l, &mut lots, monitor)?;
             items.iter_mut().zip(&rings.people).for_each(|(item, &row)| item.row = row);
             return Ok(Attempt::Leaf(rings));
         };
         let drawn = DrawnRings::draw(&of_items, l, &mut lots)?;
-        let inside: Vec<bool> = cut.sides(items).map(|(_, inside)| inside).collect();
         if drawn.are_diverse(&inside) {
             return Ok(Attempt::Cut(cut.apply(items, buffer)));
         }
@@ -231,8 +241,8 @@ impl<S: Source> Trunk<'_, S> {
 
     /// The cut to try, if there is one that may pass. `counts` are those of the values.
     fn best<const W: usize>(&self, items: &[Item<W>], counts: &[usize], scratch: &mut Scratch<W>) -> Option<Cut> {
-        let l = self.fair.l;
-        if items.len() < 2 * l {
+        let Fair { l, least, .. } = *self.fair;
+        if items.len() < 2 * least {
             return None;
         }
         let extent = around(items);
@@ -240,7 +250,7 @@ impl<S: Source> Trunk<'_, S> {
             return None;
         }
         if self.fair.cuts == Cuts::Median {
-            return median::cuts(self.axes, items, &extent, l).into_iter().next();
+            return median::cuts(self.axes, items, &extent, least).into_iter().next();
         }
         let mut odds = Odds::new(&self.logs, l, items.len(), counts);
         let top = counts.iter().max().copied().unwrap_or(0);
@@ -264,7 +274,7 @@ impl<S: Source> Trunk<'_, S> {
                 return None;
             }
         }
-        odds.best(&tight::Search { axes: self.axes, least: l, even: false }, items, scratch)
+        odds.best(&tight::Search { axes: self.axes, least, even: false }, items, scratch)
     }
 }
 

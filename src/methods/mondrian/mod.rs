@@ -13,7 +13,7 @@
 //! For one release. Two releases of overlapping data can contradict each other, whatever `k`, `l` and `t` are; that is what
 //! [m-invariance](super::m_invariance) is for. And a reader who knows that cuts are made where both sides keep the
 //! principle can sometimes reason from a cut that was not made (the *minimality attack*, Wong et al., VLDB 2007): with `k`
-//! alone, where no cut looks at sensitive values, there is nothing to reason from.
+//! alone, where no cut looks at sensitive values, there is nothing to reason from; nor with `l` where cuts are [fair](Mondrian::fair).
 //!
 //! # Method
 //! K. LeFevre, D. DeWitt and R. Ramakrishnan, *Mondrian Multidimensional K-Anonymity*, ICDE 2006; l-diversity after
@@ -42,13 +42,14 @@ mod enumeration;
 #[cfg(test)]
 mod tests;
 
+use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::fair::Leaves;
 use self::fair::{Fair, Streams};
 use super::{Method, Monitor, Needs, Share, State};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 use crate::release::{Body, Form, Groups, Release};
 
@@ -94,6 +95,10 @@ pub struct Mondrian {
     /// How cuts are chosen.
     #[serde(default)]
     pub cuts: Cuts,
+    /// Whether cuts are decided by all worlds, so that nothing can be reasoned from those that were not made. With `l` of
+    /// [`Diversity::Frequency`], and without `t`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fair: bool,
 }
 
 impl Mondrian {
@@ -106,11 +111,29 @@ impl Mondrian {
         with_t(t: Option<Share>);
         /// How cuts are chosen.
         with_cuts(cuts: Cuts);
+        /// Whether cuts are decided by all worlds.
+        with_fair(fair: bool);
     }
 
     /// k-anonymity alone.
     pub fn new(k: usize) -> Self {
-        Self { k, l: None, diversity: None, t: None, cuts: Cuts::default() }
+        Self { k, l: None, diversity: None, t: None, cuts: Cuts::default(), fair: false }
+    }
+
+    /// Starts and members of the groups.
+    fn groups(&self, microdata: &Microdata, seed: [u8; 32], monitor: &Monitor) -> Result<(Vec<u32>, Vec<u32>)> {
+        let principle = principle::Principle::try_new(self, microdata)?;
+        if !self.fair {
+            return grow::grow(microdata, &principle, monitor);
+        }
+        let (Some(l), None, Diversity::Frequency) = (self.l, self.t, self.diversity.unwrap_or_default()) else {
+            return Err(Error::refused(FAIR.to_owned()));
+        };
+        let (values, source) = (&microdata.sensitive_codes, Streams(seed));
+        let least = self.k.max(l);
+        let fair = Fair { microdata, values, l, least, without_rings: true, cuts: self.cuts, source: &source, monitor };
+        let Leaves { ends, rings } = fair.leaves()?;
+        Ok((std::iter::once(0).chain(ends).collect(), rings.people))
     }
 }
 
@@ -138,7 +161,8 @@ impl Method for Mondrian {
     /// For each row its positions, twice while a part is cut, and its place, its value, its group and its share of the intervals in
     /// the release.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        rows * (2 * grow::item_bytes(quasi) + 16 + 8 * quasi / self.k.max(1))
+        let fair = if self.fair { leaves_with_worlds_bytes(quasi) } else { 0 };
+        rows * (2 * grow::item_bytes(quasi) + 16 + 8 * quasi / self.k.max(1) + fair)
     }
 
     /// Anonymizes a table.
@@ -150,11 +174,10 @@ impl Method for Mondrian {
         microdata: Microdata,
         _state: &State,
         monitor: &Monitor,
-        _rng: &mut ChaCha20Rng,
+        rng: &mut ChaCha20Rng,
     ) -> Result<Release> {
-        let principle = principle::Principle::try_new(self, &microdata)?;
         let (groups, intervals) = monitor.phase("cuts", || {
-            let (starts, members) = grow::grow(&microdata, &principle, monitor)?;
+            let (starts, members) = self.groups(&microdata, rng.random(), monitor)?;
             let sensitive = match &microdata.sensitive {
                 Some(_) => members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect(),
                 None => Vec::new(),
@@ -167,6 +190,10 @@ impl Method for Mondrian {
         Ok(Release { microdata, groups, body: Body::Grouped { intervals }, withheld: 0 })
     }
 }
+
+/// What fair cuts are made for.
+const FAIR: &str = "cuts => 'fair' needs l (of diversity 'frequency', the default) and cannot be with t: what it takes from a reader is what \
+                    cuts tell of values that make up more than 1/l; with k alone, cuts tell nothing of values anyway";
 
 /// Rows in parts in none of which a sensitive value makes up more than `1/l` of the rows, cut until no cut is left that may be made: starts
 /// and members of the parts.
@@ -196,7 +223,8 @@ pub(super) fn leaves_with_worlds(
     monitor: &Monitor,
 ) -> Result<Leaves> {
     let source = Streams(seed);
-    Fair { microdata, values: &microdata.sensitive_codes, l, cuts, source: &source, monitor }.leaves()
+    let values = &microdata.sensitive_codes;
+    Fair { microdata, values, l, least: l, without_rings: false, cuts, source: &source, monitor }.leaves()
 }
 
 /// Bytes of a row while a table is cut into [`leaves_with_worlds`]: on its way through the cuts, its value, its place among those of its value

@@ -84,13 +84,15 @@ fn keeps(params: &Mondrian, values: &[i32], rows: usize, whole: &[i32], ordered:
 fn params() -> impl Strategy<Value = Mondrian> {
     let diversity = prop_oneof![Just(Diversity::Frequency), Just(Diversity::Distinct), Just(Diversity::Entropy)];
     let cuts = prop_oneof![Just(Cuts::Tight), Just(Cuts::Median)];
-    (1_usize..7, prop::option::of(2_usize..4), diversity, prop::option::of(0.0..0.6_f64), cuts).prop_map(
-        |(k, l, diversity, t, cuts)| Mondrian {
+    let fair = prop_oneof![3 => Just(false), 2 => Just(true)];
+    (1_usize..7, prop::option::of(2_usize..4), diversity, prop::option::of(0.0..0.6_f64), cuts, fair).prop_map(
+        |(k, l, diversity, t, cuts, fair)| Mondrian {
             k,
-            l,
-            diversity: Some(diversity),
-            t: t.map(|t| Share::try_new("t", t).unwrap()),
+            l: if fair { l.or(Some(2)) } else { l },
+            diversity: Some(if fair { Diversity::Frequency } else { diversity }),
+            t: t.filter(|_| !fair).map(|t| Share::try_new("t", t).unwrap()),
             cuts,
+            fair,
         },
     )
 }
@@ -175,7 +177,7 @@ proptest! {
     #[test]
     fn no_better_cut_is_left(table in table(), params in params(), seed in 0_u64..9) {
         let table = Table { hierarchies: Vec::new(), ..table };
-        let params = Mondrian { cuts: Cuts::Tight, ..params };
+        let params = Mondrian { cuts: Cuts::Tight, fair: false, ..params };
         let Ok((release, _)) = table.anonymize(&AnyMethod::Mondrian(params.clone()), seed) else { return Ok(()) };
         let (microdata, groups) = (&release.microdata, &release.groups);
         let whole: Vec<i32> = microdata.sensitive_codes.iter().map(|&code| code as i32).collect();

@@ -71,6 +71,12 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
     ("", "loss", "what is kept small: the loss metric, or the entropy", ""),
     ("", "publication", "the name of a publication", "required"),
     // Of one function.
+    (
+        "mondrian",
+        "cuts",
+        "where groups are: where least is lost, at the median of the widest column, or so that cuts tell nothing of values",
+        "",
+    ),
     ("m_invariant", "m", "least number of different sensitive values in a group: the bound is 1/m", "required"),
     ("m_distinct", "m", "least number of values that stay possible for everybody", "required"),
     (
