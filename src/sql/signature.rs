@@ -33,6 +33,27 @@ pub(super) enum Kind {
     Word(&'static [&'static str]),
 }
 
+impl Kind {
+    /// What bindings call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Relation => "relation",
+            Self::Release => "release",
+            Self::Relations => "relations",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::NumberOrRelation => "number or relation",
+            Self::Length => "length",
+            Self::Seed => "seed",
+            Self::Boolean => "boolean",
+            Self::Column => "column",
+            Self::Columns => "columns",
+            Self::WordOrRelation(_) => "word or relation",
+            Self::Word(_) => "word",
+        }
+    }
+}
+
 /// A parameter of a relation function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parameter {
