@@ -206,7 +206,8 @@ INTERRUPT = """
         os.kill(os.getpid(), signal.SIGINT)
     threading.Thread(target=strike, daemon=True).start()
     try:
-        eval(call)
+        # eval of a text would make Python end by the signal, although it was caught.
+        eval(compile(call, "call", "eval"))
     except KeyboardInterrupt:
         print(time.monotonic() - sent[0])
     else:
