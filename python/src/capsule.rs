@@ -41,7 +41,8 @@ pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Table> {
         return Table::imported(schema, batches);
     }
     if object.hasattr("__arrow_c_array__")? {
-        let (schema, array) = object.call_method0("__arrow_c_array__")?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+        let (schema, array) =
+            object.call_method0("__arrow_c_array__")?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
         let batch = array_of(&schema, &array)?;
         return Table::imported(batch.schema(), vec![batch]);
     }
@@ -49,7 +50,11 @@ pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Table> {
 }
 
 /// A capsule with a stream of these batches.
-pub(crate) fn write<'py>(py: Python<'py>, schema: SchemaRef, batches: Vec<RecordBatch>) -> PyResult<Bound<'py, PyCapsule>> {
+pub(crate) fn write<'py>(
+    py: Python<'py>,
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+) -> PyResult<Bound<'py, PyCapsule>> {
     let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
 }

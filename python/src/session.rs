@@ -20,12 +20,12 @@ use datafusion_cli::catalog::DynamicObjectStoreCatalog;
 use futures::TryStreamExt;
 use pyo3::prelude::*;
 
+use crate::capsule;
 use crate::errors::raised;
 use crate::parquet::ReleasesFactory;
 use crate::stores::{self, Named};
 use crate::table::Table;
 use crate::wait::{Watch, runtime, wait};
-use crate::capsule;
 
 /// Consumers named in the error when memory runs out.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(3).unwrap();

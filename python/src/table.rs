@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StructArray,
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StructArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{
+    DataType, Field, FieldRef, Fields, Float64Type, Int64Type, Schema, SchemaRef, UInt64Type,
 };
-use datafusion::arrow::compute::{cast};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Float64Type, Int64Type, Schema, SchemaRef, UInt64Type};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
 use pyo3::prelude::*;
@@ -96,7 +96,8 @@ impl Table {
             DataType::Struct(fields) => fields.iter().map(|field| field.name().clone()).collect(),
             _ => Vec::new(),
         };
-        let column = |field: &FieldRef| (field.name().clone(), field.data_type().to_string(), fields(field.data_type()));
+        let column =
+            |field: &FieldRef| (field.name().clone(), field.data_type().to_string(), fields(field.data_type()));
         self.schema.fields().iter().map(column).collect()
     }
 
@@ -113,7 +114,8 @@ impl Table {
         let places = names.iter().map(|name| self.schema.index_of(name)).collect::<Result<Vec<_>, _>>();
         let places = places.map_err(|_| refused("there is no such column"))?;
         let project = |batch: &RecordBatch| batch.project(&places);
-        let batches = self.batches.iter().map(project).collect::<Result<_, _>>().map_err(|error| raised(error.into()))?;
+        let batches =
+            self.batches.iter().map(project).collect::<Result<_, _>>().map_err(|error| raised(error.into()))?;
         let schema = self.schema.project(&places).map_err(|error| raised(error.into()))?;
         Ok(Self { schema: Arc::new(schema), batches })
     }
@@ -139,7 +141,9 @@ impl Table {
         for batch in &self.batches {
             let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
             let columns = columns.collect::<Result<Vec<_>, _>>().map_err(|error| raised(error.into()))?;
-            rows.extend((0..batch.num_rows()).map(|row| columns.iter().map(|column| column.value(row).to_string()).collect()));
+            rows.extend(
+                (0..batch.num_rows()).map(|row| columns.iter().map(|column| column.value(row).to_string()).collect()),
+            );
         }
         Ok(rows)
     }

@@ -50,13 +50,15 @@ impl Watch {
     /// What goes into a session's configuration.
     pub(crate) fn listeners(self: &Arc<Self>) -> (Progress, Notices) {
         let (steps, notices) = (Arc::clone(self), Arc::clone(self));
-        let progress = Progress::new(move |step| match step {
+        let progress = Progress::new(move |step| {
+            match step {
             Step::Withheld { rows, of } => steps.note(format!(
                 "{rows} of {of} rows are withheld from this release, because the new rows were not eligible and on_ineligible is \
                  'withhold'; they stay new for the next one"
             )),
             Step::Done => *steps.step.lock().unwrap_or_else(PoisonError::into_inner) = None,
             step => *steps.step.lock().unwrap_or_else(PoisonError::into_inner) = Some(step),
+        }
         });
         (progress, Notices::new(move |notice| notices.note(notice.to_owned())))
     }
@@ -155,7 +157,9 @@ pub(crate) fn wait_blocking<T: Send + 'static>(
         match received {
             Ok(result) => return result.map_err(raised),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(failed("reading has ended without a result: a bug of datafusion-anonymize, or of what was read"));
+                return Err(failed(
+                    "reading has ended without a result: a bug of datafusion-anonymize, or of what was read",
+                ));
             }
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
         }

@@ -112,3 +112,19 @@ def test_names_are_quoted() -> None:
     assert release.columns[:2] == ['a "b" c', "SELECT"]
     assert list(release.to_polars().columns)[:2] == ['a "b" c_lo', 'a "b" c_hi']
     assert len(release.to_polars(ranges="text")) == 4
+
+
+def test_readers_written_in_python() -> None:
+    """Their code runs on another thread than the one that waits, which must not hold Python's lock."""
+    batches = pyarrow.table(ROWS).to_batches(max_chunksize=5)
+    schema = batches[0].schema
+    reader = pyarrow.RecordBatchReader.from_batches(schema, (batch for batch in batches))
+    assert len(an.mondrian(reader, k=4, quasi="age")) == 40
+
+    def failing():  # type: ignore[no-untyped-def]
+        yield batches[0]
+        raise ValueError("4711-secret")
+
+    with pytest.raises(an.AnonymizeError) as caught:
+        an.mondrian(pyarrow.RecordBatchReader.from_batches(schema, failing()), k=4, quasi="age")
+    assert "4711" not in str(caught.value)
