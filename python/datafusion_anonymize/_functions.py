@@ -29,6 +29,7 @@ def m_invariant(
     seed: Seed | None = None,
     hierarchies: Input | None = None,
     within: str | None = None,
+    insensitive: Columns | None = None,
 ) -> Release:
     """A release of people who come and go, safe beside all earlier releases (m-invariance).
 
@@ -47,6 +48,7 @@ def m_invariant(
         seed: a long secret text, for reproducible runs [entropy]
         hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
         within: each value of this column is anonymized as a table of its own [none]
+        insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
     """
     return make("m_invariant", {
         "input": input,
@@ -60,6 +62,7 @@ def m_invariant(
         "seed": seed,
         "hierarchies": hierarchies,
         "within": within,
+        "insensitive": insensitive,
     })
 
 
@@ -79,6 +82,7 @@ def m_distinct(
     seed: Seed | None = None,
     hierarchies: Input | None = None,
     within: str | None = None,
+    insensitive: Columns | None = None,
 ) -> Release:
     """A release of people who come and go and whose sensitive values change (m-Distinct).
 
@@ -100,6 +104,7 @@ def m_distinct(
         seed: a long secret text, for reproducible runs [entropy]
         hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
         within: each value of this column is anonymized as a table of its own [none]
+        insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
     """
     return make("m_distinct", {
         "input": input,
@@ -116,6 +121,7 @@ def m_distinct(
         "seed": seed,
         "hierarchies": hierarchies,
         "within": within,
+        "insensitive": insensitive,
     })
 
 
@@ -133,6 +139,7 @@ def mondrian(
     cuts: Literal["tight", "median"] | None = None,
     id: str | None = None,
     seed: Seed | None = None,
+    insensitive: Columns | None = None,
 ) -> Release:
     """One release with ranges: k-anonymity, l-diversity, t-closeness.
 
@@ -151,6 +158,7 @@ def mondrian(
             ['tight']
         id: the identifier: one row per person. Never published [the session's, or the columns' metadata]
         seed: a long secret text, for reproducible runs [entropy]
+        insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
     """
     return make("mondrian", {
         "input": input,
@@ -165,6 +173,7 @@ def mondrian(
         "cuts": cuts,
         "id": id,
         "seed": seed,
+        "insensitive": insensitive,
     })
 
 
@@ -177,6 +186,7 @@ def anatomy(
     within: str | None = None,
     id: str | None = None,
     seed: Seed | None = None,
+    insensitive: Columns | None = None,
 ) -> Release:
     """One release with exact quasi-identifiers beside the sensitive values of their group.
 
@@ -189,6 +199,7 @@ def anatomy(
         within: each value of this column is anonymized as a table of its own [none]
         id: the identifier: one row per person. Never published [the session's, or the columns' metadata]
         seed: a long secret text, for reproducible runs [entropy]
+        insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
     """
     return make("anatomy", {
         "input": input,
@@ -198,6 +209,7 @@ def anatomy(
         "within": within,
         "id": id,
         "seed": seed,
+        "insensitive": insensitive,
     })
 
 
@@ -213,6 +225,7 @@ def muco(
     cuts: Literal["tight", "median"] | None = None,
     id: str | None = None,
     seed: Seed | None = None,
+    insensitive: Columns | None = None,
 ) -> Release:
     """One release whose rows still look like rows (mutual cover).
 
@@ -229,6 +242,7 @@ def muco(
             ['tight']
         id: the identifier: one row per person. Never published [the session's, or the columns' metadata]
         seed: a long secret text, for reproducible runs [entropy]
+        insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
     """
     return make("muco", {
         "input": input,
@@ -241,6 +255,7 @@ def muco(
         "cuts": cuts,
         "id": id,
         "seed": seed,
+        "insensitive": insensitive,
     })
 
 

@@ -11,7 +11,7 @@ import pytest
 import datafusion_anonymize as an
 from shared import ROOT
 
-K, L = 10, 3
+K, L = 20, 3
 QUASI = ["age", "education_num", "hours_per_week", "marital_status", "race", "sex", "workclass"]
 
 

@@ -28,7 +28,7 @@ def test_inserts_releases_and_audits(tmp_path: pathlib.Path, q1: an.Table, q2: a
     assert second.method == "m_invariant" and len(second) - (second.counterfeits or 0) == 11 and second.columns[:3] == ["age", "zip", "disease"]
     assert theirs.release().to_pylist() == second.to_pylist()
     assert theirs.releases()["release"] == [1, 2]
-    assert sum(theirs.estimate("SELECT disease, count(*) AS n FROM publication GROUP BY disease")["n"]) == 11
+    assert theirs.estimate("SELECT count(*) AS n FROM publication")["n"] == [11]
     assert "2 releases" in repr(theirs)
     with pytest.raises(an.Refused, match="opened for reading"):
         theirs.insert(q1)

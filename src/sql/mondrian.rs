@@ -43,6 +43,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::ID,
         Parameter::SEED,
         Parameter::PRIVATE,
+        Parameter::INSENSITIVE,
     ],
 };
 

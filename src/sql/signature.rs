@@ -125,6 +125,8 @@ impl Parameter {
         Self::optional("previous", Kind::Relation, "(SELECT patient_id, signature FROM releases)");
     /// Columns that travel with the sensitive value.
     pub(super) const OTHER: Self = Self::optional("other", Kind::Columns, "(symptom, ward)");
+    /// Columns that are kept as they are.
+    pub(super) const INSENSITIVE: Self = Self::optional("insensitive", Kind::Columns, "(ward, hours)");
     /// Where randomness comes from.
     pub(super) const SEED: Self = Self::optional("seed", Kind::Seed, "'a long random text'");
     /// Whether the rows are for the publisher.
