@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -62,6 +63,10 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
+#: Of tables: threads may share a session, and must not share names.
+_numbers = itertools.count(1)
+
+
 class Query:
     """A session with the tables of one query."""
 
@@ -79,7 +84,7 @@ class Query:
             return identifier(value._name)
         if is_path(value):
             return text(os.fspath(value))  # type: ignore[call-overload]
-        name = f"__table_{len(self._names) + 1}"
+        name = f"__table_{next(_numbers)}"
         self.session.register(name, read(value))
         self._names.append(name)
         return identifier(name)

@@ -113,3 +113,24 @@ def test_checked_before(tmp_path: pathlib.Path, q1: an.Table, q2: an.Table) -> N
     publication = hospital(tmp_path, q1)
     assert publication.check([q1, q2]).columns
     assert len(publication.releases()) == 0
+
+
+def test_threads_that_share_a_session_do_not_share_tables(tmp_path: pathlib.Path, people: an.Table) -> None:
+    """Each thread's estimate is of its own table."""
+    publication = an.publication(tmp_path / "p", method="mondrian", k=5, schema=people, id="person_id", quasi="age", sensitive="occupation")
+    publication.insert(people)
+    wrong: list[int] = []
+
+    def ask(rows: int) -> None:
+        table = an.census(rows, seed=rows)
+        for _ in range(20):
+            found = len(an.disclosure(publication, original=table, id="person_id", quasi="age", sensitive="occupation"))
+            if found != rows:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=ask, args=(rows,)) for rows in (50, 60, 70)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
