@@ -128,3 +128,24 @@ def test_readers_written_in_python() -> None:
     with pytest.raises(an.AnonymizeError) as caught:
         an.mondrian(pyarrow.RecordBatchReader.from_batches(schema, failing()), k=4, quasi="age")
     assert "4711" not in str(caught.value)
+
+
+def test_urls_are_tables() -> None:
+    import functools
+    import http.server
+    import threading
+
+    from shared import DATA
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=DATA))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        release = an.mondrian(f"http://127.0.0.1:{server.server_port}/clinic_q1.csv", k=3, quasi=["age"])
+        assert len(release) == 60
+    finally:
+        server.shutdown()
+        server.server_close()
