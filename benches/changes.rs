@@ -111,6 +111,7 @@ fn encode(
         sensitive: Some(field("occupation", DataType::Int32)),
         within: None,
         other: Vec::new(),
+        insensitive: Vec::new(),
     };
     let schema = Arc::new(Schema::new(layout.fields().cloned().collect::<Vec<_>>()));
     let mut columns: Vec<ArrayRef> = vec![Arc::new(people.iter().map(|person| person.id).collect::<Int64Array>())];

@@ -19,8 +19,14 @@ fn main() {
 fn census(rows: u64) -> Microdata {
     let field = |i: usize| schema().fields()[i].clone();
     let quasi = (1..5).map(field).collect();
-    let layout =
-        Layout { identifier: Some(field(0)), quasi, sensitive: Some(field(5)), within: None, other: Vec::new() };
+    let layout = Layout {
+        identifier: Some(field(0)),
+        quasi,
+        sensitive: Some(field(5)),
+        within: None,
+        other: Vec::new(),
+        insensitive: Vec::new(),
+    };
     let mut builder = MicrodataBuilder::try_new(layout).unwrap();
     for block in 0..rows.div_ceil(BLOCK as u64) {
         let batch = Census::new(rows, 0).block(block).unwrap();

@@ -110,7 +110,7 @@ pub use sql::{
     function_overview, function_parameters, register_all, register_all_with,
 };
 
-/// What benchmarks measure below SQL. Not part of the API: it changes without notice.
+/// What benchmarks measure below SQL, and the Python package needs. Not part of the API: it changes without notice.
 #[doc(hidden)]
 pub mod internals {
     use rand_chacha::ChaCha20Rng;
@@ -119,6 +119,16 @@ pub mod internals {
     pub use crate::microdata::census::{BLOCK, Census, schema};
     pub use crate::microdata::{Layout, Microdata, MicrodataBuilder};
     pub use crate::release::{COUNTERFEIT, LABEL, Release};
+
+    /// All relation functions with their arguments, as JSON: the Python package's are made from it.
+    pub fn signatures() -> String {
+        crate::sql::signatures()
+    }
+
+    /// An error of a session's query without values of the data: what the type says of it, unless it is of planning or of memory.
+    pub fn without_values(error: datafusion::error::DataFusionError) -> datafusion::error::DataFusionError {
+        crate::error::planning_without_values(error, "query", "the query")
+    }
 
     /// A release by any method.
     ///

@@ -110,7 +110,7 @@ impl Released {
                 ));
             }
             let role = field.metadata().get(Role::KEY).and_then(|role| Role::parse(role));
-            if matches!(role, Some(Role::Quasi | Role::Sensitive | Role::Within | Role::Other)) {
+            if matches!(role, Some(Role::Quasi | Role::Sensitive | Role::Within | Role::Other | Role::Insensitive)) {
                 columns.push(original(function, field)?);
                 let order = order(function, field)?;
                 metadata.orders.extend(order.map(|order| (field.name().clone(), order)));

@@ -36,7 +36,7 @@ impl Table {
             quasi: (0..self.quasi.len()).map(|j| format!("q{j}")).collect(),
             sensitive: self.sensitive.as_ref().map(|_| "s".to_owned()),
             within: self.within.as_ref().map(|_| "w".to_owned()),
-            other: Vec::new(),
+            ..Roles::default()
         }
     }
 

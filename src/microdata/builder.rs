@@ -38,7 +38,7 @@ pub struct EncodedColumns<'a> {
     pub quasi: &'a [Encoded],
     /// The sensitive attribute.
     pub sensitive: Option<&'a Encoded>,
-    /// Attributes that travel with it.
+    /// Attributes that travel with it, or are kept as they are.
     pub other: &'a [Encoded],
 }
 
@@ -56,7 +56,7 @@ impl MicrodataBuilder {
             quasi: layout.quasi.iter().map(encoder).collect::<Result<_>>()?,
             sensitive: layout.sensitive.as_ref().map(encoder).transpose()?,
             within: layout.within.as_ref().map(encoder).transpose()?,
-            other: layout.other.iter().map(encoder).collect::<Result<_>>()?,
+            other: layout.beside().map(encoder).collect::<Result<_>>()?,
             leave_out: false,
             hierarchies: None,
             updates: None,
@@ -183,7 +183,7 @@ impl MicrodataBuilder {
             !(leave_out && column.attribute.domain.has_null() && column.codes.iter().all(|&code| code == 0))
         };
         let sensitive = alone(sensitive, &layout.sensitive)?.filter(is_there);
-        let other = other.into_iter().zip(&layout.other).map(|(encoder, field)| finish(encoder, field, None));
+        let other = other.into_iter().zip(layout.beside()).map(|(encoder, field)| finish(encoder, field, None));
         let mut other = other.collect::<Result<Vec<_>>>()?;
         other.retain(is_there);
         let within = alone(within, &layout.within)?;

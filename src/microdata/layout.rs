@@ -7,7 +7,8 @@ use datafusion::arrow::datatypes::{FieldRef, Schema};
 use super::{Roles, TREE_KEY, Trees};
 use crate::error::{Error, Result};
 
-/// Where the roles stand in the batches: identifier, quasi-identifiers, sensitive attribute, `within`, others, as far as there are any.
+/// Where the roles stand in the batches: identifier, quasi-identifiers, sensitive attribute, `within`, others, those that
+/// are kept as they are; as far as there are any.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// Identifier column.
@@ -20,6 +21,8 @@ pub struct Layout {
     pub within: Option<FieldRef>,
     /// Columns that travel with the sensitive value.
     pub other: Vec<FieldRef>,
+    /// Columns that are kept as they are.
+    pub insensitive: Vec<FieldRef>,
 }
 
 impl Layout {
@@ -38,7 +41,8 @@ impl Layout {
         let sensitive = next(roles.sensitive.is_some());
         let within = next(roles.within.is_some());
         let other = roles.other.iter().filter_map(|_| next(true)).collect();
-        Ok(Self { identifier, quasi, sensitive, within, other })
+        let insensitive = roles.insensitive.iter().filter_map(|_| next(true)).collect();
+        Ok(Self { identifier, quasi, sensitive, within, other, insensitive })
     }
 
     /// The same with the fingerprints of the hierarchies of quasi-identifiers in their metadata.
@@ -62,11 +66,17 @@ impl Layout {
             sensitive: self.sensitive.as_ref().map(name),
             within: self.within.as_ref().map(name),
             other: self.other.iter().map(name).collect(),
+            insensitive: self.insensitive.iter().map(name).collect(),
         }
     }
 
     /// The columns in order.
     pub fn fields(&self) -> impl Iterator<Item = &FieldRef> {
-        self.identifier.iter().chain(&self.quasi).chain(&self.sensitive).chain(&self.within).chain(&self.other)
+        self.identifier.iter().chain(&self.quasi).chain(&self.sensitive).chain(&self.within).chain(self.beside())
+    }
+
+    /// Columns that go with a row: those that travel with the sensitive value, or are kept as they are.
+    pub fn beside(&self) -> impl Iterator<Item = &FieldRef> {
+        self.other.iter().chain(&self.insensitive)
     }
 }

@@ -16,6 +16,8 @@ pub enum Role {
     Within,
     /// Says something about a person that others do not know. Published as it is; it travels with the sensitive value.
     Other,
+    /// Nobody is thought to know it of a person or to mind it. Published as it is, row by row; whoever does know it finds the row by it.
+    Insensitive,
 }
 
 impl Role {
@@ -30,6 +32,7 @@ impl Role {
             "sensitive" | "sensitive-attribute" => Some(Self::Sensitive),
             "within" => Some(Self::Within),
             "other" => Some(Self::Other),
+            "insensitive" => Some(Self::Insensitive),
             _ => None,
         }
     }
@@ -42,6 +45,7 @@ impl Role {
             Self::Sensitive => "sensitive",
             Self::Within => "within",
             Self::Other => "other",
+            Self::Insensitive => "insensitive",
         }
     }
 }
@@ -62,13 +66,17 @@ pub struct Roles {
     /// Columns that no reader knows of a person, beside the sensitive attribute.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other: Vec<String>,
+    /// Columns that are kept as they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub insensitive: Vec<String>,
 }
 
 impl Roles {
     /// All columns with a role, in the order methods expect them in: identifier, quasi-identifiers, sensitive attribute,
-    /// `within`, others.
+    /// `within`, others, those that are kept as they are.
     pub fn columns(&self) -> impl Iterator<Item = &String> {
-        self.id.iter().chain(&self.quasi).chain(&self.sensitive).chain(&self.within).chain(&self.other)
+        let published = self.quasi.iter().chain(&self.sensitive).chain(&self.within).chain(&self.other);
+        self.id.iter().chain(published).chain(&self.insensitive)
     }
 }
 
@@ -78,7 +86,7 @@ mod tests {
 
     #[test]
     fn roles_by_any_of_their_names() {
-        for role in [Role::Id, Role::Quasi, Role::Sensitive, Role::Within, Role::Other] {
+        for role in [Role::Id, Role::Quasi, Role::Sensitive, Role::Within, Role::Other, Role::Insensitive] {
             assert_eq!(Role::parse(role.name()), Some(role));
         }
         assert_eq!(Role::parse("Quasi_Identifier"), Some(Role::Quasi));

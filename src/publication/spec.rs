@@ -91,6 +91,7 @@ impl PublicationSpec {
         compare("sensitive", one(&self.roles.sensitive), one(&begun.roles.sensitive));
         compare("within", one(&self.roles.within), one(&begun.roles.within));
         compare("other", self.roles.other.join(", "), begun.roles.other.join(", "));
+        compare("insensitive", self.roles.insensitive.join(", "), begun.roles.insensitive.join(", "));
         compare("hierarchies", given(self.hierarchies), given(begun.hierarchies));
         compare("updates", given(self.updates), given(begun.updates));
         let stream = |spec: &Self| spec.repositioned.as_ref().map_or_else(|| "not repositioned".to_owned(), describe);

@@ -86,7 +86,8 @@ pub(crate) fn reserved_names(view: View) -> &'static [&'static str] {
 /// - [`Form::Rows`]: as [`Form::Intervals`], but for `nulls`; and the columns that travel with the sensitive attribute as they are.
 /// - [`Form::Worlds`]: the identifier, a `List` of the partners' identifiers, and a `List` of commitments.
 ///
-/// Then follow the column that the release was made within, and those of the group; rows without groups have none.
+/// Then follow the column that the release was made within, those that are kept as they are, and those of the group; rows without groups
+/// have none.
 pub(crate) fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schema {
     let labelled = |field: Field, role: &str, order: Option<&String>| -> FieldRef {
         let mut metadata = description.metadata();
@@ -145,6 +146,10 @@ pub(crate) fn schema(layout: &Layout, shape: Shape, description: &Description) -
     for other in &layout.other {
         let field = Field::new(other.name(), other.data_type().clone(), true);
         fields.push(labelled(field, Role::Other.name(), other.metadata().get(ORDER_KEY)));
+    }
+    for kept in &layout.insensitive {
+        let field = Field::new(kept.name(), kept.data_type().clone(), true);
+        fields.push(labelled(field, Role::Insensitive.name(), kept.metadata().get(ORDER_KEY)));
     }
     if matches!(shape.form, Form::Perturbed | Form::Rows) {
         return Schema::new(fields);

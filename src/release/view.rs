@@ -11,12 +11,13 @@ use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef};
 use rand::Rng;
 use rand::seq::SliceRandom;
+use rustc_hash::FxHashMap;
 
 use super::schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
     signature_type,
 };
-use super::{Body, COUNTERFEIT, Release};
+use super::{Body, COUNTERFEIT, Groups, Release};
 use crate::error::{Error, Result};
 use crate::microdata::{Attribute, commitments, compact_views};
 
@@ -33,6 +34,8 @@ pub(crate) struct Published {
     numbers: Vec<u32>,
     /// Counterfeits of each group.
     counterfeits: Vec<i32>,
+    /// Of columns that are kept as they are, whose value a counterfeit has: somebody's of its group. Empty where there are none.
+    donors: FxHashMap<u32, u32>,
 }
 
 impl Published {
@@ -51,7 +54,8 @@ impl Published {
             group_of.resize(group_of.len() + members.len(), group as u32);
             counterfeits.push(members.iter().filter(|&&row| row == COUNTERFEIT).count() as i32);
         }
-        Self { schema, order, group_of, numbers, counterfeits, release }
+        let donors = if release.microdata.other.is_empty() { FxHashMap::default() } else { donors(groups, rng) };
+        Self { schema, order, group_of, numbers, counterfeits, donors, release }
     }
 
     /// Number of rows, counterfeits included.
@@ -122,7 +126,7 @@ impl Published {
         if let Some(j) = microdata.other.iter().position(|attribute| attribute.field.name() == name) {
             let attribute = &microdata.other[j];
             let codes = members.iter().map(|&member| match self.release.groups.members[member as usize] {
-                COUNTERFEIT => None,
+                COUNTERFEIT => self.donors.get(&member).map(|&row| microdata.other_of(row)[j]),
                 row => Some(microdata.other_of(row)[j]),
             });
             return gather(attribute.domain.values(), &codes.collect::<UInt32Array>(), attribute.field.data_type());
@@ -352,6 +356,25 @@ impl Published {
         });
         gather(&people.identifiers, &rows.collect::<UInt32Array>(), &people.data_type)
     }
+}
+
+/// For each counterfeit a person of the same group, drawn at random: without a value it would be known for what it is.
+fn donors(groups: &Groups, rng: &mut impl Rng) -> FxHashMap<u32, u32> {
+    let mut donors = FxHashMap::default();
+    for group in 0..groups.len() {
+        let range = groups.range(group);
+        let people: Vec<u32> =
+            groups.members[range.clone()].iter().copied().filter(|&row| row != COUNTERFEIT).collect();
+        if people.len() == range.len() || people.is_empty() {
+            continue;
+        }
+        for member in range {
+            if groups.members[member] == COUNTERFEIT {
+                donors.insert(member as u32, people[rng.random_range(0..people.len())]);
+            }
+        }
+    }
+    donors
 }
 
 /// Names of intervals in a hierarchy; NULL without one.

@@ -57,6 +57,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::logical_expr::planner::RelationPlanner;
 
+pub(crate) use help::signatures;
 pub use help::{function_arguments, function_example, function_help, function_overview, function_parameters};
 pub use lake::enable_url_table;
 pub use missing::NamedFiles;

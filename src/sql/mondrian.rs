@@ -49,6 +49,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::ID,
         Parameter::SEED,
         Parameter::PRIVATE,
+        Parameter::INSENSITIVE,
     ],
 };
 

@@ -45,6 +45,10 @@ pub(super) fn roles(
             true => finder.find(Role::Other, "column", "(symptom, ward)", false)?,
             false => Vec::new(),
         },
+        insensitive: match needs.other {
+            true => Vec::new(),
+            false => finder.find(Role::Insensitive, "columns to keep", "(ward, hours)", false)?,
+        },
     };
     check(arguments, &roles, view)?;
     Ok(roles)
@@ -90,7 +94,7 @@ impl Finder<'_> {
             Role::Id => &self.options.id,
             Role::Quasi => &self.options.quasi,
             Role::Sensitive => &self.options.sensitive,
-            Role::Within | Role::Other => &None,
+            Role::Within | Role::Other | Role::Insensitive => &None,
         };
         let mut columns = setting.as_deref().map(split_names).unwrap_or_default();
         if !needed {

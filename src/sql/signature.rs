@@ -33,6 +33,27 @@ pub(super) enum Kind {
     Word(&'static [&'static str]),
 }
 
+impl Kind {
+    /// What bindings call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Relation => "relation",
+            Self::Release => "release",
+            Self::Relations => "relations",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::NumberOrRelation => "number or relation",
+            Self::Length => "length",
+            Self::Seed => "seed",
+            Self::Boolean => "boolean",
+            Self::Column => "column",
+            Self::Columns => "columns",
+            Self::WordOrRelation(_) => "word or relation",
+            Self::Word(_) => "word",
+        }
+    }
+}
+
 /// A parameter of a relation function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parameter {
@@ -106,6 +127,8 @@ impl Parameter {
         Self::optional("previous", Kind::Relation, "(SELECT patient_id, signature FROM releases)");
     /// Columns that travel with the sensitive value.
     pub(super) const OTHER: Self = Self::optional("other", Kind::Columns, "(symptom, ward)");
+    /// Columns that are kept as they are.
+    pub(super) const INSENSITIVE: Self = Self::optional("insensitive", Kind::Columns, "(ward, hours)");
     /// Where randomness comes from.
     pub(super) const SEED: Self = Self::optional("seed", Kind::Seed, "'a long random text'");
     /// Whether the rows are for the publisher.

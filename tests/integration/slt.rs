@@ -78,6 +78,7 @@ files! {
     estimated
     hierarchies
     information_loss
+    insensitive
     m_distinct
     made_with
     mondrian

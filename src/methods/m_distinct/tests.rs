@@ -42,6 +42,7 @@ fn encode_with(rows: &[Row], known: &Known, pairs: &Pairs, key: u64, labels: boo
         sensitive: Some(Arc::new(Field::new("disease", DataType::Utf8, true))),
         within: None,
         other: Vec::new(),
+        insensitive: Vec::new(),
     };
     let mut columns: Vec<ArrayRef> = vec![Arc::new(rows.iter().map(|row| row.0).collect::<Int64Array>())];
     for j in 0..quasi {

@@ -30,6 +30,7 @@ fn layout(quasi: usize) -> Layout {
         sensitive: Some(Arc::new(Field::new("disease", DataType::Utf8, true))),
         within: None,
         other: Vec::new(),
+        insensitive: Vec::new(),
     }
 }
 

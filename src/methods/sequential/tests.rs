@@ -74,8 +74,8 @@ impl People {
             id: Some("id".to_owned()),
             quasi: columns.quasi.iter().map(|j| format!("q{j}")).collect(),
             sensitive: columns.sensitive.then(|| "s".to_owned()),
-            within: None,
             other: columns.other.iter().map(|j| format!("o{j}")).collect(),
+            ..Roles::default()
         };
         (RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap(), roles)
     }

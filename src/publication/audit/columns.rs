@@ -24,7 +24,8 @@ pub(super) fn described(
     promises: &Promises,
 ) -> Vec<Check> {
     let number = Some(said.number);
-    let published = [Role::Quasi, Role::Sensitive, Role::Within, Role::Other].map(|role| columns_of(schema, role));
+    let published = [Role::Quasi, Role::Sensitive, Role::Within, Role::Other, Role::Insensitive]
+        .map(|role| columns_of(schema, role));
     let roles = metadata.map(|metadata| &metadata.spec.roles);
     let agreed = |name: &String| {
         roles.is_none_or(|roles| roles.columns().filter(|column| Some(*column) != roles.id.as_ref()).any(|c| c == name))

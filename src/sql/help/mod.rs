@@ -5,6 +5,8 @@ mod texts;
 
 use std::fmt::Write;
 
+use serde_json::{Value, json};
+
 use super::functions;
 use super::signature::{FunctionSignature, Kind, Preset, suggestion};
 use texts::{FUNCTIONS, PARAMETERS};
@@ -58,6 +60,34 @@ pub fn function_arguments(name: &str) -> Option<String> {
         let _ = writeln!(text, "| `{name}` | {what} | {default} |");
     }
     Some(text)
+}
+
+/// All functions with their arguments, as JSON, for bindings that are made from it: name, kind, words, default and text of each.
+pub(crate) fn signatures() -> String {
+    let functions = functions();
+    let all = functions.iter().map(|function| {
+        let signature = function.signature();
+        let parameters =
+            signature.parameters.iter().zip(arguments(signature)).map(|(parameter, (name, text, default))| {
+                let words = match parameter.kind {
+                    Kind::Word(words) => words.to_vec(),
+                    Kind::WordOrRelation(word) => vec![word],
+                    _ => Vec::new(),
+                };
+                let preset = match parameter.default {
+                    Preset::Described => Value::Null,
+                    Preset::Word(word) => word.into(),
+                    Preset::Integer(number) => number.into(),
+                    Preset::Number(number) => number.into(),
+                };
+                json!({
+                    "name": name, "kind": parameter.kind.name(), "required": parameter.required, "words": words,
+                    "default": preset, "default_text": default, "text": text,
+                })
+            });
+        json!({"name": signature.name, "about": about(signature.name), "parameters": parameters.collect::<Vec<_>>()})
+    });
+    Value::Array(all.collect()).to_string()
 }
 
 fn about(function: &str) -> &'static str {

@@ -45,6 +45,7 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
         "the session's, or the columns' metadata",
     ),
     ("", "other", "columns that no reader knows; they travel with the sensitive value", "none"),
+    ("", "insensitive", "columns to keep as they are; whoever knows them of somebody finds the row by them", "none"),
     ("", "previous", "identifier and signature of all earlier private releases", "none: the first release"),
     ("", "balance", "who fills gaps: as few counterfeits as possible, or without regard to who is new", ""),
     ("", "on_ineligible", "when one value makes up more than 1/m of the new rows; the last two give people away", ""),

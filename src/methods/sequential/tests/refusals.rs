@@ -52,8 +52,8 @@ fn roles_are_those_of_the_worlds() {
             id: Some("id".to_owned()),
             quasi: vec![quasi.to_owned()],
             sensitive: sensitive.map(str::to_owned),
-            within: None,
             other: other.iter().map(|&name| name.to_owned()).collect(),
+            ..Roles::default()
         };
         let places = roles.columns().map(|name| batch.schema().index_of(name).unwrap()).collect::<Vec<_>>();
         let batch = batch.project(&places).unwrap();

@@ -1,0 +1,75 @@
+"""Anonymized publication of tables of people: releases that stay safe beside all earlier ones.
+
+    import datafusion_anonymize as an
+
+    release = an.m_invariant(people, m=5, id="person_id", quasi=["age", "zip"], sensitive="disease")
+    release.to_pandas()
+
+Each method is a function and returns a Release, which was drawn once and is kept: its public view is itself, the publisher's is
+``.private``. Its guarantee, and what it does not hide, are those of the SQL function of the same name.
+"""
+
+from ._chart import Chart
+from ._connection import Connection, connect
+from ._errors import AnonymizeError, Breach, Conflict, Notice, Refused
+from ._functions import (
+    advise,
+    anatomy,
+    census,
+    disclosure,
+    m_distinct,
+    m_invariant,
+    mondrian,
+    muco,
+    non_sequential,
+    profile,
+    query_accuracy,
+    reposition,
+    sequential_release,
+    sequential_worlds,
+)
+from ._measures import Comparison, Disclosure, compare
+from ._native import VERSION as __version__
+from ._progress import set_progress
+from ._publication import Audit, Inserted, Publication, publication
+from ._release import Loss, Release, estimate, loss
+from ._table import Table
+
+__all__ = [
+    "AnonymizeError",
+    "Audit",
+    "Breach",
+    "Chart",
+    "Comparison",
+    "Conflict",
+    "Connection",
+    "Disclosure",
+    "Inserted",
+    "Loss",
+    "Notice",
+    "Publication",
+    "Refused",
+    "Release",
+    "Table",
+    "__version__",
+    "advise",
+    "anatomy",
+    "census",
+    "compare",
+    "connect",
+    "disclosure",
+    "estimate",
+    "loss",
+    "m_distinct",
+    "m_invariant",
+    "mondrian",
+    "muco",
+    "non_sequential",
+    "profile",
+    "publication",
+    "query_accuracy",
+    "reposition",
+    "sequential_release",
+    "sequential_worlds",
+    "set_progress",
+]

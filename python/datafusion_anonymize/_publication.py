@@ -1,0 +1,198 @@
+"""Publications: what is published again and again, and remembers what later releases must know."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import _native
+from ._chart import Chart, draw
+from ._errors import Refused
+from ._input import is_path, read
+from ._release import Release
+from ._sql import Query, identifier
+from ._table import Table
+from ._types import Columns, Input
+
+_NAME = "publication"
+
+
+@dataclass(frozen=True)
+class Inserted:
+    """What an insertion has published."""
+
+    #: Rows of the release; 0 if the snapshot had been published before.
+    rows: int
+    #: Number of the newest release.
+    release: int
+
+
+class Audit(Table):
+    """Whether a publication keeps its promises, check by check."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether all checks have passed."""
+        return all(self["passed"])
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """The checks that have not."""
+        return [row for row in self.to_pylist() if not row["passed"]]
+
+    def _summary(self) -> list[str]:
+        failed = len(self.failed)
+        return [f"{len(self):,} checks, " + (f"{failed} have failed" if failed else "all have passed")]
+
+
+class Publication:
+    """A table that is published again and again: insert a snapshot, and the next release is published."""
+
+    def __init__(self, session: _native.Session, location: str, columns: Sequence[str] | None) -> None:
+        self._session = session
+        self._name = _NAME
+        self._columns = columns
+        #: Where it is.
+        self.location = location
+
+    def insert(self, data: Input) -> Inserted:
+        """Publishes a snapshot as the next release. May be run again: the snapshot of an earlier release is recognized, and not
+        published twice; one that was interrupted is completed.
+
+        Raises:
+            Conflict: when somebody else has published in the meantime; insert again.
+        """
+        if self._columns is None:
+            raise Refused(
+                "this publication was opened for reading; to publish, open it with method=, its arguments, and schema=",
+                function="publication",
+            )
+        with Query(self._session) as query:
+            table = query.table(data)
+            there = set(query.session.columns(f"SELECT * FROM {table}"))
+            names = ", ".join(identifier(name) for name in self._columns if name in there)
+            if not names:
+                raise Refused(f"the snapshot has none of the columns {', '.join(self._columns)}", function="publication")
+            rows = query.run(f"INSERT INTO {self._name} ({names}) SELECT {names} FROM {table}", "insert")
+        count = int(rows.to_pylist()[0]["count"])
+        return Inserted(rows=count, release=max(self.releases()["release"], default=0))
+
+    def release(self, number: int | None = None) -> Release:
+        """The rows of a release, of the newest without a number."""
+        which = "" if number is None else f", {int(number)}"
+        return Release(self._asked(f"SELECT * FROM release({self._name}{which})", "release"))
+
+    def releases(self) -> Table:
+        """The releases so far: when, how, and how many rows, groups and counterfeits."""
+        return Table(self._asked(f"SELECT * FROM releases({self._name}) ORDER BY release", "releases"))
+
+    def audit(self) -> Audit:
+        """Checks the stored tables against what was promised."""
+        return Audit(self._asked(f"SELECT * FROM audit({self._name})", "audit"))
+
+    def check(self, snapshots: Sequence[Input], *, private: bool = False) -> Table:
+        """What would be refused of historical snapshots, in their order; nothing is written."""
+        with Query(self._session) as query:
+            tables = query.tables(list(snapshots))
+            call = f"check_snapshots({self._name}, {tables}, private => {'true' if private else 'false'})"
+            return Table(query.run(f"SELECT * FROM {call}", "check"))
+
+    def estimate(self, query: str) -> Table:
+        """Asks the newest release as if it were the table it was made of: ``query`` is SQL of a table called ``publication``."""
+        return Table(self._asked(query, "estimate"))
+
+    def plot(self) -> Chart:
+        """People, groups and counterfeits by release, and the loss where the ledger can be read."""
+        rows = self.releases().to_pylist()
+        lines: dict[str, list[tuple[float, float]]] = {
+            "people": [(row["release"], row["rows"] - row["counterfeits"]) for row in rows],
+            "groups": [(row["release"], row["groups"]) for row in rows],
+            "counterfeits": [(row["release"], row["counterfeits"]) for row in rows],
+        }
+        pictures = [draw("Releases", "release", "number", lines)]
+        losses = [(row["release"], row["information_loss"]) for row in rows if row["information_loss"] is not None]
+        if losses:
+            pictures.append(draw("What releases lose", "release", "information loss", {"loss": losses}))
+        return Chart(pictures)
+
+    def _asked(self, statement: str, what: str) -> _native.Table:
+        return Query(self._session).run(statement, what, 5)
+
+    def __repr__(self) -> str:
+        return f"<Publication at {self.location}: {len(self.releases())} releases>"
+
+
+def publication(
+    location: str | os.PathLike[str],
+    *,
+    method: str | None = None,
+    schema: Input | None = None,
+    id: str | None = None,
+    quasi: Columns | None = None,
+    sensitive: Columns | None = None,
+    hierarchies: Input | None = None,
+    updates: Input | None = None,
+    private: str | os.PathLike[str] | None = None,
+    storage: Mapping[str, str] | None = None,
+    memory_limit: int | str | None = None,
+    **arguments: object,
+) -> Publication:
+    """Opens a publication. Without a method, for reading only.
+
+    Args:
+        location: where readers find it, a folder or URL.
+        method: ``"m_invariant"``, ``"m_distinct"``, ``"sequential"``, ``"muco"``, ``"mondrian"``, ``"anatomy"`` or ``"reposition"``.
+        schema: the table that is inserted into, or one like it; only its columns count.
+        private: where the ledger is; beside ``location`` unless told otherwise.
+        storage: options of object stores, such as ``{"aws.region": ".."}``.
+        arguments: those of the method (``m``, ``k``, ``balance``, ..) and of publications (``allow_repeated_snapshots``, ..).
+    """
+    from ._connection import memory
+
+    session = _native.Session(memory(memory_limit))
+    place = _place(location)
+    options = dict(storage or {})
+    if method is None:
+        given = [*arguments, *(name for name, value in {"id": id, "quasi": quasi, "sensitive": sensitive}.items() if value is not None)]
+        if given:
+            raise Refused(f"publication: {given[0]} says how to publish, but there is no method=", function="publication", argument="method")
+        session.publication(_NAME, place, options)
+        return Publication(session, place, None)
+    if schema is None:
+        raise Refused("publication: give schema=, the table that is inserted, or one like it", function="publication", argument="schema")
+    roles = {"id": id, "quasi": quasi, "sensitive": sensitive}
+    values = {**roles, **arguments, "private": None if private is None else _place(private)}
+    options.update({"method": method, **{name: _option(name, value) for name, value in values.items() if value is not None}})
+    query = Query(session)
+    for name, relation in (("hierarchies", hierarchies), ("updates", updates)):
+        if relation is None:
+            continue
+        if is_path(relation) or (name == "updates" and relation == "any"):
+            options[name] = os.fspath(relation)  # type: ignore[arg-type]
+        else:
+            session.register(f"__{name}", read(relation))
+            options[name] = f"__{name}"
+    columns = session.sql(f"SELECT * FROM {query.table(schema)} LIMIT 0")
+    query.close()
+    session.publication(_NAME, place, options, columns)
+    return Publication(session, place, columns.column_names)
+
+
+def _place(location: str | os.PathLike[str]) -> str:
+    place = os.fspath(location)
+    if not isinstance(place, str):
+        raise TypeError("expected a location as a text")
+    return place
+
+
+def _option(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        names = [str(one) for one in value]
+        if any("," in one for one in names):
+            raise Refused(f"publication: names of columns cannot have commas, as one of {name} does", function="publication", argument=name)
+        return ", ".join(names)
+    return str(value)

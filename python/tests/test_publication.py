@@ -1,0 +1,136 @@
+"""Publications."""
+
+from __future__ import annotations
+
+import pathlib
+import threading
+import warnings
+
+import pytest
+
+import datafusion_anonymize as an
+from shared import WHO
+
+
+def hospital(place: pathlib.Path, schema: object, **more: object) -> an.Publication:
+    return an.publication(place / "hospital", method="m_invariant", m=2, schema=schema, **WHO, **more)  # type: ignore[arg-type]
+
+
+def test_inserts_releases_and_audits(tmp_path: pathlib.Path, q1: an.Table, q2: an.Table) -> None:
+    publication = hospital(tmp_path, q1)
+    assert publication.insert(q1) == an.Inserted(rows=11, release=1)
+    with pytest.warns(an.Notice, match="release 1"):
+        assert publication.insert(q1) == an.Inserted(rows=0, release=1)
+    assert publication.insert(q2.to_pandas()) == an.Inserted(rows=11, release=2)
+    assert publication.audit().passed and not publication.audit().failed
+    theirs = an.publication(tmp_path / "hospital")
+    second = theirs.release(2)
+    assert second.method == "m_invariant" and len(second) - (second.counterfeits or 0) == 11 and second.columns[:3] == ["age", "zip", "disease"]
+    assert theirs.release().to_pylist() == second.to_pylist()
+    assert theirs.releases()["release"] == [1, 2]
+    assert theirs.estimate("SELECT count(*) AS n FROM publication")["n"] == [11]
+    assert "2 releases" in repr(theirs)
+    with pytest.raises(an.Refused, match="opened for reading"):
+        theirs.insert(q1)
+    with pytest.raises(an.Refused, match="no private view"):
+        second.private
+
+
+def test_who_can_be_told(tmp_path: pathlib.Path, q1: an.Table, q2: an.Table) -> None:
+    publication = hospital(tmp_path, q1)
+    publication.insert(q1)
+    publication.insert(q2)
+    found = an.disclosure(publication, background=q1, **WHO)
+    assert found.max_risk is None or found.max_risk <= 1
+    assert "people with at least this risk" in an.disclosure(publication.release(1), original=q1, **WHO).plot().svg[0]
+    pictures = publication.plot()
+    assert len(pictures.svg) == 2 and "counterfeits" in pictures.svg[0] and "<svg" in pictures._repr_html_()
+
+
+def test_what_is_wrong_is_refused(tmp_path: pathlib.Path, q1: an.Table) -> None:
+    with pytest.raises(an.Refused, match="there is no publication at"):
+        an.publication(tmp_path / "nothing")
+    with pytest.raises(an.Refused, match="give schema="):
+        an.publication(tmp_path / "x", method="m_invariant", m=2, **WHO)
+    with pytest.raises(an.Refused, match="no method="):
+        an.publication(tmp_path / "x", m=2)
+    with pytest.raises(an.Refused, match="unknown option mm") as caught:
+        an.publication(tmp_path / "x", method="m_invariant", mm=2, schema=q1, **WHO)
+    assert caught.value.argument == "mm" and not (tmp_path / "x").exists()
+
+
+def test_of_two_inserts_at_once_one_is_a_conflict(tmp_path: pathlib.Path, q1: an.Table, q2: an.Table) -> None:
+    """The other one has published nothing, and can be run again."""
+    seen: set[type] = set()
+    for attempt in range(20):
+        place = tmp_path / str(attempt)
+        place.mkdir()
+        both = [hospital(place, q1), hospital(place, q1)]
+        start = threading.Barrier(2)
+
+        def insert(publication: an.Publication, data: an.Table) -> None:
+            start.wait()
+            try:
+                publication.insert(data)
+            except Exception as error:
+                seen.add(type(error))
+
+        threads = [threading.Thread(target=insert, args=pair) for pair in zip(both, (q1, q2))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if seen:
+            assert len(hospital(place, q1).releases()) == 1
+            again = hospital(place, q1)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", an.Notice)
+                again.insert(q1)
+                assert again.insert(q2).release == 2 or again.insert(q1).release == 2
+            assert again.audit().passed
+            break
+    assert seen == {an.Conflict}
+
+
+def test_hierarchies_and_ledger_elsewhere(tmp_path: pathlib.Path, q1: an.Table) -> None:
+    bands = an.connect().sql("""
+        SELECT 'zip' AS attribute, zip * 1000 AS leaf, concat(zip / 10, '0000-', zip / 10, '9999') AS level1, '*' AS level2
+        FROM generate_series(10, 39) AS t(zip)""")
+    publication = hospital(tmp_path, q1, hierarchies=bands, private=tmp_path / "vault")
+    publication.insert(q1)
+    assert (tmp_path / "vault").exists() and not (tmp_path / "hospital.private").exists()
+    assert "zip_node" in publication.release(1).to_polars().columns
+
+
+def test_columns_by_columns(tmp_path: pathlib.Path, q1: an.Table) -> None:
+    ward = an.publication(tmp_path / "ward", method="sequential", l=2, schema=q1, **WHO)
+    ages = q1.to_polars().select("patient_id", "age", "disease")
+    assert ward.insert(ages).rows == 11
+    assert ward.insert(q1.to_polars().select("patient_id", "zip", "disease")).release == 2
+
+
+def test_checked_before(tmp_path: pathlib.Path, q1: an.Table, q2: an.Table) -> None:
+    publication = hospital(tmp_path, q1)
+    assert publication.check([q1, q2]).columns
+    assert len(publication.releases()) == 0
+
+
+def test_threads_that_share_a_session_do_not_share_tables(tmp_path: pathlib.Path, people: an.Table) -> None:
+    """Each thread's estimate is of its own table."""
+    publication = an.publication(tmp_path / "p", method="mondrian", k=5, schema=people, id="person_id", quasi="age", sensitive="occupation")
+    publication.insert(people)
+    wrong: list[int] = []
+
+    def ask(rows: int) -> None:
+        table = an.census(rows, seed=rows)
+        for _ in range(20):
+            found = len(an.disclosure(publication, original=table, id="person_id", quasi="age", sensitive="occupation"))
+            if found != rows:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=ask, args=(rows,)) for rows in (50, 60, 70)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
