@@ -82,10 +82,17 @@ class Release(Table):
             self._loss = found
         return self._loss
 
-    def estimate(self, query: str, *, distribution: str | None = None, hierarchies: Input | None = None) -> Table:
+    def estimate(
+        self,
+        query: str,
+        *,
+        distribution: str | None = None,
+        hierarchies: Input | None = None,
+        prior: Input | None = None,
+    ) -> Table:
         """Asks the release as if it were the table it was made of: ``query`` is SQL of a table called ``release``. Counterfeits are
         corrected for, and ranges counted by how much of them fulfils a condition."""
-        return estimate(self, query, distribution=distribution, hierarchies=hierarchies)
+        return estimate(self, query, distribution=distribution, hierarchies=hierarchies, prior=prior)
 
     def _counted(self) -> dict[str, Any]:
         if self._counts is None:
@@ -202,13 +209,18 @@ def loss(
 
 
 def estimate(
-    release: Input, query: str, *, distribution: str | None = None, hierarchies: Input | None = None
+    release: Input,
+    query: str,
+    *,
+    distribution: str | None = None,
+    hierarchies: Input | None = None,
+    prior: Input | None = None,
 ) -> Table:
     """Asks a release as if it were the table it was made of: ``query`` is SQL of a table called ``release``."""
     if isinstance(release, Release) and hierarchies is None:
         hierarchies = cast("Input | None", release._hierarchies)
     with Query() as asked:
-        given = {"release": release, "distribution": distribution, "hierarchies": hierarchies}
+        given = {"release": release, "distribution": distribution, "hierarchies": hierarchies, "prior": prior}
         asked.run(f"CREATE VIEW release AS SELECT * FROM {asked.call('estimated', given)}")
         return Table(asked.run(query, "estimate", 5))
 
