@@ -27,6 +27,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::ID,
         Parameter::SEED,
         Parameter::PRIVATE,
+        Parameter::CELLS,
     ],
 };
 

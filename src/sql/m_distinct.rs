@@ -35,6 +35,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::PRIVATE,
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
+        Parameter::CELLS,
     ],
 };
 

@@ -32,6 +32,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::PRIVATE,
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
+        Parameter::CELLS,
     ],
 };
 

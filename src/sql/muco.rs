@@ -31,6 +31,7 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::ID,
         Parameter::SEED,
         Parameter::PRIVATE,
+        Parameter::CELLS,
     ],
 };
 
