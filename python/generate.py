@@ -58,6 +58,8 @@ def annotation(parameter: dict[str, object]) -> str:
         kind = f"Literal[{words}]"
     elif parameter["kind"] == "word or relation":
         kind = f"Literal[{words}] | Input"
+    elif parameter["kind"] == "integer or word":
+        kind = f"int | Literal[{words}]"
     else:
         kind = TYPES[parameter["kind"]]
     return kind if parameter["required"] else f"{kind} | None"

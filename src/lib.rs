@@ -88,8 +88,8 @@ mod sql;
 
 pub use error::{AnonymizeError, Error, ErrorKind};
 pub use exec::{
-    Anonymization, AnonymizeExec, AnonymizeJob, FailedAudits, HiddenExec, Inputs, Job, KeepNan, Notices, Progress,
-    RepositionExec, RepositionJob, Repositioning, Seed, Step, WholeFiles, WholeInputExec,
+    Anonymization, AnonymizeExec, AnonymizeJob, CellCount, Cells, CellsExec, FailedAudits, HiddenExec, Inputs, Job,
+    KeepNan, Notices, Progress, RepositionExec, RepositionJob, Repositioning, Seed, Step, WholeFiles, WholeInputExec,
 };
 #[cfg(feature = "publication")]
 pub use exec::{PublishExec, PublishJob};

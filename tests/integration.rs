@@ -6,6 +6,7 @@ mod integration {
     mod attacks;
     mod audits;
     mod book;
+    mod cells;
     mod correlation;
     mod delta;
     mod digests;

@@ -106,7 +106,7 @@ class Query:
             return "(" + ", ".join(identifier(one) for one in names) + ")"
         if kind == "column":
             return identifier(_text(name, value))
-        if kind == "word":
+        if kind == "word" or (kind == "integer or word" and isinstance(value, str)):
             return text(_text(name, value))
         if kind == "word or relation" and isinstance(value, str) and value in _words(name):
             return text(value)
@@ -114,7 +114,7 @@ class Query:
             if not isinstance(value, bool):
                 raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
             return "true" if value else "false"
-        if kind == "integer":
+        if kind in ("integer", "integer or word"):
             return _integer(name, value)
         if kind == "number" or (kind == "number or relation" and _is_number(value)):
             return _number(name, value)

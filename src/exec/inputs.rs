@@ -72,6 +72,11 @@ impl InputKinds {
         there.into_iter().flatten().nth(place).unwrap_or("an input")
     }
 
+    /// Whether an input has cells where a release is made in cells, by its place: the microdata, and what earlier releases have left.
+    pub(super) fn has_cells(self, place: usize) -> bool {
+        place == 0 || place == 1 && self.previous.is_some()
+    }
+
     /// The streams of all plans, in their order.
     ///
     /// # Errors

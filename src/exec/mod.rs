@@ -4,6 +4,7 @@ mod accuracy;
 mod anonymize;
 mod audits;
 mod buffered_rows;
+mod cells;
 mod computation;
 mod disclosure;
 mod files;
@@ -37,6 +38,8 @@ pub use anonymize::{Anonymization, AnonymizeExec, AnonymizeJob};
 pub use audits::FailedAudits;
 #[cfg(feature = "publication")]
 pub(crate) use audits::PublicationAudit;
+pub use cells::{CellCount, Cells, CellsExec};
+pub(crate) use cells::{bytes as bytes_of_release, cell_function, expected_rows};
 pub(crate) use computation::{Computation, ComputationExec, Resources};
 pub(crate) use disclosure::DisclosureComputation;
 pub use files::KeepNan;

@@ -8,23 +8,25 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use super::cells::{ByCell, CellCount, by_cell, expected_rows, in_a_cell, in_cells, refused_in_a_cell, tags};
 use super::inputs::{InputKinds, Inputs, Streams, facts};
 use super::notices::Notices;
 use super::progress::Reporting;
-use super::release_writer::ReleaseWriter;
+use super::release_writer::{Finished, ReleaseWriter, Written};
 use super::window::{Before, WindowStep};
 use super::work::Work;
 use super::{Job, Progress, Seed, Step, WholeInputExec};
 use crate::error::Error;
 use crate::methods::state::ledger_schema;
 use crate::microdata::{Layout, Trees};
-use crate::publication::{MadeFile, Publication, Repositioned, Transaction, Unchanged};
+use crate::publication::{Outcome, Publication, Repositioned, Transaction, Unchanged};
 use crate::release::{Description, Shape, View, schema};
 
 /// Publishes its input as the next release of a publication.
@@ -49,19 +51,27 @@ pub struct PublishJob {
     decided: u64,
     inputs: InputKinds,
     layout: Layout,
+    count: CellCount,
 }
 
 impl PublishExec {
-    /// An operator over these inputs. `decided` is the version of the ledger that `inputs.previous` reads, 0 if there is none.
+    /// An operator over these inputs, which get their cells here if the release is made in several. `decided` is the version of the ledger
+    /// that `inputs.previous` reads, 0 if there is none.
     ///
     /// # Errors
-    /// When an input never ends, or the columns of the microdata are not those of the publication's roles.
+    /// When an input never ends, the columns of the microdata are not those of the publication's roles, or the number of cells is not decided.
     pub fn try_new(inputs: Inputs, publication: Publication, decided: u64) -> Result<Self> {
         let spec = &publication.spec;
         let layout = Layout::try_new(&inputs.microdata.schema(), &spec.roles)
             .map_err(|error| error.in_function(spec.method.name()))?;
+        let count = CellCount::new(spec.cells, expected_rows(&inputs.microdata));
+        let inputs = match spec.cells {
+            0 => return Err(Error::internal("cells that nobody has counted").in_function(spec.method.name())),
+            1 => inputs,
+            cells => in_cells(inputs, &spec.method, &layout, true, cells)?,
+        };
         let (inputs, plans) = inputs.into_plans();
-        Self::over(Arc::new(PublishJob { publication, decided, inputs, layout }), plans)
+        Self::over(Arc::new(PublishJob { publication, decided, inputs, layout, count }), plans)
     }
 
     /// The publication.
@@ -89,7 +99,14 @@ impl Job for PublishJob {
             own.push(format!("reposition=[l={}, window={}]", params.l, params.window));
         }
         own.extend(facts(&self.publication.spec.method, &self.layout)?);
+        if self.count.cells > 1 {
+            own.push(format!("cells={}", self.count.cells));
+        }
         Ok(own)
+    }
+
+    fn input_order(&self, place: usize, input: &Schema) -> Option<PhysicalSortExpr> {
+        if self.count.cells > 1 && self.inputs.has_cells(place) { by_cell(input) } else { None }
     }
 
     fn schema(&self) -> SchemaRef {
@@ -104,13 +121,19 @@ impl Job for PublishJob {
     ) -> Result<SendableRecordBatchStream> {
         let streams = self.inputs.streams(inputs, self.layout.clone())?;
         let method = self.publication.spec.method.clone();
-        let work = Work::new("PublishExec", method, &self.layout, metrics, context);
+        let mut work = Work::new("PublishExec", method, &self.layout, metrics, context);
+        if self.count.cells > 1 {
+            let method = &self.publication.spec.method;
+            work.set_floor(self.count.reserved(method, &self.layout, context.memory_pool().as_ref()))?;
+        }
+        let work = Arc::new(work);
         let publishing = Publishing {
             publication: self.publication.clone(),
             decided: self.decided,
             layout: self.layout.clone(),
             batch_size: context.session_config().batch_size(),
             metrics: metrics.clone(),
+            cells: self.count.cells,
         };
         let (schema, context) = (self.schema(), Arc::clone(context));
         let row = SchemaRef::clone(&schema);
@@ -131,11 +154,12 @@ struct Publishing {
     layout: Layout,
     batch_size: usize,
     metrics: ExecutionPlanMetricsSet,
+    cells: u32,
 }
 
 impl Publishing {
     /// Returns the number of rows that were published.
-    async fn run(self, work: Work, streams: Streams, context: &TaskContext) -> Result<u64> {
+    async fn run(self, work: Arc<Work>, streams: Streams, context: &TaskContext) -> Result<u64> {
         let progress = Reporting(Progress::of(context));
         let transaction = Transaction::begin(&self.publication, self.decided, &context.runtime_env()).await?;
         let completed = transaction.completed();
@@ -146,14 +170,17 @@ impl Publishing {
     async fn publish(
         &self,
         mut transaction: Transaction,
-        work: Work,
+        work: Arc<Work>,
         mut streams: Streams,
         progress: &Progress,
         context: &TaskContext,
     ) -> Result<u64> {
         let observer = transaction.observer();
-        streams.microdata = observer.snapshot(streams.microdata);
+        streams.microdata = observer.snapshot(streams.microdata, self.layout.fields().count());
         streams.updates = streams.updates.map(|updates| observer.update_relation(updates));
+        if self.cells > 1 {
+            return Box::pin(self.publish_in_cells(transaction, work, streams, progress, context)).await;
+        }
         // Charged until what is held back is in the ledger.
         let window = MemoryConsumer::new("PublishExec: window").register(context.memory_pool());
         let mut held = None;
@@ -191,10 +218,10 @@ impl Publishing {
         transaction.check_independence()?;
 
         let (files, made) = channel(1);
-        let writer = self.writer(&transaction, &trees, files)?;
+        let writer = self.writer(transaction.number(), transaction.release_id(), &trees, files)?;
         let seed = Seed::from_entropy()?;
         let (outcome, staged) = futures::join!(
-            work.off_thread(move |work, monitor| writer.run(work, snapshot, &seed, monitor)),
+            work.off_thread(move |work, monitor| writer.add(work, snapshot, seed.rng(), None, monitor)?.finish()),
             stage(&mut transaction, made, progress)
         );
         // Charged until the files are in the ledger.
@@ -215,20 +242,99 @@ impl Publishing {
         transaction.publish(outcome, merged, held).await
     }
 
-    fn writer(
+    /// The same cell by cell. Whether the snapshot was published before is known when all of it was read, and then what was staged goes.
+    async fn publish_in_cells(
         &self,
-        transaction: &Transaction,
-        trees: &Trees,
-        files: Sender<(MadeFile, usize)>,
-    ) -> Result<ReleaseWriter> {
+        mut transaction: Transaction,
+        work: Arc<Work>,
+        streams: Streams,
+        progress: &Progress,
+        context: &TaskContext,
+    ) -> Result<u64> {
+        let mut cells = ByCell::try_new(streams, self.cells, &work, context).await?;
+        transaction.check_updates().await?;
+        if let Err(error) = transaction.check_independence() {
+            // It may be the same snapshot again.
+            cells.pass_over().await?;
+            let unchanged = transaction.unchanged().await?;
+            return unchanged.map_or(Err(error), |unchanged| Ok(tell(&unchanged, context)));
+        }
+        if cells.is_empty().await?
+            && let Some(unchanged) = transaction.unchanged().await?
+        {
+            return Ok(tell(&unchanged, context));
+        }
+        let (files, made) = channel(1);
+        let (number, release_id) = (transaction.number(), transaction.release_id().to_owned());
+        let (outcome, staged) = futures::join!(
+            self.write_cells(work, cells, (number, &release_id), files),
+            stage(&mut transaction, made, progress)
+        );
+        let ledger = MemoryConsumer::new("PublishExec: ledger").register(context.memory_pool());
+        let merged = async {
+            let outcome = staged.and(outcome)?;
+            if let Some(unchanged) = transaction.unchanged().await? {
+                return Ok(Err(unchanged));
+            }
+            Ok(Ok((outcome, transaction.merge(&ledger).await?)))
+        };
+        match merged.await {
+            Ok(Ok((outcome, merged))) => {
+                progress.tell(Step::Announcing);
+                transaction.publish(outcome, merged, None).await
+            }
+            Ok(Err(unchanged)) => {
+                transaction.discard().await;
+                Ok(tell(&unchanged, context))
+            }
+            Err(error) => {
+                transaction.discard().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn write_cells(
+        &self,
+        work: Arc<Work>,
+        mut cells: ByCell,
+        (number, release_id): (u64, &str),
+        files: Sender<Finished>,
+    ) -> Result<Outcome> {
+        let seed = Seed::from_entropy()?;
+        let tags = tags(&seed, self.cells);
+        let (name, count) = (self.publication.spec.method.name(), self.cells);
+        let mut writer = None;
+        while let Some((cell, mut snapshot)) = cells.next(&work).await.map_err(|error| in_a_cell(error, name, count))? {
+            let begun = match writer.take() {
+                Some(begun) => begun,
+                None => {
+                    let trees = snapshot.microdata.trees().map_err(|error| error.in_function(name))?;
+                    self.writer(number, release_id, &trees, files.clone())?
+                }
+            };
+            let rows = snapshot.microdata.rows();
+            let (rng, tag) = (seed.rng_of_cell(cell), tags.get(cell as usize).copied());
+            let added = Arc::clone(&work).off_thread(move |work, monitor| {
+                let added = begun.add(work, snapshot, rng, tag, monitor);
+                added.map_err(|error| refused_in_a_cell(error, rows, count))
+            });
+            writer = Some(added.await.map_err(|error| in_a_cell(error, name, count))?);
+        }
+        match writer {
+            Some(writer) => work.off_thread(move |_, _| writer.finish()).await,
+            None => Err(Error::internal("a release without cells").in_function(name)),
+        }
+    }
+
+    fn writer(&self, number: u64, release_id: &str, trees: &Trees, files: Sender<Finished>) -> Result<ReleaseWriter> {
         let spec = &self.publication.spec;
         let named = |error: Error| error.in_function(spec.method.name());
         let state = spec.method.state();
-        let number = transaction.number();
         let description = Description {
             method: spec.method.name().to_owned(),
             parameters: spec.parameters_text().map_err(named)?,
-            release_id: transaction.release_id().to_owned(),
+            release_id: release_id.to_owned(),
             number: Some(number),
         };
         let (view, form, nodes) = (View::Public, spec.method.form(), spec.hierarchies);
@@ -240,6 +346,7 @@ impl Publishing {
             number,
             batch_size: self.batch_size,
             files,
+            written: Written::default(),
         })
     }
 }
@@ -256,16 +363,17 @@ async fn collect(rows: &mut SendableRecordBatchStream, memory: &MemoryReservatio
 }
 
 /// Stages files as they are made.
-async fn stage(
-    transaction: &mut Transaction,
-    mut made: Receiver<(MadeFile, usize)>,
-    progress: &Progress,
-) -> Result<()> {
+async fn stage(transaction: &mut Transaction, mut made: Receiver<Finished>, progress: &Progress) -> Result<()> {
     let mut rows = 0;
-    while let Some((file, of)) = made.recv().await {
-        rows += file.file.rows as usize;
-        transaction.stage(file).await?;
-        progress.tell(Step::Written { rows, of });
+    while let Some(finished) = made.recv().await {
+        match finished {
+            Finished::Rows(file, of) => {
+                rows += file.file.rows as usize;
+                transaction.stage(file).await?;
+                progress.tell(Step::Written { rows, of });
+            }
+            Finished::Entries(file) => transaction.stage_entries(file).await?,
+        }
     }
     Ok(())
 }

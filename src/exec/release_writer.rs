@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 use tokio::sync::mpsc::Sender;
 
-use super::Seed;
 use super::work::{Made, Work};
 use crate::error::{Error, Result};
 use crate::methods::{Monitor, SnapshotBuilder, StateKind};
-use crate::microdata::Attribute;
 use crate::publication::{Figures, MadeFile, Outcome, make, numbered, random_name};
 use crate::release::{Form, Published, Release};
 
 /// Rows of a file: enough for good compression, few enough that files are made in parallel.
 const FILE_ROWS: usize = 1 << 18;
 
-/// Writes a release and its entries of the ledger.
+/// Writes a release and its entries of the ledger, at once or cell by cell.
 pub(super) struct ReleaseWriter {
     /// Schema of the release.
     pub public: SchemaRef,
@@ -28,8 +28,36 @@ pub(super) struct ReleaseWriter {
     /// Number of the release.
     pub number: u64,
     pub batch_size: usize,
-    /// Where the files of the release go, each with the number of rows of the whole release.
-    pub files: Sender<(MadeFile, usize)>,
+    /// Where finished files go.
+    pub files: Sender<Finished>,
+    /// What was written so far.
+    pub written: Written,
+}
+
+/// A file that is finished.
+pub(super) enum Finished {
+    /// One of the release, and how many rows of the release are made, as far as is known.
+    Rows(MadeFile, usize),
+    /// One of the ledger, if entries are too many to be kept until the release is decided.
+    Entries(MadeFile),
+}
+
+/// What is known of a release of which cells were written.
+#[derive(Default)]
+pub(super) struct Written {
+    rows: u64,
+    groups: u64,
+    counterfeits: u64,
+    withheld: u64,
+    information_loss: f64,
+    /// Quasi-identifiers that were NULL for everybody so far.
+    missing: Option<Vec<String>>,
+    /// Whether it is made in cells.
+    in_cells: bool,
+    /// Entries that are in no file yet.
+    pending: Vec<RecordBatch>,
+    /// Files of entries.
+    kept: Vec<MadeFile>,
 }
 
 /// A file to be made.
@@ -41,72 +69,113 @@ enum Piece<'a> {
 }
 
 impl ReleaseWriter {
-    pub(super) fn run(
-        self,
+    /// Makes a release of the snapshot, or of a cell of it, and writes it. A cell has a `tag`.
+    pub(super) fn add(
+        mut self,
         work: &Work,
         mut snapshot: SnapshotBuilder,
-        seed: &Seed,
+        rng: ChaCha20Rng,
+        tag: Option<u32>,
         monitor: &Monitor,
-    ) -> Result<Outcome> {
+    ) -> Result<Self> {
         // Every INSERT may name other columns; those that it does not name are NULL.
         let any_columns = work.method.as_method().columns_may_differ();
         if any_columns {
             snapshot.microdata.leave_out_empty();
         }
         let timer = work.metrics.baseline.elapsed_compute().timer();
-        let Made { release, state, mut rng } = work.make(snapshot, seed, monitor)?;
-        refuse_missing(&release)?;
-        let withheld = release.withheld as u64;
-        let figures = Figures {
-            rows: release.groups.members.len() as u64,
-            // Those of perturbed rows are hidden, and rows that are generalized one by one have none.
-            groups: match release.body.form() {
-                Form::Intervals | Form::Anatomy => release.groups.len() as u64,
-                Form::Perturbed | Form::Rows | Form::Worlds => 0,
-            },
-            counterfeits: release.counterfeits() as u64,
-        };
-        let information_loss = release.mean_extent();
+        let Made { release, state, mut rng } = work.make(snapshot, rng, monitor)?;
+        self.written.count(&release);
+        self.written.in_cells = tag.is_some();
+        if tag.is_none() {
+            self.written.refuse_missing()?;
+        }
         let public = match any_columns {
             true => present(&self.public, &release),
             false => SchemaRef::clone(&self.public),
         };
         let published = monitor.phase("shuffle", || Ok(Published::new(release, public, &mut rng)))?;
+        let published = match tag {
+            Some(tag) => published.in_cell(tag),
+            None => published,
+        };
         let members = match self.state {
             Some(kind) => kind.members(&published, &state)?,
             None => Vec::new(),
         };
         drop(state);
-        let entries = monitor.phase("writing", || self.write(work, &published, &members, monitor))?;
+        monitor.phase("writing", || self.write(work, &published, &members, monitor))?;
         work.note_phases(monitor);
         drop(timer);
-        Ok(Outcome { figures, withheld, information_loss, entries, schema: self.private })
+        Ok(self)
     }
 
-    /// Makes all files, a few at a time. Those of the release are handed over, those of the ledger returned.
-    fn write(&self, work: &Work, published: &Published, members: &[u32], monitor: &Monitor) -> Result<Vec<MadeFile>> {
+    /// When all is written.
+    ///
+    /// # Errors
+    /// When Parquet fails, or a column has no values at all.
+    pub(super) fn finish(mut self) -> Result<Outcome> {
+        self.written.refuse_missing()?;
+        if let Some(rest) = self.pending_file()? {
+            self.hand_over(Finished::Entries(rest))?;
+        }
+        let Written { rows, groups, counterfeits, withheld, information_loss, kept, .. } = self.written;
+        let figures = Figures { rows, groups, counterfeits };
+        Ok(Outcome { figures, withheld, information_loss, entries: kept, schema: self.private })
+    }
+
+    /// Makes all files, a few at a time, and hands them over. Entries of the ledger are kept instead, but for those of cells.
+    fn write(&mut self, work: &Work, published: &Published, members: &[u32], monitor: &Monitor) -> Result<()> {
+        let in_cells = self.written.in_cells;
         // A release of no rows (all are withheld) has a file, too: its schema describes it.
         let starts = (0..published.len().max(1)).step_by(FILE_ROWS);
         let rows = starts.map(|start| Piece::Rows(start, published.len().min(start + FILE_ROWS)));
+        // What does not fill a file waits for entries of other cells.
+        let whole = if in_cells { members.len() / FILE_ROWS * FILE_ROWS } else { members.len() };
+        let (members, rest) = members.split_at(whole);
         let pieces: Vec<Piece<'_>> = members.chunks(FILE_ROWS).map(Piece::Entries).chain(rows).collect();
-        let mut entries = Vec::new();
         for round in pieces.chunks(rayon::current_num_threads()) {
             let made =
                 round.par_iter().map(|piece| self.make(piece, published, monitor)).collect::<Result<Vec<_>>>()?;
             for (piece, file) in round.iter().zip(made) {
                 let bytes = file.contents.len();
                 work.charge(bytes)?;
-                if let Piece::Entries(_) = piece {
-                    entries.push(file);
-                    continue;
-                }
-                if self.files.blocking_send((file, published.len())).is_err() {
-                    return Err(Error::Cancelled);
-                }
+                let finished = match piece {
+                    Piece::Entries(_) if in_cells => Finished::Entries(file),
+                    Piece::Entries(_) => {
+                        self.written.kept.push(file);
+                        continue;
+                    }
+                    Piece::Rows(..) => Finished::Rows(file, self.written.rows as usize),
+                };
+                self.hand_over(finished)?;
                 work.release(bytes);
             }
         }
-        Ok(entries)
+        let Some(kind) = self.state.filter(|_| !rest.is_empty()) else { return Ok(()) };
+        for members in rest.chunks(self.batch_size) {
+            self.written.pending.push(kind.entries(published, members, self.number, &self.private)?);
+        }
+        if self.written.pending.iter().map(RecordBatch::num_rows).sum::<usize>() >= FILE_ROWS
+            && let Some(file) = self.pending_file()?
+        {
+            self.hand_over(Finished::Entries(file))?;
+        }
+        Ok(())
+    }
+
+    fn hand_over(&self, finished: Finished) -> Result<()> {
+        self.files.blocking_send(finished).map_err(|_| Error::Cancelled)
+    }
+
+    /// A file of the entries that are in none yet.
+    fn pending_file(&mut self) -> Result<Option<MadeFile>> {
+        let pending = std::mem::take(&mut self.written.pending);
+        if pending.is_empty() {
+            return Ok(None);
+        }
+        let name = numbered(self.number)? + ".parquet";
+        make(name, &self.private, pending.into_iter().map(Ok)).map(Some)
     }
 
     fn make(&self, piece: &Piece<'_>, published: &Published, monitor: &Monitor) -> Result<MadeFile> {
@@ -131,6 +200,44 @@ impl ReleaseWriter {
     }
 }
 
+impl Written {
+    /// Counts a release, or one of a cell.
+    fn count(&mut self, release: &Release) {
+        let rows = release.groups.members.len() as u64;
+        self.rows += rows;
+        // Those of perturbed rows are hidden, and rows that are generalized one by one have none.
+        self.groups += match release.body.form() {
+            Form::Intervals | Form::Anatomy => release.groups.len() as u64,
+            Form::Perturbed | Form::Rows | Form::Worlds => 0,
+        };
+        self.counterfeits += release.counterfeits() as u64;
+        self.withheld += release.withheld as u64;
+        // Every row counts alike.
+        let share = if self.rows == 0 { 1.0 } else { rows as f64 / self.rows as f64 };
+        self.information_loss += (release.mean_extent() - self.information_loss) * share;
+        let is_missing = |name: &String| {
+            let mut attributes = release.microdata.quasi.iter();
+            attributes.any(|attribute| {
+                attribute.field.name() == name && attribute.domain.has_null() && attribute.domain.len() == 1
+            })
+        };
+        let names = || release.microdata.quasi.iter().map(|attribute| attribute.field.name().clone()).collect();
+        let mut missing: Vec<String> = self.missing.take().unwrap_or_else(names);
+        missing.retain(is_missing);
+        self.missing = Some(missing);
+    }
+
+    /// A column that is NULL for everybody was left out of the INSERT, most likely, and could not be taken back.
+    fn refuse_missing(&self) -> Result<()> {
+        match self.missing.iter().flatten().next() {
+            Some(name) => Err(Error::refused(format!(
+                "column {name} is NULL in all rows; was it left out of the INSERT? Nothing was published"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Those columns of a release that its microdata has.
 fn present(schema: &SchemaRef, release: &Release) -> SchemaRef {
     let microdata = &release.microdata;
@@ -138,16 +245,4 @@ fn present(schema: &SchemaRef, release: &Release) -> SchemaRef {
     let names: Vec<&String> = attributes.map(|attribute| attribute.field.name()).collect();
     let fields = schema.fields().iter().filter(|field| names.contains(&field.name()));
     Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()))
-}
-
-/// A column that is NULL for everybody was left out of the INSERT, most likely, and could not be taken back.
-fn refuse_missing(release: &Release) -> Result<()> {
-    let missing = |attribute: &&Attribute| attribute.domain.has_null() && attribute.domain.len() == 1;
-    match release.microdata.quasi.iter().find(missing) {
-        Some(attribute) => Err(Error::refused(format!(
-            "column {} is NULL in all rows; was it left out of the INSERT? Nothing was published",
-            attribute.field.name()
-        ))),
-        None => Ok(()),
-    }
 }

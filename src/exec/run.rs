@@ -8,6 +8,7 @@ use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
+use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 use tokio::sync::mpsc::Sender;
 
@@ -32,21 +33,20 @@ pub(super) fn run(
     let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&schema), 2);
     let output = builder.tx();
     let batch_size = context.session_config().batch_size();
-    let work = Work::new("AnonymizeExec", method, &inputs.layout, metrics, context);
+    let work = Arc::new(Work::new("AnonymizeExec", method, &inputs.layout, metrics, context));
     let baseline = work.metrics.baseline.clone();
-    let rows_of = ReleaseSink { schema: Arc::clone(&schema), batch_size, output };
+    let sink = ReleaseSink { schema: Arc::clone(&schema), batch_size, output };
     builder.spawn(async move {
         let mut microdata = work.collect(inputs).await?;
-        check_trees(&mut microdata.microdata, &rows_of.schema)
-            .map_err(|error| error.in_function(work.method.name()))?;
-        work.off_thread(move |work, monitor| rows_of.publish(work, microdata, &seed, monitor)).await
+        check_trees(&mut microdata.microdata, &sink.schema).map_err(|error| error.in_function(work.method.name()))?;
+        work.off_thread(move |work, monitor| sink.publish(work, microdata, seed.rng(), None, monitor)).await
     });
     counted(schema, builder.build(), baseline)
 }
 
 /// # Errors
 /// When the hierarchies are not those that the schema names.
-fn check_trees(microdata: &mut MicrodataBuilder, schema: &SchemaRef) -> crate::error::Result<()> {
+pub(super) fn check_trees(microdata: &mut MicrodataBuilder, schema: &SchemaRef) -> crate::error::Result<()> {
     let Some(planned) = trees_of(schema.fields()) else { return Ok(()) };
     let trees = microdata.trees()?;
     match planned.iter().all(|(attribute, tree)| trees.get(attribute) == Some(tree)) {
@@ -58,25 +58,30 @@ fn check_trees(microdata: &mut MicrodataBuilder, schema: &SchemaRef) -> crate::e
 }
 
 /// Where the rows go.
-struct ReleaseSink {
-    schema: SchemaRef,
-    batch_size: usize,
-    output: Sender<Result<RecordBatch>>,
+pub(super) struct ReleaseSink {
+    pub schema: SchemaRef,
+    pub batch_size: usize,
+    pub output: Sender<Result<RecordBatch>>,
 }
 
 impl ReleaseSink {
-    /// Everything that computes, on a thread that may block.
-    fn publish(
+    /// Everything that computes, on a thread that may block. `tag` is that of a cell, if it is one that is released.
+    pub(super) fn publish(
         &self,
         work: &Work,
         microdata: SnapshotBuilder,
-        seed: &Seed,
+        rng: ChaCha20Rng,
+        tag: Option<u32>,
         monitor: &Monitor,
     ) -> crate::error::Result<()> {
         let timer = work.metrics.baseline.elapsed_compute().timer();
-        let Made { release, state, mut rng } = work.make(microdata, seed, monitor)?;
+        let Made { release, state, mut rng } = work.make(microdata, rng, monitor)?;
         drop(state);
         let published = monitor.phase("shuffle", || Ok(Published::new(release, Arc::clone(&self.schema), &mut rng)))?;
+        let published = match tag {
+            Some(tag) => published.in_cell(tag),
+            None => published,
+        };
         work.note_phases(monitor);
         drop(timer);
         // From here on rows are to be seen instead.

@@ -67,6 +67,13 @@ impl Seed {
         self.0[..16].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
+    /// The generator of a cell.
+    pub(crate) fn rng_of_cell(&self, cell: u32) -> ChaCha20Rng {
+        let mut rng = self.rng();
+        rng.set_stream(1 + u64::from(cell));
+        rng
+    }
+
     /// The generator.
     pub(crate) fn rng(&self) -> ChaCha20Rng {
         ChaCha20Rng::from_seed(self.0)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -12,9 +13,9 @@ use rand_chacha::ChaCha20Rng;
 
 use super::inputs::Streams;
 use super::whole_input::spawn_compute;
-use super::{Progress, Seed, Step};
+use super::{Progress, Step};
 use crate::error::Error;
-use crate::methods::{AnyMethod, Monitor, SnapshotBuilder, State};
+use crate::methods::{AnyMethod, Monitor, SnapshotBuilder, State, StateKind};
 use crate::microdata::Layout;
 use crate::release::Release;
 
@@ -26,6 +27,8 @@ pub(super) struct Work {
     /// Whether there are parts, which are copies.
     parts: bool,
     reservation: Arc<MemoryReservation>,
+    /// Bytes that are charged even while less is held.
+    floor: usize,
     progress: Progress,
 }
 
@@ -51,32 +54,39 @@ impl Work {
             quasi: layout.quasi.len(),
             parts: layout.within.is_some(),
             reservation: Arc::new(MemoryConsumer::new(operator).register(context.memory_pool())),
+            floor: 0,
             progress: Progress::of(context),
         }
+    }
+
+    /// Charges so many bytes from now on, whatever is held: before inputs are polled, because what they hold cannot be had back.
+    ///
+    /// # Errors
+    /// When the pool has not so many.
+    pub(super) fn set_floor(&mut self, bytes: usize) -> Result<()> {
+        self.floor = bytes;
+        self.reserve(0)
+    }
+
+    /// Charges nothing but the floor again.
+    ///
+    /// # Errors
+    /// Never, but that the pool is asked.
+    pub(super) fn begin_again(&self) -> Result<()> {
+        self.reserve(0)
     }
 
     /// Encodes all inputs as they arrive.
     pub(super) async fn collect(&self, mut inputs: Streams) -> Result<SnapshotBuilder> {
         let named = |error: Error| error.in_function(self.method.name());
-        let mut builder = SnapshotBuilder::try_new(inputs.layout, self.method.state()).map_err(named)?;
+        let mut builder = self.builder(&inputs.layout)?;
         while let Some(batch) = inputs.microdata.next().await {
-            let batch = batch?;
-            let _timer = self.metrics.baseline.elapsed_compute().timer();
-            builder.microdata.append(&batch).map_err(named)?;
-            self.metrics.input_rows.add(batch.num_rows());
-            self.progress.tell(Step::Read { rows: builder.microdata.rows() });
-            self.reserve(builder.size())?;
+            self.take_rows(&mut builder, &batch?)?;
         }
         if let Some((kind, mut previous)) = inputs.previous.take() {
-            if self.method.state() != Some(kind) {
-                return Err(named(Error::internal("earlier releases of another method")));
-            }
+            self.check_kind(kind)?;
             while let Some(batch) = previous.next().await {
-                let batch = batch?;
-                let _timer = self.metrics.baseline.elapsed_compute().timer();
-                builder.append_previous(&batch).map_err(named)?;
-                self.metrics.previous_rows.add(batch.num_rows());
-                self.reserve(builder.size())?;
+                self.take_previous(&mut builder, &batch?)?;
             }
         }
         if let Some(mut hierarchies) = inputs.hierarchies.take() {
@@ -95,9 +105,50 @@ impl Work {
         Ok(builder)
     }
 
+    /// A builder for a table of this layout, or for a part of one.
+    ///
+    /// # Errors
+    /// When a column's type cannot be grouped by.
+    pub(super) fn builder(&self, layout: &Layout) -> Result<SnapshotBuilder> {
+        let builder = SnapshotBuilder::try_new(layout.clone(), self.method.state());
+        builder.map_err(|error| error.in_function(self.method.name()))
+    }
+
+    /// Encodes rows of microdata.
+    ///
+    /// # Errors
+    /// When they are too many, or there is not enough memory.
+    pub(super) fn take_rows(&self, builder: &mut SnapshotBuilder, batch: &RecordBatch) -> Result<()> {
+        let _timer = self.metrics.baseline.elapsed_compute().timer();
+        builder.microdata.append(batch).map_err(|error| error.in_function(self.method.name()))?;
+        self.metrics.input_rows.add(batch.num_rows());
+        self.progress.tell(Step::Read { rows: self.metrics.input_rows.value() });
+        self.reserve(builder.size())
+    }
+
+    /// Encodes entries of earlier releases.
+    ///
+    /// # Errors
+    /// When they are malformed, or there is not enough memory.
+    pub(super) fn take_previous(&self, builder: &mut SnapshotBuilder, batch: &RecordBatch) -> Result<()> {
+        let _timer = self.metrics.baseline.elapsed_compute().timer();
+        builder.append_previous(batch).map_err(|error| error.in_function(self.method.name()))?;
+        self.metrics.previous_rows.add(batch.num_rows());
+        self.reserve(builder.size())
+    }
+
+    /// # Errors
+    /// When the method has state of another kind, which is a bug.
+    pub(super) fn check_kind(&self, kind: StateKind) -> Result<()> {
+        match self.method.state() == Some(kind) {
+            true => Ok(()),
+            false => Err(Error::internal("earlier releases of another method").in_function(self.method.name())),
+        }
+    }
+
     /// Runs `work` on a thread that may block. Dropping the future stops it at the next look at the monitor.
     pub(super) async fn off_thread<T: Send + 'static>(
-        self,
+        self: Arc<Self>,
         work: impl FnOnce(&Self, &Monitor) -> crate::error::Result<T> + Send + 'static,
     ) -> Result<T> {
         let name = self.method.name();
@@ -109,8 +160,12 @@ impl Work {
     }
 
     /// Makes the release. Computes, so call it [`off_thread`](Self::off_thread).
-    pub(super) fn make(&self, builder: SnapshotBuilder, seed: &Seed, monitor: &Monitor) -> crate::error::Result<Made> {
-        let mut rng = seed.rng();
+    pub(super) fn make(
+        &self,
+        builder: SnapshotBuilder,
+        mut rng: ChaCha20Rng,
+        monitor: &Monitor,
+    ) -> crate::error::Result<Made> {
         let collected = builder.size();
         let mut working = self.method.as_method().working_bytes(builder.microdata.rows(), self.quasi);
         if self.parts {
@@ -173,7 +228,7 @@ impl Work {
     }
 
     fn reserve(&self, bytes: usize) -> Result<()> {
-        self.reservation.try_resize(bytes)?;
+        self.reservation.try_resize(bytes.max(self.floor))?;
         self.metrics.peak_memory.set_max(self.reservation.size());
         Ok(())
     }

@@ -57,6 +57,8 @@ pub(crate) mod state;
 
 use std::fmt;
 
+use datafusion::common::{DataFusionError, Result as EngineResult};
+
 pub use monitor::Monitor;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
@@ -64,8 +66,8 @@ pub use share::Share;
 
 pub use state::{SnapshotBuilder, State, StateKind};
 
-use crate::error::{Error, Result};
-use crate::microdata::Microdata;
+use crate::error::{Error, Result, refusal};
+use crate::microdata::{Layout, Microdata};
 use crate::release::{Description, Form, Release};
 use anatomy::Anatomy;
 use m_distinct::MDistinct;
@@ -184,6 +186,55 @@ impl AnyMethod {
 
     pub(crate) fn form(&self) -> Form {
         self.as_method().form()
+    }
+
+    /// The place in a layout of the column that decides on the cell of a row: the identifier, of which people have one for ever, and for
+    /// methods that remember nobody the column that the release is made within. `None` if there is none, or the method knows no cells: a
+    /// cell that followed from other columns would tell something of the sensitive value.
+    /// `remembered` is whether earlier releases are known to those that follow, as in publications.
+    pub(crate) fn cell_column(&self, layout: &Layout, remembered: bool) -> Option<usize> {
+        let known = match self {
+            Self::MInvariance(_) | Self::MDistinct(_) | Self::Anatomy(_) => true,
+            Self::Muco(_) => remembered,
+            _ => false,
+        };
+        if !known {
+            return None;
+        }
+        let identifier = layout.identifier.as_ref().map(|_| 0);
+        // Earlier releases say nothing of that column, and people may change theirs.
+        let within = layout.within.as_ref().filter(|_| self.state().is_none());
+        let within = within.and_then(|within| layout.fields().position(|field| field.name() == within.name()));
+        within.or(identifier)
+    }
+
+    /// Whether its releases of such a table can be made in cells.
+    pub(crate) fn has_cells(&self, layout: &Layout, remembered: bool) -> bool {
+        self.cell_column(layout, remembered).is_some()
+    }
+
+    /// # Errors
+    /// When its releases of such a table cannot be made in cells.
+    pub(crate) fn check_cells(&self, layout: &Layout, remembered: bool) -> EngineResult<()> {
+        if self.has_cells(layout, remembered) { Ok(()) } else { Err(self.no_cells()) }
+    }
+
+    /// Why its releases are not made in cells.
+    pub(crate) fn no_cells(&self) -> DataFusionError {
+        if let Self::Muco(_) = self {
+            return refusal!(
+                self.name(),
+                argument "cells",
+                "one release of it cannot be made in cells: its groups are of people who are close together, and cells that are cut by place \
+                 are not there yet; leave cells out, or publish it (STORED AS PUBLICATION), where cells follow from identifiers"
+            );
+        }
+        refusal!(
+            self.name(),
+            argument "cells",
+            "cells need an identifier (id => ..), which decides on the cell of a row: a cell that followed from other columns would tell \
+             something of the sensitive value"
+        )
     }
 
     /// The method that made a release, by what the release says; `None` if nobody here knows it.

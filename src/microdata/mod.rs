@@ -6,6 +6,7 @@
 //! order of arrival.
 
 mod builder;
+mod cell;
 mod commitments;
 mod distance;
 mod domain;
@@ -28,6 +29,7 @@ use datafusion::arrow::datatypes::FieldRef;
 
 pub(crate) use builder::EncodedColumns;
 pub use builder::MicrodataBuilder;
+pub(crate) use cell::{MOST_CELLS, cells_of};
 pub(crate) use commitments::commitments;
 pub(crate) use commitments::{
     Commitments, FORMER_PARTNERS_NAME, PARTNERS_NAME, name_of, partners_commitment, quasi_name_of,

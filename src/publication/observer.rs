@@ -36,11 +36,12 @@ impl Observer {
         Self { key, snapshot: Arc::new(Mutex::new(snapshot)), updates: None }
     }
 
-    /// The rows of the snapshot, looked at.
-    pub(crate) fn snapshot(&self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
-        look(rows, &self.snapshot, |snapshot, batch| {
+    /// The rows of the snapshot, looked at: at their first columns, so many as the microdata has.
+    pub(crate) fn snapshot(&self, rows: SendableRecordBatchStream, columns: usize) -> SendableRecordBatchStream {
+        let columns: Vec<usize> = (0..columns).collect();
+        look(rows, &self.snapshot, move |snapshot, batch| {
             snapshot.rows += batch.num_rows() as u64;
-            snapshot.fingerprint.add(batch)
+            snapshot.fingerprint.add(&batch.project(&columns)?)
         })
     }
 
@@ -74,11 +75,11 @@ impl Observer {
 fn look<T: Send + 'static>(
     rows: SendableRecordBatchStream,
     to: &Arc<Mutex<T>>,
-    seen: fn(&mut T, &RecordBatch) -> Result<()>,
+    seen: impl Fn(&mut T, &RecordBatch) -> Result<()> + Send + Sync + 'static,
 ) -> SendableRecordBatchStream {
-    let (to, schema) = (Arc::clone(to), rows.schema());
+    let (to, schema, seen) = (Arc::clone(to), rows.schema(), Arc::new(seen));
     let rows = rows.map(move |batch| {
-        let to = Arc::clone(&to);
+        let (to, seen) = (Arc::clone(&to), Arc::clone(&seen));
         async move {
             let batch = batch?;
             blocking(move || seen(&mut lock(&to), &batch).map(|()| batch)).await

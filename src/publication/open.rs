@@ -111,6 +111,11 @@ impl OpenPublication {
         }
     }
 
+    /// In how many cells its releases are made, if it was begun.
+    pub(crate) fn cells(&self) -> Option<u32> {
+        self.ledger.as_ref().map(|_| self.metadata.spec.cells)
+    }
+
     /// Number of the newest release that is public.
     pub(crate) fn published(&self) -> u64 {
         self.published.as_ref().map_or(0, delta::version)

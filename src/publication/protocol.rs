@@ -1,6 +1,6 @@
 //! The protocol of a release: the order of writes by which no two draws of it are ever public, whatever happens in between.
 //!
-//! 1. *Stage*: the finished files are written beside the ledger.
+//! 1. *Stage*: the finished files are written beside the ledger; of a release that is made in cells those of its entries, too.
 //! 2. *Probe*: the public place can be written to, and creates a file only if there is none, which the next steps rely on. What is
 //!    decided and cannot be published would be in the way of all later releases.
 //! 3. *Decide*: one commit to the ledger, at the version that was read, with what is to be remembered and what the release is.
@@ -20,7 +20,7 @@ use deltalake_core::protocol::SaveMode;
 use super::delta;
 use super::entries::Merged;
 use super::failure::{breach, conflict, while_doing};
-use super::files::MadeFile;
+use super::files::{MadeFile, intact};
 use super::ledger_metadata::LedgerMetadata;
 use super::ledger_state::{self, LedgerFile, LedgerState, hash_of_names};
 use super::open::OpenPublication;
@@ -35,6 +35,8 @@ pub(super) struct Attempt {
     pub(super) name: String,
     /// The files staged so far.
     pub(super) files: Vec<ReleaseFile>,
+    /// Files of entries that are staged beside them.
+    pub(super) entries: Vec<ReleaseFile>,
 }
 
 impl Attempt {
@@ -43,7 +45,7 @@ impl Attempt {
     /// # Errors
     /// When the operating system has no randomness.
     pub(super) fn new(number: u64) -> Result<Self> {
-        Ok(Self { name: numbered(number)?, files: Vec::new() })
+        Ok(Self { name: numbered(number)?, files: Vec::new(), entries: Vec::new() })
     }
 }
 
@@ -54,6 +56,8 @@ pub(super) struct Remembered {
     pub(super) schema: SchemaRef,
     /// Entries of people.
     pub(super) entries: Vec<MadeFile>,
+    /// Those of them that are staged with the release, because they are too many for memory.
+    pub(super) staged: Vec<ReleaseFile>,
     /// Earlier entries in fewer files.
     pub(super) merged: Merged,
     /// What is held back; only the record refers to it.
@@ -64,6 +68,11 @@ impl Remembered {
     fn files(&self) -> impl Iterator<Item = &MadeFile> {
         self.entries.iter().chain(&self.merged.made).chain(&self.held)
     }
+
+    /// Names of all files.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.files().map(|made| made.file.name.as_str()).chain(self.staged.iter().map(|file| file.name.as_str()))
+    }
 }
 
 /// Stages a file of an attempt.
@@ -71,7 +80,23 @@ impl Remembered {
 /// # Errors
 /// When the private store fails.
 pub(super) async fn stage(open: &OpenPublication, attempt: &mut Attempt, made: MadeFile) -> Result<()> {
-    let put = open.private.store().put(&staged(&attempt.name, &made.file), made.contents.into()).await;
+    put_staged(open, &attempt.name, &made.file, made.contents).await?;
+    attempt.files.push(made.file);
+    Ok(())
+}
+
+/// Stages a file of entries.
+///
+/// # Errors
+/// When the private store fails.
+pub(super) async fn stage_entries(open: &OpenPublication, attempt: &mut Attempt, made: MadeFile) -> Result<()> {
+    put_staged(open, &attempt.name, &made.file, made.contents).await?;
+    attempt.entries.push(made.file);
+    Ok(())
+}
+
+async fn put_staged(open: &OpenPublication, attempt: &str, file: &ReleaseFile, contents: Vec<u8>) -> Result<()> {
+    let put = open.private.store().put(&staged(attempt, file), contents.into()).await;
     put.map_err(|error| {
         let place = open.private.url();
         while_doing(
@@ -79,13 +104,12 @@ pub(super) async fn stage(open: &OpenPublication, attempt: &mut Attempt, made: M
             error,
         )
     })?;
-    attempt.files.push(made.file);
     Ok(())
 }
 
 /// Removes what an attempt has staged, as far as that is possible.
 pub(super) async fn discard(open: &OpenPublication, undone: &Attempt) {
-    for file in &undone.files {
+    for file in undone.files.iter().chain(&undone.entries) {
         let _ = open.private.store().delete(&staged(&undone.name, file)).await;
     }
     open.private.remove_empty(&attempt(&undone.name)).await;
@@ -97,7 +121,8 @@ pub(super) async fn discard(open: &OpenPublication, undone: &Attempt) {
 /// A conflict if another attempt has decided in the meantime. Others when the public place is not fit for it, or the private store fails.
 /// Then nothing was decided, unless the store failed after it had done its work; the next attempt will find out.
 pub(super) async fn decide(open: &mut OpenPublication, record: Record, remembered: &Remembered) -> Result<()> {
-    let attempt = Attempt { name: record.attempt.clone(), files: record.files.clone() };
+    let (files, entries) = (record.files.clone(), remembered.staged.clone());
+    let attempt = Attempt { name: record.attempt.clone(), files, entries };
     if let Err(error) = prepare(open, &attempt, &record, remembered).await {
         // Nothing refers to what was staged.
         discard(open, &attempt).await;
@@ -110,8 +135,9 @@ pub(super) async fn decide(open: &mut OpenPublication, record: Record, remembere
     }
     let state = next_state(open, ledger, &record, &remembered.merged).await;
     let state = state.map_err(|error| not_written(open, error))?;
-    let made = remembered.entries.iter().chain(&remembered.merged.made);
-    let mut actions: Vec<_> = made.map(|made| delta::add(&made.file.name, made.file.size, made.file.rows)).collect();
+    let made = remembered.entries.iter().chain(&remembered.merged.made).map(|made| &made.file);
+    let made = made.chain(&remembered.staged);
+    let mut actions: Vec<_> = made.map(|file| delta::add(&file.name, file.size, file.rows)).collect();
     actions.extend(remembered.merged.gone.iter().map(|kept| delta::remove(kept.file.name.clone(), kept.file.size)));
     let info = ledger_state::commit_info(&record, &state)?;
     if let Err(error) = delta::commit(ledger, actions, SaveMode::Append, info).await {
@@ -189,13 +215,22 @@ async fn prepare(
         let put = open.private.store().put(&Path::from(made.file.name.as_str()), made.contents.clone().into()).await;
         put.map_err(|error| not_written(open, error))?;
     }
+    for file in &remembered.staged {
+        let (store, from) = (open.private.store(), staged(&attempt.name, file));
+        let contents = intact(store.as_ref(), &from, file).await.map_err(|error| not_written(open, error))?;
+        let Some(contents) = contents else {
+            return Err(not_written(open, refusal!("publication", "a staged file of entries is missing or damaged")));
+        };
+        let put = store.put(&Path::from(file.name.as_str()), contents.into()).await;
+        put.map_err(|error| not_written(open, error))?;
+    }
     Ok(())
 }
 
 /// Removes entries that were not committed, as far as that is possible.
 async fn forget(open: &OpenPublication, remembered: &Remembered) {
-    for made in remembered.files() {
-        let _ = open.private.store().delete(&Path::from(made.file.name.as_str())).await;
+    for name in remembered.names() {
+        let _ = open.private.store().delete(&Path::from(name)).await;
     }
 }
 

@@ -29,6 +29,18 @@ pub struct PublicationSpec {
     /// How rows are repositioned before the method sees them, if they are. Then the method works within the published time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repositioned: Option<Repositioned>,
+    /// In how many cells every release is made; 0 if the first release is to decide.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub cells: u32,
+}
+
+/// Publications of versions that knew no cells.
+fn one() -> u32 {
+    1
+}
+
+fn is_one(cells: &u32) -> bool {
+    *cells == 1
 }
 
 /// A stream that is made eligible before it is published.
@@ -51,6 +63,9 @@ impl PublicationSpec {
         let mut parameters = self.method.parameters()?;
         if let Some(Repositioned { params, .. }) = &self.repositioned {
             parameters.insert("window".to_owned(), params.window.into());
+        }
+        if self.cells > 1 {
+            parameters.insert("cells".to_owned(), self.cells.into());
         }
         Ok(parameters)
     }
@@ -94,6 +109,9 @@ impl PublicationSpec {
         compare("insensitive", self.roles.insensitive.join(", "), begun.roles.insensitive.join(", "));
         compare("hierarchies", given(self.hierarchies), given(begun.hierarchies));
         compare("updates", given(self.updates), given(begun.updates));
+        if self.cells > 0 {
+            compare("cells", self.cells.to_string(), begun.cells.to_string());
+        }
         let stream = |spec: &Self| spec.repositioned.as_ref().map_or_else(|| "not repositioned".to_owned(), describe);
         compare("the stream", stream(self), stream(begun));
         if self.roles == begun.roles {
@@ -167,6 +185,7 @@ mod tests {
             hierarchies: false,
             updates: false,
             repositioned: None,
+            cells: 1,
         };
         let begun = spec(AnyMethod::MInvariance(MInvariance::new(10)), "age", "Int32");
         assert!(begun.differences(&begun).is_empty());
@@ -183,6 +202,10 @@ mod tests {
                 "the type of column age is Int32 in the publication but Int64 here"
             ]
         );
+        let cells = |cells| PublicationSpec { cells, ..begun.clone() };
+        assert!(cells(0).differences(&cells(16)).is_empty());
+        assert_eq!(cells(1).differences(&cells(16)), ["cells is 16 in the publication but 1 here"]);
+        assert_eq!(serde_json::from_str::<PublicationSpec>(&serde_json::to_string(&begun).unwrap()).unwrap(), begun);
         // Of a publication that an earlier version began, with a parameter that is gone.
         let sequential = |parameters: &str| {
             let method = format!("{{\"method\": \"sequential\", \"l\": 4, \"p\": 100{parameters}}}");

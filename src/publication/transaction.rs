@@ -52,7 +52,7 @@ pub(crate) struct Outcome {
     pub(crate) figures: Figures,
     pub(crate) withheld: u64,
     pub(crate) information_loss: f64,
-    /// Files of the ledger.
+    /// Files of the ledger that are not staged.
     pub(crate) entries: Vec<MadeFile>,
     /// Columns of the ledger.
     pub(crate) schema: SchemaRef,
@@ -222,6 +222,14 @@ impl Transaction {
         protocol::stage(&self.open, &mut self.attempt, made).await
     }
 
+    /// Stages a file of entries of the ledger, which becomes one of its own when the release is decided.
+    ///
+    /// # Errors
+    /// When the private store fails.
+    pub(crate) async fn stage_entries(&mut self, made: MadeFile) -> Result<()> {
+        protocol::stage_entries(&self.open, &mut self.attempt, made).await
+    }
+
     /// Removes what was staged, as far as that is possible.
     pub(crate) async fn discard(&self) {
         protocol::discard(&self.open, &self.attempt).await;
@@ -254,13 +262,14 @@ impl Transaction {
             updates: self.updates,
             snapshot_rows: rows,
             files: self.attempt.files,
-            entries: outcome.entries.iter().map(|made| made.file.clone()).collect(),
+            entries: outcome.entries.iter().map(|made| &made.file).chain(&self.attempt.entries).cloned().collect(),
             figures: outcome.figures,
             withheld: outcome.withheld,
             information_loss: outcome.information_loss,
             held_back,
         };
-        let remembered = Remembered { schema: outcome.schema, entries: outcome.entries, merged, held };
+        let staged = self.attempt.entries;
+        let remembered = Remembered { schema: outcome.schema, entries: outcome.entries, staged, merged, held };
         protocol::decide(&mut self.open, record, &remembered).await?;
         publish(&mut self.open).await?;
         Ok(rows)

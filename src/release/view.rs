@@ -32,6 +32,8 @@ pub(crate) struct Published {
     group_of: Vec<u32>,
     /// Published number of each group, 1 to the number of groups.
     numbers: Vec<u32>,
+    /// What is added to them.
+    base: i64,
     /// Counterfeits of each group.
     counterfeits: Vec<i32>,
     /// Of columns that are kept as they are, whose value a counterfeit has: somebody's of its group. Empty where there are none.
@@ -55,7 +57,13 @@ impl Published {
             counterfeits.push(members.iter().filter(|&&row| row == COUNTERFEIT).count() as i32);
         }
         let donors = if release.microdata.other.is_empty() { FxHashMap::default() } else { donors(groups, rng) };
-        Self { schema, order, group_of, numbers, counterfeits, donors, release }
+        Self { schema, order, group_of, numbers, base: 0, counterfeits, donors, release }
+    }
+
+    /// As a part of a release that is made in cells: numbers of groups begin with the cell's tag, which no other cell has.
+    #[must_use]
+    pub(crate) fn in_cell(self, tag: u32) -> Self {
+        Self { base: i64::from(tag) << 32, ..self }
     }
 
     /// Number of rows, counterfeits included.
@@ -136,7 +144,7 @@ impl Published {
         };
         Ok(match name.as_str() {
             GROUP_ID => {
-                let numbers = groups.iter().map(|&group| i64::from(self.numbers[group as usize]));
+                let numbers = groups.iter().map(|&group| self.base + i64::from(self.numbers[group as usize]));
                 Arc::new(Int64Array::from_iter_values(numbers))
             }
             GROUP_SIZE => of_group(&|group| self.release.groups.range(group).len() as i32),

@@ -1,6 +1,8 @@
 //! Checks of what releases promise, from their tables alone.
 
-use super::randomness::{ERROR_RATE, Tested, ascents, neighbours, position};
+use std::collections::BTreeMap;
+
+use super::randomness::{ERROR_RATE, Tested, ascents, neighbours, position, together};
 use super::released::ReleasedTable;
 use crate::error::thousands;
 
@@ -215,26 +217,40 @@ impl ReleasedTable {
             Check::new(release, format!("random order: {what}"), tested.passed, figures)
         };
         let deviations = "standard deviations from 0";
+        let parts = self.parts();
+        let of = |column: &dyn Fn(usize) -> f64| {
+            together(parts.iter().map(|rows| position(rows.iter().map(|&row| column(row as usize)))))
+        };
+        let groups: Vec<Vec<u32>> =
+            parts.iter().map(|rows| rows.iter().map(|&row| self.group[row as usize]).collect()).collect();
         let mut checks = Vec::new();
         if !self.hidden {
             checks = vec![
-                check("group_id and position", position(self.number.iter().map(|&n| n as f64)), deviations),
-                check("counterfeits and position", position(self.counterfeits.iter().map(|&n| n as f64)), deviations),
-                check("neighbours of one group", neighbours(&self.group), "times the expected number"),
+                check("group_id and position", of(&|row| self.number[row] as f64), deviations),
+                check("counterfeits and position", of(&|row| self.counterfeits[row] as f64), deviations),
+                check(
+                    "neighbours of one group",
+                    neighbours(groups.iter().map(Vec::as_slice)),
+                    "times the expected number",
+                ),
             ];
         }
         for quasi in &self.quasi {
-            let column = position(quasi.ends.iter().map(|[lo, hi]| f64::from(*lo) + f64::from(*hi)));
+            let column = of(&|row| {
+                let [lo, hi] = quasi.ends[row];
+                f64::from(lo) + f64::from(hi)
+            });
             checks.push(check(&format!("{} and position", quasi.name), column, deviations));
         }
         if !self.sensitive.is_empty() {
-            let values = position(self.sensitive.iter().map(|&value| f64::from(value)));
+            let values = of(&|row| f64::from(self.sensitive[row]));
             checks.push(check("sensitive value and position", values, deviations));
         }
         if self.hidden {
             return checks;
         }
         if !self.sensitive.is_empty() {
+            // Of groups, each of which is in one part.
             let ascents = ascents(&self.group, &self.sensitive);
             checks.push(check("sensitive values within groups", ascents, deviations));
         }
@@ -242,10 +258,30 @@ impl ReleasedTable {
         let sizes = self.of_groups(&self.size);
         let mut by_number: Vec<(i64, i64)> = numbers.into_iter().zip(sizes).collect();
         by_number.sort_unstable();
-        let sizes = position(by_number.iter().map(|&(_, size)| size as f64));
+        let of_parts = by_number.chunk_by(|a, b| part_of(a.0) == part_of(b.0));
+        let sizes = together(of_parts.map(|part| position(part.iter().map(|&(_, size)| size as f64))));
         checks.push(check("group_id and group_size", sizes, deviations));
         checks
     }
+
+    /// Rows of the parts in which a release was made, in the order in which they come. The order of parts is no secret; that of rows in
+    /// them is random.
+    fn parts(&self) -> Vec<Vec<u32>> {
+        let mut parts: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
+        for (row, &number) in self.number.iter().enumerate() {
+            parts.entry(part_of(number)).or_default().push(row as u32);
+        }
+        // Numbers of another kind, which would leave nothing to be looked at.
+        if parts.len() > 1 && parts.len() * 2 > self.groups() {
+            return vec![(0..self.number.len() as u32).collect()];
+        }
+        parts.into_values().collect()
+    }
+}
+
+/// A release that is made in parts (cells) says the part of a group in the upper half of its number; of others that is 0.
+fn part_of(number: i64) -> i64 {
+    number >> 32
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! An order that has to do with groups, values or quasi-identifiers tells which rows belong together, or which came first. Each
 //! test raises a false alarm with a probability of at most [`ERROR_RATE`], for rows that were really shuffled.
 
+use std::collections::HashMap;
+
 /// Probability that a test fails on rows in random order.
 pub(super) const ERROR_RATE: f64 = 1e-6;
 
@@ -34,16 +36,33 @@ pub(super) fn position(column: impl ExactSizeIterator<Item = f64> + Clone) -> Te
     Tested { score, passed: score.abs() <= DEVIATIONS }
 }
 
-/// How often neighbouring rows are of one group, against what is expected: a Poisson variable, nearly.
-pub(super) fn neighbours(groups: &[u32]) -> Tested {
-    let mut sizes = vec![0.0_f64; groups.iter().max().map_or(0, |most| *most as usize + 1)];
-    groups.iter().for_each(|&group| sizes[group as usize] += 1.0);
-    let n = groups.len() as f64;
-    let expected = sizes.iter().map(|size| size * (size - 1.0)).sum::<f64>() / n.max(1.0);
-    let found = groups.windows(2).filter(|pair| pair[0] == pair[1]).count() as f64;
+/// The same test of rows in several parts, each of which is in an order of its own: the sum of independent deviations.
+pub(super) fn together(parts: impl Iterator<Item = Tested>) -> Tested {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for part in parts {
+        sum += part.score;
+        count += 1.0;
+    }
+    let score = sum / f64::sqrt(f64::max(count, 1.0));
+    Tested { score, passed: score.abs() <= DEVIATIONS }
+}
+
+/// How often neighbouring rows are of one group, against what is expected: a Poisson variable, nearly. Rows may be in several parts.
+pub(super) fn neighbours<'a>(parts: impl Iterator<Item = &'a [u32]>) -> Tested {
+    let (mut expected, mut found) = (0.0, 0.0);
+    for groups in parts {
+        let mut sizes = HashMap::new();
+        groups.iter().for_each(|group| *sizes.entry(*group).or_insert(0.0) += 1.0);
+        if sizes.len() < 2 {
+            continue;
+        }
+        let pairs: f64 = sizes.values().map(|size| size * (size - 1.0)).sum();
+        expected += pairs / groups.len() as f64;
+        found += groups.windows(2).filter(|pair| pair[0] == pair[1]).count() as f64;
+    }
     // Logarithm of Chernoff's bound of the probability of as many or more. The count of a few large groups varies less than that.
-    let bound = if found > expected { found - expected + found * (expected / found).ln() } else { 0.0 };
-    let passed = expected == 0.0 || bound >= ERROR_RATE.ln() || sizes.len() < 2;
+    let bound = if found > expected { found - expected + found * f64::ln(expected / found) } else { 0.0 };
+    let passed = expected == 0.0 || bound >= ERROR_RATE.ln();
     Tested { score: if expected > 0.0 { found / expected } else { 0.0 }, passed }
 }
 
@@ -92,7 +111,7 @@ mod tests {
             let (groups, values) = rows(Some(seed));
             assert!(position(groups.iter().map(|&group| f64::from(group))).passed);
             assert!(position(values.iter().map(|&value| f64::from(value))).passed);
-            assert!(neighbours(&groups).passed && ascents(&groups, &values).passed);
+            assert!(neighbours([&groups[..]].into_iter()).passed && ascents(&groups, &values).passed);
         }
     }
 
@@ -100,19 +119,40 @@ mod tests {
     fn each_order_is_found_by_its_test() {
         let (groups, values) = rows(None);
         assert!(!position(groups.iter().map(|&group| f64::from(group))).passed);
-        assert!(!neighbours(&groups).passed);
+        assert!(!neighbours([&groups[..]].into_iter()).passed);
         assert!(!ascents(&groups, &values).passed);
         // Pairs side by side, in random order otherwise.
         let mut order: Vec<u32> = (0..2500).collect();
         order.shuffle(&mut ChaCha20Rng::seed_from_u64(1));
         let pairs: Vec<u32> = order.iter().flat_map(|&pair| [pair, pair]).collect();
-        assert!(position(pairs.iter().map(|&group| f64::from(group))).passed && !neighbours(&pairs).passed);
+        assert!(
+            position(pairs.iter().map(|&group| f64::from(group))).passed
+                && !neighbours([&pairs[..]].into_iter()).passed
+        );
+    }
+
+    /// Parts that stand in order are no order, but an order in each of them is found.
+    #[test]
+    fn parts_are_looked_at_by_themselves() {
+        let (mut numbers, mut ordered) = (Vec::new(), Vec::new());
+        for part in 0..20_u64 {
+            let (groups, _) = rows(Some(part));
+            numbers.push(groups);
+            ordered.push(rows(None).0);
+        }
+        let test = |parts: &[Vec<u32>]| {
+            let positions = together(parts.iter().map(|part| position(part.iter().map(|&group| f64::from(group)))));
+            (positions.passed, neighbours(parts.iter().map(Vec::as_slice)).passed)
+        };
+        assert_eq!(test(&numbers), (true, true));
+        assert_eq!(test(&ordered), (false, false));
     }
 
     #[test]
     fn few_rows_tell_nothing() {
         assert!(position([1.0, 2.0, 3.0].into_iter()).passed);
         assert!(position(std::iter::empty::<f64>().collect::<Vec<_>>().into_iter()).passed);
+        let neighbours = |groups: &[u32]| neighbours([groups].into_iter());
         assert!(neighbours(&[0, 0, 1, 1]).passed && neighbours(&[]).passed && ascents(&[0, 0], &[1, 2]).passed);
     }
 }

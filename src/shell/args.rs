@@ -47,12 +47,12 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) color: bool,
 
-    /// Memory that queries may use, such as 500m or 8g; no limit by default
+    /// Memory that queries may use, such as 500m or 8g; three quarters of the machine's by default, where that is known
     #[arg(short = 'm', long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<usize>,
 
     /// How queries share the memory: greedy or fair
-    #[arg(long, default_value_t = PoolType::Greedy)]
+    #[arg(long, default_value_t = PoolType::Fair)]
     pub(crate) mem_pool_type: PoolType,
 
     /// Disk that queries may use for spilling, such as 100g

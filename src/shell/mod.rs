@@ -5,6 +5,7 @@ mod completion;
 mod failure;
 mod functions;
 pub(crate) mod manual;
+mod memory;
 mod output;
 mod parquet;
 mod place;

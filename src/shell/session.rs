@@ -21,7 +21,7 @@ use datafusion_cli::pool_type::PoolType;
 use datafusion_cli::print_options::PrintOptions;
 
 use super::parquet::ReleasesFactory;
-use super::{Args, stores};
+use super::{Args, memory, stores};
 
 /// Consumers named in the error when memory runs out.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
@@ -32,7 +32,8 @@ pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)>
         env::set_current_dir(path)?;
     }
     let mut runtime = RuntimeEnvBuilder::new();
-    if let Some(limit) = args.memory_limit {
+    // Whoever says nothing should meet an error, or slower queries, before the operating system ends the process.
+    if let Some(limit) = args.memory_limit.or_else(|| Some(memory::of_the_machine()? / 4 * 3)) {
         let pool: Arc<dyn MemoryPool> = match args.mem_pool_type {
             PoolType::Fair => Arc::new(TrackConsumersPool::new(FairSpillPool::new(limit), NAMED_CONSUMERS)),
             PoolType::Greedy => Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(limit), NAMED_CONSUMERS)),
@@ -78,6 +79,10 @@ fn config(args: &Args) -> Result<SessionConfig> {
     let mut options = ConfigOptions::from_env()?;
     if let Some(rows) = args.batch_size {
         options.set("datafusion.execution.batch_size", &rows.to_string())?;
+    }
+    // What does not fit the memory limit is written to disk.
+    if env::var_os("DATAFUSION_EXECUTION_SPILL_COMPRESSION").is_none() {
+        options.set("datafusion.execution.spill_compression", "lz4_frame")?;
     }
     // Errors say where they are.
     options.sql_parser.collect_spans = true;

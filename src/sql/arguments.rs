@@ -11,7 +11,7 @@ use datafusion::logical_expr::LogicalPlan;
 use super::lake::refuse_loose;
 use super::options::{AnonymizeOptions, split_names};
 use super::repeatable::{check_choices, check_volatile};
-use super::signature::{FunctionSignature, Kind, Parameter, Style, retired, suggestion};
+use super::signature::{FunctionSignature, Kind, Parameter, Style, retired, suggestion, whole as in_whole};
 use crate::error::{AnonymizeError, planning_without_values, refusal};
 use crate::exec::Seed;
 
@@ -293,6 +293,13 @@ fn find<'a>(signature: &FunctionSignature<'a>, style: Style, argument: &str) -> 
             let (function, noun) = (signature.name, style.noun());
             return refusal!(function, argument argument, "{noun} {argument} is gone: {why}; leave it out");
         }
+        if let Some(why) = in_whole(signature.name, argument) {
+            return refusal!(
+                signature.name,
+                argument argument,
+                "its releases cannot be made in cells: {why}; leave {argument} out"
+            );
+        }
         let known: Vec<_> = names.clone().collect();
         refusal!(
             signature.name,
@@ -358,7 +365,7 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
             }
             _ => Ok(Value::Relation(Box::new(relation(function, name, raw, scope)?))),
         },
-        Kind::Integer | Kind::Number | Kind::Length | Kind::Boolean | Kind::Word(_) => {
+        Kind::Integer | Kind::IntegerOrWord(_) | Kind::Number | Kind::Length | Kind::Boolean | Kind::Word(_) => {
             let constant = scope.constant(raw).map_err(|error| {
                 wrong(&format!("something that is not a constant ({})", error.find_root().message()))
             })?;
@@ -401,6 +408,10 @@ fn relation<S: Scope>(function: &str, name: &str, raw: &S::Raw, scope: &mut S) -
 fn scalar(parameter: &Parameter, constant: &ScalarValue) -> Option<Value> {
     match parameter.kind {
         Kind::Integer => whole(constant).map(Value::Integer),
+        Kind::IntegerOrWord(word) => match constant.try_as_str().flatten() {
+            Some(text) => text.eq_ignore_ascii_case(word).then(|| Value::Word(word.to_owned())),
+            None => whole(constant).map(Value::Integer),
+        },
         Kind::Number | Kind::NumberOrRelation if constant.data_type().is_numeric() => {
             match constant.cast_to(&DataType::Float64) {
                 Ok(ScalarValue::Float64(Some(value))) if value.is_finite() => Some(Value::Number(value)),

@@ -36,6 +36,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
         Parameter::INSENSITIVE,
+        Parameter::CELLS,
     ],
 };
 

@@ -33,6 +33,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
         Parameter::INSENSITIVE,
+        Parameter::CELLS,
     ],
 };
 

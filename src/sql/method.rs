@@ -7,6 +7,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
+use super::cells::WantedCells;
 use super::function::RelationFunction;
 use super::opaque::OpaqueTable;
 use super::options::AnonymizeOptions;
@@ -53,6 +54,7 @@ impl RelationFunction for ReleaseFunction {
 
     fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
         let method = self.0.method(&arguments)?;
+        let cells = WantedCells::of(&arguments)?;
         let seed = arguments.seed("seed");
         let view = if arguments.boolean("private") { View::Private } else { View::Public };
         let prepared = prepare(&mut arguments, options, view, method.as_method())?;
@@ -64,6 +66,6 @@ impl RelationFunction for ReleaseFunction {
                 composite.way_out()
             ));
         }
-        Ok(Arc::new(OpaqueTable(AnonymizedTable::try_new(prepared, method, view, seed)?)))
+        Ok(Arc::new(OpaqueTable(AnonymizedTable::try_new(prepared, method, view, seed, cells)?)))
     }
 }

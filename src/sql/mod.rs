@@ -4,6 +4,7 @@ mod advise;
 mod anatomy;
 mod apart;
 mod arguments;
+mod cells;
 mod census;
 mod choice;
 mod composite;
@@ -63,7 +64,7 @@ pub use lake::enable_url_table;
 pub use missing::NamedFiles;
 pub use options::AnonymizeOptions;
 
-use crate::exec::{KeepNan, WholeFiles};
+use crate::exec::{KeepNan, WholeFiles, cell_function};
 use function::{FunctionPlanner, PlainFunction, RelationFunction};
 
 /// Everything there is.
@@ -148,6 +149,7 @@ pub fn register_all(context: &SessionContext) -> Result<()> {
     for function in composite::functions() {
         context.register_udf(function.as_ref().clone());
     }
+    context.register_udf(cell_function().as_ref().clone());
     for function in estimate::deviations() {
         context.register_udaf(function.as_ref().clone());
     }
@@ -175,7 +177,10 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
     for function in table_functions() {
         functions.insert(function.name().to_owned(), function);
     }
-    builder.scalar_functions().get_or_insert_default().extend(composite::functions());
+    builder
+        .scalar_functions()
+        .get_or_insert_default()
+        .extend(composite::functions().into_iter().chain([cell_function()]));
     builder.aggregate_functions().get_or_insert_default().extend(estimate::deviations());
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(estimate::DeviationPlanner));
     builder.relation_planners().get_or_insert_default().insert(0, planner());

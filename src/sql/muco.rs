@@ -32,6 +32,7 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::SEED,
         Parameter::PRIVATE,
         Parameter::INSENSITIVE,
+        Parameter::CELLS,
     ],
 };
 

@@ -29,6 +29,8 @@ pub(super) enum Kind {
     Columns,
     /// This word, or a relation.
     WordOrRelation(&'static str),
+    /// A whole number, or this word.
+    IntegerOrWord(&'static str),
     /// One of these words.
     Word(&'static [&'static str]),
 }
@@ -49,6 +51,7 @@ impl Kind {
             Self::Column => "column",
             Self::Columns => "columns",
             Self::WordOrRelation(_) => "word or relation",
+            Self::IntegerOrWord(_) => "integer or word",
             Self::Word(_) => "word",
         }
     }
@@ -134,6 +137,10 @@ impl Parameter {
     /// Whether the rows are for the publisher.
     pub(super) const PRIVATE: Self = Self::optional("private", Kind::Boolean, "true");
 
+    /// In how many parts, one after the other, a release is made.
+    pub(super) const CELLS: Self =
+        Self { default: Preset::Word("auto"), ..Self::optional("cells", Kind::IntegerOrWord("auto"), "16") };
+
     /// What is expected, in words.
     pub(super) fn expected(&self) -> String {
         match self.kind {
@@ -143,6 +150,7 @@ impl Parameter {
             Kind::Number => "a number".to_owned(),
             Kind::NumberOrRelation => "a number, a table name or a query in parentheses".to_owned(),
             Kind::WordOrRelation(word) => format!("'{word}', a table name or a query in parentheses"),
+            Kind::IntegerOrWord(word) => format!("a whole number or '{word}'"),
             Kind::Length => "an interval or a whole number".to_owned(),
             Kind::Seed => "a whole number from 0 or a text".to_owned(),
             Kind::Boolean => "true or false".to_owned(),
@@ -176,6 +184,31 @@ const RETIRED: [(&str, &str, &str); 5] = [
 const ORDER_IS_GONE: &str = "people are dealt into rings in a uniformly random order, for every other one tells something of who has which value";
 const LOSS_IS_GONE: &str =
     "it chose an order of people, which is random now; a release has a loss (sequential_release(.., loss => ..))";
+
+/// Functions whose releases cannot be made in cells, and why.
+const WHOLE: [(&str, &str); 6] = [
+    ("sequential_worlds", WORLDS_ARE_WHOLE),
+    ("sequential_release", WORLDS_ARE_WHOLE),
+    ("sequential", WORLDS_ARE_WHOLE),
+    ("non_sequential", WORLDS_ARE_WHOLE),
+    (
+        "reposition",
+        "a record is published late because of all others that arrive with it, so no part of a stream can be looked at alone",
+    ),
+    ("mondrian", GROUPS_BY_PLACE),
+];
+const WORLDS_ARE_WHOLE: &str =
+    "the people whose values somebody may carry are drawn from the whole table, and a part of it has fewer";
+const GROUPS_BY_PLACE: &str =
+    "its groups are of people who are close together, and cells that are cut by place are not there yet";
+
+/// Why releases of a function cannot be made in cells.
+pub(super) fn whole(function: &str, parameter: &str) -> Option<&'static str> {
+    if parameter != Parameter::CELLS.name {
+        return None;
+    }
+    WHOLE.iter().find(|(of, _)| *of == function).map(|(_, why)| *why)
+}
 
 /// Why a function does not take a parameter any more.
 pub(super) fn retired(function: &str, parameter: &str) -> Option<&'static str> {

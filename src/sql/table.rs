@@ -11,12 +11,13 @@ use datafusion::common::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::cells::{ChosenCells, WantedCells};
 use super::composite::Composite;
 use super::input::UPDATES;
 use super::opaque::Relation;
 use super::planned::{planned, planned_if_given};
 use super::query_start::QueryStart;
-use crate::exec::{AnonymizeExec, AnonymizeJob, Inputs, Seed};
+use crate::exec::{AnonymizeExec, AnonymizeJob, CellCount, CellsExec, Inputs, Seed};
 use crate::methods::{AnyMethod, StateKind};
 use crate::microdata::Layout;
 use crate::release::{Description, Shape, View, schema};
@@ -44,6 +45,8 @@ pub(super) struct AnonymizedTable {
     secret: Seed,
     /// An explicit seed makes every execution the same.
     fixed: bool,
+    /// In how many cells it is made.
+    cells: WantedCells,
     /// Where the ids of releases come from; of its own, because a seed must not show in what is published.
     names: Seed,
     /// The query that this table stands in, once that is known.
@@ -54,13 +57,22 @@ pub(super) struct AnonymizedTable {
 }
 
 impl AnonymizedTable {
-    pub(super) fn try_new(prepared: Prepared, method: AnyMethod, view: View, seed: Option<Seed>) -> Result<Self> {
+    pub(super) fn try_new(
+        prepared: Prepared,
+        method: AnyMethod,
+        view: View,
+        seed: Option<Seed>,
+        cells: WantedCells,
+    ) -> Result<Self> {
+        if let WantedCells::Number(2..) = cells {
+            method.check_cells(&prepared.layout, false)?;
+        }
         let fixed = seed.is_some();
         let secret = seed.map_or_else(Seed::from_entropy, Ok)?;
         let names = Seed::from_entropy()?;
         let made = release_schema(&prepared, &method, view, names.release_id())?;
         let schema = apart(&prepared, &made);
-        Ok(Self { prepared, method, view, secret, fixed, names, start: None, schema, made })
+        Ok(Self { prepared, method, view, secret, fixed, cells, names, start: None, schema, made })
     }
 
     /// Whether every query sees another release.
@@ -147,20 +159,36 @@ impl Relation for AnonymizedTable {
             updates: planned_if_given(session, updates.as_ref(), name, UPDATES).await?,
         };
         let roles = self.prepared.layout.roles();
+        let chosen = self.cells.choose(&self.method, &self.prepared.layout, false, &inputs.microdata, session);
         let job = AnonymizeJob { method: self.method.clone(), roles, view: self.view, seed: self.seed(session)? };
         let Some(composite) = &self.prepared.composite else {
             let schema: Schema = match projection {
                 Some(columns) => self.schema.project(columns)?,
                 None => self.schema.as_ref().clone(),
             };
-            return Ok(Arc::new(AnonymizeExec::try_new(inputs, job, Arc::new(schema))?));
+            return operator(inputs, job, chosen, Arc::new(schema));
         };
         let wanted = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
         let origins = composite.origins(&self.made, &wanted);
         let mut kept: Vec<usize> = origins.iter().map(|(origin, _)| *origin).collect();
         kept.sort_unstable();
         kept.dedup();
-        let release = Arc::new(AnonymizeExec::try_new(inputs, job, Arc::new(self.made.project(&kept)?))?);
+        let release = operator(inputs, job, chosen, Arc::new(self.made.project(&kept)?))?;
         composite.project(release, &kept, &origins, session.config_options())
     }
+}
+
+/// The operator that makes a release with these columns.
+fn operator(
+    inputs: Inputs,
+    job: AnonymizeJob,
+    chosen: ChosenCells,
+    schema: SchemaRef,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let ChosenCells { cells, rows, reason } = chosen;
+    if cells == 1 {
+        return Ok(Arc::new(AnonymizeExec::try_new(inputs, job, schema)?));
+    }
+    let count = CellCount::new(cells, rows).because(reason);
+    Ok(Arc::new(CellsExec::try_new(inputs, job, count, schema)?))
 }

@@ -427,6 +427,88 @@ async fn a_process_that_is_killed_at_any_write() {
     }
 }
 
+/// A night's job of a publication whose releases are made in two cells.
+async fn night_in_cells(context: &SessionContext, night: usize) -> datafusion::error::Result<()> {
+    run(context, "DROP TABLE IF EXISTS people").await?;
+    run(
+        context,
+        "CREATE EXTERNAL TABLE people (person_id BIGINT, age INT, occupation INT) STORED AS PUBLICATION LOCATION 'fault://disk/people/'
+         OPTIONS ('method' 'm_invariant', 'm' '2', 'id' 'person_id', 'quasi' 'age', 'sensitive' 'occupation', 'cells' '2')",
+    )
+    .await?;
+    let insert =
+        format!("INSERT INTO people SELECT person_id, age, occupation FROM census(90) WHERE person_id % 3 <> {night}");
+    run(context, &insert).await.map(|_| ())
+}
+
+/// As for one cell: of a release that is made in cells, with files of its entries that are staged.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_in_cells_at_any_write() {
+    const CHILD: &str = "ANONYMIZE_TEST_CHILD_IN_CELLS";
+    if let Ok(text) = std::env::var(CHILD) {
+        let [directory, fatal, fault, night] = text.split('|').collect::<Vec<_>>()[..] else { panic!("{text}") };
+        let fault = if fault == "KillBefore" { Fault::KillBefore } else { Fault::KillAfter };
+        let (context, _) = faulty(FilePath::new(directory), fatal.parse().unwrap(), fault);
+        return night_in_cells(&context, night.parse().unwrap()).await.unwrap();
+    }
+    for fault in [Fault::Before, Fault::After, Fault::KillBefore, Fault::KillAfter] {
+        for night in 0..2 {
+            for fatal in 1.. {
+                let here = tempdir().unwrap();
+                let healthy = || faulty(here.path(), usize::MAX, Fault::Before).0;
+                for earlier in 0..night {
+                    night_in_cells(&healthy(), earlier).await.unwrap();
+                }
+                let over = match fault {
+                    Fault::KillBefore | Fault::KillAfter => {
+                        let status = Command::new(std::env::current_exe().unwrap())
+                            .args(["--exact", "integration::faults::a_release_in_cells_at_any_write"])
+                            .env(CHILD, format!("{}|{fatal}|{fault:?}|{night}", here.path().display()))
+                            .stdout(Stdio::null())
+                            .stderr(Stdio::null())
+                            .status()
+                            .unwrap();
+                        assert!(status.code().is_none() || status.success(), "the job failed instead of being killed");
+                        status.success()
+                    }
+                    _ => {
+                        let (context, store) = faulty(here.path(), fatal, fault);
+                        let result = night_in_cells(&context, night).await;
+                        if let Err(error) = &result {
+                            let error = error.strip_backtrace();
+                            let told = error.contains("nothing was published")
+                                || error.contains("is decided but not public yet");
+                            assert!(told, "{fault:?} at write {fatal}: {error}");
+                        }
+                        store.writes.load(Ordering::SeqCst) < fatal
+                    }
+                };
+                let what = format!("{fault:?} at write {fatal} of night {night}");
+                let seen = public_files_of(here.path(), "people");
+                let context = healthy();
+                for _ in 0..2 {
+                    night_in_cells(&context, night).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let files = public_files_of(here.path(), "people");
+                    // Two cells, two files.
+                    assert_eq!(files.len(), 2 * (night + 1), "{what}: {files:?}");
+                    assert!(seen.iter().all(|file| files.contains(file)), "{what}: {seen:?} {files:?}");
+                }
+                assert_eq!(
+                    number(&context, "SELECT count(*) FROM releases(people)").await as usize,
+                    night + 1,
+                    "{what}"
+                );
+                assert_eq!(number(&context, "SELECT count(*) FROM audit(people) WHERE NOT passed").await, 0, "{what}");
+                assert_eq!(files_below(&here.path().join("people.private/_staged")), 0, "{what}");
+                if over {
+                    assert!(fatal > 8, "a job has more than {fatal} writes");
+                    break;
+                }
+            }
+        }
+    }
+}
+
 /// A script of the shell: a publication of made-up people, and one snapshot of it.
 fn script(here: &FilePath, rows: usize) -> PathBuf {
     let sql = format!(

@@ -71,6 +71,7 @@ files! {
     anatomy
     audit
     calls
+    cells
     census
     composite
     disclosure

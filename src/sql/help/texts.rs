@@ -59,6 +59,12 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
         "",
     ),
     ("", "prior", "attribute, value, share: how values are distributed, if that is known from elsewhere", "none"),
+    (
+        "",
+        "cells",
+        "in how many parts a release is made, one after the other, so that none is larger than memory (or 'auto')",
+        "auto",
+    ),
     ("", "within", "each value of this column is anonymized as a table of its own", "none"),
     ("", "cuts", "where groups are: where least is lost, or at the median of the widest column", ""),
     ("", "updates", "from_value, to_value and perhaps probability: what values can become", "no value can change"),

@@ -21,6 +21,7 @@ use crate::publication::{
 };
 use crate::release::{Description, Shape, View, schema};
 use crate::sql::arguments::Arguments;
+use crate::sql::cells::WantedCells;
 use crate::sql::input::{Input, InputColumn, UPDATES};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::reposition::{LATE, clock, parameters};
@@ -105,6 +106,7 @@ impl TableProviderFactory for PublicationFactory {
         };
         let released = released_schema(&method, hierarchies.is_some(), &layout)?;
         check_storable(&method, &released, &layout)?;
+        let cells = WantedCells::of(&arguments)?.of_publication(&method, &layout, repositioned.is_some())?;
         let (with_hierarchies, with_updates) = (hierarchies.is_some(), updates.is_some());
         let types = type_names(&layout)?;
         let spec = PublicationSpec {
@@ -114,6 +116,7 @@ impl TableProviderFactory for PublicationFactory {
             hierarchies: with_hierarchies,
             updates: with_updates,
             repositioned,
+            cells,
         };
         let finish = stream.as_ref().is_some_and(|arguments| arguments.boolean("finish"));
         let late = stream.as_ref().map(|arguments| LATE.of(arguments)).unwrap_or_default();

@@ -19,7 +19,7 @@ use crate::sql::methods::methods;
 use crate::sql::options::{AnonymizeOptions, split_names};
 use crate::sql::reposition::{INNER, PUBLISHED};
 use crate::sql::resolve;
-use crate::sql::signature::{FunctionSignature, Parameter, Style, retired, suggestion};
+use crate::sql::signature::{FunctionSignature, Parameter, Style, retired, suggestion, whole as whole_releases};
 
 /// What a publication decides by itself, or knows from its ledger.
 const NOT_OFFERED: [Parameter; 4] = [Parameter::INPUT, Parameter::SEED, Parameter::PRIVATE, Parameter::PREVIOUS];
@@ -161,6 +161,13 @@ impl Options {
                 return Err(
                     refusal!("publication", argument option, "option {option} of {name} is gone: {why}; leave it out"),
                 );
+            }
+            if let Some(why) = whole_releases(name, option) {
+                return Err(refusal!(
+                    "publication",
+                    argument option,
+                    "releases of {name} cannot be made in cells: {why}; leave option {option} out"
+                ));
             }
             if !candidates().any(|candidate| candidate == option.as_str()) {
                 return Err(refusal!(

@@ -31,6 +31,7 @@ use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
 use crate::methods::StateKind;
 use crate::microdata::Layout;
 use crate::publication::{OpenPublication, Publication};
+use crate::sql::cells::WantedCells;
 use crate::sql::lake::refuse_loose_files;
 use crate::sql::planned::planned_if_given;
 
@@ -192,8 +193,19 @@ impl TableProvider for PublicationTable {
         let previous = ledger(&open, publication, &microdata.schema())?;
         let hierarchies = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
         let updates = planned_if_given(session, updates.as_ref(), name, "updates").await?;
+        let mut publication = publication.clone();
+        publication.spec.cells = match (open.cells(), publication.spec.cells) {
+            (Some(begun), _) => begun,
+            (None, 0) => {
+                let spec = &publication.spec;
+                let layout = Layout::try_new(&microdata.schema(), &spec.roles);
+                let layout = layout.map_err(|error| error.in_function(spec.method.name()))?;
+                WantedCells::Auto.choose(&spec.method, &layout, true, &microdata, session).cells
+            }
+            (None, cells) => cells,
+        };
         let inputs = Inputs { microdata, previous, hierarchies, updates };
-        Ok(Arc::new(PublishExec::try_new(inputs, publication.clone(), open.decided().unwrap_or(0))?))
+        Ok(Arc::new(PublishExec::try_new(inputs, publication, open.decided().unwrap_or(0))?))
     }
 
     async fn delete_from(&self, _session: &dyn Session, _filters: Vec<Expr>) -> Result<Arc<dyn ExecutionPlan>> {

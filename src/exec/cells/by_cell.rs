@@ -1,0 +1,242 @@
+//! Inputs that stand in the order of their cells, read cell by cell.
+
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::UInt32Type;
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::spill::get_record_batch_memory_size;
+use futures::StreamExt;
+
+use crate::exec::inputs::Streams;
+use crate::exec::work::Work;
+use crate::methods::SnapshotBuilder;
+use crate::microdata::Layout;
+
+/// Rows in the order of their cells, which their last column says.
+pub(super) struct InCells {
+    rows: SendableRecordBatchStream,
+    cells: u32,
+    /// What was read and is of no cell that was asked for yet, with its columns but for the cell; and its cell.
+    next: Option<(u32, RecordBatch, RecordBatch)>,
+    last: u32,
+}
+
+impl InCells {
+    pub(super) fn new(rows: SendableRecordBatchStream, cells: u32) -> Self {
+        Self { rows, cells, next: None, last: 0 }
+    }
+
+    /// The cell of the next row, if there is one.
+    ///
+    /// # Errors
+    /// Those of the input; when cells are not in order, which is a bug and would be a breach.
+    pub(super) async fn cell(&mut self) -> Result<Option<u32>> {
+        while self.next.is_none() {
+            let Some(batch) = self.rows.next().await else { return Ok(None) };
+            self.put(batch?)?;
+        }
+        Ok(self.next.as_ref().map(|(cell, ..)| *cell))
+    }
+
+    fn put(&mut self, batch: RecordBatch) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let Some(column) = batch.columns().last().and_then(|column| column.as_primitive_opt::<UInt32Type>()) else {
+            return internal_err!("rows without a cell");
+        };
+        let cells = column.values();
+        let (first, greatest) = (cells[0], cells[cells.len() - 1]);
+        if first < self.last || greatest >= self.cells || cells.windows(2).any(|pair| pair[0] > pair[1]) {
+            return internal_err!("rows that are not in the order of their cells");
+        }
+        let end = cells.partition_point(|cell| *cell == first);
+        self.last = first;
+        let rows = end.min(batch.num_rows());
+        let of_cell = batch.slice(0, rows);
+        let columns: Vec<usize> = (0..batch.num_columns() - 1).collect();
+        self.next = Some((first, of_cell.project(&columns)?, batch.slice(rows, batch.num_rows() - rows)));
+        Ok(())
+    }
+
+    /// Some rows of a cell, `None` if there are no more. Those of earlier cells are passed over.
+    ///
+    /// # Errors
+    /// As for [`cell`](Self::cell).
+    pub(super) async fn rows_of(&mut self, cell: u32) -> Result<Option<RecordBatch>> {
+        while let Some(of) = self.cell().await? {
+            if of > cell {
+                return Ok(None);
+            }
+            let Some((_, rows, rest)) = self.next.take() else { return Ok(None) };
+            self.put(rest)?;
+            if of == cell {
+                return Ok(Some(rows));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// All inputs of an operator, cell by cell.
+pub(in crate::exec) struct ByCell {
+    layout: Layout,
+    microdata: InCells,
+    previous: Option<InCells>,
+    hierarchies: Option<Vec<RecordBatch>>,
+    updates: Option<Vec<RecordBatch>>,
+    /// Whether a cell was read.
+    begun: bool,
+    /// For what all cells need.
+    _held: MemoryReservation,
+}
+
+impl ByCell {
+    /// Reads what all cells need.
+    ///
+    /// # Errors
+    /// Those of the inputs, and when there is not enough memory.
+    pub(in crate::exec) async fn try_new(
+        inputs: Streams,
+        cells: u32,
+        work: &Work,
+        context: &TaskContext,
+    ) -> Result<Self> {
+        let held = MemoryConsumer::new("CellsExec: hierarchies and updates").register(context.memory_pool());
+        let previous = match inputs.previous {
+            Some((kind, rows)) => {
+                work.check_kind(kind)?;
+                Some(InCells::new(rows, cells))
+            }
+            None => None,
+        };
+        let hierarchies = whole(inputs.hierarchies, &held).await?;
+        let updates = whole(inputs.updates, &held).await?;
+        let microdata = InCells::new(inputs.microdata, cells);
+        Ok(Self { layout: inputs.layout, microdata, previous, hierarchies, updates, begun: false, _held: held })
+    }
+
+    /// Whether there are no rows.
+    ///
+    /// # Errors
+    /// Those of the input.
+    pub(in crate::exec) async fn is_empty(&mut self) -> Result<bool> {
+        Ok(!self.begun && self.microdata.cell().await?.is_none())
+    }
+
+    /// Reads all rows and leaves them.
+    ///
+    /// # Errors
+    /// Those of the input.
+    pub(in crate::exec) async fn pass_over(&mut self) -> Result<()> {
+        while let Some(cell) = self.microdata.cell().await? {
+            self.microdata.rows_of(cell).await?;
+        }
+        Ok(())
+    }
+
+    /// Encodes the next cell that has rows; of a table without rows, one cell. What earlier releases say of cells without rows is passed
+    /// over, as what they say of people who are not there is by methods.
+    ///
+    /// # Errors
+    /// Those of the inputs, and when there is not enough memory.
+    pub(in crate::exec) async fn next(&mut self, work: &Work) -> Result<Option<(u32, SnapshotBuilder)>> {
+        let cell = match self.microdata.cell().await? {
+            Some(cell) => cell,
+            None if self.begun => return Ok(None),
+            None => 0,
+        };
+        self.begun = true;
+        work.begin_again()?;
+        let mut builder = work.builder(&self.layout)?;
+        while let Some(rows) = self.microdata.rows_of(cell).await? {
+            work.take_rows(&mut builder, &rows)?;
+        }
+        if let Some(previous) = &mut self.previous {
+            while let Some(entries) = previous.rows_of(cell).await? {
+                work.take_previous(&mut builder, &entries)?;
+            }
+        }
+        let named = |error: crate::error::Error| error.in_function(work.method.name());
+        if let Some(hierarchies) = &self.hierarchies {
+            builder.microdata.expect_hierarchies();
+            for batch in hierarchies {
+                builder.microdata.append_hierarchies(batch).map_err(named)?;
+            }
+        }
+        for batch in self.updates.iter().flatten() {
+            builder.microdata.append_updates(batch).map_err(named)?;
+        }
+        Ok(Some((cell, builder)))
+    }
+}
+
+/// A small input.
+async fn whole(rows: Option<SendableRecordBatchStream>, held: &MemoryReservation) -> Result<Option<Vec<RecordBatch>>> {
+    let Some(mut rows) = rows else { return Ok(None) };
+    let mut all = Vec::new();
+    while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        held.try_grow(get_record_batch_memory_size(&batch))?;
+        all.push(batch);
+    }
+    Ok(Some(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int64Array, UInt32Array};
+    use datafusion::arrow::datatypes::Int64Type;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+
+    use super::*;
+
+    fn stream(batches: Vec<Vec<u32>>) -> SendableRecordBatchStream {
+        let batch = |cells: Vec<u32>| {
+            let values: ArrayRef = Arc::new(Int64Array::from_iter_values(cells.iter().map(|cell| i64::from(*cell))));
+            let cells: ArrayRef = Arc::new(UInt32Array::from(cells));
+            RecordBatch::try_from_iter([("value", values), ("cell", cells)]).unwrap()
+        };
+        let batches: Vec<RecordBatch> = batches.into_iter().map(batch).collect();
+        let schema = batches[0].schema();
+        Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches.into_iter().map(Ok))))
+    }
+
+    async fn rows(of: &mut InCells, cell: u32) -> Result<Vec<i64>> {
+        let mut found = Vec::new();
+        while let Some(batch) = of.rows_of(cell).await? {
+            assert_eq!(batch.num_columns(), 1);
+            found.extend_from_slice(batch.column(0).as_primitive::<Int64Type>().values());
+        }
+        Ok(found)
+    }
+
+    #[tokio::test]
+    async fn every_cell_gets_its_rows() {
+        let mut input = InCells::new(stream(vec![vec![0, 0, 1], vec![], vec![1, 1, 3], vec![3], vec![6, 7]]), 8);
+        assert_eq!(input.cell().await.unwrap(), Some(0));
+        assert_eq!(rows(&mut input, 0).await.unwrap(), [0, 0]);
+        assert_eq!(rows(&mut input, 1).await.unwrap(), [1, 1, 1]);
+        assert!(rows(&mut input, 2).await.unwrap().is_empty());
+        // Cell 3 is not asked for.
+        assert_eq!(rows(&mut input, 6).await.unwrap(), [6]);
+        assert_eq!(rows(&mut input, 7).await.unwrap(), [7]);
+        assert_eq!(input.cell().await.unwrap(), None);
+    }
+
+    /// A cell that comes twice would be released in two halves.
+    #[tokio::test]
+    async fn rows_in_another_order_are_an_error() {
+        for wrong in [vec![vec![1, 0]], vec![vec![1], vec![0]], vec![vec![0, 8]]] {
+            let mut input = InCells::new(stream(wrong), 8);
+            let mut failed = false;
+            for cell in 0..8 {
+                failed |= rows(&mut input, cell).await.is_err();
+            }
+            assert!(failed);
+        }
+    }
+}
