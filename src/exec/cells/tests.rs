@@ -31,7 +31,7 @@ async fn session(partitions: usize, limit: Option<usize>, people: usize) -> Sess
     let mut runtime = RuntimeEnvBuilder::new();
     if let Some(limit) = limit {
         runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(limit)));
-        config = config.with_sort_spill_reservation_bytes(100_000);
+        config = config.with_sort_spill_reservation_bytes(1_000_000);
     }
     let context = SessionContext::new_with_config_rt(config, runtime.build_arc().unwrap());
     crate::register_all(&context).unwrap();
@@ -173,7 +173,7 @@ async fn what_does_not_fit_is_spilled() {
     let second =
         format!("m_invariant(later, 4, {ROLES}, private => true, seed => 'b', previous => first, cells => 64)");
     let mut found = Vec::new();
-    for (limit, partitions) in [(None, 2), (Some(6 << 20), 1), (Some(6 << 20), 2), (Some(6 << 20), 5)] {
+    for (limit, partitions) in [(None, 2), (Some(12 << 20), 1), (Some(12 << 20), 2), (Some(12 << 20), 5)] {
         let context = session(partitions, limit, 100_000).await;
         let made = rows(&context, &format!("SELECT * FROM {first}")).await;
         let first = MemTable::try_new(made[0].schema(), vec![made.clone()]).unwrap();
