@@ -1,6 +1,6 @@
 //! The values of a column in their order, where they have to be listed.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -11,7 +11,6 @@ use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::ColumnarValue;
 
 use super::columns::OriginalColumn;
-use super::factor::Factor;
 use super::listing::Listing;
 use super::metadata::ReleaseMetadata;
 use super::scale::{Scale, all_values};
@@ -59,10 +58,10 @@ impl Axis {
         Self::with(column, Vec::new())
     }
 
-    /// For a function that may name categories that are no end of any range.
-    pub(crate) fn asked(column: &OriginalColumn, factor: &Factor) -> Self {
-        let asked = if column.scale() == Scale::Listed { factor.names() } else { BTreeSet::new() };
-        Self::with(column, asked.into_iter().collect())
+    /// For a query that names these texts, which may be no end of any range.
+    pub(crate) fn asked<'a>(column: &OriginalColumn, texts: impl Iterator<Item = &'a String>) -> Self {
+        let is_listed = column.scale() == Scale::Listed;
+        Self::with(column, texts.filter(|_| is_listed).cloned().collect())
     }
 
     fn with(column: &OriginalColumn, asked: Vec<String>) -> Self {

@@ -1,12 +1,10 @@
 //! A function of one column, as an expression that is evaluated on values of it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, RecordBatch};
 use datafusion::arrow::compute::{cast, filter};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::expr::InList;
@@ -47,33 +45,6 @@ impl Factor {
     /// Expressions in it.
     pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expr> {
         self.conditions.iter().chain(&self.values)
-    }
-
-    /// Texts that the column is compared with for equality.
-    pub(crate) fn names(&self) -> BTreeSet<String> {
-        let mut names = BTreeSet::new();
-        let name = |expr: &Expr| match expr {
-            Expr::Literal(value, _) => value.try_as_str().flatten().map(str::to_owned),
-            Expr::Cast(cast) => match cast.expr.as_ref() {
-                Expr::Literal(value, _) => value.try_as_str().flatten().map(str::to_owned),
-                _ => None,
-            },
-            _ => None,
-        };
-        for expr in self.expressions() {
-            // Looking at expressions does not fail.
-            let _ = expr.apply(|expr| {
-                match expr {
-                    Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq | Operator::NotEq, right }) => {
-                        names.extend([left, right].into_iter().filter_map(|side| name(side)));
-                    }
-                    Expr::InList(InList { list, .. }) => names.extend(list.iter().filter_map(name)),
-                    _ => {}
-                }
-                Ok(TreeNodeRecursion::Continue)
-            });
-        }
-        names
     }
 
     /// The same with other expressions.

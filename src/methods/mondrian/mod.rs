@@ -177,7 +177,9 @@ impl Method for Mondrian {
         rng: &mut ChaCha20Rng,
     ) -> Result<Release> {
         let (groups, intervals) = monitor.phase("cuts", || {
-            let (starts, members) = self.groups(&microdata, rng.random(), monitor)?;
+            // Draws of releases that need none stay as they were.
+            let seed = if self.fair { rng.random() } else { [0; 32] };
+            let (starts, members) = self.groups(&microdata, seed, monitor)?;
             let sensitive = match &microdata.sensitive {
                 Some(_) => members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect(),
                 None => Vec::new(),

@@ -18,6 +18,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuil
 use super::chain::Chain;
 use super::deviations::{AVG_STDDEV, COUNT_INTERVAL, COUNT_STDDEV, ERRORS, SUM_STDDEV};
 use super::interval::{Bounds, confidence, interval};
+use super::named::NamedTexts;
 use crate::error::refusal;
 use crate::estimate::{
     Axis, ESTIMATE, Form, Known, OriginalColumn, Polynomial, Scale, ShareOf, Term, Translator, ValuesOf, WeightOf,
@@ -58,7 +59,8 @@ impl AggregateQuery<'_> {
             spread.extend(before.uncertain(group)?);
         }
         let translator = Translator { released, schema: &chain.schema, spread: &spread };
-        let mut rows = ReleaseRows { chain: &chain, spread: &spread, weight: chain.source.is_real()? };
+        let named = NamedTexts::of(&chain, &groups, aggregates)?;
+        let mut rows = ReleaseRows { chain: &chain, spread: &spread, named, weight: chain.source.is_real()? };
         let mut plan = chain.source.release.clone();
         if let Some(intact) = &chain.source.intact {
             plan = LogicalPlanBuilder::from(plan).filter(intact.clone())?.build()?;
@@ -137,11 +139,17 @@ fn named(exprs: impl Iterator<Item = Expr>, schema: &DFSchemaRef, input: &DFSche
 struct ReleaseRows<'a> {
     chain: &'a Chain,
     spread: &'a BTreeSet<String>,
+    named: NamedTexts,
     /// How much of a person each row is.
     weight: Expr,
 }
 
 impl ReleaseRows<'_> {
+    /// The values of a column, for the functions of an estimate.
+    fn axis(&self, column: &OriginalColumn) -> Arc<Axis> {
+        Arc::new(Axis::asked(column, self.named.of_column(column.name())))
+    }
+
     fn column(&self, name: &str) -> Result<&OriginalColumn> {
         match self.chain.source.released.column(name) {
             Some(column) => Ok(column),
@@ -175,7 +183,7 @@ impl ReleaseRows<'_> {
                         fit = Some(arguments.clone());
                         arguments.truncate(4);
                     }
-                    ValuesOf::function(super::Source::axis(column)).call(arguments)
+                    ValuesOf::function(self.axis(column)).call(arguments)
                 }
             };
             let columns = plan.schema().columns().into_iter().map(Expr::Column);
@@ -191,7 +199,7 @@ impl ReleaseRows<'_> {
                     match fit {
                         Some(fit) => {
                             let arguments = [Expr::Column(Column::from_name(&values)), share].into_iter().chain(fit);
-                            WeightOf::function(super::Source::axis(column)).call(arguments.collect())
+                            WeightOf::function(self.axis(column)).call(arguments.collect())
                         }
                         None => share,
                     }
@@ -245,8 +253,7 @@ impl ReleaseRows<'_> {
         for (name, factor) in &term.shares {
             let column = self.column(name)?;
             let (known, arguments) = self.chain.source.known(column)?;
-            let axis = Arc::new(Axis::asked(column, factor));
-            factors.push(ShareOf::function(axis, factor.clone(), known).call(arguments));
+            factors.push(ShareOf::function(self.axis(column), factor.clone(), known).call(arguments));
         }
         if term.coefficient != 1.0 || factors.is_empty() {
             factors.insert(0, lit(term.coefficient));

@@ -6,6 +6,7 @@ mod deviations;
 mod estimated;
 mod intact;
 mod interval;
+mod named;
 mod rule;
 mod source;
 mod sources;
