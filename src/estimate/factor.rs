@@ -7,9 +7,8 @@ use datafusion::arrow::compute::{cast, filter};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use datafusion::common::{DFSchema, Result};
 use datafusion::execution::context::ExecutionProps;
-use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
 /// 1 where all conditions are true and else 0, times all values, where NULL counts as 0. All of them are expressions over one
