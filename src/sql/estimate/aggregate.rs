@@ -59,8 +59,8 @@ impl AggregateQuery<'_> {
             spread.extend(before.uncertain(group)?);
         }
         let translator = Translator { released, schema: &chain.schema, spread: &spread };
-        let named = NamedTexts::of(&chain, &groups, aggregates)?;
-        let mut rows = ReleaseRows { chain: &chain, spread: &spread, named, weight: chain.source.is_real()? };
+        let texts = NamedTexts::of(&chain, &groups, aggregates)?;
+        let mut rows = ReleaseRows { chain: &chain, spread: &spread, named: texts, weight: chain.source.is_real()? };
         let mut plan = chain.source.release.clone();
         if let Some(intact) = &chain.source.intact {
             plan = LogicalPlanBuilder::from(plan).filter(intact.clone())?.build()?;
