@@ -34,12 +34,12 @@ impl InCells {
     pub(super) async fn cell(&mut self) -> Result<Option<u32>> {
         while self.next.is_none() {
             let Some(batch) = self.rows.next().await else { return Ok(None) };
-            self.put(batch?)?;
+            self.put(&batch?)?;
         }
         Ok(self.next.as_ref().map(|(cell, ..)| *cell))
     }
 
-    fn put(&mut self, batch: RecordBatch) -> Result<()> {
+    fn put(&mut self, batch: &RecordBatch) -> Result<()> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
@@ -70,7 +70,7 @@ impl InCells {
                 return Ok(None);
             }
             let Some((_, rows, rest)) = self.next.take() else { return Ok(None) };
-            self.put(rest)?;
+            self.put(&rest)?;
             if of == cell {
                 return Ok(Some(rows));
             }

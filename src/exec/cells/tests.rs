@@ -147,7 +147,7 @@ async fn a_release_is_that_of_its_cells() {
                 continue;
             }
             let table = concat_batches(&first[0].schema(), &first).unwrap();
-            context.register_batch(&format!("{name}_1"), table).unwrap();
+            context.register_batch(format!("{name}_1"), table).unwrap();
             let previous = format!("{name}_1");
             let second = rows(&context, &call("later", "b", &format!(", previous => {previous}"))).await;
             let seed = Seed::from_text("b");
