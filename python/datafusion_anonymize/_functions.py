@@ -30,6 +30,7 @@ def m_invariant(
     hierarchies: Input | None = None,
     within: str | None = None,
     insensitive: Columns | None = None,
+    cells: int | Literal["auto"] | None = None,
 ) -> Release:
     """A release of people who come and go, safe beside all earlier releases (m-invariance).
 
@@ -49,6 +50,8 @@ def m_invariant(
         hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
         within: each value of this column is anonymized as a table of its own [none]
         insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
+        cells: in how many parts a release is made, one after the other, so that none is larger than memory (or
+            'auto') ['auto']
     """
     return make("m_invariant", {
         "input": input,
@@ -63,6 +66,7 @@ def m_invariant(
         "hierarchies": hierarchies,
         "within": within,
         "insensitive": insensitive,
+        "cells": cells,
     })
 
 
@@ -83,6 +87,7 @@ def m_distinct(
     hierarchies: Input | None = None,
     within: str | None = None,
     insensitive: Columns | None = None,
+    cells: int | Literal["auto"] | None = None,
 ) -> Release:
     """A release of people who come and go and whose sensitive values change (m-Distinct).
 
@@ -105,6 +110,8 @@ def m_distinct(
         hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
         within: each value of this column is anonymized as a table of its own [none]
         insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
+        cells: in how many parts a release is made, one after the other, so that none is larger than memory (or
+            'auto') ['auto']
     """
     return make("m_distinct", {
         "input": input,
@@ -122,6 +129,7 @@ def m_distinct(
         "hierarchies": hierarchies,
         "within": within,
         "insensitive": insensitive,
+        "cells": cells,
     })
 
 
@@ -136,7 +144,7 @@ def mondrian(
     t: float | None = None,
     hierarchies: Input | None = None,
     within: str | None = None,
-    cuts: Literal["tight", "median"] | None = None,
+    cuts: Literal["tight", "median", "fair"] | None = None,
     id: str | None = None,
     seed: Seed | None = None,
     insensitive: Columns | None = None,
@@ -154,8 +162,8 @@ def mondrian(
         t: greatest distance of a group's sensitive values from the table's, 0 to 1 [none]
         hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
         within: each value of this column is anonymized as a table of its own [none]
-        cuts: where groups are: where least is lost, or at the median of the widest column ('tight', 'median')
-            ['tight']
+        cuts: where groups are: where least is lost, at the median of the widest column, or so that cuts tell
+            nothing of values ('tight', 'median', 'fair') ['tight']
         id: the identifier: one row per person. Never published [the session's, or the columns' metadata]
         seed: a long secret text, for reproducible runs [entropy]
         insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
@@ -187,6 +195,7 @@ def anatomy(
     id: str | None = None,
     seed: Seed | None = None,
     insensitive: Columns | None = None,
+    cells: int | Literal["auto"] | None = None,
 ) -> Release:
     """One release with exact quasi-identifiers beside the sensitive values of their group.
 
@@ -200,6 +209,8 @@ def anatomy(
         id: the identifier: one row per person. Never published [the session's, or the columns' metadata]
         seed: a long secret text, for reproducible runs [entropy]
         insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
+        cells: in how many parts a release is made, one after the other, so that none is larger than memory (or
+            'auto') ['auto']
     """
     return make("anatomy", {
         "input": input,
@@ -210,6 +221,7 @@ def anatomy(
         "id": id,
         "seed": seed,
         "insensitive": insensitive,
+        "cells": cells,
     })
 
 
@@ -226,6 +238,7 @@ def muco(
     id: str | None = None,
     seed: Seed | None = None,
     insensitive: Columns | None = None,
+    cells: int | Literal["auto"] | None = None,
 ) -> Release:
     """One release whose rows still look like rows (mutual cover).
 
@@ -243,6 +256,8 @@ def muco(
         id: the identifier: one row per person. Never published [the session's, or the columns' metadata]
         seed: a long secret text, for reproducible runs [entropy]
         insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
+        cells: in how many parts a release is made, one after the other, so that none is larger than memory (or
+            'auto') ['auto']
     """
     return make("muco", {
         "input": input,
@@ -256,6 +271,7 @@ def muco(
         "id": id,
         "seed": seed,
         "insensitive": insensitive,
+        "cells": cells,
     })
 
 
@@ -515,6 +531,7 @@ def query_accuracy(
     predicates: int | None = None,
     hierarchies: Input | None = None,
     distribution: Literal["fitted", "uniform"] | None = None,
+    prior: Input | None = None,
     seed: Seed | None = None,
 ) -> Table:
     """Random queries of a table and its release, and how far estimates are off.
@@ -529,6 +546,7 @@ def query_accuracy(
         hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
         distribution: how values lie in ranges: as the ends of all ranges do, and somebody at each end, or evenly
             ('fitted', 'uniform') ['fitted']
+        prior: attribute, value, share: how values are distributed, if that is known from elsewhere [none]
         seed: a long secret text, for reproducible runs [entropy]
     """
     return _table("query_accuracy", {
@@ -540,6 +558,7 @@ def query_accuracy(
         "predicates": predicates,
         "hierarchies": hierarchies,
         "distribution": distribution,
+        "prior": prior,
         "seed": seed,
     })
 
