@@ -96,7 +96,7 @@ async fn chain(harness: Arc<Harness>, sensitive: usize, volume: f64, m: usize, m
         let some = publisher.number() % SOME == 1;
         for ((errors, fitted), percent) in errors.iter_mut().zip(&mut fitted).zip(selectivities) {
             // Every release for Figure 7; for the means of Figure 8 some.
-            if !(m == most && *percent == LAST) && !some {
+            if !(some || m == most && *percent == LAST) {
                 continue;
             }
             let seed = harness.seed(format!("queries {} {percent}", publisher.number()));
