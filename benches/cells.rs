@@ -2,7 +2,7 @@
 //! sizes of your own: `-- 100000000`. Words are a memory limit (`4g` unless there is one) and numbers of cells (`cells=16,64`).
 //!
 //! m-invariance with m = 10, four quasi-identifiers and 50 occupations, from Parquet to Parquet: the publisher's own view of a release, and of a
-//! second one, which reads the first one's ledger and has 5% other people. Each line is a process of its own: its time and its peak memory, as the
+//! second one, which reads the first one's ledger and has 5% other people; and Mondrian with k = 10. Each line is a process of its own: its time and its peak memory, as the
 //! operating system counts it (Linux). What is spilled is in the directory for temporary files.
 
 use std::path::Path;
@@ -48,7 +48,15 @@ fn compare(rows: u64, limit: &str, cells: &[u32]) {
             )
         };
         let previous = ", previous => (SELECT person_id, signature FROM 'r1.parquet')";
-        for (name, sql) in [("first", release("1.parquet", "")), ("second", release("2.parquet", previous))] {
+        let mondrian = format!(
+            "COPY (SELECT * FROM mondrian('1.parquet', 10, quasi => (age, gender, education, birthplace), cells => {count})) TO 'm.parquet'"
+        );
+        let releases = [
+            ("m_invariant, first", release("1.parquet", "")),
+            ("m_invariant, second", release("2.parquet", previous)),
+            ("mondrian", mondrian),
+        ];
+        for (name, sql) in releases {
             let (time, peak) = shell(here.path(), limit, &sql);
             let limit = limit.unwrap_or("none");
             println!(

@@ -89,7 +89,8 @@ mod sql;
 pub use error::{AnonymizeError, Error, ErrorKind};
 pub use exec::{
     Anonymization, AnonymizeExec, AnonymizeJob, CellCount, Cells, CellsExec, FailedAudits, HiddenExec, Inputs, Job,
-    KeepNan, Notices, Progress, RepositionExec, RepositionJob, Repositioning, Seed, Step, WholeFiles, WholeInputExec,
+    KeepNan, Notices, Progress, RepositionExec, RepositionJob, Repositioning, Seed, Step, Survey, WholeFiles,
+    WholeInputExec,
 };
 #[cfg(feature = "publication")]
 pub use exec::{PublishExec, PublishJob};

@@ -22,6 +22,28 @@ pub struct Inputs {
     pub hierarchies: Option<Arc<dyn ExecutionPlan>>,
     /// Which sensitive values can become which: the value, what it can become, and the probability if that is known.
     pub updates: Option<Arc<dyn ExecutionPlan>>,
+    /// For a release in cells by place: what is looked at first. The microdata must be the same whenever it is read.
+    pub survey: Option<Survey>,
+    /// For a release in cells that do not follow from the identifier: one row, of how many rows there are, how many of them have no
+    /// identifier, and how many repeat that of another.
+    pub identifiers: Option<Arc<dyn ExecutionPlan>>,
+}
+
+/// The relations from which cells by place are found, planned for themselves.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Survey {
+    /// As [`Inputs::microdata`].
+    pub microdata: Arc<dyn ExecutionPlan>,
+    /// As [`Inputs::hierarchies`].
+    pub hierarchies: Option<Arc<dyn ExecutionPlan>>,
+}
+
+impl Survey {
+    /// Of these relations.
+    pub fn new(microdata: Arc<dyn ExecutionPlan>, hierarchies: Option<Arc<dyn ExecutionPlan>>) -> Self {
+        Self { microdata, hierarchies }
+    }
 }
 
 /// Which inputs there are beside the microdata.
@@ -30,6 +52,7 @@ pub(super) struct InputKinds {
     previous: Option<StateKind>,
     hierarchies: bool,
     updates: bool,
+    identifiers: bool,
 }
 
 /// What is read.
@@ -39,12 +62,13 @@ pub(super) struct Streams {
     pub previous: Option<(StateKind, SendableRecordBatchStream)>,
     pub hierarchies: Option<SendableRecordBatchStream>,
     pub updates: Option<SendableRecordBatchStream>,
+    pub identifiers: Option<SendableRecordBatchStream>,
 }
 
 impl Inputs {
     /// Microdata alone.
     pub fn new(microdata: Arc<dyn ExecutionPlan>) -> Self {
-        Self { microdata, previous: None, hierarchies: None, updates: None }
+        Self { microdata, previous: None, hierarchies: None, updates: None, survey: None, identifiers: None }
     }
 
     /// The plans in the order in which operators have them.
@@ -53,9 +77,15 @@ impl Inputs {
             previous: self.previous.as_ref().map(|(kind, _)| *kind),
             hierarchies: self.hierarchies.is_some(),
             updates: self.updates.is_some(),
+            identifiers: self.identifiers.is_some(),
         };
         let previous = self.previous.map(|(_, plan)| plan);
-        let plans = [self.microdata].into_iter().chain(previous).chain(self.hierarchies).chain(self.updates);
+        let plans = [self.microdata]
+            .into_iter()
+            .chain(previous)
+            .chain(self.hierarchies)
+            .chain(self.updates)
+            .chain(self.identifiers);
         (kinds, plans.collect())
     }
 }
@@ -68,6 +98,7 @@ impl InputKinds {
             self.previous.map(|_| "previous"),
             self.hierarchies.then_some("hierarchies"),
             self.updates.then_some("updates"),
+            self.identifiers.then_some("the input"),
         ];
         there.into_iter().flatten().nth(place).unwrap_or("an input")
     }
@@ -89,10 +120,10 @@ impl InputKinds {
             Some(kind) => next(true).map(|stream| (kind, stream)),
             None => None,
         };
-        let (hierarchies, updates) = (next(self.hierarchies), next(self.updates));
-        let all = (previous.is_some(), hierarchies.is_some(), updates.is_some());
-        match inputs.len() == 0 && all == (self.previous.is_some(), self.hierarchies, self.updates) {
-            true => Ok(Streams { layout, microdata, previous, hierarchies, updates }),
+        let (hierarchies, updates, identifiers) = (next(self.hierarchies), next(self.updates), next(self.identifiers));
+        let all = (previous.is_some(), hierarchies.is_some(), updates.is_some(), identifiers.is_some());
+        match inputs.len() == 0 && all == (self.previous.is_some(), self.hierarchies, self.updates, self.identifiers) {
+            true => Ok(Streams { layout, microdata, previous, hierarchies, updates, identifiers }),
             false => internal_err!("an operator with other inputs than it was made for"),
         }
     }

@@ -45,7 +45,7 @@ pub(crate) use disclosure::DisclosureComputation;
 pub use files::KeepNan;
 pub use hidden::HiddenExec;
 pub(crate) use hidden::{Origin, hide};
-pub use inputs::Inputs;
+pub use inputs::{Inputs, Survey};
 pub(crate) use loss::InformationLoss;
 pub use notices::Notices;
 pub(crate) use perturbed::PerturbedComputation;

@@ -57,7 +57,7 @@ pub(crate) mod state;
 
 use std::fmt;
 
-use datafusion::common::{DataFusionError, Result as EngineResult};
+use datafusion::common::Result as EngineResult;
 
 pub use monitor::Monitor;
 use rand_chacha::ChaCha20Rng;
@@ -72,7 +72,7 @@ use crate::release::{Description, Form, Release};
 use anatomy::Anatomy;
 use m_distinct::MDistinct;
 use m_invariance::MInvariance;
-use mondrian::Mondrian;
+use mondrian::{Diversity, Mondrian};
 use muco::Muco;
 use sequential::{NonSequential, Sequential, SequentialRelease, Worlds};
 
@@ -126,6 +126,15 @@ pub struct Needs {
     pub sensitive: bool,
     /// Columns that travel with it, if there are any; other methods publish none.
     pub other: bool,
+}
+
+/// What decides on the cell of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CellsBy {
+    /// The value of a column, by its place in the layout.
+    Column(usize),
+    /// Where the row lies.
+    Place,
 }
 
 /// Any method, with its parameters: what a plan carries, in a form that can be shipped to another process.
@@ -188,53 +197,74 @@ impl AnyMethod {
         self.as_method().form()
     }
 
-    /// The place in a layout of the column that decides on the cell of a row: the identifier, of which people have one for ever, and for
-    /// methods that remember nobody the column that the release is made within. `None` if there is none, or the method knows no cells: a
-    /// cell that followed from other columns would tell something of the sensitive value.
+    /// What decides on the cell of a row: the identifier, of which people have one for ever; for methods that remember nobody, the column
+    /// that the release is made within; and for those whose groups are of people who are close together, where rows lie. A cell that
+    /// followed from anything else would tell something of the sensitive value.
     /// `remembered` is whether earlier releases are known to those that follow, as in publications.
-    pub(crate) fn cell_column(&self, layout: &Layout, remembered: bool) -> Option<usize> {
-        let known = match self {
-            Self::MInvariance(_) | Self::MDistinct(_) | Self::Anatomy(_) => true,
-            Self::Muco(_) => remembered,
-            _ => false,
-        };
-        if !known {
-            return None;
-        }
-        let identifier = layout.identifier.as_ref().map(|_| 0);
-        // Earlier releases say nothing of that column, and people may change theirs.
-        let within = layout.within.as_ref().filter(|_| self.state().is_none());
+    ///
+    /// # Errors
+    /// Why its releases of such a table are not made in cells.
+    pub(crate) fn cells_by(&self, layout: &Layout, remembered: bool) -> EngineResult<CellsBy> {
+        let identifier = layout.identifier.as_ref().map(|_| CellsBy::Column(0));
+        let within = layout.within.as_ref();
         let within = within.and_then(|within| layout.fields().position(|field| field.name() == within.name()));
-        within.or(identifier)
+        let within = within.map(CellsBy::Column);
+        let refused = |why: &str| Err(refusal!(self.name(), argument "cells", "{why}"));
+        let by = match self {
+            // Earlier releases say nothing of the column `within`, and people may change theirs.
+            Self::MInvariance(_) | Self::MDistinct(_) => identifier,
+            Self::Muco(_) if remembered => identifier,
+            Self::Anatomy(_) => within.or(identifier),
+            Self::Muco(_) => return Ok(within.unwrap_or(CellsBy::Place)),
+            Self::Mondrian(method) => match within {
+                Some(within) => return Ok(within),
+                None if method.t.is_some() => {
+                    return refused(
+                        "a release with t cannot be made in cells: no cell knows the distribution of the whole table; leave t or cells out",
+                    );
+                }
+                None if method.fair => {
+                    return refused(
+                        "a release with fair cuts cannot be made in cells: the first cuts would be made by a sample, and a cut that was \
+                         not made would tell something; leave cells out, or choose other cuts",
+                    );
+                }
+                None => return Ok(CellsBy::Place),
+            },
+            Self::SequentialWorlds(_) | Self::SequentialRelease(_) | Self::Sequential(_) | Self::NonSequential(_) => {
+                None
+            }
+        };
+        match by {
+            Some(by) => Ok(by),
+            None => refused(
+                "cells need an identifier (id => ..), which decides on the cell of a row: a cell that followed from other columns would \
+                 tell something of the sensitive value",
+            ),
+        }
+    }
+
+    /// Of a method whose cells are places, the diversity that cuts between them must keep, if values matter; `None` of other methods.
+    pub(crate) fn place_diversity(&self) -> Option<Option<(usize, Diversity)>> {
+        match self {
+            Self::Mondrian(method) => Some(method.l.map(|l| (l, method.diversity.unwrap_or_default()))),
+            Self::Muco(method) => Some(Some((method.l, Diversity::Frequency))),
+            _ => None,
+        }
+    }
+
+    /// Least rows of a group of a method whose cells are places.
+    pub(crate) fn least_rows(&self) -> usize {
+        match self {
+            Self::Mondrian(method) => method.k.max(method.l.unwrap_or(1)),
+            Self::Muco(method) => method.l,
+            _ => 1,
+        }
     }
 
     /// Whether its releases of such a table can be made in cells.
     pub(crate) fn has_cells(&self, layout: &Layout, remembered: bool) -> bool {
-        self.cell_column(layout, remembered).is_some()
-    }
-
-    /// # Errors
-    /// When its releases of such a table cannot be made in cells.
-    pub(crate) fn check_cells(&self, layout: &Layout, remembered: bool) -> EngineResult<()> {
-        if self.has_cells(layout, remembered) { Ok(()) } else { Err(self.no_cells()) }
-    }
-
-    /// Why its releases are not made in cells.
-    pub(crate) fn no_cells(&self) -> DataFusionError {
-        if let Self::Muco(_) = self {
-            return refusal!(
-                self.name(),
-                argument "cells",
-                "one release of it cannot be made in cells: its groups are of people who are close together, and cells that are cut by place \
-                 are not there yet; leave cells out, or publish it (STORED AS PUBLICATION), where cells follow from identifiers"
-            );
-        }
-        refusal!(
-            self.name(),
-            argument "cells",
-            "cells need an identifier (id => ..), which decides on the cell of a row: a cell that followed from other columns would tell \
-             something of the sensitive value"
-        )
+        self.cells_by(layout, remembered).is_ok()
     }
 
     /// The method that made a release, by what the release says; `None` if nobody here knows it.

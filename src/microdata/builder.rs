@@ -249,22 +249,32 @@ impl MicrodataBuilder {
 fn ordered(identifiers: IdentifierBuilder, name: &str, rows: usize, key: HashKey) -> Result<Identifiers> {
     let identifiers = identifiers.finish(key)?;
     if identifiers.nulls() > 0 {
-        return Err(Error::refused(format!(
-            "{} of {} rows have a NULL in the identifier column {name}; every row needs an identifier",
-            thousands(identifiers.nulls()),
-            thousands(rows)
-        )));
+        return Err(null_identifiers(identifiers.nulls(), rows, name));
     }
     let repeated = identifiers.repeated()?;
     if repeated > 0 {
-        return Err(Error::refused(format!(
-            "{} of {} rows repeat an identifier of column {name}; a release has one row per identifier: \
-             aggregate or deduplicate the input first",
-            thousands(repeated),
-            thousands(rows)
-        )));
+        return Err(repeated_identifiers(repeated, rows, name));
     }
     Ok(identifiers)
+}
+
+/// The refusal of rows without an identifier.
+pub(crate) fn null_identifiers(nulls: usize, rows: usize, name: &str) -> Error {
+    Error::refused(format!(
+        "{} of {} rows have a NULL in the identifier column {name}; every row needs an identifier",
+        thousands(nulls),
+        thousands(rows)
+    ))
+}
+
+/// The refusal of rows about people whom another row is about.
+pub(crate) fn repeated_identifiers(repeated: usize, rows: usize, name: &str) -> Error {
+    Error::refused(format!(
+        "{} of {} rows repeat an identifier of column {name}; a release has one row per identifier: aggregate or deduplicate the input \
+         first",
+        thousands(repeated),
+        thousands(rows)
+    ))
 }
 
 fn refuse_nulls(sensitive: &Encoded, rows: usize) -> Result<()> {

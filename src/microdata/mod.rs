@@ -17,6 +17,7 @@ mod identifiers;
 mod layout;
 mod loss;
 mod order;
+mod place;
 mod roles;
 mod row_hashes;
 mod strata;
@@ -29,6 +30,7 @@ use datafusion::arrow::datatypes::FieldRef;
 
 pub(crate) use builder::EncodedColumns;
 pub use builder::MicrodataBuilder;
+pub(crate) use builder::{null_identifiers, repeated_identifiers};
 pub(crate) use cell::{MOST_CELLS, cells_of};
 pub(crate) use commitments::commitments;
 pub(crate) use commitments::{
@@ -43,6 +45,7 @@ pub(crate) use hierarchy::Hierarchy;
 pub(crate) use identifiers::{HashKey, IdentifierBuilder, Identifiers, People};
 pub use layout::Layout;
 pub(crate) use loss::{Loss, LossBuilder};
+pub(crate) use place::{PlaceCut, PlaceRouter, PlaceTree};
 pub use roles::{Role, Roles};
 pub(crate) use row_hashes::RowHashes;
 pub(crate) use types::{compact_views, held, held_type};

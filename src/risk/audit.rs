@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::randomness::{ERROR_RATE, Tested, ascents, neighbours, position, together};
+use super::randomness::{ERROR_RATE, Order, ascents, neighbours, position, together};
 use super::released::ReleasedTable;
 use crate::error::thousands;
 
@@ -72,24 +72,113 @@ impl Check {
 /// How far sums of logarithms and shares may be off.
 const TOLERANCE: f64 = 1e-9;
 
+/// What was found of one thing in a part of a release: parts add up to the whole.
+#[derive(Debug, Clone)]
+struct Finding {
+    name: String,
+    found: Found,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Found {
+    /// So many of all things looked at are wrong, in words.
+    Wrong { wrong: usize, all: usize, what: &'static str },
+    /// An order of rows; and the unit of its score.
+    Order(Order, &'static str),
+}
+
+/// Everything that is found of a release, whose rows are looked at whole or part by part; no group may be in two parts.
+#[derive(Debug, Default)]
+pub(crate) struct ReleaseFindings {
+    found: Vec<Finding>,
+    rows: u64,
+    groups: u64,
+    counterfeits: u64,
+}
+
+impl ReleaseFindings {
+    /// Adds those of a part.
+    pub(crate) fn add(&mut self, part: &ReleasedTable, promises: &[Promise]) {
+        let found = part.findings(promises);
+        self.rows += part.rows() as u64;
+        self.groups += part.groups() as u64;
+        self.counterfeits += part.counterfeits();
+        if self.found.is_empty() {
+            self.found = found;
+            return;
+        }
+        for next in found {
+            match self.found.iter_mut().find(|known| known.name == next.name) {
+                Some(known) => known.found = known.found.and(next.found),
+                // What a part without rows has no opinion of.
+                None => self.found.push(next),
+            }
+        }
+    }
+
+    /// Rows, groups and counterfeits so far.
+    pub(crate) fn figures(&self) -> [u64; 3] {
+        [self.rows, self.groups, self.counterfeits]
+    }
+
+    /// As checks.
+    pub(crate) fn checks(self, release: Option<u64>) -> Vec<Check> {
+        let check = |Finding { name, found }| match found {
+            Found::Wrong { wrong, all, what } => Check::none(release, &name, wrong, all, what),
+            Found::Order(order, unit) => {
+                let tested = order.tested();
+                let figures = format!("{:.2} {unit} (false alarms: below {ERROR_RATE:e})", tested.score);
+                Check::new(release, name, tested.passed, figures)
+            }
+        };
+        self.found.into_iter().map(check).collect()
+    }
+}
+
+impl Found {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Wrong { wrong, all, what }, Self::Wrong { wrong: more_wrong, all: more, .. }) => {
+                Self::Wrong { wrong: wrong + more_wrong, all: all + more, what }
+            }
+            (Self::Order(order, unit), Self::Order(more, _)) => Self::Order(order.and(more), unit),
+            // Two things of one name, which there are none of.
+            (known, _) => known,
+        }
+    }
+}
+
+impl Finding {
+    fn none(name: impl Into<String>, wrong: usize, all: usize, what: &'static str) -> Self {
+        Self { name: name.into(), found: Found::Wrong { wrong, all, what } }
+    }
+}
+
 impl ReleasedTable {
     /// All checks of the table alone.
+    #[cfg(test)]
     pub(crate) fn checks(&self, release: Option<u64>, promises: &[Promise]) -> Vec<Check> {
-        let mut checks = Vec::new();
+        let mut findings = ReleaseFindings::default();
+        findings.add(self, promises);
+        findings.checks(release)
+    }
+
+    fn findings(&self, promises: &[Promise]) -> Vec<Finding> {
+        let mut found = Vec::new();
         if !self.hidden {
-            checks.extend([self.group_sizes(release), self.counterfeit_counts(release)]);
+            found.extend([self.group_sizes(), self.counterfeit_counts()]);
         }
         if self.quasi.iter().any(|quasi| quasi.intervals) {
-            checks.push(self.intervals(release));
-            checks.extend((!self.hidden).then(|| self.one_interval(release)));
+            found.push(self.intervals());
+            found.extend((!self.hidden).then(|| self.one_interval()));
         }
         if self.values.is_some() && self.sensitive.is_empty() && self.rows() > 0 {
             let name = "one list of values in a group";
-            checks.push(Check::none(release, name, self.torn_lists, self.groups(), "groups have several"));
+            found.push(Finding::none(name, self.torn_lists, self.groups(), "groups have several"));
         }
-        checks.extend(promises.iter().map(|&promise| self.promise(release, promise)));
-        checks.extend(self.order(release));
-        checks
+        found.extend(promises.iter().map(|&promise| self.promise(promise)));
+        found.extend(self.order());
+        found
     }
 
     /// Whether no sensitive value makes up more than `1/l` of all rows; `None` if there are none.
@@ -102,35 +191,35 @@ impl ReleasedTable {
     }
 
     /// Number of counterfeits by what the groups say.
-    pub(crate) fn counterfeits(&self) -> u64 {
+    fn counterfeits(&self) -> u64 {
         self.of_groups(&self.counterfeits).iter().map(|&count| count.max(0) as u64).sum()
     }
 
-    fn group_sizes(&self, release: Option<u64>) -> Check {
+    fn group_sizes(&self) -> Finding {
         let sizes = self.sizes();
         let lies = |(&group, &size): (&u32, &i64)| u64::try_from(size) != Ok(sizes[group as usize]);
         let wrong = self.group.iter().zip(&self.size).filter(|row| lies(*row)).count();
-        Check::none(release, "group_size is the number of rows", wrong, self.rows(), "rows say otherwise")
+        Finding::none("group_size is the number of rows", wrong, self.rows(), "rows say otherwise")
     }
 
     /// A group has a real row, or there was no reason to publish it, and all of its rows say the same.
-    fn counterfeit_counts(&self, release: Option<u64>) -> Check {
+    fn counterfeit_counts(&self) -> Finding {
         let (said, sizes) = (self.of_groups(&self.counterfeits), self.sizes());
         let lies = |(&group, &count): (&u32, &i64)| {
             count != said[group as usize] || count < 0 || count as u64 >= sizes[group as usize]
         };
         let wrong = self.group.iter().zip(&self.counterfeits).filter(|row| lies(*row)).count();
-        Check::none(release, "counterfeits leave real rows", wrong, self.rows(), "rows say otherwise")
+        Finding::none("counterfeits leave real rows", wrong, self.rows(), "rows say otherwise")
     }
 
-    fn intervals(&self, release: Option<u64>) -> Check {
+    fn intervals(&self) -> Finding {
         let ordered = || self.quasi.iter().filter(|quasi| quasi.ordered);
         let torn = |row: usize| ordered().any(|quasi| quasi.ends[row][0] > quasi.ends[row][1]);
         let wrong = (0..self.rows()).filter(|&row| torn(row)).count();
-        Check::none(release, "lo is not above hi", wrong, self.rows(), "rows have it above")
+        Finding::none("lo is not above hi", wrong, self.rows(), "rows have it above")
     }
 
-    fn one_interval(&self, release: Option<u64>) -> Check {
+    fn one_interval(&self) -> Finding {
         let mut wrong = vec![false; self.groups()];
         for quasi in self.quasi.iter().filter(|quasi| quasi.intervals) {
             let ends = self.of_groups(&quasi.ends);
@@ -139,10 +228,10 @@ impl ReleasedTable {
             }
         }
         let wrong = wrong.into_iter().filter(|&wrong| wrong).count();
-        Check::none(release, "one interval in a group", wrong, self.groups(), "groups have several")
+        Finding::none("one interval in a group", wrong, self.groups(), "groups have several")
     }
 
-    fn promise(&self, release: Option<u64>, promise: Promise) -> Check {
+    fn promise(&self, promise: Promise) -> Finding {
         let groups = self.histograms.iter();
         let total = |group: &[(u32, u64)]| group.iter().map(|entry| entry.1).sum::<u64>();
         let shares = |group: &[(u32, u64)]| -> Vec<f64> {
@@ -172,7 +261,7 @@ impl ReleasedTable {
             }
             Promise::Close { t } => (format!("t-close, t = {t}"), self.far(t)),
         };
-        Check::none(release, &name, wrong, self.groups(), "groups break it")
+        Finding::none(name, wrong, self.groups(), "groups break it")
     }
 
     /// Groups whose sensitive values are farther than `t` from those of their part.
@@ -211,10 +300,10 @@ impl ReleasedTable {
     }
 
     /// Tests of the order of the rows.
-    fn order(&self, release: Option<u64>) -> Vec<Check> {
-        let check = |what: &str, tested: Tested, unit: &str| {
-            let figures = format!("{:.2} {unit} (false alarms: below {ERROR_RATE:e})", tested.score);
-            Check::new(release, format!("random order: {what}"), tested.passed, figures)
+    fn order(&self) -> Vec<Finding> {
+        let finding = |what: &str, order: Order, unit: &'static str| Finding {
+            name: format!("random order: {what}"),
+            found: Found::Order(order, unit),
         };
         let deviations = "standard deviations from 0";
         let parts = self.parts();
@@ -223,12 +312,12 @@ impl ReleasedTable {
         };
         let groups: Vec<Vec<u32>> =
             parts.iter().map(|rows| rows.iter().map(|&row| self.group[row as usize]).collect()).collect();
-        let mut checks = Vec::new();
+        let mut found = Vec::new();
         if !self.hidden {
-            checks = vec![
-                check("group_id and position", of(&|row| self.number[row] as f64), deviations),
-                check("counterfeits and position", of(&|row| self.counterfeits[row] as f64), deviations),
-                check(
+            found = vec![
+                finding("group_id and position", of(&|row| self.number[row] as f64), deviations),
+                finding("counterfeits and position", of(&|row| self.counterfeits[row] as f64), deviations),
+                finding(
                     "neighbours of one group",
                     neighbours(groups.iter().map(Vec::as_slice)),
                     "times the expected number",
@@ -240,19 +329,19 @@ impl ReleasedTable {
                 let [lo, hi] = quasi.ends[row];
                 f64::from(lo) + f64::from(hi)
             });
-            checks.push(check(&format!("{} and position", quasi.name), column, deviations));
+            found.push(finding(&format!("{} and position", quasi.name), column, deviations));
         }
         if !self.sensitive.is_empty() {
             let values = of(&|row| f64::from(self.sensitive[row]));
-            checks.push(check("sensitive value and position", values, deviations));
+            found.push(finding("sensitive value and position", values, deviations));
         }
         if self.hidden {
-            return checks;
+            return found;
         }
         if !self.sensitive.is_empty() {
             // Of groups, each of which is in one part.
             let ascents = ascents(&self.group, &self.sensitive);
-            checks.push(check("sensitive values within groups", ascents, deviations));
+            found.push(finding("sensitive values within groups", ascents, deviations));
         }
         let numbers = self.of_groups(&self.number);
         let sizes = self.of_groups(&self.size);
@@ -260,8 +349,8 @@ impl ReleasedTable {
         by_number.sort_unstable();
         let of_parts = by_number.chunk_by(|a, b| part_of(a.0) == part_of(b.0));
         let sizes = together(of_parts.map(|part| position(part.iter().map(|&(_, size)| size as f64))));
-        checks.push(check("group_id and group_size", sizes, deviations));
-        checks
+        found.push(finding("group_id and group_size", sizes, deviations));
+        found
     }
 
     /// Rows of the parts in which a release was made, in the order in which they come. The order of parts is no secret; that of rows in
@@ -280,7 +369,7 @@ impl ReleasedTable {
 }
 
 /// A release that is made in parts (cells) says the part of a group in the upper half of its number; of others that is 0.
-fn part_of(number: i64) -> i64 {
+pub(crate) fn part_of(number: i64) -> i64 {
     number >> 32
 }
 
@@ -331,7 +420,9 @@ mod tests {
             Promise::Close { t: 0.5 },
         ];
         assert!(failing(&table(&GOOD), &all).is_empty());
-        assert_eq!(table(&GOOD).counterfeits(), 1);
+        let mut findings = ReleaseFindings::default();
+        findings.add(&table(&GOOD), &all);
+        assert_eq!(findings.figures(), [4, 2, 1]);
     }
 
     /// One thing wrong at a time: one check fails.
@@ -366,6 +457,26 @@ mod tests {
         torn[0].1 = 7;
         torn[2].1 = 7;
         assert_eq!(failing(&table(&torn), &unique), ["lo is not above hi"]);
+    }
+
+    /// A release that is looked at part by part has the findings of all parts.
+    #[test]
+    fn parts_add_up() {
+        let promises = [Promise::Unique { m: 2 }];
+        let mut broken = GOOD;
+        broken[2].3 = "a";
+        let mut findings = ReleaseFindings::default();
+        for part in [&GOOD, &broken, &GOOD] {
+            findings.add(&table(part), &promises);
+        }
+        assert_eq!(findings.figures(), [12, 6, 3]);
+        let checks = findings.checks(Some(1));
+        let failed: Vec<_> = checks.iter().filter(|check| !check.passed).collect();
+        assert_eq!(failed.len(), 1);
+        assert_eq!(
+            (failed[0].name.as_str(), failed[0].figures.as_str()),
+            ("m-unique, m = 2", "1 of 6 groups break it")
+        );
     }
 
     /// Rows sorted by group, as an implementation without a shuffle would leave them.

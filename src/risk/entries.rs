@@ -1,5 +1,7 @@
 //! Entries of a ledger: who was published how, since which release; and whether releases agree with them.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use super::audit::Check;
@@ -38,8 +40,9 @@ impl Entries {
         self.0.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.0.iter()
+    /// The entries themselves.
+    pub(super) fn into_inner(self) -> Vec<Entry> {
+        self.0
     }
 
     /// The entries of each person.
@@ -52,37 +55,61 @@ impl Entries {
         let pairs = self.0.windows(2).map(|pair| [&pair[0], &pair[1]]);
         pairs.filter(|[before, after]| before.person == after.person)
     }
+}
 
-    /// Whether each release shows the people whom the ledger knows by then, each with the latest mark, or with any of the marks so
-    /// far.
-    pub(super) fn agree(&self, name: &str, which: Which, marks: usize, releases: &[(u64, Shown)]) -> Vec<Check> {
-        let mut entries = self.0.clone();
-        entries.sort_unstable_by_key(|entry| entry.release);
-        let mut entries = entries.into_iter().peekable();
-        let mut latest: FxHashMap<u32, u32> = FxHashMap::default();
-        let mut people = vec![0_u64; marks];
+/// How many people have which mark from which release on: what of a ledger is compared with releases. People may be added a part of them at a
+/// time.
+#[derive(Debug, Default)]
+pub(super) struct Agreement {
+    /// By release and mark: by how much the number of people with the mark changes there, and how many entries begin there.
+    changes: BTreeMap<u64, FxHashMap<u32, (i64, u64)>>,
+}
+
+impl Agreement {
+    /// Adds all entries of some people, each with the latest mark, or with any of the marks so far.
+    pub(super) fn add(&mut self, entries: &Entries, which: Which) {
+        for own in entries.of_people() {
+            let mut before = None;
+            for entry in own {
+                let changes = self.changes.entry(entry.release).or_default();
+                let change = changes.entry(entry.mark).or_default();
+                change.0 += 1;
+                change.1 += 1;
+                if let Some(before) = before.replace(entry.mark).filter(|_| which == Which::Latest) {
+                    changes.entry(before).or_default().0 -= 1;
+                }
+            }
+        }
+    }
+
+    /// Bytes held, roughly.
+    pub(super) fn size(&self) -> usize {
+        self.changes.values().map(|changes| changes.capacity() * size_of::<(u32, i64, u64)>()).sum()
+    }
+
+    /// Whether each release, of which there are some in ascending order, shows the people whom the ledger knows by then.
+    pub(super) fn checks(mut self, name: &str, releases: &[(u64, Shown)]) -> Vec<Check> {
+        let mut people: FxHashMap<u32, i64> = FxHashMap::default();
         let mut checks = Vec::new();
         for (number, shown) in releases {
+            let later = self.changes.split_off(&(number + 1));
             let mut fresh: FxHashMap<u32, u64> = FxHashMap::default();
-            while let Some(entry) = entries.next_if(|entry| entry.release <= *number) {
-                if which == Which::Latest
-                    && let Some(before) = latest.insert(entry.person, entry.mark)
-                {
-                    people[before as usize] -= 1;
-                }
-                people[entry.mark as usize] += 1;
-                if entry.release == *number {
-                    *fresh.entry(entry.mark).or_default() += 1;
+            for (release, changes) in std::mem::replace(&mut self.changes, later) {
+                for (mark, (change, begun)) in changes {
+                    *people.entry(mark).or_default() += change;
+                    if release == *number && begun > 0 {
+                        fresh.insert(mark, begun);
+                    }
                 }
             }
             let (mut unknown, mut crowded, mut groups, mut real) = (0, 0, 0, 0);
-            for (&mark, &(count, rows)) in shown {
+            for (mark, &(count, rows)) in shown {
                 groups += count;
                 real += rows;
                 // Everybody in the release has been published by then, in this way.
-                match people[mark as usize] {
-                    0 => unknown += count,
-                    so_far => crowded += rows.saturating_sub(so_far),
+                match people.get(mark).copied().unwrap_or_default() {
+                    ..=0 => unknown += count,
+                    so_far => crowded += rows.saturating_sub(so_far as u64),
                 }
             }
             let absent =

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::audit::Check;
-use super::entries::{Entries, Entry, Shown, Which};
+use super::entries::{Agreement, Entries, Entry, Shown, Which};
 use super::legal::{Legality, is_legal};
 use super::released::ReleasedTable;
 use super::updates::{Update, Updates};
@@ -35,6 +35,7 @@ const LABELLED: &str = "ledger: one label for everybody";
 pub(crate) struct Histories {
     values: ColumnEncoder,
     value_type: DataType,
+    id_type: DataType,
     ids: ColumnEncoder,
     entries: Vec<Entry>,
     nulls: usize,
@@ -46,6 +47,57 @@ pub(crate) struct Histories {
     releases: Vec<(u64, Shown)>,
     updates: Vec<(u32, u32)>,
     any_update: bool,
+    tally: Tally,
+}
+
+/// What is counted of people whose entries are forgotten.
+#[derive(Debug)]
+struct Tally {
+    entries: usize,
+    people: usize,
+    /// Entries of people who had one before, and of these in the same release.
+    again: usize,
+    twice: usize,
+    /// By signature, entries, and those without a label or with another than the person had before.
+    marks: FxHashMap<u32, (usize, usize)>,
+    /// By release, signature and label, entries that begin there.
+    fresh: FxHashMap<(u64, u32, u32), u64>,
+    /// By signature, people who had it first.
+    firsts: FxHashMap<u32, usize>,
+    /// By release, signature before and signature from there on, people.
+    steps: FxHashMap<(u64, u32, u32), usize>,
+    agreement: Agreement,
+    /// Whether all entries had labels.
+    labelled: bool,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self {
+            entries: 0,
+            people: 0,
+            again: 0,
+            twice: 0,
+            marks: FxHashMap::default(),
+            fresh: FxHashMap::default(),
+            firsts: FxHashMap::default(),
+            steps: FxHashMap::default(),
+            agreement: Agreement::default(),
+            labelled: true,
+        }
+    }
+}
+
+impl Tally {
+    /// Bytes held, roughly.
+    fn size(&self) -> usize {
+        let counts = self.marks.capacity() + self.fresh.capacity() + self.firsts.capacity() + self.steps.capacity();
+        counts * 32 + self.agreement.size()
+    }
+}
+
+fn encoder(data_type: &DataType) -> Result<ColumnEncoder> {
+    ColumnEncoder::try_new(FieldRef::new(Field::new("x", data_type.clone(), true)))
 }
 
 impl Histories {
@@ -54,12 +106,11 @@ impl Histories {
     /// # Errors
     /// When a type cannot be grouped by.
     pub(crate) fn try_new(id: &DataType, value: &DataType) -> Result<Self> {
-        let encoder =
-            |data_type: &DataType| ColumnEncoder::try_new(FieldRef::new(Field::new("x", data_type.clone(), true)));
         Ok(Self {
             values: encoder(value)?,
             value_type: value.clone(),
             ids: encoder(id)?,
+            id_type: id.clone(),
             entries: Vec::new(),
             nulls: 0,
             labels: Vec::new(),
@@ -68,6 +119,7 @@ impl Histories {
             releases: Vec::new(),
             updates: Vec::new(),
             any_update: false,
+            tally: Tally::default(),
         })
     }
 
@@ -111,7 +163,7 @@ impl Histories {
         Ok(())
     }
 
-    /// Appends a release by its number, in ascending order.
+    /// Appends a release, or a part of it, by its number, in ascending order.
     ///
     /// # Errors
     /// When grouping fails.
@@ -120,7 +172,10 @@ impl Histories {
         let mut codes = Vec::new();
         self.values.intern(values, &mut codes)?;
         let counterfeits = table.of_groups(&table.counterfeits);
-        let mut shown = Shown::default();
+        let mut shown = match self.releases.pop_if(|(known, _)| *known == number) {
+            Some((_, shown)) => shown,
+            None => Shown::default(),
+        };
         for ((histogram, &counterfeits), size) in table.histograms.iter().zip(&counterfeits).zip(table.sizes()) {
             let mut signature: Vec<u32> = histogram.iter().map(|&(value, _)| codes[value as usize] as u32).collect();
             signature.sort_unstable();
@@ -161,7 +216,55 @@ impl Histories {
     /// Bytes held, roughly.
     pub(crate) fn size(&self) -> usize {
         let marks = self.releases.iter().map(|(_, shown)| shown.len()).sum::<usize>() + 2 * self.signatures.len();
-        self.ids.size() + self.values.size() + marks * 128 + self.entries.capacity() * size_of::<(Entry, Option<u32>)>()
+        let entries = self.entries.capacity() * size_of::<(Entry, Option<u32>)>();
+        self.ids.size() + self.values.size() + marks * 128 + entries + self.tally.size()
+    }
+
+    /// Says that all entries of the people so far have been appended, and forgets them but for what is counted. A ledger that is larger
+    /// than memory is appended a part of its people at a time.
+    ///
+    /// # Errors
+    /// When a type cannot be grouped by.
+    pub(crate) fn close_people(&mut self) -> Result<()> {
+        let labels = std::mem::take(&mut self.labels);
+        let marked = std::mem::take(&mut self.entries);
+        self.ids = encoder(&self.id_type)?;
+        self.tally.labelled &= labels.len() == marked.len();
+        let mut first: FxHashMap<u32, Option<u32>> = FxHashMap::default();
+        for (place, entry) in marked.iter().enumerate() {
+            let label = labels.get(place).copied().flatten();
+            let changed = *first.entry(entry.person).or_insert(label) != label;
+            let of_mark = self.tally.marks.entry(entry.mark).or_default();
+            of_mark.0 += 1;
+            of_mark.1 += usize::from(label.is_none() || changed);
+            *self.tally.fresh.entry((entry.release, entry.mark, label.unwrap_or(u32::MAX))).or_default() += 1;
+        }
+        drop(first);
+        let entries = Entries::new(marked);
+        self.tally.entries += entries.len();
+        for own in entries.of_people() {
+            self.tally.people += 1;
+            *self.tally.firsts.entry(own[0].mark).or_default() += 1;
+        }
+        for [before, after] in entries.steps() {
+            self.tally.again += 1;
+            self.tally.twice += usize::from(before.release == after.release);
+            *self.tally.steps.entry((after.release, before.mark, after.mark)).or_default() += 1;
+        }
+        // Releases show which values a group has, in no order.
+        let mut shown = entries.into_inner();
+        for entry in &mut shown {
+            entry.mark = self.shown(entry.mark);
+        }
+        self.tally.agreement.add(&Entries::new(shown), Which::Latest);
+        Ok(())
+    }
+
+    /// The mark of the same values in no order.
+    fn shown(&mut self, mark: u32) -> u32 {
+        let mut signature = self.signatures[mark as usize].clone();
+        signature.sort_unstable();
+        self.number(signature)
     }
 
     /// The checks: of the ledger itself, that the groups of releases are those of the ledger's people, and that people's
@@ -170,84 +273,65 @@ impl Histories {
     /// # Errors
     /// When the update relation has no meaning.
     pub(crate) fn checks(mut self, m: usize, lineage: Lineage) -> Result<Vec<Check>> {
-        let labels = std::mem::take(&mut self.labels);
-        let marked = std::mem::take(&mut self.entries);
-        let entries = Entries::new(marked.clone());
-        let short = entries.iter().filter(|entry| self.signatures[entry.mark as usize].len() < m).count();
+        self.close_people()?;
+        let tally = &self.tally;
+        let short = tally.marks.iter().filter(|(mark, _)| self.signatures[**mark as usize].len() < m);
+        let short = short.map(|(_, (entries, _))| entries).sum();
         let (ledger, releases, repeated) = match lineage {
-            Lineage::Invariant => (
-                "ledger: one signature for everybody",
-                "m-invariant: groups are of the ledger's people",
-                entries.steps().count(),
-            ),
+            Lineage::Invariant => {
+                ("ledger: one signature for everybody", "m-invariant: groups are of the ledger's people", tally.again)
+            }
             Lineage::Distinct { .. } => (
                 "ledger: one signature for everybody in a release",
                 "m-distinct: groups are of the ledger's people",
-                entries.steps().filter(|[before, after]| before.release == after.release).count(),
+                tally.twice,
             ),
         };
         let mut checks = vec![
-            Check::none(None, ledger, repeated + self.nulls, entries.len(), "entries are too many"),
-            Check::none(None, "ledger: signatures of m values", short, entries.len(), "are shorter"),
+            Check::none(None, ledger, repeated + self.nulls, tally.entries, "entries are too many"),
+            Check::none(None, "ledger: signatures of m values", short, tally.entries, "are shorter"),
         ];
-        // Releases show which values a group has, in no order.
-        let mut shown = marked.clone();
-        for entry in &mut shown {
-            let mut signature = self.signatures[entry.mark as usize].clone();
-            signature.sort_unstable();
-            entry.mark = self.number(signature);
-        }
         if let Lineage::Distinct { close, disjoint } = lineage {
             let updates = self.relation(close)?;
             if !close {
                 let (broken, all) = (updates.intransitive().len(), self.updates.len());
                 checks.push(Check::none(None, "update relation: transitive", broken, all, "pairs break it"));
             }
-            let labelled = labels.len() == marked.len();
+            let labelled = self.tally.labelled;
             if labelled {
-                checks.extend([self.labels(&marked, &labels), self.apart(&marked, &shown, &labels)]);
+                let labels = self.labels();
+                checks.extend([labels, self.apart()]);
             } else {
                 let figures = "it does not: it is of an earlier version, whose releases can give people away to a reader who \
                     combines the members of groups";
                 checks.push(Check::new(None, LABELLED, false, figures));
             }
             if disjoint {
-                checks.push(self.disjoint(&entries, &updates));
+                checks.push(self.disjoint(&updates));
             }
-            checks.extend(self.legal(&entries, &updates, labelled));
+            checks.extend(self.legal(&updates, labelled));
         }
-        let entries = Entries::new(shown);
-        checks.extend(entries.agree(releases, Which::Latest, self.signatures.len(), &self.releases));
+        checks.extend(std::mem::take(&mut self.tally.agreement).checks(releases, &self.releases));
         Ok(checks)
     }
 
     /// Whether everybody has the same label in all entries, and it is the place of a value; and no value has two.
-    fn labels(&self, marked: &[Entry], labels: &[Option<u32>]) -> Check {
-        let mut first: FxHashMap<u32, Option<u32>> = FxHashMap::default();
-        let repeats = |signature: &Vec<u32>| {
+    fn labels(&self) -> Check {
+        let repeats = |mark: u32| {
             let mut seen = FxHashSet::default();
-            !signature.iter().all(|value| seen.insert(value))
+            !self.signatures[mark as usize].iter().all(|value| seen.insert(value))
         };
-        let repeats: Vec<bool> = self.signatures.iter().map(repeats).collect();
-        let mut wrong = 0;
-        for (entry, &label) in marked.iter().zip(labels) {
-            let changed = *first.entry(entry.person).or_insert(label) != label;
-            wrong += usize::from(label.is_none() || changed || repeats[entry.mark as usize]);
-        }
-        Check::none(None, LABELLED, wrong, marked.len(), "entries have another or none")
+        let wrong = self.tally.marks.iter();
+        let wrong = wrong.map(|(&mark, &(all, wrong))| if repeats(mark) { all } else { wrong }).sum();
+        Check::none(None, LABELLED, wrong, self.tally.entries, "entries have another or none")
     }
 
     /// Whether there are enough groups for people of one label to be in different ones. People of a group agree in the order of
     /// its values, so that groups of different orders are different, too. Of those who have been in a group with these values
     /// before, nobody knows here whether they are in a release.
-    fn apart(&self, marked: &[Entry], shown: &[Entry], labels: &[Option<u32>]) -> Check {
+    fn apart(&mut self) -> Check {
         // By release, order of values and label: how many people are new there.
-        let mut fresh: FxHashMap<(u64, u32, u32), u64> = FxHashMap::default();
-        let mut values_of: FxHashMap<u32, u32> = FxHashMap::default();
-        for ((entry, shown), label) in marked.iter().zip(shown).zip(labels) {
-            *fresh.entry((entry.release, entry.mark, label.unwrap_or(u32::MAX))).or_default() += 1;
-            values_of.insert(entry.mark, shown.mark);
-        }
+        let fresh = std::mem::take(&mut self.tally.fresh);
         let mut groups: FxHashMap<(u64, u32), u64> = FxHashMap::default();
         for ((release, mark, _), people) in fresh {
             let most = groups.entry((release, mark)).or_default();
@@ -255,7 +339,7 @@ impl Histories {
         }
         let mut needed: FxHashMap<(u64, u32), u64> = FxHashMap::default();
         for ((release, mark), most) in groups {
-            *needed.entry((release, values_of[&mark])).or_default() += most;
+            *needed.entry((release, self.shown(mark))).or_default() += most;
         }
         let (mut wrong, mut all) = (0, 0);
         for (release, shown) in &self.releases {
@@ -287,34 +371,32 @@ impl Histories {
     }
 
     /// Whether the values of nobody's first group can become the same.
-    fn disjoint(&self, entries: &Entries, updates: &Updates) -> Check {
-        let overlaps = |signature: &Vec<u32>| {
+    fn disjoint(&self, updates: &Updates) -> Check {
+        let overlaps = |mark: &u32| {
             let mut seen = FxHashSet::default();
-            let mut next = signature.iter().flat_map(|&value| updates.cus(value));
+            let mut next = self.signatures[*mark as usize].iter().flat_map(|&value| updates.cus(value));
             next.any(|(value, _)| !seen.insert(value))
         };
-        let overlapping: Vec<bool> = self.signatures.iter().map(overlaps).collect();
-        let firsts = || entries.of_people().filter_map(|own| own.first());
-        let wrong = firsts().filter(|entry| overlapping[entry.mark as usize]).count();
+        let wrong = self.tally.firsts.iter().filter(|(mark, _)| overlaps(mark)).map(|(_, people)| people).sum();
         let name = "m-distinct: first groups of values with nothing in common";
-        Check::none(None, name, wrong, firsts().count(), "people were in others")
+        Check::none(None, name, wrong, self.tally.people, "people were in others")
     }
 
     /// Whether at every label the value of people's groups can be what that of the groups before has become. So everybody can
     /// have had, at every release, the value that is any fixed number of places further on. Without labels, one to one.
-    fn legal(&self, entries: &Entries, updates: &Updates, labelled: bool) -> Vec<Check> {
+    fn legal(&self, updates: &Updates, labelled: bool) -> Vec<Check> {
         let legality = if labelled { Legality::Labelled } else { Legality::Strict };
         let mut known: FxHashMap<(u32, u32), bool> = FxHashMap::default();
         // Steps into each release, and those that are not legal.
         let mut steps: FxHashMap<u64, (usize, usize)> = FxHashMap::default();
-        for [before, after] in entries.steps() {
-            let legal = *known.entry((before.mark, after.mark)).or_insert_with(|| {
-                let [before, after] = [before, after].map(|entry| &self.signatures[entry.mark as usize]);
+        for (&(release, before, after), &people) in &self.tally.steps {
+            let legal = *known.entry((before, after)).or_insert_with(|| {
+                let [before, after] = [before, after].map(|mark| &self.signatures[mark as usize]);
                 is_legal(updates, before, after, legality)
             });
-            let step = steps.entry(after.release).or_default();
-            step.0 += 1;
-            step.1 += usize::from(!legal);
+            let step = steps.entry(release).or_default();
+            step.0 += people;
+            step.1 += if legal { 0 } else { people };
         }
         let check = |number: u64| {
             let (all, wrong) = steps.get(&number).copied().unwrap_or_default();
@@ -329,7 +411,8 @@ impl Histories {
 mod tests {
     use std::sync::Arc;
 
-    use datafusion::arrow::array::{Int32Array, Int64Array, ListArray, RecordBatch, StringArray};
+    use datafusion::arrow::array::{Int32Array, Int64Array, ListArray, RecordBatch, StringArray, UInt32Array};
+    use datafusion::arrow::compute::take;
 
     use super::super::TableColumns;
     use super::*;
@@ -377,7 +460,24 @@ mod tests {
         let side =
             |of: fn(&(i32, i32)) -> i32| -> ArrayRef { Arc::new(Int32Array::from_iter_values(updates.iter().map(of))) };
         histories.append_updates(&side(|pair| pair.0), &side(|pair| pair.1)).unwrap();
+        // A part of the people at a time, nothing is found that is not found of all of them together.
+        let mut in_parts = Histories::try_new(&DataType::Int64, &DataType::Int32).unwrap();
+        for person in entries.iter().map(|row| row.0).collect::<std::collections::BTreeSet<_>>() {
+            let own: Vec<u32> = (0..).zip(entries).filter(|(_, row)| row.0 == person).map(|(place, _)| place).collect();
+            let own = UInt32Array::from(own);
+            let of = |column: &ArrayRef| take(column, &own, None).unwrap();
+            let labels = labels.map(of);
+            let (ids, releases) = (of(&numbers(|row| row.0)), of(&numbers(|row| row.1)));
+            in_parts.append_entries(&ids, &of(&lists), labels.as_ref(), &releases).unwrap();
+            in_parts.close_people().unwrap();
+        }
+        for (number, groups) in (1..).zip(releases) {
+            in_parts.append_release(number, &release(groups)).unwrap();
+        }
+        in_parts.append_updates(&side(|pair| pair.0), &side(|pair| pair.1)).unwrap();
+        let in_parts = in_parts.checks(2, lineage).unwrap();
         let checks = histories.checks(2, lineage).unwrap();
+        assert_eq!(checks, in_parts);
         checks.into_iter().filter(|check| !check.passed).map(|check| check.name).collect()
     }
 

@@ -49,7 +49,7 @@ pub use update_graph::{Layer, UpdateGraph, Version};
 pub use updates::{Update, Updates};
 pub use worlds::{ReleasedRows, World};
 
-pub(crate) use audit::{Check, Promise};
+pub(crate) use audit::{Check, Promise, ReleaseFindings, part_of};
 pub(crate) use evidence::{BackgroundColumns, Evidence, EvidenceBuilder, ReleaseColumns};
 pub(crate) use joint::{BUDGET, Fact, Joint};
 pub(crate) use lifespan::{AdversaryModel, Disclosure, Findings, Sets, Wanted};

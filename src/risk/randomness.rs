@@ -19,9 +19,59 @@ pub(super) struct Tested {
     pub passed: bool,
 }
 
+/// What a test counts: of rows in several parts, each of which is in an order of its own, counts add up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Order {
+    /// Sum of independent deviations, and how many there are.
+    Deviations { sum: f64, count: f64 },
+    /// Neighbours of one group.
+    Neighbours { expected: f64, found: f64 },
+    /// Pairs that ascend and that descend.
+    Ascents { up: f64, down: f64 },
+}
+
+impl Order {
+    /// Both parts.
+    pub(super) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Deviations { sum, count }, Self::Deviations { sum: more, count: counted }) => {
+                Self::Deviations { sum: sum + more, count: count + counted }
+            }
+            (Self::Neighbours { expected, found }, Self::Neighbours { expected: more, found: others }) => {
+                Self::Neighbours { expected: expected + more, found: found + others }
+            }
+            (Self::Ascents { up, down }, Self::Ascents { up: more, down: less }) => {
+                Self::Ascents { up: up + more, down: down + less }
+            }
+            // Counts of different tests, which nobody adds.
+            (known, _) => known,
+        }
+    }
+
+    /// Whether rows in random order would count as much.
+    pub(super) fn tested(self) -> Tested {
+        match self {
+            Self::Deviations { sum, count } => {
+                let score = sum / f64::sqrt(f64::max(count, 1.0));
+                Tested { score, passed: score.abs() <= DEVIATIONS }
+            }
+            Self::Neighbours { expected, found } => {
+                // Logarithm of Chernoff's bound of the probability of as many or more. The count of a few large groups varies less than that.
+                let bound = if found > expected { found - expected + found * f64::ln(expected / found) } else { 0.0 };
+                let passed = expected == 0.0 || bound >= ERROR_RATE.ln();
+                Tested { score: if expected > 0.0 { found / expected } else { 0.0 }, passed }
+            }
+            Self::Ascents { up, down } => {
+                let score = if up + down > 0.0 { (up - down) / f64::sqrt(up + down) } else { 0.0 };
+                Tested { score, passed: score.abs() <= DEVIATIONS }
+            }
+        }
+    }
+}
+
 /// Correlation of a column with the position of the row. Of rows in random order, its mean is 0 and its variance
 /// 1 / (rows - 1), whatever the column holds.
-pub(super) fn position(column: impl ExactSizeIterator<Item = f64> + Clone) -> Tested {
+pub(super) fn position(column: impl ExactSizeIterator<Item = f64> + Clone) -> Order {
     let n = column.len() as f64;
     let mean = column.clone().sum::<f64>() / n;
     let middle = (n - 1.0) / 2.0;
@@ -32,23 +82,16 @@ pub(super) fn position(column: impl ExactSizeIterator<Item = f64> + Clone) -> Te
     }
     let places = n * (n * n - 1.0) / 12.0;
     let correlation = if square > 0.0 && places > 0.0 { product / (square * places).sqrt() } else { 0.0 };
-    let score = correlation * (n - 1.0).max(0.0).sqrt();
-    Tested { score, passed: score.abs() <= DEVIATIONS }
+    Order::Deviations { sum: correlation * (n - 1.0).max(0.0).sqrt(), count: 1.0 }
 }
 
-/// The same test of rows in several parts, each of which is in an order of its own: the sum of independent deviations.
-pub(super) fn together(parts: impl Iterator<Item = Tested>) -> Tested {
-    let (mut sum, mut count) = (0.0, 0.0);
-    for part in parts {
-        sum += part.score;
-        count += 1.0;
-    }
-    let score = sum / f64::sqrt(f64::max(count, 1.0));
-    Tested { score, passed: score.abs() <= DEVIATIONS }
+/// The same test of rows in several parts.
+pub(super) fn together(parts: impl Iterator<Item = Order>) -> Order {
+    parts.fold(Order::Deviations { sum: 0.0, count: 0.0 }, Order::and)
 }
 
 /// How often neighbouring rows are of one group, against what is expected: a Poisson variable, nearly. Rows may be in several parts.
-pub(super) fn neighbours<'a>(parts: impl Iterator<Item = &'a [u32]>) -> Tested {
+pub(super) fn neighbours<'a>(parts: impl Iterator<Item = &'a [u32]>) -> Order {
     let (mut expected, mut found) = (0.0, 0.0);
     for groups in parts {
         let mut sizes = HashMap::new();
@@ -60,14 +103,11 @@ pub(super) fn neighbours<'a>(parts: impl Iterator<Item = &'a [u32]>) -> Tested {
         expected += pairs / groups.len() as f64;
         found += groups.windows(2).filter(|pair| pair[0] == pair[1]).count() as f64;
     }
-    // Logarithm of Chernoff's bound of the probability of as many or more. The count of a few large groups varies less than that.
-    let bound = if found > expected { found - expected + found * f64::ln(expected / found) } else { 0.0 };
-    let passed = expected == 0.0 || bound >= ERROR_RATE.ln();
-    Tested { score: if expected > 0.0 { found / expected } else { 0.0 }, passed }
+    Order::Neighbours { expected, found }
 }
 
 /// Whether the first two rows of groups come in ascending order of their values more or less often than not.
-pub(super) fn ascents(groups: &[u32], values: &[u32]) -> Tested {
+pub(super) fn ascents(groups: &[u32], values: &[u32]) -> Order {
     let number = groups.iter().max().map_or(0, |most| *most as usize + 1);
     let mut first: Vec<Option<u32>> = vec![None; number];
     let mut done = vec![false; number];
@@ -84,8 +124,7 @@ pub(super) fn ascents(groups: &[u32], values: &[u32]) -> Tested {
             Some(_) => {}
         }
     }
-    let score = if up + down > 0.0 { (up - down) / f64::sqrt(up + down) } else { 0.0 };
-    Tested { score, passed: score.abs() <= DEVIATIONS }
+    Order::Ascents { up, down }
 }
 
 #[cfg(test)]
@@ -109,25 +148,25 @@ mod tests {
     fn shuffled_rows_pass() {
         for seed in 0..50 {
             let (groups, values) = rows(Some(seed));
-            assert!(position(groups.iter().map(|&group| f64::from(group))).passed);
-            assert!(position(values.iter().map(|&value| f64::from(value))).passed);
-            assert!(neighbours([&groups[..]].into_iter()).passed && ascents(&groups, &values).passed);
+            assert!(position(groups.iter().map(|&group| f64::from(group))).tested().passed);
+            assert!(position(values.iter().map(|&value| f64::from(value))).tested().passed);
+            assert!(neighbours([&groups[..]].into_iter()).tested().passed && ascents(&groups, &values).tested().passed);
         }
     }
 
     #[test]
     fn each_order_is_found_by_its_test() {
         let (groups, values) = rows(None);
-        assert!(!position(groups.iter().map(|&group| f64::from(group))).passed);
-        assert!(!neighbours([&groups[..]].into_iter()).passed);
-        assert!(!ascents(&groups, &values).passed);
+        assert!(!position(groups.iter().map(|&group| f64::from(group))).tested().passed);
+        assert!(!neighbours([&groups[..]].into_iter()).tested().passed);
+        assert!(!ascents(&groups, &values).tested().passed);
         // Pairs side by side, in random order otherwise.
         let mut order: Vec<u32> = (0..2500).collect();
         order.shuffle(&mut ChaCha20Rng::seed_from_u64(1));
         let pairs: Vec<u32> = order.iter().flat_map(|&pair| [pair, pair]).collect();
         assert!(
-            position(pairs.iter().map(|&group| f64::from(group))).passed
-                && !neighbours([&pairs[..]].into_iter()).passed
+            position(pairs.iter().map(|&group| f64::from(group))).tested().passed
+                && !neighbours([&pairs[..]].into_iter()).tested().passed
         );
     }
 
@@ -142,7 +181,7 @@ mod tests {
         }
         let test = |parts: &[Vec<u32>]| {
             let positions = together(parts.iter().map(|part| position(part.iter().map(|&group| f64::from(group)))));
-            (positions.passed, neighbours(parts.iter().map(Vec::as_slice)).passed)
+            (positions.tested().passed, neighbours(parts.iter().map(Vec::as_slice)).tested().passed)
         };
         assert_eq!(test(&numbers), (true, true));
         assert_eq!(test(&ordered), (false, false));
@@ -150,9 +189,13 @@ mod tests {
 
     #[test]
     fn few_rows_tell_nothing() {
-        assert!(position([1.0, 2.0, 3.0].into_iter()).passed);
-        assert!(position(std::iter::empty::<f64>().collect::<Vec<_>>().into_iter()).passed);
+        assert!(position([1.0, 2.0, 3.0].into_iter()).tested().passed);
+        assert!(position(std::iter::empty::<f64>().collect::<Vec<_>>().into_iter()).tested().passed);
         let neighbours = |groups: &[u32]| neighbours([groups].into_iter());
-        assert!(neighbours(&[0, 0, 1, 1]).passed && neighbours(&[]).passed && ascents(&[0, 0], &[1, 2]).passed);
+        assert!(
+            neighbours(&[0, 0, 1, 1]).tested().passed
+                && neighbours(&[]).tested().passed
+                && ascents(&[0, 0], &[1, 2]).tested().passed
+        );
     }
 }

@@ -9,7 +9,7 @@ use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
 use super::audit::Check;
-use super::entries::{Entries, Entry, Shown, Which};
+use super::entries::{Agreement, Entries, Entry, Shown, Which};
 use crate::error::{Error, Result};
 use crate::microdata::{ColumnEncoder, held, held_type};
 
@@ -19,7 +19,6 @@ pub(crate) struct Repeats {
     types: Vec<DataType>,
     /// Numbers of combinations of values, original and published ones.
     rows: Box<dyn GroupValues>,
-    most: usize,
     entries: Vec<Entry>,
     /// Number of the original values of each entry.
     originals: Vec<u32>,
@@ -40,7 +39,6 @@ impl Repeats {
             ids: ColumnEncoder::try_new(FieldRef::new(field(id)))?,
             types: quasi.to_vec(),
             rows: new_group_values(Arc::new(schema), &GroupOrdering::None)?,
-            most: 0,
             entries: Vec::new(),
             originals: Vec::new(),
             nulls: 0,
@@ -75,12 +73,15 @@ impl Repeats {
         Ok(())
     }
 
-    /// Appends a release by its number, in ascending order: its quasi-identifiers.
+    /// Appends a release, or a part of it, by its number, in ascending order: its quasi-identifiers.
     ///
     /// # Errors
     /// When a column is of another type.
     pub(crate) fn append_release(&mut self, number: u64, quasi: &[ArrayRef]) -> Result<()> {
-        let mut shown = Shown::default();
+        let mut shown = match self.releases.pop_if(|(known, _)| *known == number) {
+            Some((_, shown)) => shown,
+            None => Shown::default(),
+        };
         for mark in self.numbers(quasi)? {
             let shown = shown.entry(mark).or_default();
             shown.0 += 1;
@@ -98,7 +99,6 @@ impl Repeats {
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let mut numbers = Vec::new();
         self.rows.intern(&columns, &mut numbers)?;
-        self.most = numbers.iter().map(|number| number + 1).max().unwrap_or(0).max(self.most);
         Ok(numbers.into_iter().map(|number| number as u32).collect())
     }
 
@@ -111,7 +111,7 @@ impl Repeats {
 
     /// The checks: nobody was drawn twice for the same values, and releases have the rows of the ledger's people.
     pub(crate) fn checks(self) -> Vec<Check> {
-        let Self { entries, originals, most, releases, nulls, .. } = self;
+        let Self { entries, originals, releases, nulls, .. } = self;
         let mut drawn: Vec<(u32, u32)> = entries.iter().map(|entry| entry.person).zip(originals).collect();
         drawn.sort_unstable();
         let again = drawn.windows(2).filter(|pair| pair[0] == pair[1]).count();
@@ -120,7 +120,9 @@ impl Repeats {
         let name = "ledger: the same values are drawn once";
         let mut checks = vec![Check::none(None, name, again + twice + nulls, entries.len(), "entries are too many")];
         // Who changes back is published as before.
-        checks.extend(entries.agree("rows are of the ledger's people", Which::Any, most, &releases));
+        let mut agreement = Agreement::default();
+        agreement.add(&entries, Which::Any);
+        checks.extend(agreement.checks("rows are of the ledger's people", &releases));
         checks
     }
 }

@@ -75,7 +75,7 @@ impl WantedCells {
                 "releases of a stream that is repositioned cannot be made in cells: a record is published late because of all others that \
                  arrive with it; leave option cells out"
             )),
-            Self::Number(cells) => method.check_cells(layout, true).map(|()| cells),
+            Self::Number(cells) => method.cells_by(layout, true).map(|_| cells),
             Self::Auto if stream || !method.has_cells(layout, true) => Ok(1),
             Self::Auto => Ok(0),
         }

@@ -15,6 +15,7 @@ mod estimate;
 mod flat;
 mod function;
 mod help;
+mod identifiers;
 mod information_loss;
 mod input;
 mod lake;

@@ -50,6 +50,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::SEED,
         Parameter::PRIVATE,
         Parameter::INSENSITIVE,
+        Parameter::CELLS,
     ],
 };
 

@@ -186,7 +186,7 @@ const LOSS_IS_GONE: &str =
     "it chose an order of people, which is random now; a release has a loss (sequential_release(.., loss => ..))";
 
 /// Functions whose releases cannot be made in cells, and why.
-const WHOLE: [(&str, &str); 6] = [
+const WHOLE: [(&str, &str); 5] = [
     ("sequential_worlds", WORLDS_ARE_WHOLE),
     ("sequential_release", WORLDS_ARE_WHOLE),
     ("sequential", WORLDS_ARE_WHOLE),
@@ -195,12 +195,9 @@ const WHOLE: [(&str, &str); 6] = [
         "reposition",
         "a record is published late because of all others that arrive with it, so no part of a stream can be looked at alone",
     ),
-    ("mondrian", GROUPS_BY_PLACE),
 ];
 const WORLDS_ARE_WHOLE: &str =
     "the people whose values somebody may carry are drawn from the whole table, and a part of it has fewer";
-const GROUPS_BY_PLACE: &str =
-    "its groups are of people who are close together, and cells that are cut by place are not there yet";
 
 /// Why releases of a function cannot be made in cells.
 pub(super) fn whole(function: &str, parameter: &str) -> Option<&'static str> {

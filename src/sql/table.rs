@@ -13,12 +13,13 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::cells::{ChosenCells, WantedCells};
 use super::composite::Composite;
+use super::identifiers;
 use super::input::UPDATES;
 use super::opaque::Relation;
 use super::planned::{planned, planned_if_given};
 use super::query_start::QueryStart;
-use crate::exec::{AnonymizeExec, AnonymizeJob, CellCount, CellsExec, Inputs, Seed};
-use crate::methods::{AnyMethod, StateKind};
+use crate::exec::{AnonymizeExec, AnonymizeJob, CellCount, CellsExec, Inputs, Seed, Survey};
+use crate::methods::{AnyMethod, CellsBy, StateKind};
 use crate::microdata::Layout;
 use crate::release::{Description, Shape, View, schema};
 
@@ -65,7 +66,7 @@ impl AnonymizedTable {
         cells: WantedCells,
     ) -> Result<Self> {
         if let WantedCells::Number(2..) = cells {
-            method.check_cells(&prepared.layout, false)?;
+            method.cells_by(&prepared.layout, false)?;
         }
         let fixed = seed.is_some();
         let secret = seed.map_or_else(Seed::from_entropy, Ok)?;
@@ -152,14 +153,28 @@ impl Relation for AnonymizedTable {
             Some((kind, argument, plan)) => Some((*kind, planned(session, plan, name, argument).await?)),
             None => None,
         };
-        let inputs = Inputs {
-            microdata: planned(session, microdata, name, "the input").await?,
+        let mut inputs = Inputs {
             previous,
             hierarchies: planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?,
             updates: planned_if_given(session, updates.as_ref(), name, UPDATES).await?,
+            ..Inputs::new(planned(session, microdata, name, "the input").await?)
         };
-        let roles = self.prepared.layout.roles();
-        let chosen = self.cells.choose(&self.method, &self.prepared.layout, false, &inputs.microdata, session);
+        let layout = &self.prepared.layout;
+        let roles = layout.roles();
+        let chosen = self.cells.choose(&self.method, layout, false, &inputs.microdata, session);
+        if chosen.cells > 1 {
+            let by = self.method.cells_by(layout, false)?;
+            if by == CellsBy::Place {
+                // What is read twice is planned twice: plans are for one execution.
+                let again = planned(session, microdata, name, "the input").await?;
+                let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
+                inputs.survey = Some(Survey::new(again, trees));
+            }
+            if layout.identifier.is_some() && by != CellsBy::Column(0) {
+                inputs.identifiers =
+                    Some(planned(session, &identifiers::counted(microdata)?, name, "the input").await?);
+            }
+        }
         let job = AnonymizeJob { method: self.method.clone(), roles, view: self.view, seed: self.seed(session)? };
         let Some(composite) = &self.prepared.composite else {
             let schema: Schema = match projection {

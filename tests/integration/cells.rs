@@ -1,6 +1,7 @@
 //! Releases in cells: what they promise, to readers who know the code; publications; what is refused.
 
 use datafusion::datasource::MemTable;
+use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::process::Command;
@@ -57,11 +58,16 @@ async fn keep(context: &SessionContext, name: &str, sql: &str) {
 async fn five_releases_with_people_who_return_disclose_nobody() {
     let context = session();
     snapshots(&context, 6_000).await;
-    for (method, memory) in [("m_invariant", true), ("m_invariant", false)] {
+    for (method, memory) in [("m_invariant", true), ("m_invariant", false), ("m_distinct", true)] {
+        let distinct = method == "m_distinct";
+        let (snapshot, updates) = if distinct { ("changed", ", updates => updates") } else { ("snapshot", "") };
+        let entry = if distinct { "person_id, signature, signature_label" } else { "person_id, signature" };
+        let name = |release: i32| format!("{method}_{memory}_{release}");
         for release in 1..=5 {
             let earlier: Vec<String> = (1..release)
                 .map(|earlier| {
-                    format!("SELECT person_id, signature FROM r{memory}{earlier} WHERE person_id IS NOT NULL")
+                    let number = if distinct { format!(", {earlier} AS release") } else { String::new() };
+                    format!("SELECT {entry}{number} FROM {} WHERE person_id IS NOT NULL", name(earlier))
                 })
                 .collect();
             let previous = match earlier.is_empty() || !memory {
@@ -69,15 +75,28 @@ async fn five_releases_with_people_who_return_disclose_nobody() {
                 false => format!(", previous => ({})", earlier.join(" UNION ALL ")),
             };
             let call = format!(
-                "SELECT * FROM {method}(snapshot{release}, 4, {ROLES}, private => true, cells => 5, seed => 's{release}'{previous})"
+                "SELECT * FROM {method}({snapshot}{release}, 4, {ROLES}, private => true, cells => 5, seed => 's{release}'{previous}{updates})"
             );
-            keep(&context, &format!("r{memory}{release}"), &call).await;
+            keep(&context, &name(release), &call).await;
         }
-        let everything: Vec<String> = (1..=5).map(|n| format!("SELECT {n} AS release, * FROM snapshot{n}")).collect();
+        let everything: Vec<String> = (1..=5).map(|n| format!("SELECT {n} AS release, * FROM {snapshot}{n}")).collect();
+        let releases: Vec<String> = (1..=5).map(name).collect();
         let found = format!(
-            "FROM disclosure((r{memory}1, r{memory}2, r{memory}3, r{memory}4, r{memory}5), original => ({}), strength => 'group', {ROLES})",
+            "FROM disclosure(({}), original => ({}), strength => 'group', {ROLES}{updates})",
+            releases.join(", "),
             everything.join(" UNION ALL ")
         );
+        if distinct {
+            // Values that change are candidates as long as four of them stay possible: nobody is certain.
+            let certain = number(&context, &format!("SELECT count(*) FILTER (WHERE risk > 0.99) {found}")).await;
+            assert_eq!(certain, 0);
+            for release in 1..=5 {
+                let people = format!("SELECT count(*) FROM {snapshot}{release}");
+                let real = format!("SELECT count(*) FROM {} WHERE NOT counterfeit", name(release));
+                assert_eq!(number(&context, &people).await, number(&context, &real).await);
+            }
+            continue;
+        }
         let vulnerable = number(&context, &format!("SELECT count(*) FILTER (WHERE vulnerable) {found}")).await;
         let most = number(&context, &format!("SELECT round(1000 * max(risk)) {found}")).await;
         match memory {
@@ -88,9 +107,9 @@ async fn five_releases_with_people_who_return_disclose_nobody() {
     // Nobody is left out, and nobody is there twice.
     for release in 1..=5 {
         let people = format!("SELECT count(*) FROM snapshot{release}");
-        let released = format!("SELECT count(DISTINCT person_id) FROM rtrue{release}");
+        let released = format!("SELECT count(DISTINCT person_id) FROM m_invariant_true_{release}");
         assert_eq!(number(&context, &people).await, number(&context, &released).await);
-        let real = format!("SELECT count(*) FROM rtrue{release} WHERE NOT counterfeit");
+        let real = format!("SELECT count(*) FROM m_invariant_true_{release} WHERE NOT counterfeit");
         assert_eq!(number(&context, &people).await, number(&context, &real).await);
     }
 }
@@ -215,6 +234,73 @@ async fn a_cell_that_is_refused_publishes_nothing() {
     let missing = error(&context, "INSERT INTO p SELECT person_id, NULL, occupation FROM census(2000)").await;
     assert!(missing.contains("column age is NULL in all rows"), "{missing}");
     assert_eq!(number(&context, "SELECT count(*) FROM releases(p)").await, 1);
+}
+
+/// What does not fit a limit ends with an error that says so, and what of it would fit; an audit goes on in parts.
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_of_memory_are_errors_or_more_passes() {
+    let here = tempdir().unwrap();
+    let path = |name: &str| here.path().join(name).display().to_string();
+    let people = 200_000;
+    let context = session();
+    let columns = "person_id, age, gender, education, occupation";
+    run(&context, &format!("COPY (SELECT {columns} FROM census({people}, seed => 3)) TO '{}'", path("p.parquet")))
+        .await
+        .unwrap();
+    let declaration = format!(
+        "CREATE EXTERNAL TABLE published (person_id BIGINT, age INT, gender INT, education INT, occupation INT)
+         STORED AS PUBLICATION LOCATION '{}' OPTIONS ('method' 'm_invariant', 'm' '4', 'id' 'person_id',
+         'quasi' 'age, gender, education', 'sensitive' 'occupation', 'cells' '4')",
+        path("published")
+    );
+    run(&context, &declaration).await.unwrap();
+    for people in ["<= 180000", "> 20000"] {
+        let insert = format!("INSERT INTO published SELECT * FROM '{}' WHERE person_id {people}", path("p.parquet"));
+        run(&context, &insert).await.unwrap();
+    }
+    run(&context, &format!("COPY (SELECT * FROM release(published)) TO '{}'", path("r.parquet"))).await.unwrap();
+
+    let limited = |limit: usize| {
+        let runtime =
+            RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(limit))).build_arc().unwrap();
+        let config = SessionConfig::new().with_target_partitions(2).with_sort_spill_reservation_bytes(500_000);
+        let context = SessionContext::new_with_config_rt(config, runtime).enable_url_table();
+        datafusion_anonymize::register_all(&context).unwrap();
+        context
+    };
+    // A ledger of which a quarter of the limit does not hold the entries is read several times, with the same findings.
+    let checks = |context: SessionContext| async move {
+        run(&context, &declaration).await.unwrap();
+        table(&context, "SELECT release, check, passed, figures FROM audit(published) ORDER BY release, check").await
+    };
+    let whole = checks(session()).await;
+    assert!(!whole.contains("false"), "{whole}");
+    let small = limited(48 << 20);
+    assert_eq!(checks(small.clone()).await, whole);
+    assert_eq!(small.runtime_env().memory_pool.reserved(), 0);
+
+    let (original, release) = (path("p.parquet"), path("r.parquet"));
+    for call in [
+        format!(
+            "information_loss('{original}', '{release}', id => person_id, quasi => (age, gender, education), sensitive => occupation)"
+        ),
+        format!(
+            "query_accuracy('{original}', '{release}', quasi => (age, gender, education), sensitive => occupation)"
+        ),
+        format!(
+            "disclosure('{release}', original => '{original}', id => person_id, quasi => (age, gender, education), sensitive => occupation)"
+        ),
+        format!("mondrian('{original}', 5, quasi => (age, gender, education), cells => 2)"),
+        format!(
+            "m_invariant('{original}', 4, id => person_id, quasi => (age, gender, education), sensitive => occupation, cells => 2)"
+        ),
+    ] {
+        let context = limited(3 << 20);
+        let text = error(&context, &format!("SELECT * FROM {call}")).await;
+        assert!(text.contains("Resources exhausted"), "{call}: {text}");
+        assert!(!call.contains("cells") || text.contains("(cells => 4)"), "{call}: {text}");
+        assert_eq!(context.runtime_env().memory_pool.reserved(), 0, "{call}");
+    }
 }
 
 /// A table that does not fit the limit is spilled, by the shell with nothing but a limit; where the disk is full, nothing is published.

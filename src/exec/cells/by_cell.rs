@@ -1,17 +1,18 @@
 //! Inputs that stand in the order of their cells, read cell by cell.
 
 use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::datatypes::UInt32Type;
+use datafusion::arrow::datatypes::{Int64Type, UInt32Type};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use futures::StreamExt;
 
+use crate::error::Error;
 use crate::exec::inputs::Streams;
 use crate::exec::work::Work;
 use crate::methods::SnapshotBuilder;
-use crate::microdata::Layout;
+use crate::microdata::{Layout, null_identifiers, repeated_identifiers};
 
 /// Rows in the order of their cells, which their last column says.
 pub(super) struct InCells {
@@ -111,6 +112,10 @@ impl ByCell {
             }
             None => None,
         };
+        if let Some(counts) = whole(inputs.identifiers, &held).await? {
+            let name = inputs.layout.identifier.as_ref().map_or("", |field| field.name().as_str());
+            check_identifiers(&counts, name).map_err(|error| error.in_function(work.method.name()))?;
+        }
         let hierarchies = whole(inputs.hierarchies, &held).await?;
         let updates = whole(inputs.updates, &held).await?;
         let microdata = InCells::new(inputs.microdata, cells);
@@ -158,7 +163,7 @@ impl ByCell {
                 work.take_previous(&mut builder, &entries)?;
             }
         }
-        let named = |error: crate::error::Error| error.in_function(work.method.name());
+        let named = |error: Error| error.in_function(work.method.name());
         if let Some(hierarchies) = &self.hierarchies {
             builder.microdata.expect_hierarchies();
             for batch in hierarchies {
@@ -169,6 +174,23 @@ impl ByCell {
             builder.microdata.append_updates(batch).map_err(named)?;
         }
         Ok(Some((cell, builder)))
+    }
+}
+
+/// People who are in several cells are not met in any of them.
+fn check_identifiers(counts: &[RecordBatch], name: &str) -> crate::error::Result<()> {
+    let counted = |place: usize| {
+        let row = counts.iter().find(|batch| batch.num_rows() > 0);
+        let count = row.and_then(|row| row.column(place).as_primitive_opt::<Int64Type>().map(|count| count.value(0)));
+        count
+            .and_then(|count| usize::try_from(count).ok())
+            .ok_or_else(|| Error::internal("identifiers that nobody has counted"))
+    };
+    let (rows, nulls, repeated) = (counted(0)?, counted(1)?, counted(2)?);
+    match (nulls, repeated) {
+        (0, 0) => Ok(()),
+        (0, _) => Err(repeated_identifiers(repeated, rows, name)),
+        _ => Err(null_identifiers(nulls, rows, name)),
     }
 }
 
@@ -189,7 +211,6 @@ mod tests {
     use std::sync::Arc;
 
     use datafusion::arrow::array::{ArrayRef, Int64Array, UInt32Array};
-    use datafusion::arrow::datatypes::Int64Type;
     use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 
     use super::*;

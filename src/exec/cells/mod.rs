@@ -5,6 +5,8 @@
 
 mod by_cell;
 mod function;
+mod places;
+mod sample;
 #[cfg(test)]
 mod tests;
 
@@ -32,13 +34,14 @@ use tokio::sync::mpsc::Sender;
 pub(in crate::exec) use by_cell::ByCell;
 pub(crate) use function::cell_function;
 
+use self::places::with_place;
 use super::inputs::{InputKinds, Inputs, Streams, facts};
 use super::run::{ReleaseSink, check_trees};
 use super::whole_input::counted;
 use super::work::Work;
 use super::{AnonymizeJob, Job, Seed, WholeInputExec};
 use crate::error::{Error, thousands};
-use crate::methods::AnyMethod;
+use crate::methods::{AnyMethod, CellsBy};
 use crate::microdata::Layout;
 
 /// Name of the column that the operator's inputs have behind their own.
@@ -65,10 +68,12 @@ pub struct CellCount {
 ///   <earlier releases: the columns of the method's kind of state, and the cell; in the order of cells> (optional)
 ///   <hierarchies>                                                          (optional)
 ///   <updates>                                                              (optional)
+///   <counts of rows, and of identifiers that are NULL or repeated>         (optional)
 /// ```
 ///
 /// One output partition. The cell of a row is `anonymize_cell(identifier, cells)`, the same for ever; for methods without state
-/// within a column it is that of this column's value. The memory of a cell is reserved before inputs are polled.
+/// within a column it is that of this column's value; for methods whose groups are of people who are close together, it is by place: the
+/// table is looked at once before it is read. The memory of a cell is reserved before inputs are polled.
 pub type CellsExec = WholeInputExec<Cells>;
 
 /// A job, and in how many cells it is done.
@@ -90,7 +95,14 @@ impl CellsExec {
     pub fn try_new(inputs: Inputs, job: AnonymizeJob, count: CellCount, schema: SchemaRef) -> Result<Self> {
         let layout = Layout::try_new(&inputs.microdata.schema(), &job.roles)
             .map_err(|error| error.in_function(job.method.name()))?;
-        let inputs = in_cells(inputs, &job.method, &layout, false, count.cells)?;
+        let inputs = match (job.method.cells_by(&layout, false)?, &inputs.survey) {
+            (CellsBy::Column(_), None) => in_cells(inputs, &job.method, &layout, false, count.cells)?,
+            (CellsBy::Place, Some(survey)) => {
+                let microdata = with_place(inputs.microdata, survey.clone(), &job, &layout, count.cells)?;
+                Inputs { microdata, ..inputs }
+            }
+            _ => return Err(Error::internal("a survey of cells that are no places").in_function(job.method.name())),
+        };
         let (inputs, plans) = inputs.into_plans();
         Self::over(Arc::new(Cells { job, count, inputs, layout, schema }), plans)
     }
@@ -115,7 +127,9 @@ pub(super) fn in_cells(
     remembered: bool,
     cells: u32,
 ) -> Result<Inputs> {
-    let by = method.cell_column(layout, remembered).ok_or_else(|| method.no_cells())?;
+    let CellsBy::Column(by) = method.cells_by(layout, remembered)? else {
+        return Err(Error::internal("places of releases that are remembered").in_function(method.name()));
+    };
     inputs.microdata = with_cell(inputs.microdata, by, cells)?;
     if let Some((kind, previous)) = inputs.previous {
         // Their first column is the identifier.

@@ -189,6 +189,40 @@ async fn what_does_not_fit_is_spilled() {
     assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
+/// Cells by place: the same on any number of partitions, and where the engine spills; no group is in two cells, and none is too small.
+#[tokio::test(flavor = "multi_thread")]
+async fn places_depend_on_nothing_but_the_table() {
+    for (call, least) in [
+        (
+            "mondrian(people, 10, 3, id => person_id, quasi => (age, gender, education, birthplace), sensitive => occupation",
+            10,
+        ),
+        ("muco(people, 0.3, 4, id => person_id, quasi => (age, education), sensitive => occupation", 4),
+    ] {
+        let mut found = Vec::new();
+        for (limit, partitions) in [(None, 1), (None, 2), (Some(12 << 20), 2), (None, 5)] {
+            let context = session(partitions, limit, 60_000).await;
+            let call = format!("SELECT * FROM {call}, private => true, seed => 'a', cells => 16)");
+            let plan = context.sql(&call).await.unwrap().create_physical_plan().await.unwrap();
+            let release = collect(Arc::clone(&plan), context.task_ctx()).await.unwrap();
+            assert_eq!(spills(&plan) > 0, limit.is_some(), "{limit:?}, {partitions} partitions");
+            // The join keeps the tree as long as there is a plan.
+            drop(plan);
+            assert_eq!(context.runtime_env().memory_pool.reserved(), 0);
+            context.register_batch("release", concat_batches(&release[0].schema(), &release).unwrap()).unwrap();
+            let groups = "SELECT count(*), max(group_size)::BIGINT, count(DISTINCT group_id >> 32) FROM release GROUP BY group_id";
+            for batch in rows(&context, groups).await {
+                let column = |place: usize| batch.column(place).as_primitive::<Int64Type>().values();
+                assert!(column(0).iter().zip(column(1)).all(|(rows, size)| rows == size && *rows >= least));
+            }
+            let cells = rows(&context, "SELECT count(DISTINCT group_id >> 32) FROM release").await;
+            assert_eq!(cells[0].column(0).as_primitive::<Int64Type>().value(0), 16);
+            found.push(texts(&release));
+        }
+        assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
+    }
+}
+
 /// Groups of different cells have different numbers, in no order of cells that a reader could know without the seed.
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_of_groups_are_unique() {

@@ -29,7 +29,11 @@ impl Axis {
         microdata.quasi.iter().map(|attribute| Self::try_new(attribute, microdata.rows)).collect()
     }
 
-    fn try_new(attribute: &Attribute, rows: usize) -> Result<Self> {
+    /// That of one of so many rows.
+    ///
+    /// # Errors
+    /// When a hierarchy has too many leaves.
+    pub(super) fn try_new(attribute: &Attribute, rows: usize) -> Result<Self> {
         let leaves = attribute.domain.len();
         let Some(hierarchy) = &attribute.hierarchy else {
             let places = places(attribute.domain.positions());

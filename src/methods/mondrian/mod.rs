@@ -32,6 +32,7 @@ mod cut;
 mod fair;
 mod grow;
 mod median;
+mod places;
 mod principle;
 mod tight;
 
@@ -48,6 +49,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::fair::Leaves;
 use self::fair::{Fair, Streams};
+pub(crate) use self::places::{PlacePrinciple, PlaceSample, places};
 use super::{Method, Monitor, Needs, Share, State};
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;

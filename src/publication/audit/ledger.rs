@@ -1,9 +1,11 @@
 //! Checks of the ledger, and of releases against it.
 
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
-use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::path::Path;
 use deltalake_core::DeltaTable;
@@ -15,6 +17,8 @@ use crate::error::{Error, refusal};
 use crate::methods::m_distinct::Possible;
 use crate::methods::state::{IDENTIFIER, RELEASE, former_worlds, original_column, published_column};
 use crate::methods::{AnyMethod, StateKind};
+use crate::microdata::cells_of;
+use crate::publication::blocking::blocking;
 use crate::publication::delta;
 use crate::publication::entries::Entries;
 use crate::publication::files::intact;
@@ -28,6 +32,11 @@ use crate::risk::{Check, Histories, Partnerships, ReleasedTable, Repeats};
 
 fn named(error: Error) -> DataFusionError {
     error.in_function(FUNCTION)
+}
+
+/// Columns of the ledger, which are numbered.
+fn columns_of(entries: &RecordBatch, name: fn(usize) -> String) -> Vec<ArrayRef> {
+    (0..).map_while(|place| entries.column_by_name(&name(place)).map(ArrayRef::clone)).collect()
 }
 
 /// The ledger of a publication.
@@ -83,43 +92,92 @@ impl Ledger {
         matches!(&self.metadata.spec.method, AnyMethod::MDistinct(params) if params.updates == Possible::Any)
     }
 
-    /// All of its entries, if all of its files are as they were written: what an INSERT compares before it goes on.
-    pub(super) async fn entries(&self) -> Result<RecordBatch> {
+    /// What it remembers of people, if all of its files are as they were written: what an INSERT compares before it goes on. Where the
+    /// entries do not fit a quarter of the memory limit, the files are read several times, each time for other people.
+    pub(super) async fn remembers(
+        &self,
+        updates: &[RecordBatch],
+        context: &TaskContext,
+        memory: &MemoryReservation,
+    ) -> Result<Past> {
         if let Some(held) = self.newest.as_ref().and_then(|newest| newest.held_back.as_ref()?.file.as_ref())
             && intact(self.place.store().as_ref(), &Path::from(held.name.as_str()), held).await?.is_none()
         {
             return Err(refusal!(FUNCTION, "the rows that are held back are not as they were written"));
         }
-        let entries =
-            Entries { place: self.place.clone(), ledger: self.table.clone(), files: self.state.entries.clone() };
-        let batches = entries.rows().await?;
-        let schema = match batches.first() {
-            Some(batch) => batch.schema(),
-            None => delta::columns(&self.table)?,
-        };
-        Ok(concat_batches(&schema, &batches)?)
+        let kind = self.metadata.spec.method.state();
+        let rows: u64 = self.state.entries.iter().map(|kept| kept.file.rows).sum();
+        let passes = match (kind, context.memory_pool().memory_limit()) {
+            (Some(StateKind::Signatures | StateKind::LabelledSignatures), MemoryLimit::Finite(limit)) => {
+                (rows as usize * ENTRY_BYTES).div_ceil((limit / 4).max(1)).clamp(1, MOST_PASSES)
+            }
+            _ => 1,
+        } as u32;
+        let mut past = Past::Unknown(kind);
+        for pass in 0..passes {
+            for kept in &self.state.entries {
+                let entries =
+                    Entries { place: self.place.clone(), ledger: self.table.clone(), files: vec![kept.clone()] };
+                let batches = entries.rows().await?;
+                let held: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
+                // The rows, and their codes.
+                memory.try_resize(past.size() + 2 * held)?;
+                let (changes, any_update) = (updates.to_vec(), self.any_update());
+                past = blocking(move || {
+                    let mut past = past;
+                    for batch in &batches {
+                        past.append_people(&some_people(batch, passes, pass)?, &changes, any_update)?;
+                    }
+                    Ok(past)
+                })
+                .await?;
+                memory.try_resize(past.size())?;
+            }
+            past = blocking(move || {
+                let mut past = past;
+                past.close_people()?;
+                Ok(past)
+            })
+            .await?;
+        }
+        if let Past::Unknown(_) = past {
+            // Nobody has been published yet.
+            let nobody = RecordBatch::new_empty(delta::columns(&self.table)?);
+            past.append_people(&nobody, updates, self.any_update())?;
+        }
+        memory.try_resize(past.size())?;
+        Ok(past)
     }
+}
+
+/// Bytes that an entry takes while all of a person's are looked at, roughly.
+const ENTRY_BYTES: usize = 256;
+/// Most times that a ledger is read.
+const MOST_PASSES: usize = 4096;
+
+/// The entries of those people whose turn it is.
+fn some_people(batch: &RecordBatch, passes: u32, pass: u32) -> Result<RecordBatch> {
+    let Some(ids) = batch.column_by_name(IDENTIFIER).filter(|_| passes > 1) else { return Ok(batch.clone()) };
+    let turns = cells_of(ids, passes).map_err(named)?;
+    let now: BooleanArray = turns.values().iter().map(|turn| Some(*turn == pass)).collect();
+    Ok(filter_record_batch(batch, &now)?)
 }
 
 /// What a ledger remembers of people, and the releases that were looked at so far.
 pub(super) enum Past {
+    /// No entry was seen yet, which are state of this kind.
+    Unknown(Option<StateKind>),
     Nothing,
-    Signatures(Histories),
+    Signatures(Box<Histories>),
     Rows(Repeats),
     Worlds(Partnerships),
 }
 
 impl Past {
-    /// What a ledger's entries, which are state of this kind, remember of people, whose values change as a relation says, or in any
-    /// way. Nothing where columns are missing. Computes.
-    pub(super) fn of(
-        kind: Option<StateKind>,
-        entries: &RecordBatch,
-        updates: &[RecordBatch],
-        any_update: bool,
-    ) -> Result<Self> {
+    /// Of entries with these columns, of people whose values change as a relation says, or in any way. Nothing where columns are missing.
+    fn of(kind: Option<StateKind>, entries: &RecordBatch, updates: &[RecordBatch], any_update: bool) -> Result<Self> {
         let column = |name: &str| entries.column_by_name(name);
-        let (Some(kind), Some(ids), Some(releases)) = (kind, column(IDENTIFIER), column(RELEASE)) else {
+        let (Some(kind), Some(ids), Some(_)) = (kind, column(IDENTIFIER), column(RELEASE)) else {
             return Ok(Self::Nothing);
         };
         match kind {
@@ -129,48 +187,75 @@ impl Past {
                     return Err(refusal!(FUNCTION, "the signatures of the ledger are not lists"));
                 };
                 let mut histories = Histories::try_new(ids.data_type(), item.data_type()).map_err(named)?;
-                histories.append_entries(ids, signatures, column(LABEL), releases).map_err(named)?;
                 for batch in updates {
                     histories.append_updates(batch.column(0), batch.column(1)).map_err(named)?;
                 }
                 if any_update {
                     histories.allow_any_update();
                 }
-                Ok(Self::Signatures(histories))
+                Ok(Self::Signatures(Box::new(histories)))
             }
-            StateKind::Worlds => {
-                let Some(partners) = column(PARTNERS) else { return Ok(Self::Nothing) };
-                let mut partnerships = Partnerships::try_new(ids.data_type()).map_err(named)?;
-                partnerships.append_entries(ids, partners, releases).map_err(named)?;
-                if let Some(commitments) = column(COMMITMENTS) {
+            StateKind::Worlds if column(PARTNERS).is_none() => Ok(Self::Nothing),
+            StateKind::Worlds => Ok(Self::Worlds(Partnerships::try_new(ids.data_type()).map_err(named)?)),
+            StateKind::Perturbations => {
+                let published = columns_of(entries, published_column);
+                let types: Vec<DataType> = published.iter().map(|column| column.data_type().clone()).collect();
+                Ok(Self::Rows(Repeats::try_new(ids.data_type(), &types).map_err(named)?))
+            }
+        }
+    }
+
+    /// Appends entries of the ledger. Computes.
+    fn append_people(&mut self, entries: &RecordBatch, updates: &[RecordBatch], any_update: bool) -> Result<()> {
+        if let Self::Unknown(kind) = self {
+            *self = Self::of(*kind, entries, updates, any_update)?;
+        }
+        let column = |name: &str| {
+            let column = entries.column_by_name(name);
+            column.ok_or_else(|| refusal!(FUNCTION, "the entries of the ledger do not have the same columns"))
+        };
+        match self {
+            Self::Unknown(_) | Self::Nothing => Ok(()),
+            Self::Signatures(histories) => {
+                let labels = entries.column_by_name(LABEL);
+                histories
+                    .append_entries(column(IDENTIFIER)?, column(SIGNATURE)?, labels, column(RELEASE)?)
+                    .map_err(named)
+            }
+            Self::Worlds(partnerships) => {
+                partnerships.append_entries(column(IDENTIFIER)?, column(PARTNERS)?, column(RELEASE)?).map_err(named)?;
+                if let Some(commitments) = entries.column_by_name(COMMITMENTS) {
                     partnerships.append_former(former_worlds(commitments).map_err(named)?);
                 }
-                Ok(Self::Worlds(partnerships))
+                Ok(())
             }
-            StateKind::Perturbations => {
-                let all = |name: fn(usize) -> String| -> Vec<ArrayRef> {
-                    (0..).map_while(|j| column(&name(j)).map(ArrayRef::clone)).collect()
-                };
-                let (originals, published) = (all(original_column), all(published_column));
-                let types: Vec<DataType> = published.iter().map(|column| column.data_type().clone()).collect();
-                let mut repeats = Repeats::try_new(ids.data_type(), &types).map_err(named)?;
-                repeats.append_entries(ids, &originals, &published, releases).map_err(named)?;
-                Ok(Self::Rows(repeats))
+            Self::Rows(repeats) => {
+                let (originals, published) =
+                    (columns_of(entries, original_column), columns_of(entries, published_column));
+                repeats.append_entries(column(IDENTIFIER)?, &originals, &published, column(RELEASE)?).map_err(named)
             }
+        }
+    }
+
+    /// Says that all entries of the people so far were appended.
+    fn close_people(&mut self) -> Result<()> {
+        match self {
+            Self::Signatures(histories) => histories.close_people().map_err(named),
+            _ => Ok(()),
         }
     }
 
     /// Bytes held, roughly.
     pub(super) fn size(&self) -> usize {
         match self {
-            Self::Nothing => 0,
+            Self::Unknown(_) | Self::Nothing => 0,
             Self::Signatures(histories) => histories.size(),
             Self::Rows(repeats) => repeats.size(),
             Self::Worlds(partnerships) => partnerships.size(),
         }
     }
 
-    /// Appends a release with its quasi-identifiers.
+    /// Appends a release, or a part of it, with its quasi-identifiers.
     pub(super) fn append(
         &mut self,
         number: u64,
@@ -179,7 +264,7 @@ impl Past {
         quasi: &[String],
     ) -> crate::error::Result<()> {
         match self {
-            Self::Nothing => Ok(()),
+            Self::Unknown(_) | Self::Nothing => Ok(()),
             Self::Signatures(histories) => histories.append_release(number, table),
             Self::Worlds(partnerships) => {
                 partnerships.append_release(number, table.rows() as u64);

@@ -3,31 +3,30 @@
 mod columns;
 mod files;
 mod ledger;
+mod parts;
 mod promises;
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryConsumer;
-use datafusion::physical_plan::collect;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use deltalake_core::DeltaTable;
 use url::Url;
 
 use self::columns::{columns_of, described};
 use self::files::Files;
 use self::ledger::{Ledger, Past};
+use self::parts::Parts;
 use self::promises::{Promises, Remembered};
 use super::blocking::blocking;
-use super::reader::{Reader, ReleaseRow, introduce, provider};
+use super::reader::{Reader, ReleaseRow};
 use super::record::{Announcement, Figures};
 use crate::error::{Error, refusal};
 use crate::microdata::Role;
-use crate::risk::{Check, ReleasedTable, TableColumns};
+use crate::risk::{Check, Promise, ReleaseFindings, ReleasedTable, TableColumns};
 
 const FUNCTION: &str = "audit";
 
@@ -57,34 +56,30 @@ impl Audit {
         let mut checks = Vec::new();
         let (mut ledger, mut past) = (None, None);
         if let Some(private) = &self.private {
+            let changes = updates.clone().unwrap_or_default();
             let read = || async {
                 let ledger = Ledger::open(private, &runtime).await?;
                 let commits = ledger.commits().await;
-                let entries = ledger.entries().await;
-                if entries.is_err() && !ledger.is_newest().await {
+                let past = ledger.remembers(&changes, context, &memory).await;
+                if past.is_err() && !ledger.is_newest().await {
                     // An INSERT has merged files while they were read.
                     return Ok(None);
                 }
-                Ok::<_, DataFusionError>(Some((ledger, commits, entries?)))
+                Ok::<_, DataFusionError>(Some((ledger, commits, past?)))
             };
             let opened = async {
-                let (ledger, commits, entries) = loop {
+                loop {
                     if let Some(read) = read().await? {
-                        break read;
+                        return Ok::<_, DataFusionError>(read);
                     }
-                };
-                // The entries, and their codes.
-                memory.try_resize(2 * entries.get_array_memory_size())?;
-                let changes = updates.clone().unwrap_or_default();
-                let (kind, any_update) = (ledger.metadata.spec.method.state(), ledger.any_update());
-                let past = blocking(move || Past::of(kind, &entries, &changes, any_update)).await?;
-                Ok::<_, DataFusionError>((ledger, commits, past))
+                }
             };
             match opened.await {
                 Ok((opened, commits, remembered)) => {
                     checks.extend([opened.knows(reader.newest()), commits]);
                     (ledger, past) = (Some(opened), Some(remembered));
                 }
+                Err(error) if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) => return Err(error),
                 // Errors of stores can say more than is wanted in a table of checks.
                 Err(_) => checks.push(Check::new(
                     None,
@@ -120,16 +115,35 @@ impl Audit {
             if ledger.is_some() {
                 checks.push(noted(&row));
             }
-            let Ok(rows) = rows(&table, &session).await else {
+            let mut looked = Looked { findings: ReleaseFindings::default(), whole: None, past };
+            let Ok(mut rows) = Parts::of(&table, &session, promises.whole.is_some(), memory.new_empty()).await else {
                 checks.push(Check::new(Some(number), "rows can be read", false, "they cannot"));
+                past = looked.past;
                 continue;
             };
-            // The rows, and their codes.
-            memory.try_resize(3 * rows.get_array_memory_size() + past.as_ref().map_or(0, Past::size))?;
             remembered = promises.memory;
-            let (found, kept) = blocking(move || look(&row.announcement, &promises, &schema, &rows, past)).await?;
-            checks.extend(found);
-            past = kept;
+            let columns = columns(&schema);
+            let unreadable = loop {
+                let part = match rows.next().await {
+                    Ok(Some(part)) => part,
+                    Ok(None) => break false,
+                    Err(error) if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) => {
+                        return Err(error);
+                    }
+                    Err(_) => break true,
+                };
+                // The rows, and their codes.
+                let kept = looked.past.as_ref().map_or(0, Past::size);
+                memory.try_resize(3 * part.get_array_memory_size() + kept)?;
+                let (groups, whole, columns) = (promises.groups.clone(), promises.whole, columns.clone());
+                looked = blocking(move || looked.look(number, &part, &columns, &groups, whole)).await?;
+            };
+            if unreadable {
+                checks.push(Check::new(Some(number), "rows can be read", false, "they cannot"));
+            } else {
+                checks.extend(looked.checks(&row.announcement, promises.hidden));
+            }
+            past = looked.past;
         }
         if let Some(past) = past {
             checks
@@ -151,41 +165,52 @@ fn noted(row: &ReleaseRow) -> Check {
     Check::new(Some(row.announcement.number), "ledger: notes what was announced", same, figures)
 }
 
-/// All rows of a table, in the order of its files.
-async fn rows(table: &DeltaTable, session: &SessionContext) -> Result<RecordBatch> {
-    let state = session.state();
-    introduce(table, &state)?;
-    let plan = provider(table).await?.scan(&state, None, &[], None).await?;
-    let schema = plan.schema();
-    Ok(concat_batches(&schema, &collect(plan, session.task_ctx()).await?)?)
-}
-
-/// Everything about a release that computes: its checks, and the past with it.
-fn look(
-    said: &Announcement,
-    promises: &Promises,
-    schema: &SchemaRef,
-    rows: &RecordBatch,
-    mut past: Option<Past>,
-) -> Result<(Vec<Check>, Option<Past>)> {
-    let named = |error: Error| error.in_function(FUNCTION);
-    let number = Some(said.number);
+fn columns(schema: &SchemaRef) -> TableColumns {
     let only = |role: Role| columns_of(schema, role).into_iter().next();
-    let columns = TableColumns {
+    TableColumns {
         quasi: columns_of(schema, Role::Quasi),
         sensitive: only(Role::Sensitive),
         within: only(Role::Within),
-    };
-    let table = ReleasedTable::try_new(rows, &columns).map_err(named)?;
-    let mut checks = table.checks(number, &promises.groups);
-    checks.extend(promises.whole.and_then(|l| table.no_value_beyond(number, l)));
-    let groups = if promises.hidden { 0 } else { table.groups() as u64 };
-    let found = Figures { rows: table.rows() as u64, groups, counterfeits: table.counterfeits() };
-    let Figures { rows: all, groups, counterfeits } = &found;
-    let figures = format!("{all} rows in {groups} groups, {counterfeits} of them counterfeits");
-    checks.push(Check::new(number, "rows are as many as announced", found == said.figures, figures));
-    if let Some(past) = &mut past {
-        past.append(said.number, &table, rows, &columns.quasi).map_err(named)?;
     }
-    Ok((checks, past))
+}
+
+/// What was found of a release so far, and the past with it.
+struct Looked {
+    findings: ReleaseFindings,
+    whole: Option<Check>,
+    past: Option<Past>,
+}
+
+impl Looked {
+    /// Everything about a part of a release that computes.
+    fn look(
+        mut self,
+        number: u64,
+        rows: &RecordBatch,
+        columns: &TableColumns,
+        groups: &[Promise],
+        whole: Option<usize>,
+    ) -> Result<Self> {
+        let named = |error: Error| error.in_function(FUNCTION);
+        let table = ReleasedTable::try_new(rows, columns).map_err(named)?;
+        self.findings.add(&table, groups);
+        self.whole = whole.and_then(|l| table.no_value_beyond(Some(number), l));
+        if let Some(past) = &mut self.past {
+            past.append(number, &table, rows, &columns.quasi).map_err(named)?;
+        }
+        Ok(self)
+    }
+
+    fn checks(&mut self, said: &Announcement, hidden: bool) -> Vec<Check> {
+        let number = Some(said.number);
+        let findings = std::mem::take(&mut self.findings);
+        let [rows, groups, counterfeits] = findings.figures();
+        let found = Figures { rows, groups: if hidden { 0 } else { groups }, counterfeits };
+        let mut checks = findings.checks(number);
+        checks.extend(self.whole.take());
+        let Figures { rows: all, groups, counterfeits } = &found;
+        let figures = format!("{all} rows in {groups} groups, {counterfeits} of them counterfeits");
+        checks.push(Check::new(number, "rows are as many as announced", found == said.figures, figures));
+        checks
+    }
 }

@@ -204,7 +204,7 @@ impl TableProvider for PublicationTable {
             }
             (None, cells) => cells,
         };
-        let inputs = Inputs { microdata, previous, hierarchies, updates };
+        let inputs = Inputs { previous, hierarchies, updates, ..Inputs::new(microdata) };
         Ok(Arc::new(PublishExec::try_new(inputs, publication, open.decided().unwrap_or(0))?))
     }
 
