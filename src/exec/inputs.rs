@@ -22,11 +22,14 @@ pub struct Inputs {
     pub hierarchies: Option<Arc<dyn ExecutionPlan>>,
     /// Which sensitive values can become which: the value, what it can become, and the probability if that is known.
     pub updates: Option<Arc<dyn ExecutionPlan>>,
-    /// For a release in cells by place: what is looked at first. The microdata must be the same whenever it is read.
-    pub survey: Option<Survey>,
+    /// For a release in cells by place: what is looked at first, planned twice, once to say of rows in which cell they are and once to say of
+    /// cells what there is in the whole table. It is read once. The microdata must be the same whenever it is read.
+    pub survey: Option<[Survey; 2]>,
     /// For a release in cells that do not follow from the identifier: one row, of how many rows there are, how many of them have no
     /// identifier, and how many repeat that of another.
     pub identifiers: Option<Arc<dyn ExecutionPlan>>,
+    /// What there is in the whole table, once the survey is an input.
+    pub(super) places: Option<Arc<dyn ExecutionPlan>>,
 }
 
 /// The relations from which cells by place are found, planned for themselves.
@@ -53,6 +56,7 @@ pub(super) struct InputKinds {
     hierarchies: bool,
     updates: bool,
     identifiers: bool,
+    places: bool,
 }
 
 /// What is read.
@@ -63,12 +67,21 @@ pub(super) struct Streams {
     pub hierarchies: Option<SendableRecordBatchStream>,
     pub updates: Option<SendableRecordBatchStream>,
     pub identifiers: Option<SendableRecordBatchStream>,
+    pub places: Option<SendableRecordBatchStream>,
 }
 
 impl Inputs {
     /// Microdata alone.
     pub fn new(microdata: Arc<dyn ExecutionPlan>) -> Self {
-        Self { microdata, previous: None, hierarchies: None, updates: None, survey: None, identifiers: None }
+        Self {
+            microdata,
+            previous: None,
+            hierarchies: None,
+            updates: None,
+            survey: None,
+            identifiers: None,
+            places: None,
+        }
     }
 
     /// The plans in the order in which operators have them.
@@ -78,14 +91,11 @@ impl Inputs {
             hierarchies: self.hierarchies.is_some(),
             updates: self.updates.is_some(),
             identifiers: self.identifiers.is_some(),
+            places: self.places.is_some(),
         };
         let previous = self.previous.map(|(_, plan)| plan);
-        let plans = [self.microdata]
-            .into_iter()
-            .chain(previous)
-            .chain(self.hierarchies)
-            .chain(self.updates)
-            .chain(self.identifiers);
+        let plans = [self.microdata].into_iter().chain(previous).chain(self.hierarchies).chain(self.updates);
+        let plans = plans.chain(self.identifiers).chain(self.places);
         (kinds, plans.collect())
     }
 }
@@ -99,6 +109,7 @@ impl InputKinds {
             self.hierarchies.then_some("hierarchies"),
             self.updates.then_some("updates"),
             self.identifiers.then_some("the input"),
+            self.places.then_some("the input"),
         ];
         there.into_iter().flatten().nth(place).unwrap_or("an input")
     }
@@ -120,10 +131,13 @@ impl InputKinds {
             Some(kind) => next(true).map(|stream| (kind, stream)),
             None => None,
         };
-        let (hierarchies, updates, identifiers) = (next(self.hierarchies), next(self.updates), next(self.identifiers));
-        let all = (previous.is_some(), hierarchies.is_some(), updates.is_some(), identifiers.is_some());
-        match inputs.len() == 0 && all == (self.previous.is_some(), self.hierarchies, self.updates, self.identifiers) {
-            true => Ok(Streams { layout, microdata, previous, hierarchies, updates, identifiers }),
+        let (hierarchies, updates) = (next(self.hierarchies), next(self.updates));
+        let (identifiers, places) = (next(self.identifiers), next(self.places));
+        let expected = [self.previous.is_some(), self.hierarchies, self.updates, self.identifiers, self.places];
+        let all =
+            [previous.is_some(), hierarchies.is_some(), updates.is_some(), identifiers.is_some(), places.is_some()];
+        match inputs.len() == 0 && all == expected {
+            true => Ok(Streams { layout, microdata, previous, hierarchies, updates, identifiers, places }),
             false => internal_err!("an operator with other inputs than it was made for"),
         }
     }

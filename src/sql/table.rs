@@ -165,10 +165,14 @@ impl Relation for AnonymizedTable {
         if chosen.cells > 1 {
             let by = self.method.cells_by(layout, false)?;
             if by == CellsBy::Place {
-                // What is read twice is planned twice: plans are for one execution.
-                let again = planned(session, microdata, name, "the input").await?;
-                let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
-                inputs.survey = Some(Survey::new(again, trees));
+                // Plans are for one execution: what may be read again is planned again.
+                let mut surveys = Vec::new();
+                for _ in 0..2 {
+                    let again = planned(session, microdata, name, "the input").await?;
+                    let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
+                    surveys.push(Survey::new(again, trees));
+                }
+                inputs.survey = surveys.try_into().ok();
             }
             if layout.identifier.is_some() && by != CellsBy::Column(0) {
                 inputs.identifiers =

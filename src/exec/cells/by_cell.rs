@@ -1,6 +1,6 @@
 //! Inputs that stand in the order of their cells, read cell by cell.
 
-use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Int64Type, UInt32Type};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -8,6 +8,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use futures::StreamExt;
 
+use super::places::values_of;
 use crate::error::Error;
 use crate::exec::inputs::Streams;
 use crate::exec::work::Work;
@@ -87,6 +88,8 @@ pub(in crate::exec) struct ByCell {
     previous: Option<InCells>,
     hierarchies: Option<Vec<RecordBatch>>,
     updates: Option<Vec<RecordBatch>>,
+    /// Values of the quasi-identifiers in the whole table: lengths of ranges are measured by these, also in cells where few of them are.
+    values: Vec<ArrayRef>,
     /// Whether a cell was read.
     begun: bool,
     /// For what all cells need.
@@ -118,8 +121,13 @@ impl ByCell {
         }
         let hierarchies = whole(inputs.hierarchies, &held).await?;
         let updates = whole(inputs.updates, &held).await?;
+        let values = match whole(inputs.places, &held).await? {
+            Some(places) => values_of(&places, inputs.layout.quasi.len())?,
+            None => Vec::new(),
+        };
         let microdata = InCells::new(inputs.microdata, cells);
-        Ok(Self { layout: inputs.layout, microdata, previous, hierarchies, updates, begun: false, _held: held })
+        let layout = inputs.layout;
+        Ok(Self { layout, microdata, previous, hierarchies, updates, values, begun: false, _held: held })
     }
 
     /// Whether there are no rows.
@@ -164,6 +172,10 @@ impl ByCell {
             }
         }
         let named = |error: Error| error.in_function(work.method.name());
+        let mut numbers = Vec::new();
+        for (encoder, values) in builder.microdata.encoders().0.iter_mut().zip(&self.values) {
+            encoder.intern(values, &mut numbers).map_err(named)?;
+        }
         if let Some(hierarchies) = &self.hierarchies {
             builder.microdata.expect_hierarchies();
             for batch in hierarchies {
@@ -210,7 +222,7 @@ async fn whole(rows: Option<SendableRecordBatchStream>, held: &MemoryReservation
 mod tests {
     use std::sync::Arc;
 
-    use datafusion::arrow::array::{ArrayRef, Int64Array, UInt32Array};
+    use datafusion::arrow::array::{Int64Array, UInt32Array};
     use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 
     use super::*;

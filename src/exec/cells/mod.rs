@@ -69,6 +69,7 @@ pub struct CellCount {
 ///   <hierarchies>                                                          (optional)
 ///   <updates>                                                              (optional)
 ///   <counts of rows, and of identifiers that are NULL or repeated>         (optional)
+///   <values of the whole table, of cells by place>                         (optional)
 /// ```
 ///
 /// One output partition. The cell of a row is `anonymize_cell(identifier, cells)`, the same for ever; for methods without state
@@ -97,10 +98,7 @@ impl CellsExec {
             .map_err(|error| error.in_function(job.method.name()))?;
         let inputs = match (job.method.cells_by(&layout, false)?, &inputs.survey) {
             (CellsBy::Column(_), None) => in_cells(inputs, &job.method, &layout, false, count.cells)?,
-            (CellsBy::Place, Some(survey)) => {
-                let microdata = with_place(inputs.microdata, survey.clone(), &job, &layout, count.cells)?;
-                Inputs { microdata, ..inputs }
-            }
+            (CellsBy::Place, Some(_)) => with_place(inputs, &job, &layout, count.cells)?,
             _ => return Err(Error::internal("a survey of cells that are no places").in_function(job.method.name())),
         };
         let (inputs, plans) = inputs.into_plans();

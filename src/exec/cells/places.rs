@@ -4,39 +4,42 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, RecordBatch, UInt32Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, ListArray, RecordBatch, UInt32Array};
+use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, internal_err};
-use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::joins::CrossJoinExec;
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, Time};
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use rand::Rng;
+use tokio::sync::OnceCell;
 
 use super::sample::{SAMPLED, Sampled, Sampler};
 use super::{AnonymizeJob, CELL};
 use crate::error::Error;
-use crate::exec::inputs::Survey;
+use crate::exec::inputs::{Inputs, Survey};
 use crate::exec::whole_input::{counted, spawn_compute};
 use crate::exec::{Job, WholeInputExec};
 use crate::methods::mondrian::{PlacePrinciple, PlaceSample, places};
 use crate::methods::{AnyMethod, Monitor};
-use crate::microdata::{ColumnEncoder, Encoded, Hierarchies, Layout, Order, PlaceRouter, PlaceTree, given_order};
+use crate::microdata::{
+    ColumnEncoder, Encoded, HashKey, Hierarchies, Layout, Order, PlaceRouter, PlaceTree, given_order, held_type,
+};
 
 /// Name of the column of the tree, and of the function that reads it.
 const PLACES: &str = "places";
 const NAME: &str = "anonymize_place";
 
-/// Finds out where the cells of a table are: one row, with a tree of cuts.
+/// Finds out where the cells of a table are: one row, with a tree of cuts, and for each quasi-identifier the values of a sample.
 ///
 /// ```text
 /// PlacesExec: cells=64, quasi=[age, zip]
@@ -52,43 +55,58 @@ pub(super) struct Places {
     layout: Layout,
     cells: u32,
     hierarchies: bool,
+    /// What was found: in one process, several nodes with one job find it once.
+    found: Arc<OnceCell<RecordBatch>>,
 }
 
-/// The microdata with the cell of each row behind its columns, by place.
+/// Inputs whose microdata have the cell of each row behind their columns, by place.
 ///
 /// # Errors
 /// When the survey is of another table.
-pub(super) fn with_place(
-    microdata: Arc<dyn ExecutionPlan>,
-    survey: Survey,
-    job: &AnonymizeJob,
-    layout: &Layout,
-    cells: u32,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    if survey.microdata.schema() != microdata.schema() {
+pub(super) fn with_place(mut inputs: Inputs, job: &AnonymizeJob, layout: &Layout, cells: u32) -> Result<Inputs> {
+    let Some(surveys) = inputs.survey.take() else { return internal_err!("places that nobody looks for") };
+    let schema = inputs.microdata.schema();
+    if surveys.iter().any(|survey| survey.microdata.schema() != schema) {
         return internal_err!("places of another table");
     }
-    let hierarchies = survey.hierarchies.is_some();
-    let inputs = [survey.microdata].into_iter().chain(survey.hierarchies).map(one_partition);
-    let places = Places { job: job.clone(), layout: layout.clone(), cells, hierarchies };
-    let places: Arc<dyn ExecutionPlan> = Arc::new(PlacesExec::over(Arc::new(places), inputs.collect())?);
-    let schema = microdata.schema();
-    // One row, which the engine gives to every batch of rows.
-    let joined: Arc<dyn ExecutionPlan> = Arc::new(CrossJoinExec::new(places, microdata));
+    let hierarchies = surveys.iter().all(|survey| survey.hierarchies.is_some());
+    let found = Arc::new(OnceCell::new());
+    let places = Arc::new(Places { job: job.clone(), layout: layout.clone(), cells, hierarchies, found });
+    let node = |survey: Survey| -> Result<Arc<dyn ExecutionPlan>> {
+        let inputs = [survey.microdata].into_iter().chain(survey.hierarchies).map(one_partition);
+        Ok(Arc::new(PlacesExec::over(Arc::clone(&places), inputs.collect())?))
+    };
+    let [of_rows, of_cells] = surveys;
+    inputs.places = Some(node(of_cells)?);
     let column = |name: &str, place: usize| Arc::new(Column::new(name, place)) as Arc<dyn PhysicalExpr>;
+    let tree = vec![(column(PLACES, 0), PLACES.to_owned())];
+    let tree: Arc<dyn ExecutionPlan> = Arc::new(ProjectionExec::try_new(tree, node(of_rows)?)?);
+    // One row, which the engine gives to every batch of rows.
+    let joined: Arc<dyn ExecutionPlan> = Arc::new(CrossJoinExec::new(tree, inputs.microdata));
     let first = layout.identifier.iter().len();
     let quasi = layout.quasi.iter().enumerate().map(|(place, field)| column(field.name(), 1 + first + place));
     let arguments: Vec<Arc<dyn PhysicalExpr>> = std::iter::once(column(PLACES, 0)).chain(quasi).collect();
     let returned = Arc::new(Field::new(CELL, DataType::UInt32, false));
     let function = Arc::new(ScalarUDF::new_from_impl(CellByPlace::new(layout.quasi.clone())));
     let cell = ScalarFunctionExpr::new(NAME, function, arguments, returned, Arc::new(ConfigOptions::default()));
-    let own = schema
-        .fields()
-        .iter()
-        .enumerate()
-        .map(|(place, field)| (column(field.name(), 1 + place), field.name().clone()));
+    let own = schema.fields().iter().enumerate();
+    let own = own.map(|(place, field)| (column(field.name(), 1 + place), field.name().clone()));
     let columns: Vec<_> = own.chain([(Arc::new(cell) as Arc<dyn PhysicalExpr>, CELL.to_owned())]).collect();
-    Ok(Arc::new(ProjectionExec::try_new(columns, joined)?))
+    inputs.microdata = Arc::new(ProjectionExec::try_new(columns, joined)?);
+    Ok(inputs)
+}
+
+/// The values of quasi-identifiers that were found.
+///
+/// # Errors
+/// When nothing was.
+pub(super) fn values_of(places: &[RecordBatch], quasi: usize) -> Result<Vec<ArrayRef>> {
+    let row = places.iter().find(|batch| batch.num_rows() > 0);
+    let lists = row.map(|row| row.columns()[1..].iter().map(|list| Some(list.as_list_opt::<i32>()?.value(0))));
+    match lists.and_then(Iterator::collect::<Option<Vec<ArrayRef>>>) {
+        Some(values) if values.len() == quasi => Ok(values),
+        _ => internal_err!("places without values"),
+    }
 }
 
 fn one_partition(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
@@ -117,7 +135,12 @@ impl Job for Places {
     }
 
     fn schema(&self) -> SchemaRef {
-        Arc::new(Schema::new(vec![Field::new(PLACES, DataType::BinaryView, false)]))
+        let tree = Field::new(PLACES, DataType::BinaryView, false);
+        let values = self.layout.quasi.iter().map(|field| {
+            let item = Field::new_list_field(held_type(field.data_type()), true);
+            Field::new_list(field.name(), item, false)
+        });
+        Arc::new(Schema::new(std::iter::once(tree).chain(values).collect::<Vec<_>>()))
     }
 
     fn start(
@@ -127,82 +150,113 @@ impl Job for Places {
         context: &Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let mut inputs = inputs.into_iter();
-        let (Some(mut rows), mut trees) = (inputs.next(), inputs.next()) else {
+        let (Some(rows), trees) = (inputs.next(), inputs.next()) else {
             return internal_err!("places of no table");
         };
-        let (layout, method, cells) = (self.layout.clone(), self.job.method.clone(), self.cells);
         if trees.is_some() != self.hierarchies {
             return internal_err!("hierarchies that are not expected");
         }
-        let key = self.job.seed.rng_of_cell(u32::MAX).random();
-        let held = MemoryConsumer::new("PlacesExec").register(context.memory_pool());
         let metrics = BaselineMetrics::new(metrics, 0);
-        let elapsed = metrics.elapsed_compute().clone();
-        let schema = self.schema();
-        let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&schema), 1);
-        let output = builder.tx();
-        builder.spawn(async move {
-            let named = |error: Error| error.in_function(method.name());
-            let mut sampler = Sampler::try_new(rows.schema(), key, SAMPLED).map_err(named)?;
-            while let Some(batch) = rows.next().await {
-                let batch = batch?;
-                let _timer = elapsed.timer();
-                sampler.append(&batch).map_err(named)?;
-                held.try_resize(sampler.size())?;
-            }
-            drop(rows);
-            let mut hierarchies =
-                trees.is_some().then(|| Hierarchies::new(layout.quasi.iter().map(|field| field.name())));
-            if let (Some(trees), Some(hierarchies)) = (&mut trees, &mut hierarchies) {
-                while let Some(batch) = trees.next().await {
-                    hierarchies.append(&batch?).map_err(named)?;
-                }
-            }
-            // While the tree is made, the sample exists as codes as well.
-            held.try_resize(3 * sampler.size())?;
-            let function = method.name().to_owned();
-            let tree = move |_: &Monitor| {
-                let _timer = elapsed.timer();
-                tree(sampler.finish()?, hierarchies, &layout, &method, cells)
-            };
-            let tree = spawn_compute(function, Monitor::default(), tree).await?;
-            let row: ArrayRef = Arc::new(BinaryViewArray::from_iter_values([tree.as_slice()]));
-            let _ = output.send(Ok(RecordBatch::try_new(schema, vec![row])?)).await;
-            Ok(())
+        let survey = Surveyor {
+            layout: self.layout.clone(),
+            method: self.job.method.clone(),
+            cells: self.cells,
+            schema: self.schema(),
+            key: self.job.seed.rng_of_cell(u32::MAX).random(),
+            held: MemoryConsumer::new("PlacesExec").register(context.memory_pool()),
+            elapsed: metrics.elapsed_compute().clone(),
+        };
+        let found = Arc::clone(&self.found);
+        let row = futures::stream::once(async move {
+            let row = found.get_or_try_init(|| Box::pin(survey.look(rows, trees))).await?;
+            Ok(row.clone())
         });
-        Ok(counted(self.schema(), builder.build(), metrics))
+        Ok(counted(self.schema(), row, metrics))
     }
 }
 
-/// The tree of a sample, as bytes.
-fn tree(
-    sampled: Sampled,
-    hierarchies: Option<Hierarchies>,
-    layout: &Layout,
-    method: &AnyMethod,
+/// One look at a table.
+struct Surveyor {
+    layout: Layout,
+    method: AnyMethod,
     cells: u32,
-) -> crate::error::Result<Vec<u8>> {
-    let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
-    let Some(l) = method.place_diversity() else { return Err(Error::internal("places of a method without any")) };
-    let column = |field: &FieldRef, hierarchies: Option<&Hierarchies>| -> crate::error::Result<Encoded> {
-        let values = sampled.rows.column_by_name(field.name());
-        let values = values.ok_or_else(|| Error::internal("a sample of other columns"))?;
-        let mut encoder = ColumnEncoder::try_new(FieldRef::clone(field))?;
-        encoder.append(values)?;
-        encoder.finish(Order::of(field.name(), hierarchies, given_order(field)?.as_deref()))
-    };
-    let quasi = layout.quasi.iter().map(|field| column(field, hierarchies.as_ref())).collect::<Result<Vec<_>, _>>()?;
-    let sensitive = match (&layout.sensitive, l) {
-        (Some(field), Some(_)) => Some(column(field, None)?),
-        _ => None,
-    };
-    let in_sample: usize = sampled.weights.iter().map(|weight| *weight as usize).sum();
-    // Rows of the sample that stand for the rows of a group.
-    let least = method.least_rows().saturating_mul(in_sample).div_ceil(sampled.of.max(1));
-    let sample = PlaceSample { quasi, sensitive, weights: sampled.weights };
-    let cuts = places(&sample, PlacePrinciple { least, l }, cells)?;
-    let attributes: Vec<_> = sample.quasi.into_iter().map(|column| column.attribute).collect();
-    PlaceTree::try_new(&cuts, &attributes)?.to_bytes()
+    schema: SchemaRef,
+    key: HashKey,
+    held: MemoryReservation,
+    elapsed: Time,
+}
+
+impl Surveyor {
+    async fn look(
+        self,
+        mut rows: SendableRecordBatchStream,
+        trees: Option<SendableRecordBatchStream>,
+    ) -> Result<RecordBatch> {
+        let named = |error: Error| error.in_function(self.method.name());
+        let mut sampler = Sampler::try_new(rows.schema(), self.key, SAMPLED).map_err(named)?;
+        while let Some(batch) = rows.next().await {
+            let batch = batch?;
+            let _timer = self.elapsed.timer();
+            sampler.append(&batch).map_err(named)?;
+            self.held.try_resize(sampler.size())?;
+        }
+        drop(rows);
+        let mut hierarchies = None;
+        if let Some(mut trees) = trees {
+            let names = self.layout.quasi.iter().map(|field| field.name());
+            let all = hierarchies.insert(Hierarchies::new(names));
+            while let Some(batch) = trees.next().await {
+                all.append(&batch?).map_err(named)?;
+            }
+        }
+        // While the tree is made, the sample exists as codes as well.
+        self.held.try_resize(3 * sampler.size())?;
+        let function = self.method.name().to_owned();
+        spawn_compute(function, Monitor::default(), move |_| {
+            let _timer = self.elapsed.timer();
+            self.found(sampler.finish()?, hierarchies)
+        })
+        .await
+    }
+
+    /// The row of a sample.
+    fn found(&self, sampled: Sampled, hierarchies: Option<Hierarchies>) -> crate::error::Result<RecordBatch> {
+        let (layout, method) = (&self.layout, &self.method);
+        let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
+        let Some(l) = method.place_diversity() else { return Err(Error::internal("places of a method without any")) };
+        let column = |field: &FieldRef, hierarchies: Option<&Hierarchies>| -> crate::error::Result<Encoded> {
+            let values = sampled.rows.column_by_name(field.name());
+            let values = values.ok_or_else(|| Error::internal("a sample of other columns"))?;
+            let mut encoder = ColumnEncoder::try_new(FieldRef::clone(field))?;
+            encoder.append(values)?;
+            encoder.finish(Order::of(field.name(), hierarchies, given_order(field)?.as_deref()))
+        };
+        let quasi = layout.quasi.iter().map(|field| column(field, hierarchies.as_ref()));
+        let quasi = quasi.collect::<crate::error::Result<Vec<_>>>()?;
+        let sensitive = match (&layout.sensitive, l) {
+            (Some(field), Some(_)) => Some(column(field, None)?),
+            _ => None,
+        };
+        let in_sample: usize = sampled.weights.iter().map(|weight| *weight as usize).sum();
+        // Rows of the sample that stand for the rows of a group.
+        let least = method.least_rows().saturating_mul(in_sample).div_ceil(sampled.of.max(1));
+        let sample = PlaceSample { quasi, sensitive, weights: sampled.weights };
+        let cuts = places(&sample, PlacePrinciple { least, l }, self.cells)?;
+        let attributes: Vec<_> = sample.quasi.into_iter().map(|column| column.attribute).collect();
+        let tree = PlaceTree::try_new(&cuts, &attributes)?.to_bytes()?;
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(BinaryViewArray::from_iter_values([tree.as_slice()]))];
+        for (attribute, field) in attributes.iter().zip(&self.schema.fields()[1..]) {
+            let DataType::List(item) = field.data_type() else {
+                return Err(Error::internal("values that are no list"));
+            };
+            // That somewhere else it is NULL is nothing to a cell where it is not.
+            let null = usize::from(attribute.domain.has_null());
+            let values = attribute.domain.values().slice(null, attribute.domain.len() - null);
+            let offsets = OffsetBuffer::from_lengths([values.len()]);
+            columns.push(Arc::new(ListArray::try_new(Arc::clone(item), offsets, values, None)?));
+        }
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
 }
 
 /// `anonymize_place(places, quasi..)`: the cell of a row. Not a function of SQL: only plans have it.
