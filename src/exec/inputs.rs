@@ -29,7 +29,7 @@ pub struct Inputs {
     /// identifier, and how many repeat that of another.
     pub identifiers: Option<Arc<dyn ExecutionPlan>>,
     /// What there is in the whole table, once the survey is an input.
-    pub(super) places: Option<Arc<dyn ExecutionPlan>>,
+    pub(crate) places: Option<Arc<dyn ExecutionPlan>>,
 }
 
 /// The relations from which cells by place are found, planned for themselves.

@@ -255,13 +255,13 @@ async fn estimates_are_what_their_definition_says() {
     .await
     .unwrap();
     let (mut asked, mut refused) = (0, 0);
-    for _ in 0..40 {
+    for _ in 0..24 {
         make_table(&context, &mut rng).await;
         let (estimated, anatomy) = release(&context, &mut rng).await;
         let everybody = numbers(&context, &format!("SELECT count(*) FROM {estimated}")).await.unwrap();
         assert_eq!(everybody, [Some(number(&context, "SELECT count(*) FROM t").await as f64)]);
         let known = known_texts(&context, anatomy || estimated.contains("hierarchies")).await;
-        for _ in 0..60 {
+        for _ in 0..40 {
             let (estimate, definition) = question(&mut rng);
             let mut rows = if rng.random_bool(0.8) { condition(&mut rng, 3) } else { "true".to_owned() };
             if !anatomy && rng.random_bool(0.1) {
