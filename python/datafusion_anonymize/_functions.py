@@ -148,6 +148,7 @@ def mondrian(
     id: str | None = None,
     seed: Seed | None = None,
     insensitive: Columns | None = None,
+    cells: int | Literal["auto"] | None = None,
 ) -> Release:
     """One release with ranges: k-anonymity, l-diversity, t-closeness.
 
@@ -167,6 +168,8 @@ def mondrian(
         id: the identifier: one row per person. Never published [the session's, or the columns' metadata]
         seed: a long secret text, for reproducible runs [entropy]
         insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
+        cells: in how many parts a release is made, one after the other, so that none is larger than memory (or
+            'auto') ['auto']
     """
     return make("mondrian", {
         "input": input,
@@ -182,6 +185,7 @@ def mondrian(
         "id": id,
         "seed": seed,
         "insensitive": insensitive,
+        "cells": cells,
     })
 
 
