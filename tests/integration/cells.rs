@@ -236,9 +236,9 @@ async fn a_cell_that_is_refused_publishes_nothing() {
     assert_eq!(number(&context, "SELECT count(*) FROM releases(p)").await, 1);
 }
 
-/// What does not fit a limit ends with an error that says so, and what of it would fit; an audit goes on in parts.
+/// A ledger that does not fit a limit is audited in parts.
 #[tokio::test(flavor = "multi_thread")]
-async fn limits_of_memory_are_errors_or_more_passes() {
+async fn a_ledger_larger_than_memory_is_audited_in_parts() {
     let here = tempdir().unwrap();
     let path = |name: &str| here.path().join(name).display().to_string();
     let people = 200_000;
@@ -258,7 +258,6 @@ async fn limits_of_memory_are_errors_or_more_passes() {
         let insert = format!("INSERT INTO published SELECT * FROM '{}' WHERE person_id {people}", path("p.parquet"));
         run(&context, &insert).await.unwrap();
     }
-    run(&context, &format!("COPY (SELECT * FROM release(published)) TO '{}'", path("r.parquet"))).await.unwrap();
 
     let limited = |limit: usize| {
         let runtime =
@@ -279,29 +278,6 @@ async fn limits_of_memory_are_errors_or_more_passes() {
     let small = limited(48 << 20);
     assert_eq!(checks(small.clone()).await, whole);
     assert_eq!(small.runtime_env().memory_pool.reserved(), 0);
-
-    let (original, release) = (path("p.parquet"), path("r.parquet"));
-    for call in [
-        format!(
-            "information_loss('{original}', '{release}', id => person_id, quasi => (age, gender, education), sensitive => occupation)"
-        ),
-        format!(
-            "query_accuracy('{original}', '{release}', quasi => (age, gender, education), sensitive => occupation)"
-        ),
-        format!(
-            "disclosure('{release}', original => '{original}', id => person_id, quasi => (age, gender, education), sensitive => occupation)"
-        ),
-        format!("mondrian('{original}', 5, quasi => (age, gender, education), cells => 2)"),
-        format!(
-            "m_invariant('{original}', 4, id => person_id, quasi => (age, gender, education), sensitive => occupation, cells => 2)"
-        ),
-    ] {
-        let context = limited(3 << 20);
-        let text = error(&context, &format!("SELECT * FROM {call}")).await;
-        assert!(text.contains("Resources exhausted"), "{call}: {text}");
-        assert!(!call.contains("cells") || text.contains("(cells => 4)"), "{call}: {text}");
-        assert_eq!(context.runtime_env().memory_pool.reserved(), 0, "{call}");
-    }
 }
 
 /// A table that does not fit the limit is spilled, by the shell with nothing but a limit; where the disk is full, nothing is published.
