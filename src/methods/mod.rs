@@ -72,7 +72,7 @@ use crate::release::{Description, Form, Release};
 use anatomy::Anatomy;
 use m_distinct::MDistinct;
 use m_invariance::MInvariance;
-use mondrian::{Diversity, Mondrian};
+use mondrian::{Diversity, Mondrian, PlacePrinciple};
 use muco::Muco;
 use sequential::{NonSequential, Sequential, SequentialRelease, Worlds};
 
@@ -214,8 +214,16 @@ impl AnyMethod {
             // Earlier releases say nothing of the column `within`, and people may change theirs.
             Self::MInvariance(_) | Self::MDistinct(_) => identifier,
             Self::Muco(_) if remembered => identifier,
+            // A publication does not look for people who are in two parts; by identifiers, they meet.
+            Self::Anatomy(_) if remembered => identifier.or(within),
             Self::Anatomy(_) => within.or(identifier),
             Self::Muco(_) => return Ok(within.unwrap_or(CellsBy::Place)),
+            Self::Mondrian(_) if remembered => {
+                return refused(
+                    "releases of mondrian in a publication cannot be made in cells: they follow from where people are, for which the table \
+                     would be read more than once, and INSERT reads it once; leave cells out, or write the release with COPY",
+                );
+            }
             Self::Mondrian(method) => match within {
                 Some(within) => return Ok(within),
                 None if method.t.is_some() => {
@@ -244,21 +252,15 @@ impl AnyMethod {
         }
     }
 
-    /// Of a method whose cells are places, the diversity that cuts between them must keep, if values matter; `None` of other methods.
-    pub(crate) fn place_diversity(&self) -> Option<Option<(usize, Diversity)>> {
+    /// What groups of a method whose cells are places must keep; `None` of other methods.
+    pub(crate) fn place_principle(&self) -> Option<PlacePrinciple> {
         match self {
-            Self::Mondrian(method) => Some(method.l.map(|l| (l, method.diversity.unwrap_or_default()))),
-            Self::Muco(method) => Some(Some((method.l, Diversity::Frequency))),
+            Self::Mondrian(method) => {
+                let l = method.l.map(|l| (l, method.diversity.unwrap_or_default()));
+                Some(PlacePrinciple { least: method.k.max(method.l.unwrap_or(1)), l })
+            }
+            Self::Muco(method) => Some(PlacePrinciple { least: method.l, l: Some((method.l, Diversity::Frequency)) }),
             _ => None,
-        }
-    }
-
-    /// Least rows of a group of a method whose cells are places.
-    pub(crate) fn least_rows(&self) -> usize {
-        match self {
-            Self::Mondrian(method) => method.k.max(method.l.unwrap_or(1)),
-            Self::Muco(method) => method.l,
-            _ => 1,
         }
     }
 

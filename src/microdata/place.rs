@@ -128,7 +128,8 @@ fn order_of(attribute: &Attribute) -> Result<Option<Vec<Vec<u8>>>> {
 /// Finds the cells of rows.
 pub(crate) struct PlaceRouter {
     tree: PlaceTree,
-    converters: Vec<RowConverter>,
+    /// Of the attributes that are cut.
+    converters: Vec<Option<RowConverter>>,
     /// The place of each value, where the order is not that of values.
     places: Vec<Option<FxHashMap<Vec<u8>, u32>>>,
 }
@@ -139,7 +140,17 @@ impl PlaceRouter {
     /// # Errors
     /// When values cannot be compared.
     pub(crate) fn try_new<'a>(tree: PlaceTree, columns: impl Iterator<Item = &'a Field>) -> Result<Self> {
-        let converters = columns.map(|field| converter(field.data_type())).collect::<Result<_>>()?;
+        let is_cut = |place: usize| {
+            tree.nodes.iter().any(|node| match node {
+                Node::Below { attribute, .. } | Node::UpTo { attribute, .. } => *attribute == place,
+                Node::Cell(_) => false,
+            })
+        };
+        let converters = columns.enumerate().map(|(place, field)| match is_cut(place) {
+            true => converter(field.data_type()).map(Some),
+            false => Ok(None),
+        });
+        let converters = converters.collect::<Result<_>>()?;
         // The first place of a value counts: texts of a given order that are none are NULL, which comes first.
         let places = tree.orders.iter().map(|order| {
             let mut places = FxHashMap::default();
@@ -156,17 +167,10 @@ impl PlaceRouter {
     /// # Errors
     /// When the columns are others than those that the router was made for.
     pub(crate) fn cells(&self, columns: &[ArrayRef], rows: usize) -> Result<UInt32Array> {
-        let used = |place: usize| {
-            self.tree.nodes.iter().any(|node| match node {
-                Node::Below { attribute, .. } | Node::UpTo { attribute, .. } => *attribute == place,
-                Node::Cell(_) => false,
-            })
-        };
-        let values =
-            columns.iter().zip(&self.converters).enumerate().map(|(place, (column, converter))| match used(place) {
-                true => comparable(converter, column).map(Some),
-                false => Ok(None),
-            });
+        let values = columns.iter().zip(&self.converters).map(|(column, converter)| match converter {
+            Some(converter) => comparable(converter, column).map(Some),
+            None => Ok(None),
+        });
         let values = values.collect::<Result<Vec<_>>>()?;
         let ranked = values.iter().zip(&self.places).map(|(values, places)| {
             let (values, places) = (values.as_ref()?, places.as_ref()?);

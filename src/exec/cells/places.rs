@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, ListArray, RecordBatch, UInt32Array};
 use datafusion::arrow::buffer::OffsetBuffer;
@@ -21,6 +21,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use rand::Rng;
+use rand::seq::SliceRandom;
 use tokio::sync::OnceCell;
 
 use super::sample::{SAMPLED, Sampled, Sampler};
@@ -32,7 +33,8 @@ use crate::exec::{Job, WholeInputExec};
 use crate::methods::mondrian::{PlacePrinciple, PlaceSample, places};
 use crate::methods::{AnyMethod, Monitor};
 use crate::microdata::{
-    ColumnEncoder, Encoded, HashKey, Hierarchies, Layout, Order, PlaceRouter, PlaceTree, given_order, held_type,
+    ColumnEncoder, Encoded, HashKey, Hierarchies, Layout, Order, PlaceCut, PlaceRouter, PlaceTree, given_order,
+    held_type,
 };
 
 /// Name of the column of the tree, and of the function that reads it.
@@ -55,8 +57,25 @@ pub(super) struct Places {
     layout: Layout,
     cells: u32,
     hierarchies: bool,
-    /// What was found: in one process, several nodes with one job find it once.
-    found: Arc<OnceCell<RecordBatch>>,
+    found: Mutex<Option<Shared>>,
+}
+
+/// What nodes with one job find once in an execution, if they are in one process; and which execution that is.
+#[derive(Debug)]
+struct Shared(Weak<TaskContext>, Arc<OnceCell<RecordBatch>>);
+
+impl Places {
+    fn found(&self, context: &Arc<TaskContext>) -> Arc<OnceCell<RecordBatch>> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Shared(of, known)) = &*found
+            && std::ptr::eq(of.as_ptr(), Arc::as_ptr(context))
+        {
+            return Arc::clone(known);
+        }
+        let new = Arc::default();
+        *found = Some(Shared(Arc::downgrade(context), Arc::clone(&new)));
+        new
+    }
 }
 
 /// Inputs whose microdata have the cell of each row behind their columns, by place.
@@ -70,8 +89,8 @@ pub(super) fn with_place(mut inputs: Inputs, job: &AnonymizeJob, layout: &Layout
         return internal_err!("places of another table");
     }
     let hierarchies = surveys.iter().all(|survey| survey.hierarchies.is_some());
-    let found = Arc::new(OnceCell::new());
-    let places = Arc::new(Places { job: job.clone(), layout: layout.clone(), cells, hierarchies, found });
+    let (job, layout_of) = (job.clone(), layout.clone());
+    let places = Arc::new(Places { job, layout: layout_of, cells, hierarchies, found: Mutex::new(None) });
     let node = |survey: Survey| -> Result<Arc<dyn ExecutionPlan>> {
         let inputs = [survey.microdata].into_iter().chain(survey.hierarchies).map(one_partition);
         Ok(Arc::new(PlacesExec::over(Arc::clone(&places), inputs.collect())?))
@@ -157,16 +176,21 @@ impl Job for Places {
             return internal_err!("hierarchies that are not expected");
         }
         let metrics = BaselineMetrics::new(metrics, 0);
+        let mut rng = self.job.seed.rng_of_cell(u32::MAX);
+        let key = rng.random();
+        // Rows leave cell by cell: in an order that has nothing to do with where they lie.
+        let mut numbers: Vec<u32> = (0..self.cells).collect();
+        numbers.shuffle(&mut rng);
         let survey = Surveyor {
             layout: self.layout.clone(),
             method: self.job.method.clone(),
-            cells: self.cells,
+            numbers,
             schema: self.schema(),
-            key: self.job.seed.rng_of_cell(u32::MAX).random(),
+            key,
             held: MemoryConsumer::new("PlacesExec").register(context.memory_pool()),
             elapsed: metrics.elapsed_compute().clone(),
         };
-        let found = Arc::clone(&self.found);
+        let found = self.found(context);
         let row = futures::stream::once(async move {
             let row = found.get_or_try_init(|| Box::pin(survey.look(rows, trees))).await?;
             Ok(row.clone())
@@ -179,7 +203,8 @@ impl Job for Places {
 struct Surveyor {
     layout: Layout,
     method: AnyMethod,
-    cells: u32,
+    /// Numbers of the cells, by place.
+    numbers: Vec<u32>,
     schema: SchemaRef,
     key: HashKey,
     held: MemoryReservation,
@@ -223,7 +248,8 @@ impl Surveyor {
     fn found(&self, sampled: Sampled, hierarchies: Option<Hierarchies>) -> crate::error::Result<RecordBatch> {
         let (layout, method) = (&self.layout, &self.method);
         let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
-        let Some(l) = method.place_diversity() else { return Err(Error::internal("places of a method without any")) };
+        let principle = method.place_principle();
+        let principle = principle.ok_or_else(|| Error::internal("places of a method without any"))?;
         let column = |field: &FieldRef, hierarchies: Option<&Hierarchies>| -> crate::error::Result<Encoded> {
             let values = sampled.rows.column_by_name(field.name());
             let values = values.ok_or_else(|| Error::internal("a sample of other columns"))?;
@@ -233,15 +259,20 @@ impl Surveyor {
         };
         let quasi = layout.quasi.iter().map(|field| column(field, hierarchies.as_ref()));
         let quasi = quasi.collect::<crate::error::Result<Vec<_>>>()?;
-        let sensitive = match (&layout.sensitive, l) {
+        let sensitive = match (&layout.sensitive, principle.l) {
             (Some(field), Some(_)) => Some(column(field, None)?),
             _ => None,
         };
         let in_sample: usize = sampled.weights.iter().map(|weight| *weight as usize).sum();
         // Rows of the sample that stand for the rows of a group.
-        let least = method.least_rows().saturating_mul(in_sample).div_ceil(sampled.of.max(1));
+        let least = principle.least.saturating_mul(in_sample).div_ceil(sampled.of.max(1));
         let sample = PlaceSample { quasi, sensitive, weights: sampled.weights };
-        let cuts = places(&sample, PlacePrinciple { least, l }, self.cells)?;
+        let mut cuts = places(&sample, PlacePrinciple { least, ..principle }, self.numbers.len() as u32)?;
+        for cut in &mut cuts {
+            if let PlaceCut::Cell(cell) = cut {
+                *cell = self.numbers[*cell as usize];
+            }
+        }
         let attributes: Vec<_> = sample.quasi.into_iter().map(|column| column.attribute).collect();
         let tree = PlaceTree::try_new(&cuts, &attributes)?.to_bytes()?;
         let mut columns: Vec<ArrayRef> = vec![Arc::new(BinaryViewArray::from_iter_values([tree.as_slice()]))];

@@ -222,6 +222,34 @@ async fn places_depend_on_nothing_but_the_table() {
     }
 }
 
+/// Rows leave cell by cell: in an order of cells that has nothing to do with where they are. The sample is the whole table, so with any seed
+/// the cells are the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn places_come_in_an_order_that_is_drawn() {
+    let context = session(1, None, 30_000).await;
+    let mut found = Vec::new();
+    for seed in ["a", "b"] {
+        let call = format!(
+            "SELECT (group_id >> 32)::BIGINT AS cell FROM mondrian(people, 10, quasi => (age, gender, education, birthplace), \
+             id => person_id, seed => '{seed}', cells => 16)"
+        );
+        let mut sizes: Vec<(i64, usize)> = Vec::new();
+        for batch in rows(&context, &call).await {
+            for &cell in batch.column(0).as_primitive::<Int64Type>().values() {
+                match sizes.last_mut().filter(|(last, _)| *last == cell) {
+                    Some((_, rows)) => *rows += 1,
+                    None => sizes.push((cell, 1)),
+                }
+            }
+        }
+        found.push(sizes.into_iter().map(|(_, rows)| rows).collect::<Vec<_>>());
+    }
+    assert_eq!(found[0].len(), 16);
+    assert_ne!(found[0], found[1]);
+    found.iter_mut().for_each(|sizes| sizes.sort_unstable());
+    assert_eq!(found[0], found[1]);
+}
+
 /// Groups of different cells have different numbers, in no order of cells that a reader could know without the seed.
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_of_groups_are_unique() {

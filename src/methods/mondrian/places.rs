@@ -29,7 +29,7 @@ pub(crate) struct PlaceSample {
 /// What both sides of a cut must keep.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct PlacePrinciple {
-    /// Least rows of the sample, if that is more than it takes to trust them.
+    /// Least rows of a side, if that is more than it takes to trust a sample.
     pub least: usize,
     /// Least diversity, and what that means.
     pub l: Option<(usize, Diversity)>,
