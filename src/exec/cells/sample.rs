@@ -18,6 +18,9 @@ use crate::microdata::{HashKey, compact_views, held, held_type};
 /// Different rows of a sample.
 pub(super) const SAMPLED: usize = 65_536;
 
+/// Most batches that rows are kept in: of a large table, few rows of a batch are in the sample.
+const MOST_BATCHES: usize = 1024;
+
 /// Collects the sample.
 pub(super) struct Sampler {
     schema: SchemaRef,
@@ -94,7 +97,8 @@ impl Sampler {
             self.kept_bytes += get_record_batch_memory_size(&rows);
             self.kept.push((rows, hashes));
         }
-        if self.counts.len() > 2 * self.most { self.compact() } else { Ok(()) }
+        let compacts = self.counts.len() > 2 * self.most || self.kept.len() > MOST_BATCHES;
+        if compacts { self.compact() } else { Ok(()) }
     }
 
     /// Bytes held.
@@ -179,6 +183,7 @@ mod tests {
             assert_eq!(rows.iter().filter(|other| *other == row).count(), *weight as usize);
         }
         let mut rng = ChaCha20Rng::seed_from_u64(3);
+        // Also of more batches than are kept.
         for size in [20_000, 13] {
             rows.shuffle(&mut rng);
             assert_eq!(sample(&rows, size, 500), (first.clone(), weights.clone()));
