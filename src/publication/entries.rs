@@ -15,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use deltalake_core::DeltaTable;
-use futures::{StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt};
 
 use super::blocking::blocking;
 use super::delta;
@@ -78,15 +78,10 @@ impl Entries {
         ))
     }
 
-    /// Their rows.
-    ///
-    /// # Errors
-    /// As for [`verify`](Self::verify).
-    pub(super) async fn rows(&self) -> Result<Vec<RecordBatch>> {
+    /// Their rows, file by file. Errors are those of [`verify`](Self::verify).
+    pub(super) fn rows(&self) -> impl Stream<Item = Result<Vec<RecordBatch>>> {
         let reads = self.files.iter().map(|kept| async move { decode(self.read(kept).await?).await });
-        let batches: Vec<Vec<RecordBatch>> =
-            futures::stream::iter(reads.collect::<Vec<_>>()).buffered(FILES_AT_ONCE).try_collect().await?;
-        Ok(batches.concat())
+        futures::stream::iter(reads.collect::<Vec<_>>()).buffered(FILES_AT_ONCE)
     }
 
     /// A plan that reads columns of them.

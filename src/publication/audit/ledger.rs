@@ -1,5 +1,7 @@
 //! Checks of the ledger, and of releases against it.
 
+use std::pin::pin;
+
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::DataType;
@@ -9,6 +11,7 @@ use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::path::Path;
 use deltalake_core::DeltaTable;
+use futures::StreamExt;
 use url::Url;
 
 use super::FUNCTION;
@@ -113,12 +116,12 @@ impl Ledger {
             }
             _ => 1,
         } as u32;
+        let entries =
+            Entries { place: self.place.clone(), ledger: self.table.clone(), files: self.state.entries.clone() };
         let mut past = Past::Unknown(kind);
         for pass in 0..passes {
-            for kept in &self.state.entries {
-                let entries =
-                    Entries { place: self.place.clone(), ledger: self.table.clone(), files: vec![kept.clone()] };
-                let batches = entries.rows().await?;
+            let mut files = pin!(entries.rows());
+            while let Some(batches) = files.next().await.transpose()? {
                 let held: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
                 // The rows, and their codes.
                 memory.try_resize(past.size() + 2 * held)?;
