@@ -2,8 +2,8 @@
 //! sizes of your own: `-- 100000000`. Words are a memory limit (`4g` unless there is one) and numbers of cells (`cells=16,64`).
 //!
 //! m-invariance with m = 10, four quasi-identifiers and 50 occupations, from Parquet to Parquet: the publisher's own view of a release, and of a
-//! second one, which reads the first one's ledger and has 5% other people; and Mondrian with k = 10. Each line is a process of its own: its time and its peak memory, as the
-//! operating system counts it (Linux). What is spilled is in the directory for temporary files.
+//! second one, which reads the first one's ledger and has 5% other people; and Mondrian with k = 10. Each line is a process of its own: its
+//! time and its peak memory, as the operating system counts it (Linux). What is spilled is in the directory for temporary files.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -280,6 +280,34 @@ async fn a_ledger_larger_than_memory_is_audited_in_parts() {
     assert_eq!(small.runtime_env().memory_pool.reserved(), 0);
 }
 
+/// What cannot be held ends with an error that says so, and what of it would fit; and holds nothing afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_is_an_error() {
+    let here = tempdir().unwrap();
+    let path = |name: &str| here.path().join(name).display().to_string();
+    let (original, release) = (path("p.parquet"), path("r.parquet"));
+    let shape = "quasi => (age, gender, education)";
+    let roles = format!("id => person_id, {shape}, sensitive => occupation");
+    let context = session();
+    run(&context, &format!("COPY (SELECT * FROM census(200000, seed => 3)) TO '{original}'")).await.unwrap();
+    run(&context, &format!("COPY (SELECT * FROM m_invariant('{original}', 4, {roles})) TO '{release}'")).await.unwrap();
+    for (call, hint) in [
+        (format!("information_loss('{original}', '{release}', {shape})"), None),
+        (format!("query_accuracy('{original}', '{release}')"), None),
+        (format!("disclosure('{release}', original => '{original}', {roles})"), None),
+        (format!("mondrian('{original}', 5, {shape}, cells => 2)"), Some("(cells => 4)")),
+        (format!("m_invariant('{original}', 4, {roles}, cells => 2)"), Some("(cells => 4)")),
+    ] {
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(3 << 20)));
+        let config = SessionConfig::new().with_target_partitions(2).with_sort_spill_reservation_bytes(500_000);
+        let limited = SessionContext::new_with_config_rt(config, runtime.build_arc().unwrap()).enable_url_table();
+        datafusion_anonymize::register_all(&limited).unwrap();
+        let text = error(&limited, &format!("SELECT * FROM {call}")).await;
+        assert!(text.contains("Resources exhausted"), "{call}: {text}");
+        assert!(hint.is_none_or(|hint| text.contains(hint)), "{call}: {text}");
+    }
+}
+
 /// A table that does not fit the limit is spilled, by the shell with nothing but a limit; where the disk is full, nothing is published.
 #[cfg(unix)]
 #[test]
