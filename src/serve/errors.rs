@@ -1,0 +1,224 @@
+//! Errors as PostgreSQL's: a code, a sentence and a hint; and what nobody elsewhere should read left out of them.
+
+use std::sync::Arc;
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{DataFusionError, SchemaError};
+use datafusion_anonymize::{AnonymizeError, ErrorKind, internals};
+use pgwire::error::{ErrorInfo, PgWireError};
+
+/// An error on its way to a reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    code: &'static str,
+    message: String,
+    hint: Option<String>,
+    fatal: bool,
+}
+
+impl Failure {
+    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None, fatal: false }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// One that ends the session.
+    pub(super) fn fatal(mut self) -> Self {
+        self.fatal = true;
+        self
+    }
+
+    #[cfg(test)]
+    pub(super) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    pub(super) fn timeout(seconds: u64) -> Self {
+        Self::new("57014", format!("the statement took longer than {seconds} s"))
+            .hint("Ask for less, or whoever runs the server gives statements more time with --statement-timeout")
+    }
+
+    pub(super) fn cancelled() -> Self {
+        Self::new("57014", "the statement was cancelled")
+    }
+
+    pub(super) fn shutdown() -> Self {
+        Self::new("57P01", "the server is being stopped").fatal()
+    }
+
+    /// Something is wrong with this program.
+    pub(super) fn internal() -> Self {
+        Self::new("XX000", "the statement failed in a way that was not foreseen (a bug; please report the statement)")
+    }
+}
+
+impl From<Failure> for ErrorInfo {
+    fn from(failure: Failure) -> Self {
+        let severity = if failure.fatal { "FATAL" } else { "ERROR" };
+        let mut info = Self::new(severity.to_owned(), failure.code.to_owned(), failure.message);
+        info.severity_nonlocalized = Some(severity.to_owned());
+        info.hint = failure.hint;
+        info
+    }
+}
+
+impl From<Failure> for PgWireError {
+    fn from(failure: Failure) -> Self {
+        Self::UserError(Box::new(failure.into()))
+    }
+}
+
+/// Where what is served lies, and what readers call it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Places(Arc<Vec<(String, String)>>);
+
+impl Places {
+    /// `place` is a whole path or a URL: a part of one could be a word of any sentence.
+    pub(super) fn add(&mut self, place: &str, name: &str) {
+        let place = place.trim_end_matches('/');
+        // Stores write paths without the first slash.
+        for form in [place, place.trim_start_matches('/')].into_iter().filter(|form| form.contains('/')) {
+            let places = Arc::make_mut(&mut self.0);
+            places.push((form.to_owned(), name.to_owned()));
+            // Longest first: one place can begin like another.
+            places.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
+        }
+    }
+
+    /// A text that says names instead of places.
+    fn hidden(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (place, name) in self.0.iter() {
+            text = text.replace(&format!("file://{place}"), name).replace(place, name);
+        }
+        text
+    }
+
+    /// An error of planning or of execution.
+    pub(super) fn failure(&self, error: DataFusionError) -> Failure {
+        let failure = match AnonymizeError::of(&error) {
+            Some(own) => of_ours(own),
+            None => of_the_engine(error),
+        };
+        let hide = |text: String| self.hidden(&text);
+        Failure { message: hide(failure.message), hint: failure.hint.map(hide), ..failure }
+    }
+}
+
+/// Our errors say what is wrong; and, behind a semicolon, what would do.
+fn of_ours(error: &AnonymizeError) -> Failure {
+    let code = match error.kind() {
+        ErrorKind::Cancelled => return Failure::cancelled(),
+        ErrorKind::Input => {
+            // What a store says has names of files; whoever runs the server finds it in the log.
+            return Failure::new("58030", format!("{}: what was released cannot be read", error.function()));
+        }
+        ErrorKind::Breach => "XX000",
+        _ if error.argument().is_some() => "22023",
+        _ => "0A000",
+    };
+    let (message, hint) = match error.message().split_once("; ") {
+        Some((message, hint)) => (message, Some(capitalized(hint))),
+        None => (error.message(), None),
+    };
+    Failure { code, message: format!("{}: {message}", error.function()), hint, fatal: false }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default()
+}
+
+fn of_the_engine(error: DataFusionError) -> Failure {
+    let code = match error.find_root() {
+        DataFusionError::SQL(..) => "42601",
+        DataFusionError::SchemaError(kind, _) => match kind.as_ref() {
+            SchemaError::AmbiguousReference { .. } => "42702",
+            _ => "42703",
+        },
+        DataFusionError::Plan(text) if text.starts_with("table '") => "42P01",
+        DataFusionError::Plan(text) if text.contains("nvalid function '") => "42883",
+        DataFusionError::Plan(_) => "42000",
+        DataFusionError::NotImplemented(_) => "0A000",
+        DataFusionError::ResourcesExhausted(_) => {
+            return Failure::new("53200", "the statement needs more memory than it may use")
+                .hint("Group by fewer values or ask for fewer columns; --statement-memory gives it more");
+        }
+        DataFusionError::ArrowError(inner, _) => match inner.as_ref() {
+            ArrowError::DivideByZero => "22012",
+            ArrowError::ArithmeticOverflow(_) => "22003",
+            ArrowError::CastError(_) | ArrowError::ParseError(_) => "22P02",
+            _ => "XX000",
+        },
+        DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) | DataFusionError::ParquetError(_) => {
+            return Failure::new("58030", "what was released cannot be read");
+        }
+        _ => "XX000",
+    };
+    let told = internals::without_values(error);
+    let message = match AnonymizeError::of(&told) {
+        Some(own) => own.message().to_owned(),
+        None => told.strip_backtrace(),
+    };
+    in_our_words(Failure::new(code, ""), &message)
+}
+
+/// What the engine says, without what it says in front of everything; what it suggests is a hint.
+fn in_our_words(failure: Failure, text: &str) -> Failure {
+    let mut text = text.rsplit("\ncaused by\n").next().unwrap_or_default();
+    for before in ["Error during planning: ", "Schema error: ", "SQL error: ", "This feature is not implemented: "] {
+        text = text.strip_prefix(before).unwrap_or(text);
+    }
+    let text = text.replace("publications.public.", "");
+    let places = ["\nDid you mean", " Did you mean", ". No function matches", "\nValid fields", "\n"];
+    let Some(place) = places.iter().filter_map(|words| text.find(words)).min() else {
+        return Failure { message: text, ..failure };
+    };
+    // All columns of all tables are of no help.
+    let suggested = text[place..].split("Valid fields").next().unwrap_or_default();
+    let hint: Vec<&str> = suggested.trim_start_matches('.').split_whitespace().collect();
+    let message = text[..place].trim_end_matches('.').to_owned();
+    Failure { message, hint: (!hint.is_empty()).then(|| hint.join(" ")), ..failure }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::common::{exec_datafusion_err, plan_datafusion_err};
+
+    use super::*;
+
+    #[test]
+    fn places_are_not_told() {
+        let mut places = Places::default();
+        places.add("/srv/lake/", "lake");
+        places.add("/srv/lake/hospital/", "hospital");
+        let error = plan_datafusion_err!("no file:///srv/lake/hospital/_delta_log, no /srv/lake/x, no srv/lake/y");
+        let failure = places.failure(error);
+        assert_eq!(failure.message, "no hospital/_delta_log, no lake/x, no lake/y");
+        assert_eq!(failure.code, "42000");
+    }
+
+    #[test]
+    fn the_engines_words() {
+        let failure = |text: &str| Places::default().failure(DataFusionError::Plan(text.to_owned()));
+        let missing = failure("table 'publications.public.a' not found");
+        assert_eq!((missing.code, missing.message.as_str()), ("42P01", "table 'a' not found"));
+        let function = failure("Invalid function 'summ'.\nDid you mean 'sum'?");
+        assert_eq!((function.code, function.message.as_str()), ("42883", "Invalid function 'summ'"));
+        assert_eq!(function.hint.as_deref(), Some("Did you mean 'sum'?"));
+    }
+
+    #[test]
+    fn values_are_not_told() {
+        let failure = Places::default().failure(exec_datafusion_err!("cannot cast 'dyspepsia'"));
+        assert!(!failure.message.contains("dyspepsia"), "{}", failure.message);
+        let error = DataFusionError::ArrowError(Box::new(ArrowError::CastError("'dyspepsia'".to_owned())), None);
+        let failure = Places::default().failure(error);
+        assert!(!failure.message.contains("dyspepsia"), "{}", failure.message);
+        assert_eq!(failure.code, "22P02");
+    }
+}

@@ -1,0 +1,130 @@
+//! How large a plan can become when it is optimized.
+//!
+//! The engine puts an expression wherever its column is used. So
+//! `a1 AS (SELECT x + x AS x FROM a0), a2 AS (SELECT x + x AS x FROM a1), ..` is twice as large with each line, long after it was parsed, and
+//! nothing can stop an optimizer in the middle of it. It is counted before.
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+use super::errors::Failure;
+
+/// Nodes of a plan, with what is named twice counted twice.
+const NODES: usize = 10_000;
+/// Nodes of an expression in terms of the tables that are read.
+const EXPRESSION: f64 = 200_000.0;
+
+/// # Errors
+/// When it can become too large.
+pub(super) fn refuse_expansion(plan: &LogicalPlan) -> Result<(), Failure> {
+    let mut nodes = 0;
+    let counted = plan.apply_with_subqueries(|_| {
+        nodes += 1;
+        Ok(if nodes > NODES { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    if counted.is_err() || nodes > NODES {
+        return Err(too_large("the statement is too large once everything it names is in its place"));
+    }
+    let mut largest = 0.0;
+    if weights(plan, &mut largest).is_err() || largest > EXPRESSION {
+        return Err(too_large("an expression is too large once the columns in it are what they stand for"));
+    }
+    Ok(())
+}
+
+fn too_large(message: &str) -> Failure {
+    Failure::new("54001", message).hint("Use what is computed fewer times in what is computed of it")
+}
+
+/// How large each column of a plan is in terms of the tables below, and the largest expression.
+fn weights(plan: &LogicalPlan, largest: &mut f64) -> Result<Vec<f64>> {
+    let mut below = Vec::new();
+    let mut schemas = Vec::new();
+    for input in plan.inputs() {
+        below.push(weights(input, largest)?);
+        schemas.push(input.schema().as_ref());
+    }
+    let mut subqueries = Ok(());
+    plan.apply_subqueries(|subquery| {
+        subqueries = weights(subquery, largest).map(|_| ());
+        Ok(if subqueries.is_err() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    subqueries?;
+    // What a subquery gives is at most what was seen so far.
+    let of_subquery = largest.max(1.0);
+    let weigh = |expr: &Expr| weight(expr, &schemas, &below, of_subquery);
+    let expressions = plan.expressions();
+    let all = expressions.iter().map(weigh).collect::<Result<Vec<_>>>()?;
+    *largest = all.iter().copied().fold(*largest, f64::max);
+    let columns = plan.schema().fields().len();
+    Ok(match plan {
+        LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) if all.len() == columns => all,
+        LogicalPlan::Union(_) => (0..columns)
+            .map(|place| below.iter().filter_map(|input| input.get(place)).copied().fold(1.0, f64::max))
+            .collect(),
+        _ => {
+            // Columns of the inputs one after the other, and then what is new.
+            let mut known = below.concat();
+            let most = known.iter().chain(&all).copied().fold(1.0, f64::max);
+            known.resize(columns, most);
+            known
+        }
+    })
+}
+
+fn weight(expr: &Expr, schemas: &[&DFSchema], below: &[Vec<f64>], of_subquery: f64) -> Result<f64> {
+    let mut sum = 0.0;
+    expr.apply(|expr| {
+        sum += match expr {
+            Expr::Column(column) => of_column(column, schemas, below),
+            Expr::ScalarSubquery(_) => of_subquery,
+            _ => 1.0,
+        };
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(sum)
+}
+
+fn of_column(column: &Column, schemas: &[&DFSchema], below: &[Vec<f64>]) -> f64 {
+    let found = schemas.iter().zip(below).find_map(|(schema, weights)| {
+        let place = schema.maybe_index_of_column(column)?;
+        weights.get(place).copied()
+    });
+    found.unwrap_or(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+
+    async fn of(sql: &str) -> Result<(), Failure> {
+        let context = SessionContext::new();
+        let plan = context.state().create_logical_plan(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        refuse_expansion(&plan)
+    }
+
+    fn chain(levels: usize, step: impl Fn(usize) -> String) -> String {
+        let steps: Vec<String> = (0..levels).map(|level| format!("a{} AS ({})", level + 1, step(level))).collect();
+        format!("WITH a0 AS (VALUES (1), (2)), {}", steps.join(", "))
+    }
+
+    #[tokio::test]
+    async fn what_doubles_is_seen() {
+        let sums = |levels| {
+            let steps = chain(levels, |level| format!("SELECT column1 + column1 AS column1 FROM a{level}"));
+            format!("{steps} SELECT * FROM a{levels} WHERE column1 > 3")
+        };
+        let hidden = format!("SELECT 1 WHERE EXISTS ({})", sums(30));
+        for much in [sums(30), hidden] {
+            assert_eq!(of(&much).await.expect_err("large").code(), "54001");
+        }
+        for little in [sums(8), "SELECT 1".to_owned()] {
+            assert_eq!(of(&little).await, Ok(()));
+        }
+        let flat = chain(40, |level| format!("SELECT column1 + 1 AS column1 FROM a{level}"));
+        assert_eq!(of(&format!("{flat} SELECT sum(column1) FROM a40 WHERE column1 > 3")).await, Ok(()));
+    }
+}

@@ -1,0 +1,327 @@
+//! Questions that are prepared, bound and run: what drivers send. They pass through the same list as texts do.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use datafusion::logical_expr::LogicalPlan;
+use futures::{Sink, SinkExt, StreamExt};
+use pgwire::api::portal::{Format, Portal, PortalExecutionState};
+use pgwire::api::query::{ExtendedQueryHandler, send_execution_response};
+use pgwire::api::results::{FieldInfo, Response, Tag};
+use pgwire::api::stmt::{QueryParser, StoredStatement};
+use pgwire::api::store::{Entry, PortalStore};
+use pgwire::api::{ClientInfo, ClientPortalStore, DEFAULT_NAME, PgWireConnectionState, Type};
+use pgwire::error::{PgWireError, PgWireResult};
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::extendedquery::{
+    Bind, BindComplete, Close, CloseComplete, Execute, Parse, ParseComplete, PortalSuspended, TARGET_TYPE_BYTE_PORTAL,
+};
+use pgwire::messages::response::EmptyQueryResponse;
+
+use super::allowed::Allowed;
+use super::connection::Connection;
+use super::errors::Failure;
+use super::prepared::{Inner, Prepared, parameters, values};
+use super::session::Kept;
+use super::simple::{command, forget, refuse_after_error, shown};
+
+/// How long a plan is taken for new.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Prepares statements for a connection.
+pub(super) struct Preparing(Option<Arc<Connection>>);
+
+#[async_trait]
+impl QueryParser for Preparing {
+    type Statement = Prepared;
+
+    async fn parse_sql<C>(&self, _client: &C, sql: &str, _types: &[Option<Type>]) -> PgWireResult<Option<Prepared>>
+    where
+        C: ClientInfo + Unpin + Send + Sync,
+    {
+        let Some(connection) = &self.0 else { return Err(Failure::shutdown().into()) };
+        let (engine, session) = (&connection.server.engine, connection.session()?);
+        let read = engine.read(sql).await?;
+        connection.fingerprint(&read.fingerprint);
+        let mut statements = read.statements?;
+        if statements.len() > 1 {
+            return Err(Failure::new("42601", "statements are prepared one by one").into());
+        }
+        let Some(allowed) = statements.pop() else { return Ok(None) };
+        let plan = match &allowed {
+            Allowed::Query(statement) => Some(engine.plan(&session.context, statement.as_ref().clone()).await?),
+            _ => None,
+        };
+        let parameters = match &plan {
+            Some(plan) => parameters(plan).map_err(|error| engine.failure(error))?,
+            None => Vec::new(),
+        };
+        Ok(Some(Prepared(Arc::new(Inner {
+            fingerprint: read.fingerprint,
+            allowed,
+            plan,
+            planned: Instant::now(),
+            parameters,
+        }))))
+    }
+
+    fn get_parameter_types(&self, statement: &Prepared) -> PgWireResult<Vec<Type>> {
+        Ok(statement.0.parameters.iter().map(|parameter| parameter.wire.clone()).collect())
+    }
+
+    fn get_result_schema(&self, statement: &Prepared, format: Option<&Format>) -> PgWireResult<Vec<FieldInfo>> {
+        let format = format.unwrap_or(&Format::UnifiedText);
+        match (&statement.0.plan, &statement.0.allowed) {
+            (Some(plan), _) => {
+                let columns = plan.schema().as_arrow();
+                refuse_formats(format, columns.fields().len(), "columns")?;
+                arrow_pg::datatypes::arrow_schema_to_pg_fields(columns, format, None).map_err(|_| {
+                    let failure = Failure::new("0A000", "a column is of a type that PostgreSQL does not have");
+                    failure.hint("Cast it to text").into()
+                })
+            }
+            (None, Allowed::Show(name)) => {
+                refuse_formats(format, 1, "columns")?;
+                Ok(vec![shown(name, format)])
+            }
+            (None, _) => Ok(Vec::new()),
+        }
+    }
+}
+
+/// # Errors
+/// When there is not one format for each: `pgwire` counts on it.
+fn refuse_formats(format: &Format, there: usize, of: &str) -> Result<(), Failure> {
+    match format {
+        Format::Individual(formats) if formats.len() != there => {
+            Err(Failure::new("08P01", format!("there are {} formats for {there} {of}", formats.len())))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[async_trait]
+impl ExtendedQueryHandler for Connection {
+    type Statement = Prepared;
+    type QueryParser = Preparing;
+
+    fn query_parser(&self) -> Arc<Preparing> {
+        Arc::new(Preparing(self.itself()))
+    }
+
+    async fn on_parse<C>(&self, client: &mut C, message: Parse) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let session = Arc::clone(self.session()?);
+        self.fingerprint("");
+        let name = message.name.clone().unwrap_or_else(|| DEFAULT_NAME.to_owned());
+        if !session.keeps(Kept::Statement, &name) {
+            return Err(Failure::new("53000", "too much is prepared in this session").hint("DEALLOCATE ALL").into());
+        }
+        let parsed = self.timed(&session, StoredStatement::parse(&*client, &message, self.query_parser())).await?;
+        match parsed {
+            Some(statement) => client.portal_store().put_statement(Arc::new(statement)),
+            None => client.portal_store().put_empty_statement(&name),
+        }
+        client.feed(PgWireBackendMessage::ParseComplete(ParseComplete::new())).await?;
+        Ok(())
+    }
+
+    async fn on_bind<C>(&self, client: &mut C, message: Bind) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let session = self.session()?;
+        let name = message.statement_name.as_deref().unwrap_or(DEFAULT_NAME);
+        let portal = message.portal_name.as_deref().unwrap_or(DEFAULT_NAME);
+        if !session.keeps(Kept::Portal, portal) {
+            return Err(Failure::new("53000", "too many portals are open in this session").into());
+        }
+        let (given, formats) = (message.parameters.len(), message.parameter_format_codes.len());
+        let wanted = match client.portal_store().get_statement(name) {
+            Some(Entry::Value(statement)) => {
+                let wanted = statement.statement.0.parameters.len();
+                let portal = Portal::try_new(&message, statement)?;
+                // What it says of columns is looked at before it is asked for.
+                self.query_parser()
+                    .get_result_schema(&portal.statement.statement, Some(&portal.result_column_format))?;
+                if given == wanted && (formats <= 1 || formats == given) {
+                    client.portal_store().put_portal(Arc::new(portal));
+                }
+                wanted
+            }
+            Some(Entry::Empty) => {
+                client.portal_store().put_empty_portal(portal);
+                0
+            }
+            None => return Err(Failure::new("26000", "there is no such prepared statement").into()),
+        };
+        if given != wanted || formats > 1 && formats != given {
+            let message =
+                format!("the statement takes {wanted} parameters; {given} were given, with {formats} formats");
+            return Err(Failure::new("08P01", message).into());
+        }
+        client.feed(PgWireBackendMessage::BindComplete(BindComplete::new())).await?;
+        Ok(())
+    }
+
+    async fn on_execute<C>(&self, client: &mut C, message: Execute) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let session = Arc::clone(self.session()?);
+        self.timed(&session, self.execute(client, message)).await
+    }
+
+    async fn on_close<C>(&self, client: &mut C, message: Close) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let name = message.name.as_deref().unwrap_or(DEFAULT_NAME);
+        if message.target_type == TARGET_TYPE_BYTE_PORTAL {
+            client.portal_store().rm_portal(name);
+            self.session()?.forgets(Kept::Portal, name);
+        } else {
+            client.portal_store().rm_statement(name);
+            self.session()?.forgets(Kept::Statement, name);
+        }
+        client.feed(PgWireBackendMessage::CloseComplete(CloseComplete::new())).await?;
+        Ok(())
+    }
+
+    async fn do_query<C>(&self, client: &mut C, portal: &Portal<Prepared>, _max_rows: usize) -> PgWireResult<Response>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let session = self.session()?;
+        let statement = &portal.statement.statement.0;
+        let format = &portal.result_column_format;
+        match &statement.plan {
+            Some(plan) => {
+                refuse_after_error(client.transaction_status())?;
+                let plan = self.fresh(plan, statement).await?;
+                let values = values(portal)
+                    .map_err(|_| Failure::new("22P02", "a parameter is not of the type it was said to be"))?;
+                let engine = &self.server.engine;
+                let values = (!statement.parameters.is_empty()).then_some(values);
+                Ok(Response::Query(engine.answer(&session.context, plan, values, format).await?))
+            }
+            None => {
+                forget(client, session, &statement.allowed);
+                command(session, &statement.allowed, client.transaction_status(), format)
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// The plan of a prepared question that is asked again: `release(..)` without a number is the newest release, and there may be another one.
+    async fn fresh(&self, plan: &LogicalPlan, statement: &Inner) -> Result<LogicalPlan, Failure> {
+        let Allowed::Query(question) = &statement.allowed else { return Err(Failure::internal()) };
+        if statement.planned.elapsed() < FRESH {
+            return Ok(plan.clone());
+        }
+        let again = self.server.engine.plan(&self.session()?.context, question.as_ref().clone()).await?;
+        let types = |plan: &LogicalPlan| {
+            let fields = plan.schema().fields().iter();
+            fields.map(|field| (field.name().clone(), field.data_type().clone())).collect::<Vec<_>>()
+        };
+        if types(plan) != types(&again) {
+            return Err(Failure::new("0A000", "the columns are others than when the statement was prepared")
+                .hint("Prepare it again"));
+        }
+        Ok(again)
+    }
+
+    /// Runs a portal, or goes on with it. Rows go out as they come: none are kept for later.
+    async fn execute<C>(&self, client: &mut C, message: Execute) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let name = message.name.as_deref().unwrap_or(DEFAULT_NAME);
+        let portal = match client.portal_store().get_portal(name) {
+            Some(Entry::Value(portal)) => portal,
+            Some(Entry::Empty) => {
+                client.feed(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
+                return Ok(());
+            }
+            None => return Err(Failure::new("34000", "there is no such portal").into()),
+        };
+        self.fingerprint(&portal.statement.statement.0.fingerprint);
+        client.set_state(PgWireConnectionState::QueryInProgress);
+        let state = portal.state();
+        let mut state = state.lock().await;
+        if matches!(*state, PortalExecutionState::Initial) {
+            let status = client.transaction_status();
+            match self.do_query(client, portal.as_ref(), 0).await? {
+                Response::Query(rows) => *state = PortalExecutionState::Suspended(rows),
+                Response::TransactionStart(tag) => {
+                    send_execution_response(client, tag).await?;
+                    client.set_transaction_status(status.to_in_transaction_state());
+                }
+                Response::TransactionEnd(tag) => {
+                    send_execution_response(client, tag).await?;
+                    client.set_transaction_status(status.to_idle_state());
+                    client.portal_store().clear_portals();
+                    self.session()?.forgets_all(Kept::Portal);
+                }
+                Response::Execution(tag) => send_execution_response(client, tag).await?,
+                _ => return Err(Failure::internal().into()),
+            }
+        }
+        let most = usize::try_from(message.max_rows).unwrap_or(0);
+        let longest = self.server.statement_time;
+        if self.session()?.is_old(Kept::Portal, name, longest) {
+            client.portal_store().rm_portal(name);
+            return Err(Failure::timeout(longest.as_secs()).into());
+        }
+        if let PortalExecutionState::Suspended(rows) = &mut *state {
+            let mut sent = 0;
+            let all = loop {
+                if most > 0 && sent == most {
+                    break false;
+                }
+                match rows.data_rows().next().await {
+                    Some(Ok(row)) => client.feed(PgWireBackendMessage::DataRow(row)).await?,
+                    Some(Err(error)) => {
+                        // Who asks again must not take what is left, nothing, for an answer.
+                        client.portal_store().rm_portal(name);
+                        return Err(error);
+                    }
+                    None => break true,
+                }
+                sent += 1;
+            };
+            if all {
+                let tag = Tag::new(rows.command_tag()).with_rows(sent);
+                *state = PortalExecutionState::Finished;
+                client.feed(PgWireBackendMessage::CommandComplete(tag.into())).await?;
+            } else {
+                client.feed(PgWireBackendMessage::PortalSuspended(PortalSuspended::new())).await?;
+            }
+        }
+        client.set_state(PgWireConnectionState::ReadyForQuery);
+        Ok(())
+    }
+}

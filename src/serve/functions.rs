@@ -1,0 +1,218 @@
+//! Functions that PostgreSQL's programs call when they connect or look around, as far as the catalog does not bring them.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, BooleanArray, Int32Array, StringArray, new_null_array};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+use datafusion::prelude::SessionContext;
+
+use super::settings::VERSION;
+
+/// What a function returns, whatever it is asked about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Constant {
+    Text(String),
+    Number(i32),
+    Truth(bool),
+    /// A text that is not there.
+    Nothing,
+    /// A number that is not there.
+    NoNumber,
+}
+
+/// A function that says the same of everything.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Always {
+    name: &'static str,
+    value: Constant,
+    signature: Signature,
+}
+
+/// However many there are.
+fn any_arguments() -> Signature {
+    Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], Volatility::Stable)
+}
+
+impl Always {
+    fn new(name: &'static str, value: Constant) -> Self {
+        Self { name, value, signature: any_arguments() }
+    }
+}
+
+impl ScalarUDFImpl for Always {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Ok(match self.value {
+            Constant::Text(_) | Constant::Nothing => DataType::Utf8,
+            Constant::Number(_) | Constant::NoNumber => DataType::Int32,
+            Constant::Truth(_) => DataType::Boolean,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let values: ArrayRef = match &self.value {
+            Constant::Text(text) => {
+                return Ok(ColumnarValue::Scalar(ScalarValue::Utf8(Some(text.clone()))));
+            }
+            Constant::Number(number) => Arc::new(Int32Array::from_value(*number, rows)),
+            Constant::Truth(truth) => Arc::new(BooleanArray::from(vec![*truth; rows])),
+            Constant::Nothing => new_null_array(&DataType::Utf8, rows),
+            Constant::NoNumber => new_null_array(&DataType::Int32, rows),
+        };
+        Ok(ColumnarValue::Array(values))
+    }
+}
+
+/// `current_setting(name)`, of settings that are always the same.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CurrentSetting {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for CurrentSetting {
+    fn name(&self) -> &'static str {
+        "current_setting"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some(first) = args.args.first() else {
+            return Ok(ColumnarValue::Scalar(ScalarValue::Utf8(None)));
+        };
+        let names = datafusion::arrow::compute::cast(&first.to_array(args.number_rows)?, &DataType::Utf8)?;
+        let names = datafusion::arrow::array::AsArray::as_string::<i32>(&names);
+        let settings = super::settings::Settings::default();
+        let value =
+            |name: Option<&str>| name.and_then(|name| settings.get(&name.to_ascii_lowercase()).ok()).map(str::to_owned);
+        Ok(ColumnarValue::Array(Arc::new(names.iter().map(value).collect::<StringArray>())))
+    }
+}
+
+/// Functions of the engine that readers may call: what they return follows from their arguments, and is not much longer. A list, because
+/// versions of the engine bring others, such as one that tells the name of the file that a row is from.
+#[rustfmt::skip]
+const HARMLESS: [&str; 172] = [
+    "abs", "acos", "acosh", "array_add", "array_any_value", "array_append", "array_avg", "array_compact",
+    "array_concat", "array_dims", "array_distance", "array_distinct", "array_element", "array_except", "array_has",
+    "array_has_all", "array_has_any", "array_intersect", "array_length", "array_lower", "array_max", "array_min",
+    "array_ndims", "array_normalize", "array_pop_back", "array_pop_front", "array_position", "array_positions",
+    "array_prepend", "array_product", "array_remove", "array_remove_all", "array_remove_n", "array_replace",
+    "array_replace_all", "array_replace_n", "array_reverse", "array_scale", "array_slice", "array_sort",
+    "array_subtract", "array_sum", "array_to_string", "array_union", "array_upper", "arrays_overlap", "arrays_zip",
+    "arrow_typeof", "ascii", "asin", "asinh", "atan", "atan2", "atanh", "bit_length", "btrim", "cardinality", "cbrt",
+    "ceil", "character_length", "chr", "coalesce", "composite", "composite_part", "concat", "concat_ws", "contains",
+    "cos", "cosh", "cosine_distance", "cot", "current_date", "current_time", "date_bin", "date_part", "date_trunc",
+    "decode", "degrees", "digest", "empty", "encode", "ends_with", "exp", "factorial", "find_in_set", "flatten",
+    "floor", "format_type", "from_unixtime", "gcd", "get_field", "greatest", "initcap", "inner_product", "instr",
+    "isnan", "iszero", "lcm", "least", "left", "length", "ln", "log", "log10", "log2", "lower",
+    "ltrim", "make_array", "make_date", "make_time", "map", "map_entries", "map_extract", "map_keys", "map_values",
+    "md5", "named_struct", "nanvl", "now", "nullif", "nvl", "nvl2", "octet_length", "parse_ident", "pi", "power",
+    "quote_ident", "radians", "random", "regexp_count", "regexp_instr", "regexp_like", "regexp_match", "replace",
+    "reverse", "right", "round", "rtrim", "sha224", "sha256", "sha384", "sha512", "signum", "sin", "sinh",
+    "split_part", "sqrt", "starts_with", "string_to_array", "strpos", "struct", "substr", "substr_index", "tan",
+    "tanh", "to_char", "to_date", "to_hex", "to_local_time", "to_time", "to_timestamp", "to_timestamp_micros",
+    "to_timestamp_millis", "to_timestamp_nanos", "to_timestamp_seconds", "to_unixtime", "translate", "trunc",
+    "union_extract", "union_tag", "upper", "uuid",
+];
+
+/// Takes all scalar functions from a session but those that readers may call.
+pub(super) fn only_harmless(context: &SessionContext) {
+    let state = context.state();
+    for function in state.scalar_functions().values() {
+        if !HARMLESS.contains(&function.name()) {
+            context.deregister_udf(function.name());
+        }
+    }
+}
+
+/// Adds them to the session that all others are made of.
+pub(super) fn register(context: &SessionContext) {
+    let version = format!("PostgreSQL {VERSION} (datafusion-anonymize {})", env!("CARGO_PKG_VERSION"));
+    let functions = [
+        ("version", Constant::Text(version)),
+        ("obj_description", Constant::Nothing),
+        ("col_description", Constant::Nothing),
+        ("shobj_description", Constant::Nothing),
+        ("pg_get_viewdef", Constant::Nothing),
+        ("pg_get_indexdef", Constant::Nothing),
+        ("pg_get_ruledef", Constant::Nothing),
+        ("pg_get_triggerdef", Constant::Nothing),
+        ("pg_get_functiondef", Constant::Nothing),
+        ("pg_get_function_arguments", Constant::Nothing),
+        ("pg_get_function_identity_arguments", Constant::Nothing),
+        ("pg_get_function_result", Constant::Nothing),
+        ("pg_get_serial_sequence", Constant::Nothing),
+        ("pg_tablespace_location", Constant::Nothing),
+        ("inet_server_addr", Constant::Nothing),
+        ("inet_client_addr", Constant::Nothing),
+        ("pg_is_in_recovery", Constant::Truth(false)),
+        ("pg_type_is_visible", Constant::Truth(true)),
+        ("pg_function_is_visible", Constant::Truth(true)),
+        ("pg_has_role", Constant::Truth(true)),
+        ("has_column_privilege", Constant::Truth(true)),
+        ("has_function_privilege", Constant::Truth(true)),
+        ("has_sequence_privilege", Constant::Truth(true)),
+        ("pg_advisory_unlock_all", Constant::Nothing),
+        ("txid_current", Constant::Number(1)),
+        ("pg_my_temp_schema", Constant::Number(0)),
+        ("inet_server_port", Constant::Number(0)),
+        ("json_build_object", Constant::Nothing),
+        ("pg_collation_is_visible", Constant::Truth(true)),
+        ("pg_size_pretty", Constant::Nothing),
+        ("pg_table_size", Constant::Number(0)),
+        ("to_regclass", Constant::NoNumber),
+        ("to_regtype", Constant::NoNumber),
+    ];
+    for (name, value) in functions {
+        context.register_udf(ScalarUDF::new_from_impl(Always::new(name, value)));
+    }
+    let signature = any_arguments();
+    context.register_udf(ScalarUDF::new_from_impl(CurrentSetting { signature }));
+}
+
+/// The functions that say who asks.
+pub(super) fn of_user(context: &SessionContext, user: &str) {
+    for name in ["session_user", "current_user", "user"] {
+        context.register_udf(ScalarUDF::new_from_impl(Always::new(name, Constant::Text(user.to_owned()))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_listed() {
+        let context = SessionContext::new();
+        let before = context.state().scalar_functions().len();
+        only_harmless(&context);
+        let state = context.state();
+        assert!(state.scalar_functions().len() < before);
+        for name in ["input_file_name", "file_row_index", "repeat", "arrow_cast", "lpad", "generate_series", "range"] {
+            assert!(!state.scalar_functions().contains_key(name), "{name}");
+        }
+        // Aliases stay with what they stand for.
+        for name in ["substr", "substring", "pow", "char_length", "trim", "date_trunc"] {
+            assert!(state.scalar_functions().contains_key(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! `anonymize serve`: readers with the tools they have, over the PostgreSQL protocol.
+//!
+//! Files from top to bottom; each uses only those below it:
+//!
+//! | file | |
+//! |---|---|
+//! | `mod` | from arguments to a server, and its end |
+//! | `connection` | messages of one connection, one after the other |
+//! | `startup` | how a session begins |
+//! | `simple`, `extended` | questions as texts, and prepared ones |
+//! | `prepared` | a prepared statement and its parameters |
+//! | `engine` | planning and running, on threads of their own |
+//! | `served` | the tables, and the session that readers' are made of |
+//! | `session` | who asks, and what they have set |
+//! | `allowed`, `bounds`, `expansion` | what readers may say, and how much of it |
+//! | `rewrite` | the same in the engine's words |
+//! | `catalog`, `settings`, `functions`, `information` | what PostgreSQL's programs set, call and look up |
+//! | `users`, `scram`, `tls` | who may connect |
+//! | `limits` | memory |
+//! | `errors`, `log` | what readers are told, and what is written down |
+//! | `args` | arguments |
+
+mod allowed;
+mod args;
+mod bounds;
+mod catalog;
+mod connection;
+mod engine;
+mod errors;
+mod expansion;
+mod extended;
+mod functions;
+mod information;
+mod limits;
+mod log;
+mod prepared;
+mod rewrite;
+mod scram;
+mod served;
+mod session;
+mod settings;
+mod simple;
+mod startup;
+mod tls;
+mod users;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::common::exec_datafusion_err;
+use datafusion::error::Result;
+use pgwire::api::RandomPidSecretKeyGenerator;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+pub(crate) use args::Args;
+use connection::Server;
+use engine::Engine;
+use served::Served;
+use session::Sessions;
+use users::Users;
+
+/// Connections beside those of sessions: cancellations, and those that are about to begin or be sent away.
+const MORE_CONNECTIONS: usize = 64;
+/// What statements have left when the server is stopped.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serves until it is stopped.
+///
+/// # Errors
+/// When arguments, files or publications do not allow it, and when it cannot listen.
+pub(crate) async fn run(args: Args) -> Result<()> {
+    if let Some(user) = &args.hash_password {
+        return users::print_line(user);
+    }
+    args.check_together()?;
+    let users = args.users.as_deref().map(Users::read).transpose()?;
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(certificates), Some(key)) => Some(tls::acceptor(certificates, key)?),
+        _ => None,
+    };
+    let served = Served::open(&args).await?;
+    let who = match &users {
+        Some(users) => format!("{} users", users.len()),
+        None => "anybody on this machine".to_owned(),
+    };
+    let how = if tls.is_some() { ", encrypted" } else { "" };
+    let what = served.tables.join(", ");
+    if args.check {
+        println!("would serve {what} at {} to {who}{how}", args.listen);
+        return Ok(());
+    }
+    log::start(args.quiet);
+    let listener = TcpListener::bind(args.listen).await;
+    let listener =
+        listener.map_err(|error| exec_datafusion_err!("serve: cannot listen at {}: {error}", args.listen))?;
+    let threads = engine::workers()?;
+    let engine = Engine::new(served, threads.handle().clone(), args.statement_memory, args.max_rows);
+    let server = Server {
+        engine,
+        users,
+        tls,
+        sessions: Sessions::default(),
+        places: Arc::new(Semaphore::new(args.sessions as usize)),
+        keys: RandomPidSecretKeyGenerator::default(),
+        statement_time: args.statement_time(),
+        idle_time: args.idle_time(),
+    };
+    println!("serving {what} at {} to {who}{how}", listener.local_addr()?);
+    accept(&listener, Arc::new(server), args.sessions as usize + MORE_CONNECTIONS).await?;
+    // Whatever still computes is of no use to anybody.
+    threads.shutdown_background();
+    Ok(())
+}
+
+/// Accepts connections until the process is asked to stop, and then waits for statements that run.
+async fn accept(listener: &TcpListener, server: Arc<Server>, most: usize) -> Result<()> {
+    let (stop, stopped) = watch::channel(false);
+    let places = Arc::new(Semaphore::new(most));
+    let mut connections = JoinSet::new();
+    let asked = asked_to_stop();
+    tokio::pin!(asked);
+    loop {
+        let next = tokio::select! {
+            () = &mut asked => break,
+            // Those that have ended are forgotten.
+            Some(_) = connections.join_next() => continue,
+            next = listener.accept() => next,
+        };
+        let Ok((socket, _)) = next else {
+            // Of files there are too many open, which passes.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let (server, stopped) = (Arc::clone(&server), stopped.clone());
+        connections.spawn(async move {
+            connection::serve(socket, server, stopped).await;
+            drop(place);
+        });
+    }
+    log::line("stopping: no new connections; statements that run may end");
+    let _ = stop.send(true);
+    let all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(GRACE, all).await.is_err() {
+        log::line("stopped with statements that did not end");
+    }
+    Ok(())
+}
+
+/// Returns when the process gets SIGINT or SIGTERM.
+async fn asked_to_stop() {
+    let interrupted = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = interrupted => {}
+                _ = terminated.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = interrupted.await;
+}

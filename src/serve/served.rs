@@ -1,0 +1,145 @@
+//! What readers see: the session that all of theirs are made of, with its tables.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::{DataFusionError, exec_err};
+use datafusion::error::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool, UnboundedMemoryPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionState;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_anonymize::{KeepNan, flat_table, publication_for_readers, register_readers, released_table};
+use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
+use datafusion_pg_catalog::pg_catalog::setup_pg_catalog;
+
+use super::args::{Args, Named};
+use super::catalog::Database;
+use super::errors::Places;
+use super::{functions, information};
+use crate::shell;
+
+/// The database that readers connect to, whatever they call it.
+pub(super) const DATABASE: &str = "publications";
+/// Its schema.
+const SCHEMA: &str = "public";
+/// What the name of the flat form of a table ends with.
+const FLAT: &str = "_flat";
+
+/// Everything there is, and where it lies.
+pub(super) struct Served {
+    /// What sessions are made of.
+    pub state: SessionState,
+    /// Shared by all statements.
+    pub pool: Arc<dyn MemoryPool>,
+    pub places: Places,
+    /// Kinds and names, for the line at the start.
+    pub tables: Vec<String>,
+}
+
+impl Served {
+    /// Opens what is to be served.
+    ///
+    /// # Errors
+    /// When a publication or a release is not there, or a name is taken.
+    pub(super) async fn open(args: &Args) -> Result<Self> {
+        let limit = args.memory_limit.or_else(|| Some(shell::memory_of_the_machine()? / 2));
+        let pool: Arc<dyn MemoryPool> = match limit {
+            Some(limit) => Arc::new(GreedyMemoryPool::new(limit)),
+            None => Arc::new(UnboundedMemoryPool::default()),
+        };
+        let context = context(&pool)?;
+        let mut served = Self { state: context.state(), pool, places: Places::default(), tables: Vec::new() };
+        for named in &args.publication {
+            let table = opened(&context, named, "publication").await?;
+            served.add(&context, named, table, "publication")?;
+        }
+        for named in &args.release {
+            let table = opened(&context, named, "release").await?;
+            served.add(&context, named, table, "release")?;
+        }
+        information::register(&context, DATABASE)?;
+        setup_pg_catalog(&context, DATABASE, EmptyContextProvider).map_err(|error| *error)?;
+        functions::register(&context);
+        served.state = context.state();
+        Ok(served)
+    }
+
+    /// A table, and its flat form if it has one.
+    fn add(
+        &mut self,
+        context: &SessionContext,
+        named: &Named,
+        table: Arc<dyn TableProvider>,
+        kind: &str,
+    ) -> Result<()> {
+        let Named { name, location } = named;
+        let flat = flat_table(&table).map_err(|error| error.context(name.clone()))?;
+        register(context, name, table)?;
+        if let Some(flat) = flat {
+            register(context, &format!("{name}{FLAT}"), flat)?;
+        }
+        if location.contains("://") {
+            self.places.add(location, name);
+        }
+        // As errors have it.
+        if let Ok(path) = Path::new(location).canonicalize() {
+            self.places.add(&path.display().to_string(), name);
+        }
+        self.tables.push(format!("{kind} {name}"));
+        Ok(())
+    }
+}
+
+async fn opened(context: &SessionContext, named: &Named, kind: &str) -> Result<Arc<dyn TableProvider>> {
+    let Named { name, location } = named;
+    let open = async {
+        shell::register_store(context, location).await?;
+        match kind {
+            "publication" => publication_for_readers(context, location).await,
+            _ => released_table(context, location).await,
+        }
+    };
+    open.await.map_err(|error: DataFusionError| error.context(format!("serve: {kind} {name}")))
+}
+
+fn register(context: &SessionContext, name: &str, table: Arc<dyn TableProvider>) -> Result<()> {
+    if context.table_exist(name)? {
+        return exec_err!("serve: there would be two tables {name}; give one of them another name");
+    }
+    context.register_table(name, table)?;
+    Ok(())
+}
+
+/// A session with what readers may call, and no tables.
+fn context(pool: &Arc<dyn MemoryPool>) -> Result<SessionContext> {
+    let mut config = SessionConfig::new()
+        // There is one that readers may see.
+        .with_information_schema(false)
+        .with_default_catalog_and_schema(DATABASE, SCHEMA)
+        .with_create_default_catalog_and_schema(false);
+    let options = config.options_mut();
+    // Physical plans have names of files.
+    options.explain.logical_plan_only = true;
+    // As in the shell, and for its reason.
+    options.optimizer.enable_leaf_expression_pushdown = false;
+    // What grows from step to step has no bound.
+    options.execution.enable_recursive_ctes = false;
+    options.execution.time_zone = Some("UTC".to_owned());
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(pool)).build_arc()?;
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features()
+        .with_physical_optimizer_rule(Arc::new(KeepNan));
+    let mut state = state.build();
+    // Nothing is created here; what could be would be of files.
+    state.table_factories_mut().clear();
+    let context = SessionContext::new_with_state(state);
+    context.register_catalog(DATABASE, Arc::new(Database::new(SCHEMA)?));
+    functions::only_harmless(&context);
+    register_readers(&context)?;
+    Ok(context)
+}

@@ -1,0 +1,151 @@
+//! A reader's session: who asks, what they have set, and what ends their statements.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use datafusion::prelude::SessionContext;
+use pgwire::messages::startup::SecretKey;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::time::Instant;
+
+use super::settings::Settings;
+
+/// Prepared statements that a session may keep.
+const MOST_STATEMENTS: usize = 1_000;
+/// Portals, each of which can have rows of an answer that nobody takes.
+const MOST_PORTALS: usize = 16;
+
+/// What a reader has by a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Kept {
+    Statement,
+    Portal,
+}
+
+/// One of somebody who may ask.
+pub(super) struct Session {
+    pub number: i32,
+    pub user: String,
+    pub context: SessionContext,
+    settings: Mutex<Settings>,
+    /// What was prepared and not forgotten, and when.
+    names: Mutex<HashMap<(Kept, String), Instant>>,
+    cancel: Notify,
+    running: AtomicBool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Session {
+    pub(super) fn new(number: i32, user: String, context: SessionContext, place: OwnedSemaphorePermit) -> Self {
+        Self {
+            number,
+            user,
+            context,
+            settings: Mutex::default(),
+            names: Mutex::default(),
+            cancel: Notify::new(),
+            running: AtomicBool::new(false),
+            _place: place,
+        }
+    }
+
+    pub(super) fn settings(&self) -> MutexGuard<'_, Settings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When a statement that begins now must have ended.
+    pub(super) fn deadline(&self, longest: Duration) -> Instant {
+        let own = self.settings().statement_timeout().map(Duration::from_millis);
+        Instant::now() + own.map_or(longest, |own| own.min(longest))
+    }
+
+    /// Whether there is place for what a reader wants to have kept by this name.
+    pub(super) fn keeps(&self, what: Kept, name: &str) -> bool {
+        let (mut names, key) = (self.names(), (what, name.to_owned()));
+        let most = match what {
+            Kept::Statement => MOST_STATEMENTS,
+            Kept::Portal => MOST_PORTALS,
+        };
+        let place = names.contains_key(&key) || names.keys().filter(|(kept, _)| *kept == what).count() < most;
+        if place {
+            names.insert(key, Instant::now());
+        }
+        place
+    }
+
+    /// Whether it was kept for longer than a statement may take.
+    pub(super) fn is_old(&self, what: Kept, name: &str, longest: Duration) -> bool {
+        self.names().get(&(what, name.to_owned())).is_some_and(|since| since.elapsed() > longest)
+    }
+
+    pub(super) fn forgets(&self, what: Kept, name: &str) {
+        self.names().remove(&(what, name.to_owned()));
+    }
+
+    /// Forgets everything of a kind, and says what it was called.
+    pub(super) fn forgets_all(&self, what: Kept) -> Vec<String> {
+        let mut names = self.names();
+        let forgotten = names.keys().filter(|(kept, _)| *kept == what).map(|(_, name)| name.clone()).collect();
+        names.retain(|(kept, _), _| *kept != what);
+        forgotten
+    }
+
+    fn names(&self) -> MutexGuard<'_, HashMap<(Kept, String), Instant>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a statement, which a cancellation from now on is about.
+    pub(super) fn begin(self: &Arc<Self>) -> Running {
+        self.running.store(true, Ordering::SeqCst);
+        Running(Arc::clone(self))
+    }
+
+    fn cancel(&self) {
+        if self.running.load(Ordering::SeqCst) {
+            self.cancel.notify_waiters();
+        }
+    }
+}
+
+/// A statement that runs.
+pub(super) struct Running(Arc<Session>);
+
+impl Running {
+    /// Returns when the statement was cancelled.
+    pub(super) async fn cancelled(&self) {
+        self.0.cancel.notified().await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.store(false, Ordering::SeqCst);
+    }
+}
+
+/// The sessions there are, by what a client must know to cancel a statement of one.
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<HashMap<(i32, Vec<u8>), Arc<Session>>>);
+
+impl Sessions {
+    fn all(&self) -> MutexGuard<'_, HashMap<(i32, Vec<u8>), Arc<Session>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, key: &SecretKey, session: &Arc<Session>) {
+        self.all().insert((session.number, key.to_bytes().to_vec()), Arc::clone(session));
+    }
+
+    pub(super) fn remove(&self, session: &Session) {
+        self.all().retain(|(number, _), _| *number != session.number);
+    }
+
+    pub(super) fn cancel(&self, number: i32, key: &SecretKey) {
+        let session = self.all().get(&(number, key.to_bytes().to_vec())).cloned();
+        if let Some(session) = session {
+            session.cancel();
+        }
+    }
+}
