@@ -3,9 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use rand::Rng;
-use rand::seq::SliceRandom;
-
+use super::lots::Lots;
 use crate::error::{Error, Result, thousands};
 
 /// `rows` rows of each of these values go to the bucket of this signature.
@@ -23,9 +21,9 @@ pub(super) struct Step {
 ///
 /// Every step uses up a value or reaches the bound of eligibility; only the values at the top of the order are touched, so
 /// a step costs O(m log V).
-pub(super) fn steps(counts: &[usize], m: usize, rng: &mut impl Rng) -> Result<Vec<Step>> {
+pub(super) fn steps(counts: &[usize], m: usize, lots: &mut impl Lots) -> Result<Vec<Step>> {
     let mut ties: Vec<u32> = (0..counts.len() as u32).collect();
-    ties.shuffle(rng);
+    lots.shuffle(&mut ties);
     steps_by(counts, m, &ties)
 }
 
@@ -102,12 +100,12 @@ pub(super) fn reuse<'a>(counts: &mut [usize], m: usize, signatures: impl IntoIte
 pub(super) fn deal(
     lines: &mut [&mut [u32]],
     m: usize,
-    rng: &mut impl Rng,
+    lots: &mut impl Lots,
     mut group: impl FnMut(&[u32]),
 ) -> Result<()> {
     let mut left: Vec<usize> = lines.iter().map(|rows| rows.len()).collect();
-    let steps = steps(&left, m, rng)?;
-    lines.iter_mut().for_each(|rows| rows.shuffle(rng));
+    let steps = steps(&left, m, lots)?;
+    lines.iter_mut().for_each(|rows| lots.shuffle(rows));
     let mut rows = Vec::with_capacity(m);
     for step in steps {
         for _ in 0..step.rows {

@@ -5,10 +5,9 @@
 //! `N - X` rows is m-eligible when no value keeps more than `T = floor((N - X)/m)`, which asks for at least `n_v - T` and
 //! allows at most `min(n_v, need_v)` rows of value `v`.
 
-use rand::Rng;
-use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
+use super::lots::Lots;
 use crate::error::{Error, thousands};
 use crate::methods::state::Signatures;
 
@@ -19,10 +18,18 @@ pub enum Balance {
     /// With new rows where they are to spare, else with counterfeits: as few counterfeits as possible, the paper's aim. A
     /// reader who knows that new rows are spent first can reason from what was *not* filled with one: a counterfeit
     /// beside a person hints at which value was missing, sometimes with certainty.
-    #[default]
     Minimal,
-    /// With counterfeits only, without a look at the new rows. Closes that channel at the price of more counterfeits.
+    /// With counterfeits only, without a look at the new rows. Closes that channel at the price of more counterfeits: of
+    /// m-invariance, whose releases are all made so, a reader who knows this program infers nothing beyond `1/m`.
+    #[default]
     Blind,
+}
+
+impl Balance {
+    /// What parameters mean that do not say: those of versions that had one mode only.
+    pub(super) fn unsaid() -> Self {
+        Self::Minimal
+    }
 }
 
 /// What to do when the new rows are not m-eligible: their most frequent value makes up more than `1/m` of them.
@@ -63,11 +70,11 @@ pub(super) struct Moves {
 impl Policy {
     /// Decides for `new[v]` new rows and `need[v]` places in old buckets. `None` when the new rows are not m-eligible
     /// whatever is moved, and the policy says to refuse (or asks for more values than there are).
-    pub(super) fn moves(&self, new: &[usize], need: &[usize], rng: &mut impl Rng) -> Option<Moves> {
+    pub(super) fn moves(&self, new: &[usize], need: &[usize], lots: &mut impl Lots) -> Option<Moves> {
         let m = self.m;
         let most = self.most(new, need);
         let none = vec![0; new.len()];
-        if let Some(moved) = largest_move(new, &most, m, rng) {
+        if let Some(moved) = largest_move(new, &most, m, lots) {
             return Some(Moves { moved, padding: none.clone(), withheld: none });
         }
         match self.on_ineligible {
@@ -75,14 +82,14 @@ impl Policy {
             _ if new.len() < m => None,
             OnIneligible::Counterfeit => {
                 let rest: Vec<usize> = new.iter().zip(&most).map(|(n, moved)| n - moved).collect();
-                Some(Moves { moved: most, padding: padding(&rest, m, rng), withheld: none })
+                Some(Moves { moved: most, padding: padding(&rest, m, lots), withheld: none })
             }
             OnIneligible::Withhold => {
                 let cap = eligible_cap(new, m);
                 let withheld: Vec<usize> =
                     new.iter().zip(&most).map(|(&n, &most)| (n - most).saturating_sub(cap)).collect();
                 let kept: Vec<usize> = new.iter().zip(&withheld).map(|(n, withheld)| n - withheld).collect();
-                let moved = largest_move(&kept, &most, m, rng)?;
+                let moved = largest_move(&kept, &most, m, lots)?;
                 Some(Moves { moved, padding: none, withheld })
             }
         }
@@ -147,8 +154,8 @@ impl Policy {
 }
 
 /// The largest move (`x_v <= most_v`) that leaves m-eligible rows, `None` if there is none.
-fn largest_move(new: &[usize], most: &[usize], m: usize, rng: &mut impl Rng) -> Option<Vec<usize>> {
-    largest_total(new, most, m).map(|(cap, total)| lowest_peaks(new, most, cap, total, rng))
+fn largest_move(new: &[usize], most: &[usize], m: usize, lots: &mut impl Lots) -> Option<Vec<usize>> {
+    largest_total(new, most, m).map(|(cap, total)| lowest_peaks(new, most, cap, total, lots))
 }
 
 /// How many rows the largest move takes, and how many rows of one value it may leave. O(V log V + N/m).
@@ -179,7 +186,7 @@ fn largest_total(new: &[usize], most: &[usize], m: usize) -> Option<(usize, usiz
 
 /// Which values the move takes: those that are most frequent after it, down to a common level. Of those that are on it, some give one row
 /// more, which is decided by lot: a reader of the code would know the first ones.
-fn lowest_peaks(new: &[usize], most: &[usize], cap: usize, total: usize, rng: &mut impl Rng) -> Vec<usize> {
+fn lowest_peaks(new: &[usize], most: &[usize], cap: usize, total: usize, lots: &mut impl Lots) -> Vec<usize> {
     let move_to = |level: usize| -> Vec<usize> {
         new.iter().zip(most).map(|(&n, &most)| n.saturating_sub(level.min(cap)).min(most)).collect()
     };
@@ -194,7 +201,7 @@ fn lowest_peaks(new: &[usize], most: &[usize], cap: usize, total: usize, rng: &m
     if rest > 0 {
         let below = move_to(low.saturating_sub(1));
         let mut peaks: Vec<usize> = (0..new.len()).filter(|&v| below[v] > moved[v]).collect();
-        peaks.shuffle(rng);
+        lots.shuffle(&mut peaks);
         peaks.into_iter().take(rest).for_each(|v| moved[v] += 1);
     }
     moved
@@ -202,7 +209,7 @@ fn lowest_peaks(new: &[usize], most: &[usize], cap: usize, total: usize, rng: &m
 
 /// Counterfeits that make `rest` m-eligible: with `L` its greatest count, `m * L` rows in all, no value above `L`.
 /// Spread over the values in proportion to the room they have, remainders at random.
-fn padding(rest: &[usize], m: usize, rng: &mut impl Rng) -> Vec<usize> {
+fn padding(rest: &[usize], m: usize, lots: &mut impl Lots) -> Vec<usize> {
     let greatest = rest.iter().max().copied().unwrap_or(0);
     let total = m.saturating_mul(greatest).saturating_sub(rest.iter().sum());
     let rooms: Vec<usize> = rest.iter().map(|count| greatest - count).collect();
@@ -211,7 +218,7 @@ fn padding(rest: &[usize], m: usize, rng: &mut impl Rng) -> Vec<usize> {
     let mut padding: Vec<usize> = rooms.iter().map(|&room_v| share(room_v)).collect();
     let mut left = total - padding.iter().sum::<usize>();
     let mut order: Vec<usize> = (0..rest.len()).collect();
-    order.shuffle(rng);
+    lots.shuffle(&mut order);
     for v in order {
         let more = left.min(1).min(rooms[v] - padding[v]);
         padding[v] += more;
@@ -241,7 +248,7 @@ mod tests {
     use super::*;
 
     fn policy(m: usize) -> Policy {
-        Policy { m, balance: Balance::default(), on_ineligible: OnIneligible::default() }
+        Policy { m, balance: Balance::Minimal, on_ineligible: OnIneligible::default() }
     }
 
     fn is_eligible(counts: impl Iterator<Item = usize> + Clone, m: usize) -> bool {

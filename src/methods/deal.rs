@@ -6,10 +6,8 @@
 //! space-filling curve made groups 1% tighter and gave most people of a release away.) With a uniform draw, any permutation
 //! of the values inside a bucket explains the release equally well, and nobody's value is likelier than `1/m`.
 
-use rand::Rng;
-use rand::seq::SliceRandom;
-
 use super::assignment::Step;
+use super::lots::Lots;
 use crate::release::COUNTERFEIT;
 
 /// Deals out the rows of each value, and as many counterfeits as `padding` says. Calls `put` with the number of the step, the
@@ -18,12 +16,12 @@ pub(super) fn deal(
     mut lines: Vec<Vec<u32>>,
     padding: &[usize],
     steps: &[Step],
-    rng: &mut impl Rng,
+    lots: &mut impl Lots,
     mut put: impl FnMut(usize, usize, u32),
 ) {
     for (rows, &padding) in lines.iter_mut().zip(padding) {
         rows.resize(rows.len() + padding, COUNTERFEIT);
-        rows.shuffle(rng);
+        lots.shuffle(rows);
     }
     for (number, step) in steps.iter().enumerate() {
         for (place, &value) in step.signature.iter().enumerate() {

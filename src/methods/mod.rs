@@ -30,17 +30,22 @@ macro_rules! setters {
     };
 }
 
+#[cfg(feature = "publication")]
+mod against;
 mod assignment;
 mod balance;
 mod deal;
 mod every_row;
 mod extent;
+mod lots;
 mod monitor;
 mod rings;
 mod share;
 mod split;
 mod strata;
 
+#[cfg(test)]
+mod choices;
 #[cfg(test)]
 mod known_others;
 #[cfg(test)]
@@ -59,6 +64,8 @@ use std::fmt;
 
 use datafusion::common::Result as EngineResult;
 
+#[cfg(feature = "publication")]
+pub(crate) use against::Against;
 pub use monitor::Monitor;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
@@ -213,17 +220,17 @@ impl AnyMethod {
         let by = match self {
             // Earlier releases say nothing of the column `within`, and people may change theirs.
             Self::MInvariance(_) | Self::MDistinct(_) => identifier,
+            Self::Muco(method) if method.equal => {
+                return refused(
+                    "a release with delta => 'equal' cannot be made in cells: the first cuts would be made by a sample, and a cut that was \
+                     not made would tell something; leave cells out, or give a number for delta",
+                );
+            }
             Self::Muco(_) if remembered => identifier,
             // A publication does not look for people who are in two parts; by identifiers, they meet.
             Self::Anatomy(_) if remembered => identifier.or(within),
             Self::Anatomy(_) => within.or(identifier),
             Self::Muco(_) => return Ok(within.unwrap_or(CellsBy::Place)),
-            Self::Mondrian(_) if remembered => {
-                return refused(
-                    "releases of mondrian in a publication cannot be made in cells: they follow from where people are, for which the table \
-                     would be read more than once, and INSERT reads it once; leave cells out, or write the release with COPY",
-                );
-            }
             Self::Mondrian(method) => match within {
                 Some(within) => return Ok(within),
                 None if method.t.is_some() => {
@@ -260,6 +267,19 @@ impl AnyMethod {
                 Some(PlacePrinciple { least: method.k.max(method.l.unwrap_or(1)), l })
             }
             Self::Muco(method) => Some(PlacePrinciple { least: method.l, l: Some((method.l, Diversity::Frequency)) }),
+            _ => None,
+        }
+    }
+
+    /// Why its releases are not for publications, if they are not.
+    #[cfg(feature = "publication")]
+    pub(crate) fn not_published_again(&self) -> Option<&'static str> {
+        match self {
+            Self::Muco(method) if method.equal => Some(
+                "with delta => 'equal' all rows of a group stand for all of its people, so that a row must not go when one of them leaves, \
+                 and counterfeits for those who left are not made; publish one release with COPY, take m_invariant where there will be several, \
+                 or give a number for delta",
+            ),
             _ => None,
         }
     }

@@ -12,33 +12,12 @@
 
 use std::collections::BTreeMap;
 
-use rand::Rng;
-
 use super::Monitor;
 use super::assignment::{self, Step};
-use super::split::{self, Lists, Sorted};
+use super::lots::Lots;
+use super::split::{self, Lists, Secret, Sorted};
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
-
-/// Where uniform choices come from: a generator, or whoever enumerates all choices.
-pub(super) trait Lots {
-    /// One of `0..n`, each as likely as the others.
-    fn below(&mut self, n: usize) -> usize;
-
-    /// Any order, each as likely as the others.
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            let other = self.below(last + 1);
-            items.swap(last, other);
-        }
-    }
-}
-
-impl<R: Rng> Lots for R {
-    fn below(&mut self, n: usize) -> usize {
-        self.random_range(0..n as u32) as usize
-    }
-}
 
 /// Rings of some people, and the shifts of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -83,7 +62,7 @@ impl DrawnRings {
                     rings.people.extend_from_slice(dealt.take(value, 1)?);
                 }
                 // Where a ring begins does not matter, so that the first may stay.
-                lots.shuffle(&mut rings.people[start + 1..]);
+                lots.arrange(&mut rings.people[start + 1..]);
                 rings.ends.push(rings.people.len() as u32);
                 draw_shifts(step.signature.len(), l, lots, &mut shifts);
                 rings.shifts.extend_from_slice(&shifts);
@@ -125,8 +104,8 @@ impl<'a> Dealt<'a> {
     fn of(lines: &'a mut [&mut [u32]], l: usize, lots: &mut impl Lots) -> Result<Self> {
         let counts: Vec<usize> = lines.iter().map(|line| line.len()).collect();
         let mut ties: Vec<u32> = (0..counts.len() as u32).collect();
-        lots.shuffle(&mut ties);
-        lines.iter_mut().for_each(|line| lots.shuffle(line));
+        lots.arrange(&mut ties);
+        lines.iter_mut().for_each(|line| lots.arrange(line));
         Ok(Self { steps: assignment::steps_by(&counts, l, &ties)?, left: lines.iter().map(|line| &**line).collect() })
     }
 
@@ -186,13 +165,13 @@ impl Rings {
         })?;
         let (signatures, heights): (Vec<Box<[u32]>>, Vec<usize>) = heights.into_iter().unzip();
         // Without counterfeits there is nothing to be decided by a secret.
-        let groups = split::split(microdata, &lists, &heights, 0, &Sorted, monitor)?;
+        let groups = split::split(microdata, &lists, &heights, Secret::mixed(0), &Sorted, monitor)?;
         let mut rings = Self { people: Vec::with_capacity(all), width: l - 1, ..Self::default() };
         let (mut left, mut shifts) = (groups.as_slice(), Vec::new());
         for (signature, height) in signatures.iter().zip(heights) {
             let size = signature.len();
             let mut order: Vec<usize> = (0..size).collect();
-            lots.shuffle(&mut order[1..]);
+            lots.arrange(&mut order[1..]);
             draw_shifts(size, l, lots, &mut shifts);
             let (groups, after) = left.split_at(size * height);
             left = after;

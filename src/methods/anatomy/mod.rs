@@ -15,15 +15,17 @@
 //! # Cost
 //! O(n log n).
 
-use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
+use super::lots::Lots;
 use super::{Method, Monitor, Needs, State, assignment};
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 use crate::release::{Body, Form, Groups, Release};
 
+#[cfg(test)]
+mod enumeration;
 #[cfg(test)]
 mod tests;
 
@@ -42,10 +44,10 @@ impl Anatomy {
     }
 
     /// Groups of rows with different values; `rows` lists the rows of each value that occurs.
-    fn group(&self, microdata: &Microdata, rows: &mut [&mut [u32]], rng: &mut impl Rng) -> Result<Groups> {
+    fn group(&self, microdata: &Microdata, rows: &mut [&mut [u32]], lots: &mut impl Lots) -> Result<Groups> {
         let mut groups = Groups { starts: vec![0], ..Groups::default() };
         groups.members.reserve_exact(microdata.rows);
-        assignment::deal(rows, self.l, rng, |rows| {
+        assignment::deal(rows, self.l, lots, |rows| {
             groups.members.extend_from_slice(rows);
             groups.starts.push(groups.members.len() as u32);
         })?;

@@ -9,7 +9,7 @@
 
 use crate::methods::Monitor;
 use crate::methods::extent::Extent;
-use crate::methods::split::{Item, Node, PARALLEL_FROM, Sorted, Splitter, best_attribute, mix, rows_among};
+use crate::methods::split::{Item, Node, PARALLEL_FROM, Sorted, Splitter, best_attribute, rows_among};
 use crate::microdata::Microdata;
 
 /// Up to this height all places to cut are tried, above it the middle.
@@ -44,8 +44,9 @@ impl Splitter for Decompose {
             left.push(low);
             right.push(high);
         }
-        let left = Node { lists: left, height: k, secret: mix(node.secret, u64::MAX) };
-        let right = Node { lists: right, height: node.height - k, secret: mix(node.secret, u64::MAX - 1) };
+        let [first, second] = node.secret.halves();
+        let left = Node { lists: left, height: k, secret: first };
+        let right = Node { lists: right, height: node.height - k, secret: second };
         let (members_left, members_right) = members.split_at_mut(k * size);
         if members_left.len() >= PARALLEL_FROM {
             rayon::join(
@@ -73,8 +74,7 @@ fn shares_values<const W: usize>(microdata: &Microdata, node: &Node<'_, W>) -> b
 
 /// How many rows of a list are to go left.
 fn share<const W: usize>(node: &Node<'_, W>, list: usize, k: usize) -> usize {
-    let offset = (mix(node.secret, list as u64) % node.height as u64) as usize;
-    rows_among(k, node.height, node.lists[list].len(), offset)
+    rows_among(k, node.height, node.lists[list].len(), node.secret.of_list(list, node.height))
 }
 
 fn sort<const W: usize>(list: &mut [Item<W>], attribute: usize) {

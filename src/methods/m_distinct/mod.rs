@@ -69,7 +69,6 @@ mod joint;
 #[cfg(test)]
 mod tests;
 
-use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -80,6 +79,7 @@ use self::newcomers::{NOWHERE, Places};
 use self::relation::Relation;
 use super::balance::Policy;
 pub(crate) use super::balance::{Balance, OnIneligible};
+use super::lots::Lots;
 use super::split::{self, Lists};
 use super::state::Signatures;
 use super::{Method, Monitor, Needs, State, StateKind};
@@ -120,7 +120,7 @@ pub struct MDistinct {
     #[serde(default, skip_serializing_if = "Possible::is_listed")]
     pub updates: Possible,
     /// How returning rows' buckets are balanced.
-    #[serde(default)]
+    #[serde(default = "Balance::unsaid")]
     pub balance: Balance,
     /// What to do with new rows that are not m-eligible.
     #[serde(default)]
@@ -153,7 +153,7 @@ impl MDistinct {
             disjoint: false,
             close_updates: false,
             updates: Possible::Listed,
-            balance: Balance::default(),
+            balance: Balance::Minimal,
             on_ineligible: OnIneligible::default(),
         }
     }
@@ -306,7 +306,7 @@ impl Method for MDistinct {
         let (groups, intervals) = monitor.phase("split", || {
             let heights: Vec<usize> = buckets.list.iter().map(bucket::Bucket::height).collect();
             let lists = lists(&buckets, &places)?;
-            let members = split::split(&microdata, &lists, &heights, rng.random(), &decompose::Decompose, monitor)?;
+            let members = split::split(&microdata, &lists, &heights, rng.secret(), &decompose::Decompose, monitor)?;
             drop(lists);
             let groups = complete::complete(&microdata, &relation, &buckets.list, &members, monitor, rng)?;
             let intervals = Release::cover(&microdata, &groups)?;

@@ -1,13 +1,12 @@
 //! Phase 3, the rows: new rows are dealt out to the buckets of the steps.
 
-use rand::Rng;
-
 use super::division::Division;
 use crate::methods::assignment::Step;
 use crate::methods::deal::deal;
+use crate::methods::lots::Lots;
 
 /// Puts all new rows, and as many counterfeits of each value as `padding` says, into buckets.
-pub(super) fn assign(division: &mut Division, steps: &[Step], padding: &[usize], rng: &mut impl Rng) {
+pub(super) fn assign(division: &mut Division, steps: &[Step], padding: &[usize], lots: &mut impl Lots) {
     if padding.iter().any(|&count| count > 0) {
         // Padding leaves no slack: the most frequent value is in every step, and all its rows are real. A bucket of such
         // steps has a value without counterfeits, and so a real row in every group; merged with an old bucket, whose
@@ -21,7 +20,7 @@ pub(super) fn assign(division: &mut Division, steps: &[Step], padding: &[usize],
         division.buckets[bucket as usize].height += step.rows;
         buckets.push(bucket);
     }
-    deal(lines, padding, steps, rng, |step, _, row| division.bucket_of[row as usize] = buckets[step]);
+    deal(lines, padding, steps, lots, |step, _, row| division.bucket_of[row as usize] = buckets[step]);
 }
 
 #[cfg(test)]

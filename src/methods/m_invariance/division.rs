@@ -2,12 +2,11 @@
 
 use std::cmp::Reverse;
 
-use rand::Rng;
-use rand::seq::SliceRandom;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result, thousands};
 use crate::methods::balance::Moves;
+use crate::methods::lots::Lots;
 use crate::methods::split::Lists;
 use crate::methods::state::Signatures;
 use crate::microdata::Microdata;
@@ -93,9 +92,9 @@ impl Division {
     }
 
     /// Signatures of the buckets, those with most groups first, equal ones in random order.
-    pub(super) fn signatures(&self, rng: &mut impl Rng) -> Vec<&[u32]> {
+    pub(super) fn signatures(&self, lots: &mut impl Lots) -> Vec<&[u32]> {
         let mut buckets: Vec<&Bucket> = self.buckets.iter().collect();
-        buckets.shuffle(rng);
+        lots.shuffle(&mut buckets);
         buckets.sort_by_key(|bucket| Reverse(bucket.height));
         buckets.into_iter().map(|bucket| &*bucket.signature).collect()
     }
@@ -169,14 +168,14 @@ impl Division {
 
     /// Moves new rows into old buckets that lack their value, and takes withheld ones out. Which rows and which places is
     /// random: rows stand in the order of a keyed hash, and the places are drawn.
-    pub(super) fn balance(&mut self, moves: &Moves, rng: &mut impl Rng) {
+    pub(super) fn balance(&mut self, moves: &Moves, lots: &mut impl Lots) {
         for (value, rows) in self.new.iter_mut().enumerate() {
             rows.truncate(rows.len() - moves.withheld[value]);
             let moved = rows.split_off(rows.len() - moves.moved[value]);
             let lacking = std::mem::take(&mut self.lacking[value]);
             let mut places: Vec<u32> =
                 lacking.into_iter().flat_map(|(bucket, rows)| std::iter::repeat_n(bucket, rows)).collect();
-            let (drawn, _) = places.partial_shuffle(rng, moved.len());
+            let drawn = lots.choose(&mut places, moved.len());
             for (row, bucket) in moved.into_iter().zip(drawn) {
                 self.bucket_of[row as usize] = *bucket;
             }

@@ -4,7 +4,13 @@
 //! Every group holds each sensitive value at most once and at least `m` of them (*m-unique*), and all groups that ever
 //! hosted an identifier have the same set of sensitive values, its *signature* (*m-invariant*). Nobody's value can then be
 //! inferred with probability above `1/m` (Lemma 3), even by a reader who knows everyone's quasi-identifiers and the days
-//! on which each record was present. That reader knows the principle, not our code: see [`Balance`] for the difference.
+//! on which each record was present. That reader knows the principle, not our code.
+//!
+//! Of releases that are all balanced blindly ([`Balance::Blind`], the default) and without padding or withheld rows, the same holds,
+//! and exactly, of a reader who knows this code, who is in which group, and how often each value occurs among those who came with each release,
+//! if all ways to give out the values were equally likely to that reader before: the people who first appear under a signature are equally many of
+//! each of its values, and everything that is done commutes with renaming the values among all people of the signature. The proof is in
+//! `docs/theory.md`; `enumeration` and `relabelling` are its tests, which also find what the other modes give away.
 //!
 //! # Method
 //! X. Xiao and Y. Tao, *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets*, SIGMOD 2007. The four
@@ -24,11 +30,14 @@ mod division;
 #[cfg(test)]
 mod attack;
 #[cfg(test)]
+mod enumeration;
+#[cfg(test)]
 mod joint;
+#[cfg(test)]
+mod relabelling;
 #[cfg(test)]
 mod tests;
 
-use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +45,10 @@ use self::check::Promise;
 use self::division::Division;
 pub use super::balance::{Balance, OnIneligible};
 use super::balance::{Moves, Policy};
-use super::state::{State, StateKind};
-use super::{Method, Monitor, Needs, assignment, split};
+use super::lots::Lots;
+use super::split::{self, Secret};
+use super::state::{Signatures, State, StateKind};
+use super::{Method, Monitor, Needs, assignment};
 use crate::error::Result;
 use crate::microdata::Microdata;
 use crate::release::{Body, Form, Groups, Release};
@@ -49,7 +60,7 @@ pub struct MInvariance {
     /// Least number of sensitive values in a group, at least 2.
     pub m: usize,
     /// How returning rows' buckets are balanced.
-    #[serde(default)]
+    #[serde(default = "Balance::unsaid")]
     pub balance: Balance,
     /// What to do with new rows that are not m-eligible.
     #[serde(default)]
@@ -74,11 +85,11 @@ impl MInvariance {
     }
 
     /// How many new rows of each value balance old buckets, are padded or are withheld.
-    fn moves(&self, microdata: &Microdata, division: &Division, rng: &mut impl Rng) -> Result<Moves> {
+    fn moves(&self, microdata: &Microdata, division: &Division, lots: &mut impl Lots) -> Result<Moves> {
         let new = division.new_values();
         let need = division.needs();
         let (policy, sensitive) = (self.policy(), microdata.sensitive()?);
-        policy.moves(&new, &need, rng).ok_or_else(|| {
+        policy.moves(&new, &need, lots).ok_or_else(|| {
             let (name, values) = (sensitive.field.name(), sensitive.domain.len());
             let most = format!("value of {name}");
             policy.refusal(
@@ -91,7 +102,7 @@ impl MInvariance {
     }
 
     /// The groups, without their intervals.
-    fn groups(&self, microdata: &Microdata, division: &Division, secret: u64, monitor: &Monitor) -> Result<Groups> {
+    fn groups(&self, microdata: &Microdata, division: &Division, secret: Secret, monitor: &Monitor) -> Result<Groups> {
         let heights: Vec<usize> = division.buckets.iter().map(|bucket| bucket.height).collect();
         let lists = division.lists(microdata)?;
         let members = split::split(microdata, &lists, &heights, secret, &split::Sorted, monitor)?;
@@ -105,9 +116,54 @@ impl MInvariance {
         Ok(groups)
     }
 
+    /// Draws groups of all rows, beside what is known of some of them.
+    fn draw(
+        &self,
+        microdata: &Microdata,
+        known: &Signatures,
+        monitor: &Monitor,
+        lots: &mut impl Lots,
+    ) -> Result<Drawn> {
+        self.policy().check_signatures(known)?;
+        let mut division = monitor.phase("division", || Division::new(microdata, known))?;
+        let moves = monitor.phase("balancing", || {
+            let moves = self.moves(microdata, &division, lots)?;
+            division.balance(&moves, lots);
+            Ok(moves)
+        })?;
+        let counterfeits = division.needs_left(&moves) + moves.padding.iter().sum::<usize>();
+        monitor.charge(self.member_bytes(counterfeits, microdata.quasi.len()))?;
+        monitor.phase("assignment", || {
+            let mut counts = division.new_counts(&moves);
+            // Padding must not meet old rows; see `choose::assign`.
+            let padded = moves.padding.iter().any(|&count| count > 0);
+            let old = if padded { Vec::new() } else { division.signatures(lots) };
+            let mut steps = assignment::reuse(&mut counts, self.m, old);
+            steps.extend(assignment::steps(&counts, self.m, lots)?);
+            choose::assign(&mut division, &steps, &moves.padding, lots);
+            Ok(())
+        })?;
+        let (groups, intervals) = monitor.phase("split", || {
+            let groups = self.groups(microdata, &division, lots.secret(), monitor)?;
+            let intervals = Release::cover(microdata, &groups)?;
+            Ok((groups, intervals))
+        })?;
+        let withheld = moves.withheld.iter().sum();
+        let promise = Promise { microdata, known, m: self.m };
+        monitor.phase("check", || promise.check(&groups, &intervals, withheld))?;
+        Ok(Drawn { groups, intervals, withheld })
+    }
+
     fn policy(&self) -> Policy {
         Policy { m: self.m, balance: self.balance, on_ineligible: self.on_ineligible }
     }
+}
+
+/// What was drawn of a snapshot.
+struct Drawn {
+    groups: Groups,
+    intervals: Vec<[u32; 2]>,
+    withheld: usize,
 }
 
 impl Method for MInvariance {
@@ -150,34 +206,7 @@ impl Method for MInvariance {
         monitor: &Monitor,
         rng: &mut ChaCha20Rng,
     ) -> Result<Release> {
-        let known = state.signatures()?;
-        self.policy().check_signatures(known)?;
-        let mut division = monitor.phase("division", || Division::new(&microdata, known))?;
-        let moves = monitor.phase("balancing", || {
-            let moves = self.moves(&microdata, &division, rng)?;
-            division.balance(&moves, rng);
-            Ok(moves)
-        })?;
-        let counterfeits = division.needs_left(&moves) + moves.padding.iter().sum::<usize>();
-        monitor.charge(self.member_bytes(counterfeits, microdata.quasi.len()))?;
-        monitor.phase("assignment", || {
-            let mut counts = division.new_counts(&moves);
-            // Padding must not meet old rows; see `choose::assign`.
-            let padded = moves.padding.iter().any(|&count| count > 0);
-            let old = if padded { Vec::new() } else { division.signatures(rng) };
-            let mut steps = assignment::reuse(&mut counts, self.m, old);
-            steps.extend(assignment::steps(&counts, self.m, rng)?);
-            choose::assign(&mut division, &steps, &moves.padding, rng);
-            Ok(())
-        })?;
-        let (groups, intervals) = monitor.phase("split", || {
-            let groups = self.groups(&microdata, &division, rng.random(), monitor)?;
-            let intervals = Release::cover(&microdata, &groups)?;
-            Ok((groups, intervals))
-        })?;
-        let withheld = moves.withheld.iter().sum();
-        let promise = Promise { microdata: &microdata, known, m: self.m };
-        monitor.phase("check", || promise.check(&groups, &intervals, withheld))?;
+        let Drawn { groups, intervals, withheld } = self.draw(&microdata, state.signatures()?, monitor, rng)?;
         Ok(Release { withheld, groups, body: Body::Grouped { intervals }, microdata })
     }
 }

@@ -22,25 +22,36 @@ pub(super) type Row = (i64, Vec<Option<i32>>, String);
 /// Identifier -> signature.
 pub(super) type Known = BTreeMap<i64, BTreeSet<String>>;
 
-fn layout(quasi: usize) -> Layout {
+fn layout(quasi: usize, within: bool) -> Layout {
     let quasi = (0..quasi).map(|j| Arc::new(Field::new(format!("q{j}"), DataType::Int32, true))).collect();
     Layout {
         identifier: Some(Arc::new(Field::new("id", DataType::Int64, true))),
         quasi,
         sensitive: Some(Arc::new(Field::new("disease", DataType::Utf8, true))),
-        within: None,
+        within: within.then(|| Arc::new(Field::new("part", DataType::Int32, true))),
         other: Vec::new(),
         insensitive: Vec::new(),
     }
 }
 
 pub(super) fn encode(rows: &[Row], known: &Known, key: u64) -> Result<(Microdata, State)> {
-    let layout = layout(rows.first().map_or(1, |row| row.1.len()));
+    encode_within(rows, None, known, key)
+}
+
+/// `parts` are those in which the rows are, if there are any.
+pub(super) fn encode_within(
+    rows: &[Row],
+    parts: Option<Vec<i32>>,
+    known: &Known,
+    key: u64,
+) -> Result<(Microdata, State)> {
+    let layout = layout(rows.first().map_or(1, |row| row.1.len()), parts.is_some());
     let mut columns: Vec<ArrayRef> = vec![Arc::new(rows.iter().map(|row| row.0).collect::<Int64Array>())];
     for j in 0..layout.quasi.len() {
         columns.push(Arc::new(rows.iter().map(|row| row.1[j]).collect::<Int32Array>()));
     }
     columns.push(Arc::new(rows.iter().map(|row| Some(row.2.as_str())).collect::<StringArray>()));
+    columns.extend(parts.map(|parts| Arc::new(Int32Array::from(parts)) as ArrayRef));
     let fields: Vec<_> = layout.fields().cloned().collect();
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
 
@@ -70,7 +81,7 @@ pub(super) fn publish(rows: &[Row], known: &Known, params: &MInvariance, seed: u
 
 /// The private view as one batch.
 pub(super) fn private(release: Release, seed: u64) -> RecordBatch {
-    let layout = layout(release.microdata.quasi.len());
+    let layout = layout(release.microdata.quasi.len(), false);
     let description =
         Description { method: "m_invariant".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
     let shape = Shape { view: View::Private, form: Form::Intervals, signatures: true, labels: false, nodes: false };
@@ -174,16 +185,16 @@ pub(super) fn example() -> (Vec<Row>, Known) {
 #[test]
 fn the_hospital_needs_two_counterfeits() {
     let (second, known) = example();
+    let minimal = MInvariance::new(2).with_balance(Balance::Minimal);
     for seed in 0..50 {
-        let release = publish(&second, &known, &MInvariance::new(2), seed).unwrap();
+        let release = publish(&second, &known, &minimal, seed).unwrap();
         assert_eq!(release.counterfeits(), 2);
         assert_eq!(release.groups.members.len(), 13);
         assert_eq!(release.groups.len(), 6);
         assert_eq!(verify(&private(release, seed), &second, &mut known.clone(), 2, 0), 2);
     }
     // Blind balancing spends no new row.
-    let blind = MInvariance { balance: Balance::Blind, ..MInvariance::new(2) };
-    assert!(publish(&second, &known, &blind, 0).unwrap().counterfeits() > 2);
+    assert!(publish(&second, &known, &MInvariance::new(2), 0).unwrap().counterfeits() > 2);
 }
 
 fn refusal(rows: &[Row], known: &Known, params: &MInvariance) -> String {

@@ -2,83 +2,13 @@
 //! weights.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
-use super::fair::{Fair, Leaves, Source};
+use super::fair::{Fair, Leaves};
 use super::*;
-use crate::methods::rings::Lots;
+use crate::methods::choices::{Every, Share};
 use crate::methods::sample::Table;
-
-/// Choices, one after the other, with how many there were each time; all of them in turn.
-#[derive(Default)]
-struct Choices {
-    made: Vec<(usize, usize)>,
-    at: usize,
-}
-
-impl Choices {
-    /// Probability of these choices: one of so many.
-    fn one_of(&self) -> u128 {
-        self.made.iter().map(|&(_, of)| of as u128).product()
-    }
-
-    /// Goes on to the next choices; `false` if there are no more.
-    fn next(&mut self) -> bool {
-        self.at = 0;
-        while let Some((choice, of)) = self.made.pop() {
-            if choice + 1 < of {
-                self.made.push((choice + 1, of));
-                return true;
-            }
-        }
-        false
-    }
-}
-
-struct All(Mutex<Choices>);
-
-impl All {
-    fn lock(&self) -> MutexGuard<'_, Choices> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-struct Part<'a>(&'a All);
-
-impl Source for All {
-    fn at(&self, _offset: usize, _rows: usize) -> impl Lots {
-        Part(self)
-    }
-}
-
-impl Lots for Part<'_> {
-    fn below(&mut self, n: usize) -> usize {
-        let mut choices = self.0.lock();
-        let at = choices.at;
-        if at == choices.made.len() {
-            choices.made.push((0, n));
-        }
-        choices.at += 1;
-        choices.made[at].0
-    }
-}
-
-/// A sum of ones of so many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Share(u128, u128);
-
-impl Share {
-    fn add(&mut self, one_of: u128) {
-        fn divisor(a: u128, b: u128) -> u128 {
-            if b == 0 { a } else { divisor(b, a % b) }
-        }
-        let (above, below) = (self.0 * one_of + self.1, self.1 * one_of);
-        let common = divisor(above, below);
-        *self = Self(above / common, below / common);
-    }
-}
 
 /// What a reader is shown: who is in which leaf, rings in their order, and tables of values, of which one is true.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,19 +70,13 @@ fn law(quasi: &[&[i32]], values: &[u32], l: usize, least: usize, cuts: Cuts, tie
     let microdata = table.encode([1, 2]).unwrap().0;
     let monitor = Monitor::default();
     let of_table = |values: Vec<u32>| {
-        let mut seen: BTreeMap<Shown, Share> = BTreeMap::new();
-        let all = All(Mutex::default());
-        all.lock().made.extend((0..ties).map(|_| (0, 1)));
         let (microdata, monitor, values_of) = (&microdata, &monitor, &values);
-        let fair = Fair { microdata, values: values_of, l, least, without_rings: false, cuts, source: &all, monitor };
-        loop {
-            let leaves = fair.leaves().unwrap();
-            let mut choices = all.lock();
-            seen.entry(Shown::of(&leaves, &values, l)).or_insert(Share(0, 1)).add(choices.one_of());
-            if !choices.next() {
-                return (values, seen);
-            }
-        }
+        let seen = Every::new(ties).law(|every| {
+            let source = &every;
+            let fair = Fair { microdata, values: values_of, l, least, without_rings: false, cuts, source, monitor };
+            Shown::of(&fair.leaves().unwrap(), values_of, l)
+        });
+        (values, seen)
     };
     let of_tables: Vec<_> = tables(values).into_par_iter().map(of_table).collect();
     let mut law = Law::new();

@@ -26,7 +26,8 @@ use super::{Cuts, median};
 use crate::error::{Error, Result};
 use crate::methods::Monitor;
 use crate::methods::extent::in_width;
-use crate::methods::rings::{DrawnRings, Lots, Rings};
+use crate::methods::lots::Lots;
+use crate::methods::rings::{DrawnRings, Rings};
 use crate::microdata::Microdata;
 
 /// Leaves, and rings inside them.

@@ -47,8 +47,8 @@ use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::fair::Leaves;
-use self::fair::{Fair, Streams};
+use self::fair::Fair;
+pub(super) use self::fair::{Leaves, Source, Streams};
 pub(crate) use self::places::{PlacePrinciple, PlaceSample, places};
 use super::{Method, Monitor, Needs, Share, State};
 use crate::error::{Error, Result};
@@ -226,9 +226,22 @@ pub(super) fn leaves_with_worlds(
     seed: [u8; 32],
     monitor: &Monitor,
 ) -> Result<Leaves> {
-    let source = Streams(seed);
+    leaves_by(microdata, l, cuts, &Streams(seed), monitor)
+}
+
+/// The same, with draws from elsewhere.
+///
+/// # Errors
+/// As for [`leaves_with_worlds`].
+pub(super) fn leaves_by(
+    microdata: &Microdata,
+    l: usize,
+    cuts: Cuts,
+    source: &impl Source,
+    monitor: &Monitor,
+) -> Result<Leaves> {
     let values = &microdata.sensitive_codes;
-    Fair { microdata, values, l, least: l, without_rings: false, cuts, source: &source, monitor }.leaves()
+    Fair { microdata, values, l, least: l, without_rings: false, cuts, source, monitor }.leaves()
 }
 
 /// Bytes of a row while a table is cut into [`leaves_with_worlds`]: on its way through the cuts, its value, its place among those of its value

@@ -11,6 +11,10 @@
 //! quasi-identifiers does not find their row. Where only one does, `delta` bounds whoever combines all of them, and where none does, the
 //! rows are all alike: there, rows may stay, and are counted ([`Perturbed::unchanged`](crate::release::Perturbed)).
 //!
+//! With equal shares ([`Muco::equal`]) all rows of a group draw from one distribution in every quasi-identifier, and the groups come of cuts that are
+//! decided by all worlds: then nobody's sensitive value is likelier than `1/l`, also to a reader who knows the groups and this code and combines all
+//! columns (`equal`). What follows is about the other shares.
+//!
 //! This bounds **one quasi-identifier at a time**, for a reader who does not know the groups. Who knew them and the tables and combined
 //! all quasi-identifiers would find the right row far more often. [`risk::Perturbed`](crate::risk::Perturbed) measures what a reader without
 //! the groups finds.
@@ -35,6 +39,7 @@
 
 mod check;
 mod draw;
+mod equal;
 mod grouping;
 mod mix;
 mod program;
@@ -42,6 +47,8 @@ mod reduced;
 mod table;
 mod tables;
 
+#[cfg(test)]
+mod enumeration;
 #[cfg(test)]
 mod tests;
 
@@ -51,7 +58,7 @@ use serde::{Deserialize, Serialize};
 
 use self::reduced::Memo;
 use self::tables::Source;
-use super::mondrian::{self, Cuts};
+use super::mondrian::{self, Cuts, Streams};
 use super::state::Perturbations;
 use super::{Method, Monitor, Needs, Share, State, StateKind, assignment};
 use crate::error::{Error, Result};
@@ -69,6 +76,9 @@ pub struct Muco {
     /// How the table is cut.
     #[serde(default)]
     pub cuts: Cuts,
+    /// Whether all rows of a group draw from one distribution, of every quasi-identifier.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub equal: bool,
 }
 
 impl Muco {
@@ -92,7 +102,16 @@ impl Muco {
                 1.0 / l as f64
             )));
         }
-        Ok(Self { delta: Share::try_new("delta", delta)?, l, cuts })
+        Ok(Self { delta: Share::try_new("delta", delta)?, l, cuts, equal: false })
+    }
+
+    /// The method in which every row of a group of `l` or more is as likely to be anybody's as the others.
+    ///
+    /// # Errors
+    /// When `l` is less than 2.
+    pub fn equal(l: usize, cuts: Cuts) -> Result<Self> {
+        // Of two rows, if fewer were asked for, which is refused.
+        Ok(Self { equal: true, ..Self::try_new(1.0 / l.max(2) as f64, Some(l), cuts)? })
     }
 
     /// Draws a release of all rows.
@@ -111,8 +130,11 @@ impl Muco {
         let most = assignment::by_value(&mut rows, &microdata.sensitive_codes).iter().map(|rows| rows.len()).max();
         assignment::check_eligible(what, microdata.rows, most.unwrap_or(0), self.l, sensitive.field.name())?;
         drop(rows);
-        let distances: Vec<Distance> = microdata.quasi.iter().map(Distance::of).collect::<Result<_>>()?;
         let (dealing, drawing) = (rng.random(), rng.random());
+        if self.equal {
+            return equal::release(microdata, self.l, self.cuts, [&Streams(dealing), &Streams(drawing)], monitor);
+        }
+        let distances: Vec<Distance> = microdata.quasi.iter().map(Distance::of).collect::<Result<_>>()?;
         let groups = monitor.phase("grouping", || grouping::group(microdata, self.l, self.cuts, dealing, monitor))?;
         let memo = Memo::new(self.delta.get());
         let ends = |attribute: &crate::microdata::Attribute| [0, (attribute.domain.len().max(1) - 1) as u32];
@@ -165,12 +187,18 @@ impl Method for Muco {
     }
 
     fn guarantee(&self) -> String {
-        format!("delta-probability with delta = {}, {}-diversity", self.delta.get(), self.l)
+        match self.equal {
+            true => format!("equal shares of all rows of a group, {}-diversity", self.l),
+            false => format!("delta-probability with delta = {}, {}-diversity", self.delta.get(), self.l),
+        }
     }
 
     /// For each row its positions, twice while a part is cut, its place, its value, its group and its published values; and the
     /// tables.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
+        if self.equal {
+            return rows * (mondrian::leaves_with_worlds_bytes(quasi) + 24 + 8 * quasi);
+        }
         let tables = reduced::REMEMBERED.min(rows.saturating_mul(quasi * self.l * 16));
         rows * (mondrian::leaves_bytes(quasi) + 24 + 12 * quasi) + tables
     }

@@ -1,6 +1,6 @@
 //! Large buckets: halved at the medians.
 
-use super::{Item, fine, mix, rows_among};
+use super::{Item, Secret, fine, rows_among};
 use crate::methods::Monitor;
 
 /// Buckets up to this height are split by the paper's full search.
@@ -21,13 +21,13 @@ pub(in crate::methods) struct Node<'a, const W: usize> {
     /// Rows and counterfeits of each value.
     pub height: usize,
     /// Decides where counterfeits stand.
-    pub secret: u64,
+    pub secret: Secret,
 }
 
 impl<const W: usize> Node<'_, W> {
     /// How many rows of each list fall to the first `k` groups.
     fn rows_among_first(&self, k: usize) -> Vec<usize> {
-        let offset = |list: usize| (mix(self.secret, list as u64) % self.height as u64) as usize;
+        let offset = |list: usize| self.secret.of_list(list, self.height);
         let lists = self.lists.iter().enumerate();
         lists.map(|(list, rows)| rows_among(k, self.height, rows.len(), offset(list))).collect()
     }
@@ -68,10 +68,8 @@ fn halve<const W: usize>(d: usize, node: Node<'_, W>, k: usize) -> (Node<'_, W>,
         left.push(low);
         right.push(high);
     }
-    (
-        Node { lists: left, height: k, secret: mix(node.secret, u64::MAX) },
-        Node { lists: right, height: node.height - k, secret: mix(node.secret, u64::MAX - 1) },
-    )
+    let [first, second] = node.secret.halves();
+    (Node { lists: left, height: k, secret: first }, Node { lists: right, height: node.height - k, secret: second })
 }
 
 /// The attribute whose halves are shortest against the whole, judged by a sample of each list.

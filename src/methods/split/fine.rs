@@ -4,7 +4,7 @@
 //! linear in rows (and quadratic in attributes).
 
 use super::coarse::Node;
-use super::{Item, mix, rows_among};
+use super::{Item, Secret, rows_among};
 use crate::methods::extent::Extent;
 use crate::release::COUNTERFEIT;
 
@@ -66,25 +66,26 @@ impl<const W: usize> Bucket<W> {
 
     /// Splits the part whose ranges stand at `base`. The order by `order` is that part's; so are all others if it is higher
     /// than two.
-    fn split(&mut self, base: usize, height: usize, order: usize, secret: u64, members: &mut [u32]) {
+    fn split(&mut self, base: usize, height: usize, order: usize, secret: Secret, members: &mut [u32]) {
         match height {
             1 => return self.take(base, order, members),
             2 => return self.split_pairs(base, order, secret, members),
             _ => {}
         }
         self.offsets.clear();
-        self.offsets.extend((0..self.size).map(|list| (mix(secret, list as u64) % height as u64) as usize));
+        self.offsets.extend((0..self.size).map(|list| secret.of_list(list, height)));
         let (attribute, k) = self.best_cut(base, height);
         self.cut(base, height, attribute, k);
         let (members_left, members_right) = members.split_at_mut(k * self.size);
         let (left, right) = (base + self.size, base + 2 * self.size);
-        self.split(left, k, attribute, mix(secret, u64::MAX), members_left);
+        let [first, second] = secret.halves();
+        self.split(left, k, attribute, first, members_left);
         // The left part's parts stood where the right one's are now going to.
         self.ranges.truncate(right);
         for list in base..base + self.size {
             self.ranges.push([self.ranges[list + self.size][1], self.ranges[list][1]]);
         }
-        self.split(right, height - k, attribute, mix(secret, u64::MAX - 1), members_right);
+        self.split(right, height - k, attribute, second, members_right);
         self.ranges.truncate(left);
     }
 
@@ -99,14 +100,14 @@ impl<const W: usize> Bucket<W> {
     }
 
     /// Two groups, which is what half of all splits come down to: for each attribute, the lower row of every list goes left.
-    fn split_pairs(&self, base: usize, order: usize, secret: u64, members: &mut [u32]) {
+    fn split_pairs(&self, base: usize, order: usize, secret: Secret, members: &mut [u32]) {
         let order = &self.orders[order];
         let pair = |list: usize, attribute: usize| -> [Option<&Item<W>>; 2] {
             let [start, end] = self.ranges[base + list];
             let item = |place: u32| &self.items[order[place as usize] as usize];
             match end - start {
                 0 => [None, None],
-                1 if mix(secret, list as u64).is_multiple_of(2) => [Some(item(start)), None],
+                1 if secret.of_list(list, 2) == 0 => [Some(item(start)), None],
                 1 => [None, Some(item(start))],
                 _ => {
                     let (a, b) = (item(start), item(start + 1));

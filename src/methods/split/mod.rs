@@ -12,9 +12,13 @@
 
 mod coarse;
 mod fine;
+mod secret;
 
 pub(super) use coarse::{Node, PARALLEL_FROM, best_attribute};
 use rayon::prelude::*;
+#[cfg(test)]
+pub(super) use secret::Choose;
+pub(super) use secret::Secret;
 
 use super::extent::{in_width, width};
 use crate::error::{Error, Result};
@@ -56,7 +60,7 @@ pub(super) fn split(
     microdata: &Microdata,
     lists: &Lists,
     heights: &[usize],
-    secret: u64,
+    secret: Secret,
     splitter: &impl Splitter,
     monitor: &Monitor,
 ) -> Result<Vec<u32>> {
@@ -72,7 +76,7 @@ fn split_wide<const W: usize>(
     microdata: &Microdata,
     lists: &Lists,
     heights: &[usize],
-    secret: u64,
+    secret: Secret,
     splitter: &impl Splitter,
     monitor: &Monitor,
 ) -> Result<Vec<u32>> {
@@ -101,7 +105,7 @@ fn split_wide<const W: usize>(
         let mut items: Vec<Vec<Item<W>>> =
             lists.of(number).map(|rows| rows.iter().map(|&row| Item::new(microdata, row)).collect()).collect();
         let lists = items.iter_mut().map(Vec::as_mut_slice).collect();
-        let node = Node { lists, height: heights[number], secret: mix(secret, number as u64) };
+        let node = Node { lists, height: heights[number], secret: secret.of_bucket(number) };
         splitter.split(microdata, number, node, members, monitor);
     });
     monitor.check()?;
@@ -166,16 +170,6 @@ impl Lists {
 #[inline]
 pub(super) fn rows_among(k: usize, h: usize, rows: usize, offset: usize) -> usize {
     k - (k * (h - rows) + offset) / h
-}
-
-/// A well-mixed number from a secret and a place (the finalizer of SplitMix64, twice).
-pub(super) fn mix(secret: u64, place: u64) -> u64 {
-    let round = |mut x: u64| {
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    };
-    round(round(secret.wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15))).wrapping_add(secret))
 }
 
 #[cfg(test)]

@@ -1,0 +1,56 @@
+//! Against whom the bound of a method holds.
+
+use std::fmt;
+
+use super::AnyMethod;
+use super::balance::{Balance, OnIneligible};
+use super::m_invariance::MInvariance;
+
+/// The best informed reader for whom the bound of a release is proved, of those in `docs/threats.md`: everybody knows what the ones before
+/// know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Against {
+    /// Counts tables that explain the releases as equally likely, as the method's paper does.
+    Paper,
+    /// Puts together what can be known of all people at once.
+    People,
+    /// Has the source of this program, and weighs tables by how likely it was to publish what it did.
+    Program,
+}
+
+impl fmt::Display for Against {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Paper => "the paper's",
+            Self::People => "combines people",
+            Self::Program => "knows the program",
+        })
+    }
+}
+
+impl MInvariance {
+    /// Whether the people who first appear under a signature are equally many of each of its values, at every release that is made
+    /// so: no new row fills a gap, none is padded and none left out.
+    pub(crate) fn is_balanced(&self) -> bool {
+        self.balance == Balance::Blind && self.on_ineligible == OnIneligible::Refuse
+    }
+}
+
+impl AnyMethod {
+    /// Against whom a release holds that is made so, if all those before were made so, too.
+    pub(crate) fn against(&self) -> Against {
+        let or_the_papers = |safe: bool| if safe { Against::Program } else { Against::Paper };
+        match self {
+            Self::MInvariance(method) => or_the_papers(method.is_balanced()),
+            // That everybody keeps m joint worlds; how probable they are depends on what is known of updates.
+            Self::MDistinct(_) => Against::People,
+            // k looks at no sensitive value.
+            Self::Mondrian(method) => or_the_papers(method.fair || (method.l.is_none() && method.t.is_none())),
+            Self::Anatomy(_) | Self::NonSequential(_) => Against::Program,
+            Self::Muco(method) => or_the_papers(method.equal),
+            Self::SequentialWorlds(method) => or_the_papers(!method.allow_former_worlds),
+            Self::SequentialRelease(method) => or_the_papers(!method.allow_removals && !method.allow_former_worlds),
+            Self::Sequential(method) => or_the_papers(!method.allow_removals && !method.allow_former_worlds),
+        }
+    }
+}

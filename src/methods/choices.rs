@@ -1,0 +1,180 @@
+//! All choices of a method in turn, with exact weights: what a reader who knows its code computes.
+//!
+//! A run of a method asks for choices one after the other. It is run again and again, each time with the next sequence of answers, until
+//! there are no more. The order in which it asks must follow from the answers alone, so it runs on one thread.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::lots::Lots;
+use super::mondrian::Source;
+use super::split::{Choose, Secret};
+
+/// Choices, with how many there were each time.
+#[derive(Debug, Default)]
+struct Choices {
+    made: Vec<(usize, usize)>,
+    at: usize,
+    /// Those of lists of parts of buckets, which are asked for by their places and more than once.
+    of_lists: HashMap<(u64, usize), usize>,
+}
+
+impl Choices {
+    fn choose(&mut self, n: usize) -> usize {
+        let at = self.at;
+        if at == self.made.len() {
+            self.made.push((0, n));
+        }
+        self.at += 1;
+        self.made[at].0
+    }
+
+    /// Goes on to the next choices; `false` if there are no more.
+    fn next(&mut self) -> bool {
+        self.at = 0;
+        self.of_lists.clear();
+        while let Some((choice, of)) = self.made.pop() {
+            if choice + 1 < of {
+                self.made.push((choice + 1, of));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Probability of these choices.
+    fn share(&self) -> Share {
+        Share::new(1, self.made.iter().map(|&(_, of)| of as u128).product())
+    }
+}
+
+#[derive(Debug, Default)]
+struct All(Mutex<Choices>);
+
+impl All {
+    fn lock(&self) -> MutexGuard<'_, Choices> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Choose for All {
+    fn choose(&self, part: u64, list: usize, n: usize) -> usize {
+        let mut choices = self.lock();
+        if let Some(&chosen) = choices.of_lists.get(&(part, list)) {
+            return chosen;
+        }
+        let chosen = choices.choose(n);
+        choices.of_lists.insert((part, list), chosen);
+        chosen
+    }
+}
+
+/// Answers to what a method asks for, all of them in turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Every(&'static All);
+
+impl Every {
+    /// Before the first answer. The first so many are always the first one that is possible: for ties that do not matter.
+    pub(super) fn new(ties: usize) -> Self {
+        // Secrets are plain data and live as long as anything.
+        let all: &'static All = Box::leak(Box::default());
+        all.lock().made.extend((0..ties).map(|_| (0, 1)));
+        Self(all)
+    }
+
+    /// Probabilities of all that `run` can return.
+    pub(super) fn law<T: Ord>(self, mut run: impl FnMut(Self) -> T) -> BTreeMap<T, Share> {
+        let mut law: BTreeMap<T, Share> = BTreeMap::new();
+        loop {
+            let seen = run(self);
+            let mut choices = self.0.lock();
+            let share = choices.share();
+            let sum = law.entry(seen).or_insert(Share::NONE);
+            *sum = sum.plus(share);
+            if !choices.next() {
+                return law;
+            }
+        }
+    }
+}
+
+impl Source for Every {
+    fn at(&self, _offset: usize, _rows: usize) -> impl Lots {
+        *self
+    }
+}
+
+impl Lots for Every {
+    fn below(&mut self, n: usize) -> usize {
+        self.0.lock().choose(n)
+    }
+
+    fn secret(&mut self) -> Secret {
+        Secret::chosen(self.0)
+    }
+}
+
+/// A probability, exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Share(u128, u128);
+
+impl Share {
+    pub(super) const NONE: Self = Self(0, 1);
+
+    /// A fraction.
+    pub(super) fn new(above: u128, below: u128) -> Self {
+        fn divisor(a: u128, b: u128) -> u128 {
+            if b == 0 { a } else { divisor(b, a % b) }
+        }
+        let common = divisor(above, below);
+        Self(above / common, below / common)
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self::new(self.0 * other.1 + other.0 * self.1, self.1 * other.1)
+    }
+
+    pub(super) fn times(self, other: Self) -> Self {
+        let (a, b) = (Self::new(self.0, other.1), Self::new(other.0, self.1));
+        Self(a.0 * b.0, a.1 * b.1)
+    }
+
+    /// What share of another one this is.
+    pub(super) fn of(self, whole: Self) -> Self {
+        self.times(Self(whole.1, whole.0))
+    }
+
+    pub(super) fn is_more_than(self, other: Self) -> bool {
+        self.0 * other.1 > other.0 * self.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_orders_are_as_likely() {
+        let law = Every::new(0).law(|mut every| {
+            let mut order = [1, 2, 3];
+            every.shuffle(&mut order);
+            let mut two = order;
+            [order.to_vec(), every.choose(&mut two, 1).to_vec()]
+        });
+        assert_eq!(law.len(), 18);
+        assert!(law.values().all(|share| *share == Share::new(1, 18)));
+        let sum = law.into_values().fold(Share::NONE, Share::plus);
+        assert_eq!(sum, Share::new(7, 7));
+        assert!(sum.is_more_than(Share::new(3, 4)) && Share::new(1, 2).of(Share::new(3, 4)) == Share::new(2, 3));
+    }
+
+    #[test]
+    fn a_list_is_asked_for_once() {
+        let law = Every::new(0).law(|mut every| {
+            let [first, second] = every.secret().halves();
+            [first.of_list(0, 2), first.of_list(0, 2), first.of_list(1, 2), second.of_list(0, 2)]
+        });
+        assert_eq!(law.len(), 8);
+        assert!(law.keys().all(|seen| seen[0] == seen[1]));
+    }
+}
