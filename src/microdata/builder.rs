@@ -288,7 +288,7 @@ fn refuse_nulls(sensitive: &Encoded, rows: usize) -> Result<()> {
     let name = sensitive.attribute.field.name();
     Err(Error::refused(format!(
         "{} of {} rows have a NULL in the sensitive column {name}; drop them or give NULL a value of its own, \
-         for example coalesce({name}, 'unknown')",
+         for example coalesce({name}, 'unknown'), which is their value for all releases: it cannot be filled in later",
         thousands(nulls),
         thousands(rows),
     )))

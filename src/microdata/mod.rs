@@ -8,6 +8,7 @@
 mod builder;
 mod cell;
 mod commitments;
+mod composite;
 mod distance;
 mod domain;
 mod encoder;
@@ -36,6 +37,7 @@ pub(crate) use commitments::commitments;
 pub(crate) use commitments::{
     Commitments, FORMER_PARTNERS_NAME, PARTNERS_NAME, name_of, partners_commitment, quasi_name_of,
 };
+pub(crate) use composite::{PARTS_KEY, can_be_part, compose, field_of_parts, name_of_parts, part, parts_of};
 pub(crate) use distance::Distance;
 pub(crate) use domain::Domain;
 pub(crate) use encoder::given_order;

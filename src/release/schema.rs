@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::Description;
-use crate::microdata::{Layout, ORDER_KEY, Role, TREE_KEY, is_continuous};
+use crate::microdata::{Layout, ORDER_KEY, Role, TREE_KEY, is_continuous, parts_of};
 
 /// Who a table is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -132,7 +132,7 @@ pub(crate) fn schema(layout: &Layout, shape: Shape, description: &Description) -
             None => field,
         });
     }
-    if let Some(sensitive) = &layout.sensitive {
+    for sensitive in layout.sensitive.iter().flat_map(apart) {
         let order = sensitive.metadata().get(ORDER_KEY);
         let data_type = match shape.form {
             Form::Intervals | Form::Perturbed | Form::Rows | Form::Worlds => sensitive.data_type().clone(),
@@ -167,6 +167,12 @@ pub(crate) fn schema(layout: &Layout, shape: Shape, description: &Description) -
         }
     }
     Schema::new(fields)
+}
+
+/// The columns that a sensitive value is published as: those that it was made of, or itself.
+fn apart(sensitive: &FieldRef) -> Vec<FieldRef> {
+    let parts = parts_of(sensitive).unwrap_or_default();
+    if parts.is_empty() { vec![FieldRef::clone(sensitive)] } else { parts }
 }
 
 /// First child of an interval: its least value, included.

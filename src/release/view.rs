@@ -1,6 +1,6 @@
 //! Rows of a release as record batches, in random order.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions,
@@ -19,7 +19,7 @@ use super::schema::{
 };
 use super::{Body, COUNTERFEIT, Groups, Release};
 use crate::error::{Error, Result};
-use crate::microdata::{Attribute, commitments, compact_views};
+use crate::microdata::{Attribute, commitments, compact_views, part, parts_of};
 
 /// A release whose order of rows and group numbers has been drawn.
 #[derive(Debug)]
@@ -38,6 +38,9 @@ pub(crate) struct Published {
     counterfeits: Vec<i32>,
     /// Of columns that are kept as they are, whose value a counterfeit has: somebody's of its group. Empty where there are none.
     donors: FxHashMap<u32, u32>,
+    /// Columns that the sensitive value was made of, if it was, and their values by its code.
+    parts: Vec<FieldRef>,
+    values_of_parts: OnceLock<Vec<ArrayRef>>,
 }
 
 impl Published {
@@ -57,7 +60,11 @@ impl Published {
             counterfeits.push(members.iter().filter(|&&row| row == COUNTERFEIT).count() as i32);
         }
         let donors = if release.microdata.other.is_empty() { FxHashMap::default() } else { donors(groups, rng) };
-        Self { schema, order, group_of, numbers, base: 0, counterfeits, donors, release }
+        // A field whose metadata are not ours has none.
+        let sensitive = release.microdata.sensitive.as_ref();
+        let parts = sensitive.and_then(|attribute| parts_of(&attribute.field).ok()).unwrap_or_default();
+        let values_of_parts = OnceLock::new();
+        Self { schema, order, group_of, numbers, base: 0, counterfeits, donors, parts, values_of_parts, release }
     }
 
     /// As a part of a release that is made in cells: numbers of groups begin with the cell's tag, which no other cell has.
@@ -120,6 +127,10 @@ impl Published {
                     gather(sensitive.domain.values(), &UInt32Array::from_iter_values(codes), data_type)
                 }
             };
+        }
+        if let Some(place) = self.parts.iter().position(|part| part.name() == name) {
+            let codes = members.iter().map(|&member| self.release.groups.sensitive[member as usize]);
+            return gather(&self.part(place)?, &UInt32Array::from_iter_values(codes), field.data_type());
         }
         if let Some(j) = microdata.quasi.iter().position(|attribute| attribute.field.name() == name) {
             return match field.data_type() {
@@ -222,6 +233,23 @@ impl Published {
     fn single(&self, j: usize, codes: impl Iterator<Item = Option<u32>>) -> Result<ArrayRef> {
         let attribute = &self.release.microdata.quasi[j];
         gather(attribute.domain.values(), &codes.collect::<UInt32Array>(), attribute.field.data_type())
+    }
+
+    /// The values of a part of the sensitive attribute, by its codes.
+    fn part(&self, place: usize) -> Result<ArrayRef> {
+        if let Some(values) = self.values_of_parts.get() {
+            return Ok(ArrayRef::clone(&values[place]));
+        }
+        let whole = cast(self.release.microdata.sensitive()?.domain.values(), &DataType::Utf8)?;
+        let values = self.parts.iter().enumerate().map(|(place, field)| {
+            let values: ArrayRef = Arc::new(part(whole.as_string::<i32>(), |_| Some(place))?);
+            Ok(cast(&values, field.data_type())?)
+        });
+        let values = values.collect::<Result<Vec<_>>>()?;
+        let wanted = ArrayRef::clone(&values[place]);
+        // Another thread may have been faster; it had the same values.
+        let _ = self.values_of_parts.set(values);
+        Ok(wanted)
     }
 
     /// The sensitive values of each row's group and how many rows of it have them.

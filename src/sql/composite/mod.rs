@@ -1,26 +1,23 @@
 //! Several sensitive columns: one value to a method, and columns again in its release.
 //!
 //! What a method hides is the combination: of the `m` in a group nobody knows whose is which. It does not hide a column by itself, for
-//! combinations that differ can share one of their parts. A projection below the method puts the columns together, and one above it takes
-//! them apart; the methods know nothing of this.
+//! combinations that differ can share one of their parts. A projection below the method puts the columns together, and the release has them
+//! again; the methods know nothing of this.
 
 mod text;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
-use datafusion::physical_expr::expressions::Column as ColumnExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::input::{Input, InputColumn};
 use crate::error::refusal;
-use crate::microdata::ORDER_KEY;
+use crate::microdata::{field_of_parts, name_of_parts};
 use crate::release::{View, reserved_names};
 use text::{COMPOSITE, Compose, Part};
 
@@ -39,11 +36,6 @@ pub(super) struct Composite {
 }
 
 impl Composite {
-    /// What a value of these columns is called: no column of a table has such a name by chance.
-    pub(super) fn name_of(columns: &[String]) -> String {
-        format!("({})", columns.join(", "))
-    }
-
     /// The columns of an input that are one value.
     ///
     /// # Errors
@@ -70,75 +62,12 @@ impl Composite {
             column.publish(function)?;
             parts.push(column.field);
         }
-        Ok(Self { name: Self::name_of(columns), parts })
+        Ok(Self { name: name_of_parts(columns), parts })
     }
 
     /// What to do where the release cannot be taken apart.
     pub(super) fn way_out(&self) -> String {
         way_out(&self.parts.iter().map(|part| part.name().clone()).collect::<Vec<_>>())
-    }
-
-    /// The metadata and types of the columns in a release, given the field of the value.
-    fn released(&self, value: &Field) -> Vec<FieldRef> {
-        let part = |part: &FieldRef| {
-            let mut metadata = value.metadata().clone();
-            metadata.remove(ORDER_KEY);
-            let order = part.metadata().get(ORDER_KEY);
-            metadata.extend(order.map(|order| (ORDER_KEY.to_owned(), order.clone())));
-            let field = Field::new(part.name(), part.data_type().clone(), value.is_nullable());
-            Arc::new(field.with_metadata(metadata))
-        };
-        self.parts.iter().map(part).collect()
-    }
-
-    /// A release with the columns where the value is.
-    pub(super) fn apart(&self, release: &Schema) -> SchemaRef {
-        let fields = release.fields().iter().flat_map(|field| match *field.name() == self.name {
-            true => self.released(field),
-            false => vec![Arc::clone(field)],
-        });
-        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-    }
-
-    /// Of columns of a release with the value apart: where each comes from, and which part it is.
-    pub(super) fn origins(&self, release: &Schema, wanted: &[usize]) -> Vec<(usize, Option<usize>)> {
-        let all = release.fields().iter().enumerate().flat_map(|(at, field)| match *field.name() == self.name {
-            true => (0..self.parts.len()).map(|part| (at, Some(part))).collect(),
-            false => vec![(at, None)],
-        });
-        let all: Vec<_> = all.collect();
-        wanted.iter().filter_map(|&column| all.get(column).copied()).collect()
-    }
-
-    /// Takes the value apart above a release that has the columns `origins` come from, in their order.
-    pub(super) fn project(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        kept: &[usize],
-        origins: &[(usize, Option<usize>)],
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let schema = plan.schema();
-        let config = Arc::new(config.clone());
-        let columns = origins.iter().map(|(origin, part)| {
-            let at = kept.iter().position(|column| column == origin).unwrap_or_default();
-            let field = schema.field(at);
-            let column: Arc<dyn PhysicalExpr> = Arc::new(ColumnExpr::new(field.name(), at));
-            let Some(part) = *part else { return (column, field.name().clone()) };
-            let released = Arc::clone(&self.released(field)[part]);
-            let name = released.name().clone();
-            let function = ScalarUDF::new_from_impl(Part::of(part, released.data_type().clone()));
-            let arguments = vec![column];
-            let expr = ScalarFunctionExpr::new(
-                function.name(),
-                Arc::new(function.clone()),
-                arguments,
-                released,
-                Arc::clone(&config),
-            );
-            (Arc::new(expr) as Arc<dyn PhysicalExpr>, name)
-        });
-        Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
     }
 }
 
@@ -148,12 +77,36 @@ impl Input {
     /// # Errors
     /// When there is no such column.
     pub(super) fn composed(self, columns: &[String]) -> Result<Self> {
+        self.with_value(columns, Compose::default())
+    }
+
+    /// The same for a release that has the columns again.
+    ///
+    /// # Errors
+    /// When there is no such column.
+    pub(super) fn composed_of(self, composite: &Composite) -> Result<Self> {
+        let columns: Vec<String> = composite.parts.iter().map(|part| part.name().clone()).collect();
+        self.with_value(&columns, Compose::of(&composite.parts))
+    }
+
+    fn with_value(self, columns: &[String], function: Compose) -> Result<Self> {
         let parts = columns.iter().map(|name| self.column(name).map(|InputColumn { column, .. }| Expr::Column(column)));
         let parts = parts.collect::<Result<Vec<_>>>()?;
-        let value = ScalarUDF::new_from_impl(Compose::default()).call(parts).alias(Composite::name_of(columns));
+        let value = ScalarUDF::new_from_impl(function).call(parts).alias(name_of_parts(columns));
         let plan = with_column(self.plan, value)?;
         Ok(Self { plan, ..self })
     }
+}
+
+/// One value of columns of a plan, as the expression that makes it.
+pub(super) fn composed_columns(
+    parts: &[FieldRef],
+    columns: Vec<Arc<dyn PhysicalExpr>>,
+    config: &ConfigOptions,
+) -> Arc<dyn PhysicalExpr> {
+    let function = Arc::new(ScalarUDF::new_from_impl(Compose::of(parts)));
+    let (name, returned) = (function.name().to_owned(), Arc::new(field_of_parts(parts)));
+    Arc::new(ScalarFunctionExpr::new(&name, function, columns, returned, Arc::new(config.clone())))
 }
 
 fn with_column(plan: LogicalPlan, value: Expr) -> Result<LogicalPlan> {
