@@ -179,6 +179,13 @@ const SENSITIVE: [&str; 16] = [
 /// Words in names of identifiers.
 const IDENTIFIERS: [&str; 6] = ["id", "key", "uuid", "ssn", "number", "nr"];
 
+/// Words in names of columns that people write into.
+const FREE_TEXT: [&str; 7] = ["note", "notes", "comment", "comments", "remark", "remarks", "text"];
+
+fn free_text(name: &str) -> bool {
+    name.split(|c: char| !c.is_alphanumeric()).any(|word| FREE_TEXT.contains(&word))
+}
+
 fn words_of_sensitive(name: &str) -> bool {
     SENSITIVE.iter().any(|word| name.contains(word))
 }
@@ -196,9 +203,17 @@ fn suggested(
     let exact = |i: usize| !columns[i].field.data_type().is_floating();
     let given = |role: Role| columns.iter().any(|column| column.role == Some(role));
     let candidates = || (0..columns.len()).filter(|&i| columns[i].role.is_none() && every_row(i) && exact(i));
+    // A row that is there twice does not make it something else.
+    let nearly = |i: &usize| {
+        let others = columns[*i].role.is_none() && exact(*i) && named_id(*i);
+        others && total >= 10 && alone[*i].distinct * 10 >= total * 9
+    };
     let id = match given(Role::Id) {
         true => None,
-        false => candidates().find(|&i| named_id(i)).or_else(|| candidates().next()),
+        false => candidates()
+            .find(|&i| named_id(i))
+            .or_else(|| (0..columns.len()).find(nearly))
+            .or_else(|| candidates().next()),
     };
     let mut sensitive_there = given(Role::Sensitive);
     let mut roles = Vec::new();
@@ -207,7 +222,14 @@ fn suggested(
         roles.push(if let Some(role) = column.role {
             reason(role, "as given")
         } else if id == Some(i) {
-            reason(Role::Id, "every row has a value of its own")
+            match every_row(i) {
+                true => reason(Role::Id, "every row has a value of its own"),
+                false => reason(
+                    Role::Id,
+                    "by its name, and nearly every row has a value of its own; there must be one row per person: look for rows that are there \
+                     twice, or have none",
+                ),
+            }
         } else if given(Role::Quasi) && (sensitive_there || !words_of_sensitive(&words(i))) {
             (None, "not among the quasi-identifiers that are given".to_owned())
         } else if alone[i].distinct <= 1 {
@@ -215,6 +237,8 @@ fn suggested(
         } else if !sensitive_there && words_of_sensitive(&words(i)) {
             sensitive_there = true;
             reason(Role::Sensitive, "by its name; check that it is what nobody should learn")
+        } else if free_text(&words(i)) {
+            (None, "free text can say anything about somebody: leave it out".to_owned())
         } else if every_row(i) || alone[i].unique * 2 > total {
             (None, "it alone singles out most rows: leave it out, or make it coarser first".to_owned())
         } else {

@@ -15,14 +15,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::cells::{ByCell, CellCount, by_cell, expected_rows, in_a_cell, in_cells, refused_in_a_cell, tags};
+use super::cells::{ByCell, CellCount, Refusals, Tried, by_cell, expected_rows, in_a_cell, in_cells, tags};
 use super::inputs::{InputKinds, Inputs, Streams, facts};
 use super::notices::Notices;
 use super::progress::Reporting;
 use super::release_writer::{Finished, ReleaseWriter, Written};
 use super::window::{Before, WindowStep};
 use super::work::Work;
-use super::{Job, Progress, Seed, Step, WholeInputExec};
+use super::{AnonymizeJob, Job, Progress, Seed, Step, WholeInputExec};
 use crate::error::Error;
 use crate::methods::state::ledger_schema;
 use crate::microdata::{Layout, Trees};
@@ -37,6 +37,7 @@ use crate::release::{Description, Shape, View, schema};
 ///   <the ledger: identifier, signature[, release]>               (optional)
 ///   <hierarchies: attribute, leaf, level1, level2, ..>           (optional)
 ///   <updates: from_value, to_value[, probability]>               (optional)
+///   <counts of identifiers, and values of the whole table: see CellsExec> (optional)
 /// ```
 ///
 /// One partition, one row: the number of rows of the snapshot, or 0 if it is published already. Planning reads the ledger's
@@ -68,7 +69,12 @@ impl PublishExec {
         let inputs = match spec.cells {
             0 => return Err(Error::internal("cells that nobody has counted").in_function(spec.method.name())),
             1 => inputs,
-            cells => in_cells(inputs, &spec.method, &layout, true, cells)?,
+            cells => {
+                // Of the job, only places need the seed. That of the release is drawn when it is made.
+                let (method, roles) = (spec.method.clone(), spec.roles.clone());
+                let job = AnonymizeJob::new(method, roles, View::Private, Seed::from_entropy()?);
+                in_cells(inputs, &job, &layout, true, cells)?
+            }
         };
         let (inputs, plans) = inputs.into_plans();
         Self::over(Arc::new(PublishJob { publication, decided, inputs, layout, count }), plans)
@@ -124,7 +130,8 @@ impl Job for PublishJob {
         let mut work = Work::new("PublishExec", method, &self.layout, metrics, context);
         if self.count.cells > 1 {
             let method = &self.publication.spec.method;
-            work.set_floor(self.count.reserved(method, &self.layout, context.memory_pool().as_ref()))?;
+            let floor = self.count.reserved(method, &self.layout, context.memory_pool().as_ref());
+            work.set_floor(floor).map_err(|error| in_a_cell(error, method.name(), self.count.cells))?;
         }
         let work = Arc::new(work);
         let publishing = Publishing {
@@ -305,22 +312,28 @@ impl Publishing {
         let tags = tags(&seed, self.cells);
         let (name, count) = (self.publication.spec.method.name(), self.cells);
         let mut writer = None;
+        let mut refusals = Refusals::of(count);
         while let Some((cell, mut snapshot)) = cells.next(&work).await.map_err(|error| in_a_cell(error, name, count))? {
             let begun = match writer.take() {
-                Some(begun) => begun,
+                Some(begun) => Some(begun),
+                None if refusals.any() => None,
                 None => {
                     let trees = snapshot.microdata.trees().map_err(|error| error.in_function(name))?;
-                    self.writer(number, release_id, &trees, files.clone())?
+                    Some(self.writer(number, release_id, &trees, files.clone())?)
                 }
             };
             let rows = snapshot.microdata.rows();
             let (rng, tag) = (seed.rng_of_cell(cell), tags.get(cell as usize).copied());
-            let added = Arc::clone(&work).off_thread(move |work, monitor| {
-                let added = begun.add(work, snapshot, rng, tag, monitor);
-                added.map_err(|error| refused_in_a_cell(error, rows, count))
+            let made = Arc::clone(&work).off_thread(move |work, monitor| {
+                Tried::of(match begun {
+                    Some(begun) => begun.add(work, snapshot, rng, tag, monitor).map(Some),
+                    None => work.make(snapshot, rng, monitor).map(|_| None),
+                })
             });
-            writer = Some(added.await.map_err(|error| in_a_cell(error, name, count))?);
+            let made = made.await.map_err(|error| in_a_cell(error, name, count))?;
+            writer = refusals.take(made, rows).flatten();
         }
+        refusals.check(name)?;
         match writer {
             Some(writer) => work.off_thread(move |_, _| writer.finish()).await,
             None => Err(Error::internal("a release without cells").in_function(name)),

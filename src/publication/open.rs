@@ -23,6 +23,7 @@ use super::record::{Announcement, Record, ReleaseFile};
 use super::spec::Publication;
 use super::tables::Tables;
 use crate::error::refusal;
+use crate::methods::AnyMethod;
 
 /// An open publication.
 #[derive(Debug)]
@@ -94,6 +95,10 @@ impl OpenPublication {
             }
             (Some(ledger), _) => LedgerMetadata::of(ledger, &publication.private)?,
         };
+        let mut publication = publication;
+        if publication.as_begun {
+            publication.spec.follow(&metadata.spec);
+        }
         let open = Self { publication, public, private, metadata, ledger, published, newest, state, names };
         open.check_spec()?;
         open.check_fit().await?;
@@ -109,6 +114,11 @@ impl OpenPublication {
             _ if unknown => Err(open.unknown_files()),
             _ => Ok(open),
         }
+    }
+
+    /// The publication, with what was left open as it was begun.
+    pub(crate) fn publication(&self) -> &Publication {
+        &self.publication
     }
 
     /// In how many cells its releases are made, if it was begun.
@@ -148,6 +158,14 @@ impl OpenPublication {
     /// Key of the snapshots' fingerprints.
     pub(crate) fn fingerprint_key(&self) -> [u64; 2] {
         self.metadata.key
+    }
+
+    /// Whether all releases are balanced once the next one is made, of a method that balances: what the ledger is to say.
+    pub(super) fn balanced(&self) -> Option<bool> {
+        let AnyMethod::MInvariance(method) = &self.metadata.spec.method else { return None };
+        // What is agreed has never changed, so that releases of a version that did not say were made so, too.
+        let before = self.newest().and_then(|newest| newest.balanced).unwrap_or(true);
+        Some(before && method.is_balanced())
     }
 
     /// Reads all files of the ledger and compares them with what was written.

@@ -8,13 +8,17 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::ObjectStore;
 use deltalake_core::DeltaTable;
 use futures::{StreamExt, TryStreamExt};
+use serde_json::{Map, Value};
 use url::Url;
 
 use super::delta;
 use super::ledger_metadata::LedgerMetadata;
 use super::place::{Access, Place};
 use super::record::{Announcement, Record};
+use super::spec::WINDOW;
 use crate::error::refusal;
+use crate::methods::{Against, AnyMethod};
+use crate::release::Description;
 
 /// Commits read at a time.
 const AT_ONCE: usize = 8;
@@ -35,6 +39,27 @@ pub(crate) struct ReleaseRow {
     pub(crate) time: Option<i64>,
     /// What only the publisher knows.
     pub(crate) record: Option<Record>,
+    /// Against whom its bound holds, beside all releases before it; `None` if nobody here knows its method.
+    pub(crate) against: Option<Against>,
+}
+
+impl ReleaseRow {
+    /// By what the release says of itself.
+    fn against(announcement: &Announcement) -> Option<Against> {
+        let (method, parameters) = (announcement.method.clone(), announcement.parameters.clone());
+        let description = Description { method, parameters, release_id: String::new(), number: None };
+        let repositioned = serde_json::from_str::<Map<String, Value>>(&description.parameters).ok()?;
+        match AnyMethod::described(&description)? {
+            // Which records were moved depends on how frequent their values are.
+            _ if repositioned.contains_key(WINDOW) => Some(Against::Paper),
+            method => Some(method.against()),
+        }
+    }
+
+    /// Whether the ledger says that this release and all before it are balanced; `None` where it says nothing.
+    pub(crate) fn balanced(&self) -> Option<bool> {
+        self.record.as_ref()?.balanced
+    }
 }
 
 impl Reader {
@@ -109,9 +134,21 @@ impl Reader {
                 None => None,
             };
             let same = noted.filter(|(record, _)| record.release_id == announcement.release_id);
-            Ok(ReleaseRow { announcement, time, record: same.map(|(record, _)| record) })
+            let against = ReleaseRow::against(&announcement);
+            Ok(ReleaseRow { announcement, time, record: same.map(|(record, _)| record), against })
         };
-        futures::stream::iter(1..=self.newest()).map(row).buffered(AT_ONCE).try_collect().await
+        let rows = futures::stream::iter(1..=self.newest()).map(row).buffered(AT_ONCE);
+        let mut rows: Vec<ReleaseRow> = rows.try_collect().await?;
+        // What an earlier release gave away, no later one takes back.
+        let mut before = Against::Program;
+        for row in &mut rows {
+            if row.balanced() == Some(false) {
+                before = Against::Paper;
+            }
+            row.against = row.against.map(|against| against.min(before));
+            before = row.against.unwrap_or(before);
+        }
+        Ok(rows)
     }
 }
 

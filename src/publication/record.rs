@@ -33,6 +33,10 @@ pub(crate) struct Record {
     /// Mean share of the domain that the published intervals cover (normalized certainty penalty), 0 to 1. Of texts it tells how
     /// many there are between those that are published.
     pub(crate) information_loss: f64,
+    /// Of m-invariance: whether this release and all before it were made so that at each the people who first appear
+    /// under a signature were equally many of each value. `None` of other methods, and of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) balanced: Option<bool>,
     /// What is held back after it, of a stream that is repositioned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_back: Option<HeldBack>,
@@ -145,6 +149,7 @@ mod tests {
             figures: Figures { rows: 5, groups: 1, counterfeits: 0 },
             withheld: 0,
             information_loss: 0.0,
+            balanced: None,
             held_back: None,
         }
     }

@@ -11,6 +11,9 @@ use crate::microdata::Roles;
 /// The one parameter that may change: it is about worlds that a version made which did not know of it.
 const ALLOW_FORMER_WORLDS: &str = "allow_former_worlds";
 
+/// Of a repositioned stream: what its parameters say beside those of the method.
+pub(super) const WINDOW: &str = "window";
+
 /// What the first release fixes for all later ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -62,7 +65,7 @@ impl PublicationSpec {
     pub(crate) fn parameters(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
         let mut parameters = self.method.parameters()?;
         if let Some(Repositioned { params, .. }) = &self.repositioned {
-            parameters.insert("window".to_owned(), params.window.into());
+            parameters.insert(WINDOW.to_owned(), params.window.into());
         }
         if self.cells > 1 {
             parameters.insert("cells".to_owned(), self.cells.into());
@@ -76,6 +79,14 @@ impl PublicationSpec {
     /// When the parameters cannot be serialized, which is a bug.
     pub(crate) fn parameters_text(&self) -> Result<String> {
         Ok(serde_json::Value::Object(self.parameters()?).to_string())
+    }
+
+    /// Takes what was not named from the specification that the publication was begun with: how m-invariance balances, for which an earlier
+    /// version took another mode.
+    pub(crate) fn follow(&mut self, begun: &Self) {
+        if let (AnyMethod::MInvariance(here), AnyMethod::MInvariance(there)) = (&mut self.method, &begun.method) {
+            here.balance = there.balance;
+        }
     }
 
     /// How these differ from the ones that the publication was begun with, in words; empty if they do not.
@@ -168,13 +179,17 @@ pub struct Publication {
     /// Whether an INSERT publishes all that is held back.
     #[serde(default)]
     pub finish: bool,
+    /// Whether buckets are balanced as they were when the publication was begun, because nothing else was asked for.
+    #[serde(default)]
+    pub as_begun: bool,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::methods::Against;
     use crate::methods::anatomy::Anatomy;
-    use crate::methods::m_invariance::MInvariance;
+    use crate::methods::m_invariance::{Balance, MInvariance};
 
     #[test]
     fn differences_are_named() {
@@ -206,7 +221,18 @@ mod tests {
         assert!(cells(0).differences(&cells(16)).is_empty());
         assert_eq!(cells(1).differences(&cells(16)), ["cells is 16 in the publication but 1 here"]);
         assert_eq!(serde_json::from_str::<PublicationSpec>(&serde_json::to_string(&begun).unwrap()).unwrap(), begun);
-        // Of a publication that an earlier version began, with a parameter that is gone.
+        // Of one that an earlier version began, which balanced otherwise and may not have said so: that goes on where nothing is asked for.
+        let minimal = MInvariance::new(10).with_balance(Balance::Minimal);
+        for text in ["{\"m\": 10}", "{\"m\": 10, \"balance\": \"minimal\", \"on_ineligible\": \"refuse\"}"] {
+            assert_eq!(serde_json::from_str::<MInvariance>(text).unwrap(), minimal);
+        }
+        let before = spec(AnyMethod::MInvariance(minimal), "age", "Int32");
+        assert_eq!(begun.differences(&before), ["balance is minimal in the publication but blind here"]);
+        let mut followed = begun.clone();
+        followed.follow(&before);
+        assert!(followed.differences(&before).is_empty());
+        assert_eq!([&begun, &followed].map(|spec| spec.method.against()), [Against::Program, Against::Paper]);
+        // With a parameter that is gone.
         let sequential = |parameters: &str| {
             let method = format!("{{\"method\": \"sequential\", \"l\": 4, \"p\": 100{parameters}}}");
             spec(serde_json::from_str(&method).unwrap(), "age", "Int32")

@@ -266,6 +266,7 @@ impl Transaction {
             figures: outcome.figures,
             withheld: outcome.withheld,
             information_loss: outcome.information_loss,
+            balanced: self.open.balanced(),
             held_back,
         };
         let staged = self.attempt.entries;

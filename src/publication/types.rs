@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use datafusion::arrow::datatypes::{DataType, Schema, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, TimeUnit};
 use datafusion::common::Result;
 
 use super::delta;
 use crate::error::refusal;
-use crate::microdata::{Layout, published_type};
+use crate::microdata::{Layout, name_of_parts, parts_of, published_type};
 
 /// The type that a publication's column has: a near one that Delta Lake can keep, `None` if there is none.
 ///
@@ -32,8 +32,18 @@ pub(crate) fn stored_type(data_type: &DataType) -> Option<DataType> {
 /// # Errors
 /// When Delta Lake cannot keep one of them.
 pub(crate) fn type_names(layout: &Layout) -> Result<Vec<String>> {
-    let schema = Schema::new(layout.fields().cloned().collect::<Vec<_>>());
-    Ok(delta::kernel_schema(&schema)?.fields().map(|field| field.data_type().to_string()).collect())
+    let name = |field: &FieldRef| -> Result<String> {
+        let schema = Schema::new(vec![FieldRef::clone(field)]);
+        Ok(delta::kernel_schema(&schema)?.fields().map(|field| field.data_type().to_string()).collect())
+    };
+    let names = layout.fields().map(|field| {
+        let parts = parts_of(field).map_err(|error| error.in_function("publication"))?;
+        match parts.is_empty() {
+            true => name(field),
+            false => Ok(name_of_parts(&parts.iter().map(name).collect::<Result<Vec<_>>>()?)),
+        }
+    });
+    names.collect()
 }
 
 /// # Errors

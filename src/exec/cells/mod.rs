@@ -6,6 +6,7 @@
 mod by_cell;
 mod function;
 mod places;
+mod refusals;
 mod sample;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ use tokio::sync::mpsc::Sender;
 
 pub(in crate::exec) use by_cell::ByCell;
 pub(crate) use function::cell_function;
+pub(in crate::exec) use refusals::{Refusals, Tried};
 
 use self::places::with_place;
 use super::inputs::{InputKinds, Inputs, Streams, facts};
@@ -40,7 +42,7 @@ use super::run::{ReleaseSink, check_trees};
 use super::whole_input::counted;
 use super::work::Work;
 use super::{AnonymizeJob, Job, Seed, WholeInputExec};
-use crate::error::{Error, thousands};
+use crate::error::Error;
 use crate::methods::{AnyMethod, CellsBy};
 use crate::microdata::Layout;
 
@@ -96,11 +98,7 @@ impl CellsExec {
     pub fn try_new(inputs: Inputs, job: AnonymizeJob, count: CellCount, schema: SchemaRef) -> Result<Self> {
         let layout = Layout::try_new(&inputs.microdata.schema(), &job.roles)
             .map_err(|error| error.in_function(job.method.name()))?;
-        let inputs = match (job.method.cells_by(&layout, false)?, &inputs.survey) {
-            (CellsBy::Column(_), None) => in_cells(inputs, &job.method, &layout, false, count.cells)?,
-            (CellsBy::Place, Some(_)) => with_place(inputs, &job, &layout, count.cells)?,
-            _ => return Err(Error::internal("a survey of cells that are no places").in_function(job.method.name())),
-        };
+        let inputs = in_cells(inputs, &job, &layout, false, count.cells)?;
         let (inputs, plans) = inputs.into_plans();
         Self::over(Arc::new(Cells { job, count, inputs, layout, schema }), plans)
     }
@@ -117,23 +115,26 @@ pub(crate) fn expected_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     statistics.ok()?.num_rows.get_value().copied()
 }
 
-/// The inputs with the cell of each row behind the columns that they have.
+/// The inputs with the cell of each row behind the columns that they have. `remembered` is whether it is for a publication.
 pub(super) fn in_cells(
     mut inputs: Inputs,
-    method: &AnyMethod,
+    job: &AnonymizeJob,
     layout: &Layout,
     remembered: bool,
     cells: u32,
 ) -> Result<Inputs> {
-    let CellsBy::Column(by) = method.cells_by(layout, remembered)? else {
-        return Err(Error::internal("places of releases that are remembered").in_function(method.name()));
-    };
-    inputs.microdata = with_cell(inputs.microdata, by, cells)?;
-    if let Some((kind, previous)) = inputs.previous {
-        // Their first column is the identifier.
-        inputs.previous = Some((kind, with_cell(previous, 0, cells)?));
+    match (job.method.cells_by(layout, remembered)?, &inputs.survey) {
+        (CellsBy::Column(by), None) => {
+            inputs.microdata = with_cell(inputs.microdata, by, cells)?;
+            if let Some((kind, previous)) = inputs.previous {
+                // Their first column is the identifier.
+                inputs.previous = Some((kind, with_cell(previous, 0, cells)?));
+            }
+            Ok(inputs)
+        }
+        (CellsBy::Place, Some(_)) => with_place(inputs, job, layout, cells),
+        _ => Err(Error::internal("a survey of cells that are no places").in_function(job.method.name())),
     }
-    Ok(inputs)
 }
 
 fn with_cell(plan: Arc<dyn ExecutionPlan>, by: usize, cells: u32) -> Result<Arc<dyn ExecutionPlan>> {
@@ -239,7 +240,8 @@ impl Job for Cells {
     ) -> Result<SendableRecordBatchStream> {
         let inputs = self.inputs.streams(inputs, self.layout.clone())?;
         let mut work = Work::new("CellsExec", self.job.method.clone(), &self.layout, metrics, context);
-        work.set_floor(self.count.reserved(&self.job.method, &self.layout, context.memory_pool().as_ref()))?;
+        let floor = self.count.reserved(&self.job.method, &self.layout, context.memory_pool().as_ref());
+        work.set_floor(floor).map_err(|error| in_a_cell(error, self.job.method.name(), self.count.cells))?;
         let baseline = work.metrics.baseline.clone();
         let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), 2);
         let running = Running {
@@ -276,6 +278,7 @@ impl Running {
         let batch_size = context.session_config().batch_size();
         let sink = Arc::new(ReleaseSink { schema: Arc::clone(&schema), batch_size, output });
         let mut checked = false;
+        let mut refusals = Refusals::of(cells);
         while let Some((cell, mut snapshot)) =
             inputs.next(&work).await.map_err(|error| in_a_cell(error, work.method.name(), cells))?
         {
@@ -285,29 +288,22 @@ impl Running {
             let rows = snapshot.microdata.rows();
             largest_cell.set_max(rows);
             let (rng, tag) = (seed.rng_of_cell(cell), tags.get(cell as usize).copied());
-            let to = Arc::clone(&sink);
+            let to = (!refusals.any()).then(|| Arc::clone(&sink));
             let made = Arc::clone(&work).off_thread(move |work, monitor| {
-                to.publish(work, snapshot, rng, tag, monitor).map_err(|error| refused_in_a_cell(error, rows, cells))
+                Tried::of(match to {
+                    Some(to) => to.publish(work, snapshot, rng, tag, monitor),
+                    None => work.make(snapshot, rng, monitor).map(drop),
+                })
             });
-            made.await.map_err(|error| in_a_cell(error, work.method.name(), cells))?;
-            cells_released.add(1);
+            let made = made.await.map_err(|error| in_a_cell(error, work.method.name(), cells))?;
+            if refusals.take(made, rows).is_some() && !refusals.any() {
+                cells_released.add(1);
+            }
             if sink.output.is_closed() {
-                break;
+                return Ok(());
             }
         }
-        Ok(())
-    }
-}
-
-/// What refused a cell, and what may help.
-pub(super) fn refused_in_a_cell(error: Error, rows: usize, cells: u32) -> Error {
-    match error {
-        Error::Refused(message) => Error::refused(format!(
-            "one of the {} cells, of {} rows, cannot be released: {message}. In fewer cells (cells => ..) it may be possible",
-            thousands(cells as usize),
-            thousands(rows)
-        )),
-        other => other,
+        refusals.check(work.method.name())
     }
 }
 

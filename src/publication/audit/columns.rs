@@ -3,7 +3,7 @@
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 
 use super::promises::Promises;
-use crate::microdata::Role;
+use crate::microdata::{Role, name_of_parts};
 use crate::publication::ledger_metadata::LedgerMetadata;
 use crate::publication::record::Announcement;
 use crate::release::{Description, View, reserved_names};
@@ -13,6 +13,12 @@ use crate::risk::Check;
 pub(super) fn columns_of(schema: &SchemaRef, role: Role) -> Vec<String> {
     let has = |field: &&FieldRef| field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role);
     schema.fields().iter().filter(has).map(|field| field.name().clone()).collect()
+}
+
+/// What the value of several sensitive columns is called, and the columns; `None` where it is one.
+pub(super) fn sensitive_value(schema: &SchemaRef) -> Option<(String, Vec<String>)> {
+    let columns = columns_of(schema, Role::Sensitive);
+    (columns.len() > 1).then(|| (name_of_parts(&columns), columns))
 }
 
 /// Whether the columns are those of a public release, and say the truth about it. Where groups are hidden, there are no columns
@@ -30,14 +36,20 @@ pub(super) fn described(
     let agreed = |name: &String| {
         roles.is_none_or(|roles| roles.columns().filter(|column| Some(*column) != roles.id.as_ref()).any(|c| c == name))
     };
-    let expected: Vec<&String> = published.iter().flatten().filter(|name| agreed(name)).collect();
+    // Several sensitive columns are one value to the method.
+    let value = sensitive_value(schema);
+    let of_value = |name: &String| value.as_ref().is_some_and(|(whole, parts)| parts.contains(name) && agreed(whole));
+    let expected: Vec<&String> = published.iter().flatten().filter(|name| agreed(name) || of_value(name)).collect();
     let own = if promises.hidden { &[] } else { reserved_names(View::Public) };
     let foreign = |field: &&FieldRef| !own.contains(&field.name().as_str()) && !expected.contains(&field.name());
     let foreign = schema.fields().iter().filter(foreign).count();
     let missing = own.iter().filter(|name| schema.field_with_name(name).is_err()).count()
         + roles.filter(|_| !promises.some_columns).map_or(0, |roles| {
             let public = roles.columns().filter(|column| Some(*column) != roles.id.as_ref());
-            public.filter(|column| !expected.contains(column)).count()
+            let there = |column: &String| {
+                expected.contains(&column) || value.as_ref().is_some_and(|(whole, _)| whole == column)
+            };
+            public.filter(|column| !there(column)).count()
         });
     let columns = schema.fields().len();
     let truth = Description {

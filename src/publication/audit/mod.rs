@@ -8,15 +8,15 @@ mod promises;
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use url::Url;
 
-use self::columns::{columns_of, described};
+use self::columns::{columns_of, described, sensitive_value};
 use self::files::Files;
 use self::ledger::{Ledger, Past};
 use self::parts::Parts;
@@ -25,7 +25,8 @@ use super::blocking::blocking;
 use super::reader::{Reader, ReleaseRow};
 use super::record::{Announcement, Figures};
 use crate::error::{Error, refusal};
-use crate::microdata::Role;
+use crate::methods::Against;
+use crate::microdata::{Role, compose};
 use crate::risk::{Check, Promise, ReleaseFindings, ReleasedTable, TableColumns};
 
 const FUNCTION: &str = "audit";
@@ -115,6 +116,7 @@ impl Audit {
             if ledger.is_some() {
                 checks.push(noted(&row));
             }
+            checks.extend(held_against(&row));
             let mut looked = Looked { findings: ReleaseFindings::default(), whole: None, past };
             let Ok(mut rows) = Parts::of(&table, &session, promises.whole.is_some(), memory.new_empty()).await else {
                 checks.push(Check::new(Some(number), "rows can be read", false, "they cannot"));
@@ -165,13 +167,38 @@ fn noted(row: &ReleaseRow) -> Check {
     Check::new(Some(row.announcement.number), "ledger: notes what was announced", same, figures)
 }
 
+/// Against whom the bound holds, and whether the ledger and the release say the same of it.
+fn held_against(row: &ReleaseRow) -> Option<Check> {
+    let against = row.against?;
+    let agree = row.balanced() != Some(true) || against == Against::Program;
+    let figures = match (agree, against) {
+        (false, _) => "the ledger says that all releases are balanced, and they say that they are not",
+        (_, Against::Program) => "one who knows this program",
+        (_, Against::People) => "one who combines people",
+        (_, Against::Paper) => "that of the method's paper, not one who knows this program",
+    };
+    Some(Check::new(Some(row.announcement.number), "the reader that the bound is for", agree, figures))
+}
+
 fn columns(schema: &SchemaRef) -> TableColumns {
     let only = |role: Role| columns_of(schema, role).into_iter().next();
     TableColumns {
         quasi: columns_of(schema, Role::Quasi),
-        sensitive: only(Role::Sensitive),
+        sensitive: sensitive_value(schema).map(|(whole, _)| whole).or_else(|| only(Role::Sensitive)),
         within: only(Role::Within),
     }
+}
+
+/// The rows, and beside several sensitive columns their value.
+fn with_sensitive_value(rows: &RecordBatch) -> crate::error::Result<RecordBatch> {
+    let schema = rows.schema();
+    let Some((whole, parts)) = sensitive_value(&schema) else { return Ok(rows.clone()) };
+    let columns: Vec<ArrayRef> = parts.iter().filter_map(|name| rows.column_by_name(name).cloned()).collect();
+    let field = Arc::new(Field::new(whole, DataType::Utf8, true));
+    let fields: Vec<FieldRef> = schema.fields().iter().cloned().chain([field]).collect();
+    let value: ArrayRef = Arc::new(compose(&columns)?);
+    let columns = rows.columns().iter().cloned().chain([value]).collect();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
 /// What was found of a release so far, and the past with it.
@@ -192,6 +219,7 @@ impl Looked {
         whole: Option<usize>,
     ) -> Result<Self> {
         let named = |error: Error| error.in_function(FUNCTION);
+        let rows = &with_sensitive_value(rows).map_err(named)?;
         let table = ReleasedTable::try_new(rows, columns).map_err(named)?;
         self.findings.add(&table, groups);
         self.whole = whole.and_then(|l| table.no_value_beyond(Some(number), l));
