@@ -94,8 +94,8 @@ impl Released {
             return Err(refusal!(
                 function,
                 "the table does not say that it is a release: its columns lack the metadata that releases have. \
-                 It must be a release as it was written, without other tables joined or added to it. A copy of a release's \
-                 Parquet file lacks it where files are read without metadata: say SET datafusion.execution.parquet.skip_metadata = \
+                 It must be a release as it was written, without other tables joined or added to it; CSV and JSON cannot carry them, so ask for \
+                 the release's Parquet file. A copy of a Parquet file lacks it where files are read without metadata: say SET datafusion.execution.parquet.skip_metadata = \
                  false, declare the table of the file again, and copy it again"
             ));
         };

@@ -365,7 +365,13 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
             }
             _ => Ok(Value::Relation(Box::new(relation(function, name, raw, scope)?))),
         },
-        Kind::Integer | Kind::IntegerOrWord(_) | Kind::Number | Kind::Length | Kind::Boolean | Kind::Word(_) => {
+        Kind::Integer
+        | Kind::IntegerOrWord(_)
+        | Kind::Number
+        | Kind::NumberOrWord(_)
+        | Kind::Length
+        | Kind::Boolean
+        | Kind::Word(_) => {
             let constant = scope.constant(raw).map_err(|error| {
                 wrong(&format!("something that is not a constant ({})", error.find_root().message()))
             })?;
@@ -412,7 +418,11 @@ fn scalar(parameter: &Parameter, constant: &ScalarValue) -> Option<Value> {
             Some(text) => text.eq_ignore_ascii_case(word).then(|| Value::Word(word.to_owned())),
             None => whole(constant).map(Value::Integer),
         },
-        Kind::Number | Kind::NumberOrRelation if constant.data_type().is_numeric() => {
+        Kind::NumberOrWord(word) if !constant.data_type().is_numeric() => {
+            let text = constant.try_as_str().flatten()?;
+            text.eq_ignore_ascii_case(word).then(|| Value::Word(word.to_owned()))
+        }
+        Kind::Number | Kind::NumberOrRelation | Kind::NumberOrWord(_) if constant.data_type().is_numeric() => {
             match constant.cast_to(&DataType::Float64) {
                 Ok(ScalarValue::Float64(Some(value))) if value.is_finite() => Some(Value::Number(value)),
                 _ => None,

@@ -52,7 +52,7 @@ impl<T: Copy, const N: usize> Choice<T, N> {
 
 /// How returning rows are balanced.
 pub(super) static BALANCE: Choice<Balance, 2> =
-    Choice::new("balance", [("minimal", Balance::Minimal), ("blind", Balance::Blind)], "'blind'");
+    Choice::new("balance", [("blind", Balance::Blind), ("minimal", Balance::Minimal)], "'minimal'");
 /// What to do with new rows that are not m-eligible.
 pub(super) static ON_INELIGIBLE: Choice<OnIneligible, 3> = Choice::new(
     "on_ineligible",

@@ -10,7 +10,6 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
 use super::choice::Choice;
-use super::composite::Composite;
 use super::computed::computed;
 use super::described::released_columns;
 use super::function::RelationFunction;
@@ -24,7 +23,7 @@ use super::signature::{FunctionSignature, Kind, Parameter};
 use super::trees;
 use crate::error::refusal;
 use crate::exec::DisclosureComputation;
-use crate::microdata::Role;
+use crate::microdata::{Role, name_of_parts};
 use crate::release::{GROUP_ID, HI, LO};
 use crate::risk::{AdversaryModel, BUDGET, BackgroundColumns, ReleaseColumns};
 
@@ -275,7 +274,7 @@ impl Roles {
             quasi,
             sensitive: match sensitive.as_slice() {
                 [name] => name.clone(),
-                several => Composite::name_of(several),
+                several => name_of_parts(several),
             },
             several: (sensitive.len() > 1).then_some(sensitive),
         })

@@ -72,7 +72,7 @@ impl AnalyzerRule for FlattenCsv {
 }
 
 /// The columns of a release with every range as one column for each of its parts (`age_lo`, `age_hi`); `None` if it has no ranges.
-fn flat(function: &str, schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
+pub(super) fn flat(function: &str, schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     let mut columns: Vec<(String, Expr)> = Vec::new();
     let mut changed = false;
     for (qualifier, field) in schema.iter() {

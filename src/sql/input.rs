@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuil
 use super::signature::{Parameter, suggestion};
 use crate::error::refusal;
 use crate::methods::state::RELEASE;
-use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, ORDER_KEY, Roles, published_type};
+use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, ORDER_KEY, PARTS_KEY, Roles, published_type};
 use crate::release::{COMMITMENTS, LABEL, PARTNERS, SIGNATURE, commitments_type, signature_type};
 
 /// The update relation's parameter.
@@ -371,7 +371,8 @@ pub(super) fn common_type(
 }
 
 fn retyped(field: &FieldRef, data_type: DataType) -> FieldRef {
-    // Of the metadata only the order of categories says something to a reader of the release.
-    let order = field.metadata().get(ORDER_KEY).map(|order| (ORDER_KEY.to_owned(), order.clone()));
-    Arc::new(Field::new(field.name(), data_type, field.is_nullable()).with_metadata(order.into_iter().collect()))
+    // Of the metadata only the order of categories, and of what a value was made, say something to a reader of the release.
+    let kept =
+        [ORDER_KEY, PARTS_KEY].into_iter().filter_map(|key| Some((key.to_owned(), field.metadata().get(key)?.clone())));
+    Arc::new(Field::new(field.name(), data_type, field.is_nullable()).with_metadata(kept.collect()))
 }

@@ -3,12 +3,12 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
-use super::choice::{BALANCE, ON_INELIGIBLE};
+use super::choice::{Choice, ON_INELIGIBLE};
 use super::method::MethodFunction;
 use super::numbers::Integer;
 use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::methods::AnyMethod;
-use crate::methods::m_distinct::{MDistinct, Possible};
+use crate::methods::m_distinct::{Balance, MDistinct, Possible};
 
 /// Re-publication when rows come and go and values change.
 #[derive(Debug)]
@@ -16,6 +16,10 @@ pub(super) struct MDistinctFunction;
 
 /// Different sensitive values of a group.
 static M: Integer = Integer::required("m", 2, "10");
+
+/// How returning rows are balanced: no mode of it is safe from who knows this program, so that it is the one with fewer counterfeits.
+static BALANCE: Choice<Balance, 2> =
+    Choice::new("balance", [("minimal", Balance::Minimal), ("blind", Balance::Blind)], "'blind'");
 
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "m_distinct",

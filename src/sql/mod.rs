@@ -37,6 +37,7 @@ mod profile;
 mod publication;
 mod query_accuracy;
 mod query_start;
+mod readers;
 mod repeatable;
 mod reposition;
 mod resolve;
@@ -64,6 +65,9 @@ pub use help::{function_arguments, function_example, function_help, function_ove
 pub use lake::enable_url_table;
 pub use missing::NamedFiles;
 pub use options::AnonymizeOptions;
+#[cfg(feature = "publication")]
+pub use readers::publication_for_readers;
+pub use readers::{flat_table, is_public_release, register_readers, released_table};
 
 use crate::exec::{KeepNan, WholeFiles, cell_function};
 use function::{FunctionPlanner, PlainFunction, RelationFunction};
@@ -89,19 +93,19 @@ fn functions() -> Vec<Arc<dyn RelationFunction>> {
     functions
 }
 
-fn planner() -> Arc<dyn RelationPlanner> {
-    Arc::new(FunctionPlanner { functions: functions() })
+fn planner(functions: Vec<Arc<dyn RelationFunction>>) -> Arc<dyn RelationPlanner> {
+    Arc::new(FunctionPlanner { functions })
 }
 
 /// The rule that keeps calls of one function apart, and the tables that a release is compared with itself by.
-fn tell_apart() -> Arc<apart::TellApart> {
-    let mut names: Vec<&'static str> = functions().iter().map(|function| function.signature().name).collect();
+fn tell_apart(functions: &[Arc<dyn RelationFunction>]) -> Arc<apart::TellApart> {
+    let mut names: Vec<&'static str> = functions.iter().map(|function| function.signature().name).collect();
     names.push(estimate::ROWS_OF_GROUPS);
     Arc::new(apart::TellApart { names })
 }
 
-fn table_functions() -> Vec<Arc<TableFunction>> {
-    let plain = functions().into_iter().map(|function| {
+fn table_functions(functions: Vec<Arc<dyn RelationFunction>>) -> Vec<Arc<TableFunction>> {
+    let plain = functions.into_iter().map(|function| {
         let name = function.signature().name.to_owned();
         Arc::new(TableFunction::new(name, Arc::new(PlainFunction(function))))
     });
@@ -144,7 +148,7 @@ pub fn register_all(context: &SessionContext) -> Result<()> {
         state.register_table_options_extension(publication::AnyOption);
         add_factories(state.table_factories_mut());
     }
-    for function in table_functions() {
+    for function in table_functions(functions()) {
         context.register_udtf(function.name(), Arc::clone(function.function()));
     }
     for function in composite::functions() {
@@ -159,10 +163,10 @@ pub fn register_all(context: &SessionContext) -> Result<()> {
     #[cfg(feature = "publication")]
     context.add_analyzer_rule(Arc::new(publication::CheckInserts));
     context.add_analyzer_rule(Arc::new(flat::FlattenCsv));
-    context.add_analyzer_rule(tell_apart());
+    context.add_analyzer_rule(tell_apart(&functions()));
     context.add_optimizer_rule(Arc::new(stamp::StampReleases));
     // Registered last, so asked first.
-    context.register_relation_planner(planner())
+    context.register_relation_planner(planner(functions()))
 }
 
 /// The same for a session that is still being built. Keeps relation planners and table functions that are there. `COPY` and
@@ -174,9 +178,9 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
     if config.options().extensions.get::<AnonymizeOptions>().is_none() {
         config.options_mut().extensions.insert(AnonymizeOptions::default());
     }
-    let functions = builder.table_functions().get_or_insert_default();
-    for function in table_functions() {
-        functions.insert(function.name().to_owned(), function);
+    let plain = builder.table_functions().get_or_insert_default();
+    for function in table_functions(functions()) {
+        plain.insert(function.name().to_owned(), function);
     }
     builder
         .scalar_functions()
@@ -184,7 +188,7 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
         .extend(composite::functions().into_iter().chain([cell_function()]));
     builder.aggregate_functions().get_or_insert_default().extend(estimate::deviations());
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(estimate::DeviationPlanner));
-    builder.relation_planners().get_or_insert_default().insert(0, planner());
+    builder.relation_planners().get_or_insert_default().insert(0, planner(functions()));
     add_factories(builder.table_factories().get_or_insert_default());
     #[cfg(feature = "publication")]
     {
@@ -197,7 +201,7 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
     let builder = builder.with_analyzer_rule(Arc::new(publication::CheckInserts));
     builder
         .with_analyzer_rule(Arc::new(flat::FlattenCsv))
-        .with_analyzer_rule(tell_apart())
+        .with_analyzer_rule(tell_apart(&functions()))
         .with_optimizer_rule(Arc::new(stamp::StampReleases))
         .with_physical_optimizer_rule(Arc::new(WholeFiles))
         .with_physical_optimizer_rule(Arc::new(KeepNan))

@@ -7,6 +7,7 @@ use super::choice::CUTS;
 use super::method::MethodFunction;
 use super::numbers::Integer;
 use super::signature::{FunctionSignature, Kind, Parameter};
+use crate::error::refusal;
 use crate::methods::AnyMethod;
 use crate::methods::muco::Muco;
 
@@ -21,7 +22,7 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "muco",
     parameters: &[
         Parameter::INPUT,
-        Parameter::required("delta", Kind::Number, "0.2"),
+        Parameter::required("delta", Kind::NumberOrWord("equal"), "0.2"),
         L.parameter(),
         Parameter::QUASI,
         Parameter::SENSITIVE,
@@ -42,8 +43,21 @@ impl MethodFunction for MucoFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
-        let delta = arguments.number("delta").unwrap_or_default();
-        let method = Muco::try_new(delta, L.given(arguments)?, CUTS.of(arguments));
+        let (l, cuts) = (L.given(arguments)?, CUTS.of(arguments));
+        let method = match (arguments.word("delta"), l) {
+            (None, _) => Muco::try_new(arguments.number("delta").unwrap_or_default(), l, cuts),
+            (Some(_), Some(l)) => Muco::equal(l, cuts),
+            (Some(_), None) => {
+                let style = arguments.style();
+                return Err(refusal!(
+                    SIGNATURE.name,
+                    argument "l",
+                    "with {} l must be given, the least number of rows in a group: {}",
+                    style.write("delta", "'equal'"),
+                    style.write("l", "10")
+                ));
+            }
+        };
         let method = method.map_err(|error| error.in_function(SIGNATURE.name))?;
         Ok(AnyMethod::Muco(method))
     }

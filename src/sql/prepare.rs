@@ -37,7 +37,7 @@ pub(super) fn prepare(
     let input = match &composite {
         Some(composite) => {
             arguments.set_columns(Role::Sensitive.name(), vec![composite.name.clone()]);
-            input.composed(&sensitive)?
+            input.composed_of(composite)?
         }
         None => input,
     };

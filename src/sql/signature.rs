@@ -31,6 +31,8 @@ pub(super) enum Kind {
     WordOrRelation(&'static str),
     /// A whole number, or this word.
     IntegerOrWord(&'static str),
+    /// A number, or this word.
+    NumberOrWord(&'static str),
     /// One of these words.
     Word(&'static [&'static str]),
 }
@@ -52,6 +54,7 @@ impl Kind {
             Self::Columns => "columns",
             Self::WordOrRelation(_) => "word or relation",
             Self::IntegerOrWord(_) => "integer or word",
+            Self::NumberOrWord(_) => "number or word",
             Self::Word(_) => "word",
         }
     }
@@ -151,6 +154,7 @@ impl Parameter {
             Kind::NumberOrRelation => "a number, a table name or a query in parentheses".to_owned(),
             Kind::WordOrRelation(word) => format!("'{word}', a table name or a query in parentheses"),
             Kind::IntegerOrWord(word) => format!("a whole number or '{word}'"),
+            Kind::NumberOrWord(word) => format!("a number or '{word}'"),
             Kind::Length => "an interval or a whole number".to_owned(),
             Kind::Seed => "a whole number from 0 or a text".to_owned(),
             Kind::Boolean => "true or false".to_owned(),

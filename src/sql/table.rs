@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
 use datafusion::logical_expr::LogicalPlan;
@@ -53,8 +53,6 @@ pub(super) struct AnonymizedTable {
     /// The query that this table stands in, once that is known.
     start: Option<QueryStart>,
     schema: SchemaRef,
-    /// The same with several sensitive columns as one value, as the method makes it.
-    made: SchemaRef,
 }
 
 impl AnonymizedTable {
@@ -71,9 +69,8 @@ impl AnonymizedTable {
         let fixed = seed.is_some();
         let secret = seed.map_or_else(Seed::from_entropy, Ok)?;
         let names = Seed::from_entropy()?;
-        let made = release_schema(&prepared, &method, view, names.release_id())?;
-        let schema = apart(&prepared, &made);
-        Ok(Self { prepared, method, view, secret, fixed, cells, names, start: None, schema, made })
+        let schema = release_schema(&prepared, &method, view, names.release_id())?;
+        Ok(Self { prepared, method, view, secret, fixed, cells, names, start: None, schema })
     }
 
     /// Whether every query sees another release.
@@ -95,9 +92,8 @@ impl AnonymizedTable {
     /// The table as one query sees it: the release has an id of its own.
     pub(super) fn started(&self, start: QueryStart) -> Result<Self> {
         let release_id = start.seed(&self.names).release_id();
-        let made = release_schema(&self.prepared, &self.method, self.view, release_id)?;
-        let schema = apart(&self.prepared, &made);
-        Ok(Self { start: Some(start), schema, made, ..self.clone() })
+        let schema = release_schema(&self.prepared, &self.method, self.view, release_id)?;
+        Ok(Self { start: Some(start), schema, ..self.clone() })
     }
 
     /// All uses of the table in one query see one release; another query draws anew.
@@ -116,11 +112,6 @@ fn release_schema(prepared: &Prepared, method: &AnyMethod, view: View, release_i
     let (signatures, labels) = method.state().map_or((false, false), StateKind::shown);
     let shape = Shape { view, form: method.form(), signatures, labels, nodes };
     Ok(Arc::new(schema(&prepared.layout, shape, &description)))
-}
-
-/// What is published of what the method makes.
-fn apart(prepared: &Prepared, made: &SchemaRef) -> SchemaRef {
-    prepared.composite.as_ref().map_or_else(|| Arc::clone(made), |composite| composite.apart(made))
 }
 
 impl fmt::Debug for AnonymizedTable {
@@ -180,20 +171,11 @@ impl Relation for AnonymizedTable {
             }
         }
         let job = AnonymizeJob { method: self.method.clone(), roles, view: self.view, seed: self.seed(session)? };
-        let Some(composite) = &self.prepared.composite else {
-            let schema: Schema = match projection {
-                Some(columns) => self.schema.project(columns)?,
-                None => self.schema.as_ref().clone(),
-            };
-            return operator(inputs, job, chosen, Arc::new(schema));
+        let schema = match projection {
+            Some(columns) => Arc::new(self.schema.project(columns)?),
+            None => Arc::clone(&self.schema),
         };
-        let wanted = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
-        let origins = composite.origins(&self.made, &wanted);
-        let mut kept: Vec<usize> = origins.iter().map(|(origin, _)| *origin).collect();
-        kept.sort_unstable();
-        kept.dedup();
-        let release = operator(inputs, job, chosen, Arc::new(self.made.project(&kept)?))?;
-        composite.project(release, &kept, &origins, session.config_options())
+        operator(inputs, job, chosen, schema)
     }
 }
 

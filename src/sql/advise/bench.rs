@@ -18,8 +18,11 @@ use crate::sql::register_all;
 /// The column that counts rows where there is no identifier.
 const ROW: &str = "anonymize_row";
 
-/// A session with the tables `people` (all that is measured, in random order), `before` (the first two thirds of them), `after` (the last two
-/// thirds) and `stayed` (who is in both).
+/// How often people are divided into those of a first and those of a second release.
+pub(super) const DIVISIONS: usize = 3;
+
+/// A session with the tables `people` (all that is measured, in random order), and of each division, by its number, `before0` (two thirds of them),
+/// `after0` (two thirds, half of whom are of the others) and `stayed0` (who is in both).
 pub(super) struct Bench {
     context: SessionContext,
     rows: usize,
@@ -36,9 +39,14 @@ impl Bench {
         }
         let people = numbered(people)?;
         let third = rows / 3;
-        context.register_batch("before", people.slice(0, 2 * third))?;
-        context.register_batch("after", people.slice(third, rows - third))?;
-        context.register_batch("stayed", people.slice(third, third))?;
+        for division in 0..DIVISIONS {
+            // Another third comes first.
+            let parts = [people.slice(division * third, rows - division * third), people.slice(0, division * third)];
+            let turned = concat_batches(&people.schema(), &parts)?;
+            context.register_batch(format!("before{division}"), turned.slice(0, 2 * third))?;
+            context.register_batch(format!("after{division}"), turned.slice(third, rows - third))?;
+            context.register_batch(format!("stayed{division}"), turned.slice(third, third))?;
+        }
         context.register_batch("people", people)?;
         Ok(Self { context, rows, seed: seed.clone() })
     }

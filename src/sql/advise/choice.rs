@@ -4,8 +4,8 @@ use super::bench::TableRoles;
 use super::measure::Measured;
 use super::settings::Tried;
 
-/// The share of counterfeits in a second release that is acceptable.
-const COUNTERFEITS: f64 = 0.01;
+/// The share of counterfeits in a second release that is acceptable. It is one of a great change: half the people are new.
+const COUNTERFEITS: f64 = 0.1;
 
 /// For each setting why it is recommended, if it is. `error` is the acceptable median error of counts.
 pub(super) fn recommend(measured: &[Measured], people: &TableRoles, error: f64, rows: usize) -> Vec<Option<String>> {
@@ -13,18 +13,21 @@ pub(super) fn recommend(measured: &[Measured], people: &TableRoles, error: f64, 
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     // Two thirds of the people are in the second release.
     let second = rows - rows / 3;
-    let again =
-        people.has_id.then(|| best(measured, |row| row.setting.method == Tried::MInvariant, error, second)).flatten();
+    // The next release's people must be eligible as well, and m stays: not all that this table allows.
+    let roomy = |m: usize| m * 4 <= people.largest * 3 || m == 2;
+    let lasting = |row: &Measured| row.setting.method == Tried::MInvariant && roomy(row.setting.value);
+    let again = people.has_id.then(|| best(measured, lasting, error, second)).flatten();
     if let Some((place, acceptable)) = again {
         let row = &measured[place];
         let (m, off) = (row.setting.value, percent(row.error.unwrap_or_default()));
         recommended[place] = Some(match acceptable {
             true => format!(
                 "if it will be published again: the largest m that was tried with a median error of counts of at most {} (here {off}) and \
-                 at most {} of counterfeits in a second release; nobody's value is inferred with a probability above 1/{m}, beside all \
-                 releases that know of each other",
+                 at most {} of counterfeits in second releases whose people are half new, and with room below {}, the largest m that this \
+                 table allows; nobody's value is inferred with a probability above 1/{m}, beside all releases that know of each other",
                 percent(error),
-                percent(COUNTERFEITS)
+                percent(COUNTERFEITS),
+                people.largest
             ),
             false => format!(
                 "if it will be published again: no m keeps the median error of counts at {} and counterfeits at {}; this one has the least \
@@ -53,8 +56,14 @@ pub(super) fn recommend(measured: &[Measured], people: &TableRoles, error: f64, 
                 percent(error)
             ),
         };
+        let exact = match row.setting.method {
+            Tried::Anatomy => {
+                "; anatomy publishes everybody's quasi-identifiers as they are, so readers see who is in the table"
+            }
+            _ => "",
+        };
         recommended[place] = Some(format!(
-            "if it is published once and never again: of the methods for one release with a bound of 1/l, {why}; l = {l}{at_risk}"
+            "if it is published once and never again: of the methods for one release with a bound of 1/l, {why}; l = {l}{at_risk}{exact}"
         ));
     }
     recommended
@@ -103,8 +112,8 @@ mod tests {
     fn the_largest_acceptable_one() {
         let mut all = vec![
             row(Tried::MInvariant, 2, 0.01, 0),
-            row(Tried::MInvariant, 4, 0.09, 20),
-            row(Tried::MInvariant, 5, 0.09, 21),
+            row(Tried::MInvariant, 4, 0.09, 200),
+            row(Tried::MInvariant, 5, 0.09, 201),
             row(Tried::MInvariant, 7, 0.11, 0),
             row(Tried::Anatomy, 4, 0.08, 0),
             row(Tried::MondrianDiverse, 4, 0.07, 0),
@@ -125,6 +134,19 @@ mod tests {
         all[1].error = None;
         all[5].error = None;
         assert_eq!(recommended(&all, true), [(Tried::MInvariant, 2), (Tried::Anatomy, 4)]);
+    }
+
+    /// The next release's people must be eligible as well.
+    #[test]
+    fn there_is_room_below_the_largest_m() {
+        let all = [2, 3, 4, 5].map(|m| row(Tried::MInvariant, m, 0.01, 0));
+        let tight = TableRoles { largest: 5, ..people(true) };
+        let place = recommend(&all, &tight, 0.1, 3000).iter().position(Option::is_some).unwrap();
+        assert_eq!(all[place].setting.value, 3);
+        // Less than 2 there is nothing.
+        let tighter = TableRoles { largest: 2, ..people(true) };
+        let place = recommend(&all[..1], &tighter, 0.1, 3000).iter().position(Option::is_some);
+        assert_eq!(place, Some(0));
     }
 
     #[test]

@@ -135,15 +135,22 @@ fn declared(input: &Input, role: Role, setting: Option<&str>) -> Vec<String> {
 /// What the table is called, if it has a name.
 fn table_name(plan: &LogicalPlan) -> String {
     match plan {
-        LogicalPlan::SubqueryAlias(alias) => table_name(&alias.input),
+        LogicalPlan::SubqueryAlias(alias) => match table_name(&alias.input) {
+            // A view is what it selects, under its name.
+            name if name == UNNAMED => bench::quoted(alias.alias.table()),
+            name => name,
+        },
         LogicalPlan::TableScan(scan) => {
             let name = scan.table_name.table();
             let file = name.contains(['/', '.']);
             if file { format!("'{}'", name.replace('\'', "''")) } else { bench::quoted(name) }
         }
-        _ => "input".to_owned(),
+        _ => UNNAMED.to_owned(),
     }
 }
+
+/// Stands for a query in the statements to be pasted.
+const UNNAMED: &str = "input";
 
 /// Roles that are known beforehand; the others are those that a profile of the table suggests.
 #[derive(Debug, Clone)]

@@ -385,6 +385,7 @@ impl Sums<'_> {
             possible: self.sum(of(possible.clone(), real)?),
             variance: self.sum(share.clone() * (lit(1.0) - share)),
             of_counterfeits: self.sum(of(possible, counterfeit)?),
+            by_group: self.rows.chain.source.released.columns.iter().any(|column| column.form == Form::Histogram),
         })
     }
 

@@ -18,6 +18,9 @@ use crate::error::refusal;
 /// The part of the mean distance to what is certain and to what is possible, for a probability of 0.95. With it, the truth was inside for
 /// 90 % to 98 % of most random queries of ADULT, ACS, incidents of Chicago and the synthetic census; see docs/estimates.md.
 const OF_SHARES: f64 = 0.33;
+/// The same where nothing is unknown but who of a group has which of its values (Anatomy): all of the error is then that values go with
+/// quasi-identifiers, which ranges blur elsewhere.
+const OF_VALUES: f64 = 0.6;
 /// The quantile of the normal distribution that belongs to it.
 const AT: f64 = 1.959_963_985;
 /// What is lost in rounding.
@@ -35,6 +38,8 @@ pub(super) struct Bounds {
     pub variance: Expr,
     /// That of which of the rows that can fulfil the conditions are counterfeits.
     pub of_counterfeits: Expr,
+    /// Whether quasi-identifiers are exact, and the sensitive value is one of its group's.
+    pub by_group: bool,
 }
 
 /// The struct. `everybody` says that nothing was asked of the rows: their number is known.
@@ -44,7 +49,7 @@ pub(super) struct Bounds {
 pub(super) fn interval(bounds: Bounds, probability: f64, everybody: bool) -> Result<Expr> {
     let zero = |expr: Expr| coalesce(vec![expr, lit(0.0)]);
     let whole = |expr: Expr| cast(expr, DataType::Int64);
-    let Bounds { estimate, certain, possible, variance, of_counterfeits } = bounds;
+    let Bounds { estimate, certain, possible, variance, of_counterfeits, by_group } = bounds;
     let [estimate, certain, possible, variance, of_counterfeits] =
         [estimate, certain, possible, variance, of_counterfeits].map(zero);
     if everybody {
@@ -54,7 +59,8 @@ pub(super) fn interval(bounds: Bounds, probability: f64, everybody: bool) -> Res
     let at = quantile(probability);
     let root = |square: Expr| sqrt(greatest(vec![square, lit(0.0)]));
     let room = (possible.clone() - estimate.clone()) * (estimate.clone() - certain.clone());
-    let off = lit(at) * root(variance) + lit(OF_SHARES * at / AT) * root(room);
+    let part = if by_group { OF_VALUES } else { OF_SHARES };
+    let off = lit(at) * root(variance) + lit(part * at / AT) * root(room);
     let around = lit(at) * root(of_counterfeits);
     let lo = greatest(vec![estimate.clone() - off.clone(), certain - around.clone(), lit(0.0)]);
     let hi = least(vec![estimate + off, possible + around]);

@@ -71,7 +71,7 @@ pub(crate) fn signatures() -> String {
             signature.parameters.iter().zip(arguments(signature)).map(|(parameter, (name, text, default))| {
                 let words = match parameter.kind {
                     Kind::Word(words) => words.to_vec(),
-                    Kind::WordOrRelation(word) | Kind::IntegerOrWord(word) => vec![word],
+                    Kind::WordOrRelation(word) | Kind::IntegerOrWord(word) | Kind::NumberOrWord(word) => vec![word],
                     _ => Vec::new(),
                 };
                 let preset = match parameter.default {

@@ -14,18 +14,20 @@ use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
 use crate::methods::AnyMethod;
 use crate::methods::state::ledger_schema;
-use crate::microdata::{Layout, Roles};
+use crate::microdata::{Layout, Role, Roles, can_be_part, field_of_parts, name_of_parts};
 use crate::publication::{
     OpenPublication, Publication, PublicationSpec, Reader, Repositioned, check_apart, check_schema, locate,
     private_beside, stored_type, type_names,
 };
-use crate::release::{Description, Shape, View, schema};
+use crate::release::{Description, Form, Shape, View, reserved_names, schema};
 use crate::sql::arguments::Arguments;
 use crate::sql::cells::WantedCells;
+use crate::sql::choice::BALANCE;
+use crate::sql::composite::way_out;
 use crate::sql::input::{Input, InputColumn, UPDATES};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::reposition::{LATE, clock, parameters};
-use crate::sql::roles::roles;
+use crate::sql::roles::{roles, sensitive_columns};
 use crate::sql::signature::suggestion;
 
 /// As DataFusion looks it up.
@@ -74,6 +76,11 @@ impl TableProviderFactory for PublicationFactory {
         let stream = options.reposition(session)?;
         let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
         let method = function.method(&arguments)?;
+        if let Some(why) = method.not_published_again() {
+            return Err(
+                refusal!("publication", argument "delta", "no publication is made with these parameters of {}: {why}", method.name()),
+            );
+        }
         let mut needs = method.as_method().needs();
         // People are remembered by their identifiers.
         needs.id |= method.state().is_some();
@@ -87,13 +94,26 @@ impl TableProviderFactory for PublicationFactory {
             ));
         }
         let settings = session.config_options().extensions.get::<AnonymizeOptions>().cloned().unwrap_or_default();
-        let columns = DFSchema::try_from(Arc::clone(&table))?;
+        let declared = DFSchema::try_from(Arc::clone(&table))?;
+        let sensitive = sensitive_columns(&arguments, &settings, &declared)?;
+        let parts = parts(&table, &sensitive, &method, stream.is_some())?;
+        let whole = with_value(&table, &parts);
+        if !parts.is_empty() {
+            arguments.set_columns(Role::Sensitive.name(), vec![name_of_parts(&sensitive)]);
+        }
+        let columns = DFSchema::try_from(Arc::clone(&whole))?;
         let roles = roles(&arguments, &settings, &columns, View::Public, needs)?;
+        if let Some(column) = roles.columns().find(|column| !parts.is_empty() && sensitive.contains(*column)) {
+            return Err(refusal!(
+                "publication",
+                "column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
+            ));
+        }
         let hierarchies = match arguments.relation_if_given("hierarchies") {
             Some(plan) => Some(Input { function: method.name(), argument: "hierarchies", plan }.hierarchies()?),
             None => None,
         };
-        let layout = layout(&table, &roles, method.name())?;
+        let layout = layout(&whole, &roles, method.name())?;
         let updates = match (arguments.relation_if_given(UPDATES), &layout.sensitive) {
             (Some(plan), Some(sensitive)) => {
                 Some(updates(Input { function: method.name(), argument: UPDATES, plan }, sensitive)?)
@@ -120,7 +140,9 @@ impl TableProviderFactory for PublicationFactory {
         };
         let finish = stream.as_ref().is_some_and(|arguments| arguments.boolean("finish"));
         let late = stream.as_ref().map(|arguments| LATE.of(arguments)).unwrap_or_default();
-        let publication = Publication { public, private, moved_from, spec, independent, repeated, late, finish };
+        let as_begun = BALANCE.given(&arguments).is_none();
+        let publication =
+            Publication { public, private, moved_from, spec, independent, repeated, late, finish, as_begun };
         // Fails where an INSERT would, but earlier.
         let published = OpenPublication::open(publication.clone(), &runtime).await?.published();
         let mut released = as_table(&released).await?;
@@ -130,7 +152,7 @@ impl TableProviderFactory for PublicationFactory {
             let known = |field: &FieldRef| newest.fields().find(field.name()).map_or(field, |(_, known)| known).clone();
             released = Arc::new(Schema::new(released.fields().iter().map(known).collect::<Vec<_>>()));
         }
-        let publisher = Publisher { publication, schema: table, hierarchies, updates };
+        let publisher = Publisher { publication, schema: table, parts, hierarchies, updates };
         Ok(Arc::new(PublicationTable::for_publishing(publisher, released, runtime)))
     }
 }
@@ -198,6 +220,54 @@ fn layout(table: &SchemaRef, roles: &Roles, function: &str) -> Result<Layout> {
     };
     let columns = Schema::new(roles.columns().map(field).collect::<Result<Vec<_>>>()?);
     Layout::try_new(&columns, roles).map_err(|error| error.in_function(function))
+}
+
+/// The columns that are one sensitive value; none if it is one column.
+///
+/// # Errors
+/// When there is no such column, or releases could not have them as columns.
+fn parts(table: &Schema, sensitive: &[String], method: &AnyMethod, stream: bool) -> Result<Vec<FieldRef>> {
+    if sensitive.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let why = if stream {
+        Some("the records of a stream have one sensitive column")
+    } else if method.form() == Form::Anatomy {
+        Some("several sensitive columns would be lists that do not say what belongs together")
+    } else if method.as_method().columns_may_differ() {
+        Some("where every INSERT has columns of its own, there is one sensitive column")
+    } else {
+        None
+    };
+    if let Some(why) = why {
+        return Err(refusal!("publication", argument Role::Sensitive.name(), "{why}; {}", way_out(sensitive)));
+    }
+    let mut parts: Vec<FieldRef> = Vec::new();
+    for name in sensitive {
+        let Some((_, field)) = table.fields().find(name) else {
+            let names: Vec<&str> = table.fields().iter().map(|field| field.name().as_str()).collect();
+            let close = suggestion(name, names.iter().copied());
+            return Err(refusal!("publication", "the table has no column {name}{close}; it has {}", names.join(", ")));
+        };
+        let wrong = if parts.iter().any(|part| part.name() == name) {
+            "is named twice as sensitive; name it once"
+        } else if reserved_names(View::Public).contains(&name.as_str()) {
+            "has the name of a column of releases; rename it"
+        } else if !can_be_part(field.data_type()) {
+            "has values without a text; declare it with another type"
+        } else {
+            parts.push(Arc::clone(field));
+            continue;
+        };
+        return Err(refusal!("publication", argument Role::Sensitive.name(), "column {name} {wrong}"));
+    }
+    Ok(parts)
+}
+
+/// The table with the value of these columns as a further one.
+fn with_value(table: &SchemaRef, parts: &[FieldRef]) -> SchemaRef {
+    let value = (!parts.is_empty()).then(|| Arc::new(field_of_parts(parts)));
+    Arc::new(Schema::new(table.fields().iter().cloned().chain(value).collect::<Vec<_>>()))
 }
 
 /// How the stream is repositioned. The time is the column that the method works within.

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::positions::check_positions;
 use super::table::PublicationTable;
 use crate::exec::{Origin, hide};
 use crate::sql::computed::project;
@@ -23,7 +24,7 @@ use crate::sql::planned::planned;
 use crate::sql::repeatable::{check_choices, check_volatile};
 
 /// What the rows are called in errors.
-const SNAPSHOT: &str = "the rows of the INSERT";
+pub(super) const SNAPSHOT: &str = "the rows of the INSERT";
 
 /// Puts the rows of an INSERT into a publication behind a scan, so that they are planned like the input of a function.
 #[derive(Debug)]
@@ -61,6 +62,7 @@ fn snapshot(insert: &DmlStatement) -> Result<Option<LogicalPlan>> {
         return Ok(None);
     }
     let unique = PublicationTable::identifier(&insert.target);
+    check_positions(&insert.input, &unique)?;
     check_volatile("publication", SNAPSHOT, &insert.input)?;
     check_choices("publication", SNAPSHOT, &insert.input, &unique)?;
     let schema = SchemaRef::clone(insert.input.schema().inner());

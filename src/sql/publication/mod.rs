@@ -2,18 +2,22 @@
 
 mod audit;
 mod factory;
+mod flat_rows;
 mod inserts;
 mod newest;
 mod options;
+mod positions;
 mod release;
 mod release_table;
 mod releases;
 mod snapshots;
+mod survey;
 mod table;
 
 use std::sync::Arc;
 
 pub(super) use factory::{FILE_TYPE, PublicationFactory};
+pub(super) use flat_rows::FlatRows;
 pub(super) use inserts::CheckInserts;
 pub(super) use options::AnyOption;
 pub(super) use table::PublicationTable;
@@ -21,6 +25,11 @@ pub(super) use table::PublicationTable;
 pub(super) use release::releases_of;
 
 use super::function::RelationFunction;
+
+/// Those of them that need only what is public.
+pub(super) fn public_functions() -> [Arc<dyn RelationFunction>; 2] {
+    [Arc::new(release::ReleaseByNumber), Arc::new(releases::Releases)]
+}
 
 /// The relation functions on publications.
 pub(super) fn functions() -> [Arc<dyn RelationFunction>; 4] {

@@ -42,6 +42,11 @@ impl PublicReleases {
         Self { public, runtime, schema, last: Mutex::default() }
     }
 
+    /// The columns that releases have, as they described themselves when the publication was opened.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
     /// That of a query.
     fn found(&self, start: Option<QueryStart>) -> Arc<Found> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +91,7 @@ impl NewestRelease {
 }
 
 /// Columns without metadata.
-fn plain(schema: &Schema) -> SchemaRef {
+pub(super) fn plain(schema: &Schema) -> SchemaRef {
     let field = |field: &Arc<Field>| field.as_ref().clone().with_metadata(Default::default());
     Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
 }
@@ -155,7 +160,7 @@ fn places(wanted: &Schema, release: &Schema, told: &Released) -> Result<Vec<usiz
 }
 
 /// Rows of exactly this schema.
-fn typed(rows: Arc<dyn ExecutionPlan>, wanted: &Schema) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) fn typed(rows: Arc<dyn ExecutionPlan>, wanted: &Schema) -> Result<Arc<dyn ExecutionPlan>> {
     let there = rows.schema();
     let columns = wanted.fields().iter().map(|field| {
         let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new_with_schema(field.name(), &there)?);

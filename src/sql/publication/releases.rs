@@ -58,6 +58,7 @@ fn schema() -> SchemaRef {
         count("rows"),
         count("groups"),
         count("counterfeits"),
+        Field::new("reader", DataType::Utf8, true),
         Field::new("withheld", DataType::Int64, true),
         Field::new("information_loss", DataType::Float64, true),
     ]))
@@ -70,6 +71,7 @@ fn batch(schema: &SchemaRef, rows: &[ReleaseRow]) -> Result<RecordBatch> {
     let figure = |of: fn(&Figures) -> u64| count(&|row| of(&row.announcement.figures));
     let text =
         |of: fn(&ReleaseRow) -> &String| -> ArrayRef { Arc::new(StringArray::from_iter_values(rows.iter().map(of))) };
+    let readers = rows.iter().map(|row| row.against.map(|against| against.to_string())).collect::<StringArray>();
     let times = rows.iter().map(|row| row.time).collect::<TimestampMillisecondArray>();
     let records = || rows.iter().map(|row| row.record.as_ref());
     let withheld = records().map(|record| record.map(|record| record.withheld as i64)).collect::<Int64Array>();
@@ -82,6 +84,7 @@ fn batch(schema: &SchemaRef, rows: &[ReleaseRow]) -> Result<RecordBatch> {
         figure(|figures| figures.rows),
         figure(|figures| figures.groups),
         figure(|figures| figures.counterfeits),
+        Arc::new(readers),
         Arc::new(withheld),
         Arc::new(loss),
     ];

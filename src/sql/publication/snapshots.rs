@@ -13,6 +13,7 @@ use crate::error::refusal;
 use crate::exec::SnapshotsCheck;
 use crate::methods::AnyMethod;
 use crate::methods::m_distinct::{OnIneligible, Possible};
+use crate::microdata::field_of_parts;
 use crate::publication::Changes;
 use crate::sql::arguments::Arguments;
 use crate::sql::computed::computed;
@@ -93,10 +94,18 @@ fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Re
         return Err(refusal!(function, "the publication has no identifier or no sensitive column"));
     };
     let field = |name: &String| -> Result<FieldRef> { Ok(Arc::new(publisher.schema.field_with_name(name)?.clone())) };
-    let (id, sensitive) = (field(id)?, field(sensitive)?);
+    let parts: Vec<String> = publisher.parts.iter().map(|part| part.name().clone()).collect();
+    let sensitive = match parts.is_empty() {
+        true => field(sensitive)?,
+        false => Arc::new(field_of_parts(&publisher.parts)),
+    };
+    let id = field(id)?;
     let mut inputs: Vec<LogicalPlan> = publisher.updates.iter().cloned().collect();
     for plan in snapshots {
-        let snapshot = Input { function, argument: SNAPSHOTS, plan };
+        let mut snapshot = Input { function, argument: SNAPSHOTS, plan };
+        if !parts.is_empty() {
+            snapshot = snapshot.composed(&parts)?;
+        }
         let columns = [&id, &sensitive].map(|field| -> Result<InputColumn> {
             let mut column = snapshot.column(field.name())?;
             column.field = Arc::clone(field);

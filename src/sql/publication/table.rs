@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchemaRef, Result};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
@@ -25,6 +26,7 @@ use url::Url;
 use super::newest::{NewestRelease, PublicReleases};
 use super::options::refused;
 use super::release_table::ReleaseTable;
+use super::survey::survey;
 use crate::error::{Error, refusal};
 use crate::estimate::{ESTIMATE, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
@@ -32,6 +34,7 @@ use crate::methods::StateKind;
 use crate::microdata::Layout;
 use crate::publication::{OpenPublication, Publication};
 use crate::sql::cells::WantedCells;
+use crate::sql::composite::composed_columns;
 use crate::sql::lake::refuse_loose_files;
 use crate::sql::planned::planned_if_given;
 
@@ -41,6 +44,8 @@ pub(super) struct Publisher {
     pub publication: Publication,
     /// The table that is inserted into.
     pub schema: SchemaRef,
+    /// Columns of it that are one sensitive value; none if it is one column.
+    pub parts: Vec<FieldRef>,
     pub hierarchies: Option<LogicalPlan>,
     pub updates: Option<LogicalPlan>,
 }
@@ -66,7 +71,7 @@ impl PublicationTable {
     ///
     /// # Errors
     /// When nothing was published yet, and when the store fails.
-    pub(super) async fn for_reading(public: Url, runtime: Arc<RuntimeEnv>) -> Result<Self> {
+    pub(in crate::sql) async fn for_reading(public: Url, runtime: Arc<RuntimeEnv>) -> Result<Self> {
         let newest = ReleaseTable::open(&public, &runtime, None).await?.schema();
         let schema = Arc::new(Released::try_new(ESTIMATE, &newest)?.schema());
         let releases = Arc::new(PublicReleases::new(public.clone(), Arc::clone(&runtime), newest));
@@ -79,6 +84,11 @@ impl PublicationTable {
     /// When estimates cannot be made from the releases of this publication.
     pub(in crate::sql) fn newest_release(&self) -> Result<(NewestRelease, Released)> {
         NewestRelease::of(&self.releases)
+    }
+
+    /// The columns of its releases, as they describe themselves.
+    pub(super) fn released_schema(&self) -> &SchemaRef {
+        self.releases.schema()
     }
 
     /// The hierarchies that its releases are made with, if this is the publisher's and there are any.
@@ -174,7 +184,7 @@ impl TableProvider for PublicationTable {
                 "INSERT INTO publishes the next one",
             ));
         }
-        let Some(Publisher { publication, hierarchies, updates, .. }) = &self.publisher else {
+        let Some(Publisher { publication, parts, hierarchies, updates, .. }) = &self.publisher else {
             return Err(refused(
                 "this one is declared for reading",
                 "to publish, declare its columns and OPTIONS such as 'method' 'm_invariant'",
@@ -188,23 +198,24 @@ impl TableProvider for PublicationTable {
         };
         refuse_loose_files("publication", &read_files(&hidden.revealed()?), session.runtime_env()).await?;
         let open = OpenPublication::open(publication.clone(), session.runtime_env()).await?;
-        let microdata = self.microdata(publication, input)?;
+        let mut publication = open.publication().clone();
+        let microdata = self.microdata(&publication, parts, input, session.config_options())?;
         let name = publication.spec.method.name();
-        let previous = ledger(&open, publication, &microdata.schema())?;
-        let hierarchies = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
+        let previous = ledger(&open, &publication, &microdata.schema())?;
+        let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
         let updates = planned_if_given(session, updates.as_ref(), name, "updates").await?;
-        let mut publication = publication.clone();
-        publication.spec.cells = match (open.cells(), publication.spec.cells) {
+        let spec = &publication.spec;
+        let layout = Layout::try_new(&microdata.schema(), &spec.roles).map_err(|error| error.in_function(name))?;
+        let cells = match (open.cells(), spec.cells) {
             (Some(begun), _) => begun,
-            (None, 0) => {
-                let spec = &publication.spec;
-                let layout = Layout::try_new(&microdata.schema(), &spec.roles);
-                let layout = layout.map_err(|error| error.in_function(spec.method.name()))?;
-                WantedCells::Auto.choose(&spec.method, &layout, true, &microdata, session).cells
-            }
+            (None, 0) => WantedCells::Auto.choose(&spec.method, &layout, true, &microdata, session).cells,
             (None, cells) => cells,
         };
-        let inputs = Inputs { previous, hierarchies, updates, ..Inputs::new(microdata) };
+        let mut inputs = Inputs { previous, hierarchies: trees, updates, ..Inputs::new(microdata) };
+        if cells > 1 {
+            survey(session, &mut inputs, &spec.method, &layout, hierarchies.as_ref()).await?;
+        }
+        publication.spec.cells = cells;
         Ok(Arc::new(PublishExec::try_new(inputs, publication, open.decided().unwrap_or(0))?))
     }
 
@@ -241,13 +252,27 @@ const PUBLISHED: &str = "what was published cannot be changed, because it may ha
 
 impl PublicationTable {
     /// The columns with roles, in the order of the layout.
-    fn microdata(&self, publication: &Publication, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-        let columns = publication.spec.roles.columns().map(|name| {
+    fn microdata(
+        &self,
+        publication: &Publication,
+        parts: &[FieldRef],
+        input: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = input.schema();
+        let declared = |name: &String| -> Result<Arc<dyn PhysicalExpr>> {
             let column = self.schema.index_of(name)?;
-            let field = self.schema.field(column);
-            let schema = input.schema();
             let found: Arc<dyn PhysicalExpr> = Arc::new(expressions::Column::new(schema.field(column).name(), column));
-            let expr = expressions::cast(found, &schema, field.data_type().clone())?;
+            expressions::cast(found, &schema, self.schema.field(column).data_type().clone())
+        };
+        let roles = &publication.spec.roles;
+        let columns = roles.columns().map(|name| {
+            let expr = if !parts.is_empty() && roles.sensitive.as_ref() == Some(name) {
+                let columns = parts.iter().map(|part| declared(part.name())).collect::<Result<Vec<_>>>()?;
+                composed_columns(parts, columns, config)
+            } else {
+                declared(name)?
+            };
             Ok((expr, name.clone()))
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;

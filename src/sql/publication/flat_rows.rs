@@ -1,0 +1,98 @@
+//! The rows of a publication's newest release, whichever that is, with ranges as columns: for programs that know tables only.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use url::Url;
+
+use super::newest::{plain, typed};
+use super::release_table::ReleaseTable;
+use super::table::PublicationTable;
+use crate::error::refusal;
+use crate::sql::flat::flat;
+
+/// What errors name.
+const FLAT: &str = "flat";
+
+/// Opens the newest release anew by every use.
+pub(in crate::sql) struct FlatRows {
+    public: Url,
+    runtime: Arc<RuntimeEnv>,
+    schema: SchemaRef,
+}
+
+impl FlatRows {
+    /// Those of a publication.
+    ///
+    /// # Errors
+    /// When a column would be there twice.
+    pub(in crate::sql) fn of(publication: &PublicationTable) -> Result<Self> {
+        let released = plain(publication.released_schema());
+        let columns = DFSchema::try_from(Arc::clone(&released))?;
+        let schema = match flat(FLAT, &columns)? {
+            Some(exprs) => {
+                let empty = LogicalPlan::EmptyRelation(datafusion::logical_expr::EmptyRelation {
+                    produce_one_row: false,
+                    schema: Arc::new(columns),
+                });
+                let plan = LogicalPlanBuilder::from(empty).project(exprs)?.build()?;
+                plain(plan.schema().as_arrow())
+            }
+            None => released,
+        };
+        Ok(Self { public: publication.public.clone(), runtime: Arc::clone(&publication.runtime), schema })
+    }
+}
+
+impl fmt::Debug for FlatRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FlatRows").field("public", &self.public.as_str()).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl TableProvider for FlatRows {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let release = ReleaseTable::open(&self.public, &self.runtime, None).await?;
+        let mut plan = LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(release)), None)?;
+        if let Some(columns) = flat(FLAT, plan.schema())? {
+            plan = plan.project(columns)?;
+        }
+        let wanted: Schema = match projection {
+            Some(columns) => self.schema.project(columns)?,
+            None => self.schema.as_ref().clone(),
+        };
+        let columns = wanted.fields().iter().map(|field| {
+            let name = field.name();
+            match plan.schema().iter().find(|(_, there)| there.name() == name) {
+                Some(found) => Ok(Expr::Column(Column::from(found))),
+                None => Err(refusal!(FLAT, "the newest release has no column {name}")),
+            }
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let plan = plan.project(columns)?.limit(0, limit)?.build()?;
+        typed(session.create_physical_plan(&plan).await?, &wanted)
+    }
+}

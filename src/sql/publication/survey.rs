@@ -1,0 +1,77 @@
+//! What an INSERT in cells reads beside its rows where cells do not follow from the identifier: its rows again.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::Session;
+use datafusion::common::Result;
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+
+use super::inserts::SNAPSHOT;
+use crate::exec::{Inputs, Survey};
+use crate::methods::{AnyMethod, CellsBy};
+use crate::microdata::Layout;
+use crate::sql::computed::project;
+use crate::sql::identifiers;
+use crate::sql::opaque::{OpaqueTable, Relation};
+use crate::sql::planned::{planned, planned_if_given};
+
+/// Adds to the inputs of a release in cells what has to be known of the whole table. The plan of the rows is copied: a plan runs once.
+///
+/// # Errors
+/// Those of planning.
+pub(super) async fn survey(
+    session: &dyn Session,
+    inputs: &mut Inputs,
+    method: &AnyMethod,
+    layout: &Layout,
+    hierarchies: Option<&LogicalPlan>,
+) -> Result<()> {
+    let name = method.name();
+    let by = method.cells_by(layout, true)?;
+    if by == CellsBy::Place {
+        let mut surveys = Vec::new();
+        for _ in 0..2 {
+            let trees = planned_if_given(session, hierarchies, name, "hierarchies").await?;
+            surveys.push(Survey::new(reset_plan_states(Arc::clone(&inputs.microdata))?, trees));
+        }
+        inputs.survey = surveys.try_into().ok();
+    }
+    if layout.identifier.is_some() && by != CellsBy::Column(0) {
+        let again = Arc::new(OpaqueTable(Again { plan: reset_plan_states(Arc::clone(&inputs.microdata))? }));
+        let again = LogicalPlanBuilder::scan("snapshot", provider_as_source(again), None)?.build()?;
+        inputs.identifiers = Some(planned(session, &identifiers::counted(&again)?, name, SNAPSHOT).await?);
+    }
+    Ok(())
+}
+
+/// Rows that were planned before.
+struct Again {
+    plan: Arc<dyn ExecutionPlan>,
+}
+
+impl fmt::Debug for Again {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Again").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Relation for Again {
+    fn function(&self) -> &str {
+        "publication"
+    }
+
+    fn schema(&self) -> SchemaRef {
+        self.plan.schema()
+    }
+
+    async fn plan(&self, _session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
+        project(Arc::clone(&self.plan), projection)
+    }
+}

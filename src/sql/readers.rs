@@ -1,0 +1,142 @@
+//! The readers' side of a session: releases, and estimates from them. What makes releases, reads files by their names or opens a
+//! ledger is not there, so nothing has to be forbidden.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Schema;
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Result, TableReference};
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::datasource::{ViewTable, provider_as_source};
+use datafusion::execution::context::SessionContext;
+use datafusion::execution::{FunctionRegistry, SessionState};
+use datafusion::logical_expr::LogicalPlanBuilder;
+
+use super::described::{Described, describe};
+use super::flat::{FlatFunction, flat};
+use super::function::RelationFunction;
+use super::lake::refuse_loose;
+use super::options::AnonymizeOptions;
+#[cfg(feature = "publication")]
+use super::publication::{FlatRows, PublicationTable};
+use super::resolve::OnlyReaders;
+use super::{composite, estimate, planner, table_functions, tell_apart};
+use crate::error::refusal;
+use crate::microdata::Role;
+use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, Description, LABEL, PARTNERS, SIGNATURE};
+
+/// What readers call.
+fn functions() -> Vec<Arc<dyn RelationFunction>> {
+    let mut functions: Vec<Arc<dyn RelationFunction>> =
+        vec![Arc::new(estimate::EstimatedFunction), Arc::new(FlatFunction)];
+    #[cfg(feature = "publication")]
+    functions.extend(super::publication::public_functions());
+    functions
+}
+
+/// Adds to a session what readers of releases need, and nothing else: `estimated(..)`, `flat(..)`, `release(..)`, `releases(..)` and the
+/// functions for standard errors and intervals. Tables are those that are registered; names of files lead nowhere, if the session has
+/// not enabled them. For tables see [`released_table`], [`flat_table`] and `publication_for_readers`.
+///
+/// Turns `datafusion.execution.skip_physical_aggregate_schema_check` on, as [`register_all`](crate::register_all) does, beside which it is
+/// not to be used.
+///
+/// # Errors
+/// When the session does not take a planner.
+pub fn register_readers(context: &SessionContext) -> Result<()> {
+    let state = context.state_ref();
+    {
+        let mut state = state.write();
+        let config = state.config_mut();
+        config.options_mut().execution.skip_physical_aggregate_schema_check = true;
+        config.options_mut().extensions.insert(AnonymizeOptions::default());
+        config.set_extension(Arc::new(OnlyReaders));
+    }
+    for function in table_functions(functions()) {
+        context.register_udtf(function.name(), Arc::clone(function.function()));
+    }
+    for function in composite::functions() {
+        context.register_udf(function.as_ref().clone());
+    }
+    for function in estimate::deviations() {
+        context.register_udaf(function.as_ref().clone());
+    }
+    state.write().register_expr_planner(Arc::new(estimate::DeviationPlanner))?;
+    context.add_analyzer_rule(Arc::new(estimate::EstimateRule));
+    context.add_analyzer_rule(tell_apart(&functions()));
+    context.register_relation_planner(planner(functions()))
+}
+
+/// The public side of the publication at a location, as a table: aggregates over it are estimates from the newest release, and
+/// `release(..)` and `releases(..)` take its name. No ledger is looked for.
+///
+/// # Errors
+/// When nothing was published there, or the store fails.
+#[cfg(feature = "publication")]
+pub async fn publication_for_readers(context: &SessionContext, location: &str) -> Result<Arc<dyn TableProvider>> {
+    let public = crate::publication::locate(location)?;
+    Ok(Arc::new(PublicationTable::for_reading(public, context.runtime_env()).await?))
+}
+
+/// A released table from Parquet: a file, or a folder of files of one release.
+///
+/// # Errors
+/// When it is no release for the world, or cannot be read: a column that says nothing of its making can be anything, and the publisher's
+/// view of a release has the people in it.
+pub async fn released_table(context: &SessionContext, location: &str) -> Result<Arc<dyn TableProvider>> {
+    let state = context.state();
+    let location = ListingTableUrl::parse(location)?;
+    let options = ListingOptions::new(Arc::new(ParquetFormat::default()))
+        .with_file_extension(if location.is_collection() { ".parquet" } else { "" });
+    let schema = options.infer_schema(&state, &location).await?;
+    let config = ListingTableConfig::new(location).with_listing_options(options).with_schema(schema);
+    let table: Arc<dyn TableProvider> = Arc::new(ListingTable::try_new(config)?);
+    let said = as_described(&table, &state)?;
+    if !is_public_release(&said) {
+        return Err(refusal!(
+            "release",
+            "this is no release for the world: all of its columns must be as a release has them, without the identifier, {COUNTERFEIT_MARK}, \
+             {SIGNATURE} and {LABEL}; write one with COPY (SELECT * FROM m_invariant(..)) TO '..', or leave these columns out with \
+             SELECT * EXCLUDE (..)"
+        ));
+    }
+    Ok(table)
+}
+
+/// Columns with what the files say of them.
+fn as_described(table: &Arc<dyn TableProvider>, state: &SessionState) -> Result<Schema> {
+    let scan = LogicalPlanBuilder::scan("release", provider_as_source(Arc::clone(table)), None)?.build()?;
+    refuse_loose("release", "release", &scan, || Ok(state.clone()))?;
+    let Described { fields, .. } = describe("release", &scan, state)?;
+    Ok(Schema::new(fields))
+}
+
+/// Whether a table of these columns is a release that is for everybody: every column says that it is of one release, and none is of the
+/// publisher's own view. Metadata of columns must be what was written: DataFusion drops it when it reads Parquet.
+pub fn is_public_release(schema: &Schema) -> bool {
+    const PRIVATE: [&str; 5] = [COUNTERFEIT_MARK, SIGNATURE, LABEL, PARTNERS, COMMITMENTS];
+    let release = |metadata: &HashMap<String, String>| Description::from_metadata(metadata).map(|of| of.release_id);
+    let first = schema.fields().first().and_then(|field| release(field.metadata()));
+    first.is_some()
+        && schema.fields().iter().all(|field| {
+            let id = field.metadata().get(Role::KEY).is_some_and(|role| role == Role::Id.name());
+            release(field.metadata()) == first && !id && !PRIVATE.contains(&field.name().as_str())
+        })
+}
+
+/// The rows of a released table, or of the newest release of a publication, with ranges as columns (`age_lo`, `age_hi`): what programs can
+/// show that know no structs. `None` for a table whose columns are plain already.
+///
+/// # Errors
+/// When a column would be there twice.
+pub fn flat_table(table: &Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+    #[cfg(feature = "publication")]
+    if let Some(publication) = table.downcast_ref::<PublicationTable>() {
+        return Ok(Some(Arc::new(FlatRows::of(publication)?)));
+    }
+    let plan = LogicalPlanBuilder::scan(TableReference::bare("release"), provider_as_source(Arc::clone(table)), None)?;
+    let Some(columns) = flat("flat", plan.schema())? else { return Ok(None) };
+    Ok(Some(Arc::new(ViewTable::new(plan.project(columns)?.build()?, None))))
+}
