@@ -158,7 +158,7 @@ impl Chain<'_> {
     fn distinct(&self, release: u64, previous: &str) -> String {
         let previous = if release > 1 { format!("previous => {previous}, ") } else { String::new() };
         format!(
-            "m_distinct(snapshot, {}, updates => updates, {previous}on_ineligible => 'counterfeit', private => true, {}, {})",
+            "m_distinct(snapshot, {}, updates => updates, {previous}balance => 'minimal', on_ineligible => 'counterfeit', private => true, {}, {})",
             self.m,
             self.roles(&self.harness.input.quasi),
             self.harness.seed(release)
@@ -228,7 +228,7 @@ impl Chain<'_> {
             }
             refused += all - harness.number("SELECT count(*) FROM possible").await?;
             let call = format!(
-                "m_invariant(possible, {}, {previous}on_ineligible => 'counterfeit', private => true, {}, {})",
+                "m_invariant(possible, {}, {previous}balance => 'minimal', on_ineligible => 'counterfeit', private => true, {}, {})",
                 self.m,
                 self.roles(&harness.input.quasi),
                 harness.seed(release)

@@ -29,10 +29,10 @@ impl<'a> Publisher<'a> {
         }
         self.number += 1;
         self.harness.table("snapshot", self.harness.input.at(self.series.present())?)?;
-        // Nobody returns, so the last release knows everybody who must be known.
+        // As the paper balances. Nobody returns, so the last release knows everybody who must be known.
         let previous = if self.number > 1 { "previous => published, " } else { "" };
         let call = format!(
-            "m_invariant(snapshot, {}, {previous}on_ineligible => 'counterfeit', private => true, {}, {})",
+            "m_invariant(snapshot, {}, {previous}balance => 'minimal', on_ineligible => 'counterfeit', private => true, {}, {})",
             self.m,
             self.harness.roles(self.sensitive),
             self.harness.seed(self.number)

@@ -89,7 +89,7 @@ async fn chain(
             None => {
                 let previous = if release > 1 { format!("previous => r{}, ", release - 1) } else { String::new() };
                 let call = format!(
-                    "m_invariant(snapshot, 2, {previous}on_ineligible => 'counterfeit', private => true, {roles}, {seed})"
+                    "m_invariant(snapshot, 2, {previous}balance => 'minimal', on_ineligible => 'counterfeit', private => true, {roles}, {seed})"
                 );
                 (call, ", signature")
             }

@@ -21,13 +21,14 @@ use super::experiment::Figure;
 use axis::Axis;
 pub(super) use axis::plain;
 
-const WIDTH: i32 = 600;
+/// As wide as a phone, or nearly: what is made narrower has small letters.
+const WIDTH: i32 = 420;
 /// Of what is between the axes.
-const HEIGHT: i32 = 260;
-const MARGIN: i32 = 18;
+const HEIGHT: i32 = 230;
+const MARGIN: i32 = 16;
 
-const TITLE: f64 = 17.0;
-const LABEL: f64 = 14.0;
+const TITLE: f64 = 16.0;
+const LABEL: f64 = 13.5;
 const TICK: f64 = 12.5;
 /// Of a line of the legend.
 const ENTRY: i32 = 22;
