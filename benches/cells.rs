@@ -1,5 +1,6 @@
 //! Releases in cells against releases in one piece, by the shell itself, as a table in Markdown: `cargo bench --bench cells`, or with
-//! sizes of your own: `-- 100000000`. Words are a memory limit (`4g` unless there is one) and numbers of cells (`cells=16,64`).
+//! sizes of your own: `-- 100000000`. Words are a memory limit (`4g` unless there is one), which one cell does not get, numbers of cells
+//! (`cells=1,16,64`), and `first` for a first release of m-invariance only.
 //!
 //! m-invariance with m = 10, four quasi-identifiers and 50 occupations, from Parquet to Parquet: the publisher's own view of a release, and of a
 //! second one, which reads the first one's ledger and has 5% other people; and Mondrian with k = 10. Each line is a process of its own: its
@@ -14,12 +15,14 @@ const ROLES: &str =
 const COLUMNS: &str = "person_id, age, gender, education, birthplace, occupation";
 
 fn main() {
-    let (mut sizes, mut limit, mut cells) = (Vec::new(), "4g".to_owned(), vec![16, 64]);
+    let (mut sizes, mut limit, mut cells, mut only_first) = (Vec::new(), "4g".to_owned(), vec![1, 16, 64], false);
     for argument in std::env::args().skip(1).filter(|argument| !argument.starts_with("--")) {
         if let Some(counts) = argument.strip_prefix("cells=") {
-            cells = counts.split(',').map(|count| count.parse().expect("cells=16,64")).collect();
+            cells = counts.split(',').map(|count| count.parse().expect("cells=1,16,64")).collect();
         } else if let Ok(rows) = argument.replace('_', "").parse::<u64>() {
             sizes.push(rows);
+        } else if argument == "first" {
+            only_first = true;
         } else {
             limit = argument;
         }
@@ -27,20 +30,20 @@ fn main() {
     println!("| rows | release | cells | limit | time | peak |");
     println!("|---:|:---|---:|---:|---:|---:|");
     for rows in if sizes.is_empty() { vec![10_000_000] } else { sizes } {
-        compare(rows, &limit, &cells);
+        compare(rows, &limit, &cells, only_first);
     }
 }
 
-fn compare(rows: u64, limit: &str, cells: &[u32]) {
+fn compare(rows: u64, limit: &str, cells: &[u32], only_first: bool) {
     let here = tempfile::tempdir().unwrap();
     let changed = rows / 20;
     let first = format!("COPY (SELECT {COLUMNS} FROM census({rows})) TO '1.parquet'");
     let second =
         format!("COPY (SELECT {COLUMNS} FROM census({}) WHERE person_id > {changed}) TO '2.parquet'", rows + changed);
-    for sql in [first, second] {
-        shell(here.path(), None, &sql);
+    for sql in [first, second].iter().take(if only_first { 1 } else { 2 }) {
+        shell(here.path(), None, sql);
     }
-    for count in std::iter::once(1).chain(cells.iter().copied()) {
+    for &count in cells {
         let limit = (count > 1).then_some(limit);
         let release = |table: &str, previous: &str| {
             format!(
@@ -56,8 +59,8 @@ fn compare(rows: u64, limit: &str, cells: &[u32]) {
             ("m_invariant, second", release("2.parquet", previous)),
             ("mondrian", mondrian),
         ];
-        for (name, sql) in releases {
-            let (time, peak) = shell(here.path(), limit, &sql);
+        for (name, sql) in releases.iter().take(if only_first { 1 } else { 3 }) {
+            let (time, peak) = shell(here.path(), limit, sql);
             let limit = limit.unwrap_or("none");
             println!(
                 "| {rows} | {name} | {count} | {limit} | {time:.1} s | {:.2} GiB |",

@@ -16,12 +16,12 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Field, Int32Type, Int64Type, Schema};
 use datafusion::prelude::SessionContext;
-use datafusion_anonymize::MInvariance;
 use datafusion_anonymize::internals::{COUNTERFEIT, LABEL, Release};
 use datafusion_anonymize::internals::{Layout, Microdata};
 use datafusion_anonymize::internals::{SnapshotBuilder, State, release};
 use datafusion_anonymize::risk::{Layer, Update, UpdateGraph, Updates};
 use datafusion_anonymize::{AnyMethod, StateKind};
+use datafusion_anonymize::{Balance, MInvariance};
 use datafusion_anonymize::{Diversity, Mondrian};
 use datafusion_anonymize::{MDistinct, OnIneligible};
 use rand::seq::SliceRandom;
@@ -228,7 +228,7 @@ fn experiment(survey: &[Person], releases: u64) {
         let distinct = MDistinct::new(m).with_on_ineligible(OnIneligible::Counterfeit);
         let methods = [
             ("l-diversity", AnyMethod::Mondrian(diverse)),
-            ("m-invariance", AnyMethod::MInvariance(MInvariance::new(m))),
+            ("m-invariance", AnyMethod::MInvariance(MInvariance::new(m).with_balance(Balance::Minimal))),
             ("m-Distinct", AnyMethod::MDistinct(distinct.clone())),
             ("m-Distinct\\*", AnyMethod::MDistinct(distinct.with_disjoint(true))),
         ];

@@ -73,6 +73,10 @@ async fn compare(context: &SessionContext, file: &str) {
             people.muco(context, &format!("MuCo, l = 10, delta = 1/{rows}{name}"), &call, &workloads).await;
         }
     }
+    for l in [5, 10] {
+        let call = format!("muco(census, 'equal', {l}, {})", roles());
+        people.muco(context, &format!("MuCo, l = {l}, equal shares"), &call, &workloads).await;
+    }
     for l in [8, 10, 12, 15, 18] {
         for (cuts, name) in [("tight", ""), ("median", ", the paper's cuts")] {
             let call = format!("mondrian(census, l => {l}, cuts => '{cuts}', {})", roles());

@@ -60,6 +60,8 @@ def annotation(parameter: dict[str, object]) -> str:
         kind = f"Literal[{words}] | Input"
     elif parameter["kind"] == "integer or word":
         kind = f"int | Literal[{words}]"
+    elif parameter["kind"] == "number or word":
+        kind = f"float | Literal[{words}]"
     else:
         kind = TYPES[parameter["kind"]]
     return kind if parameter["required"] else f"{kind} | None"

@@ -11,7 +11,7 @@ OPTIONS ('method' 'm_invariant', 'm' '2', 'id' 'patient_id', 'quasi' 'age, zip',
 INSERT INTO hospital SELECT patient_id, age, zip, disease FROM 'data/patients_q1.parquet';
 INSERT INTO hospital SELECT patient_id, age, zip, disease FROM 'data/patients_q2.parquet';
 
--- Each release has everybody. Where somebody's companions left and nobody could take their places, there are counterfeits. How
+-- Each release has everybody. Where somebody's companions left, counterfeits take their places. How
 -- many depends on the draw, which is another one in every run.
 SELECT release, method, rows - counterfeits AS people, groups > 0 AS in_groups FROM releases(hospital) ORDER BY release;
 

@@ -28,8 +28,8 @@
 //! data at all), skewness (that a value is frequent in a group), and whoever has the publisher's private releases.
 //!
 //! # For hosts
-//! [`register_all`] adds the functions to a session, [`register_all_with`] to one that is being built. [`AnonymizeError`] is what they
-//! fail with; [`Progress`], [`Notices`] and [`FailedAudits`] are put into a session's configuration to hear of what happens.
+//! [`register_all`] adds the functions to a session, [`register_all_with`] to one that is being built, and [`register_readers`] adds
+//! only what reads releases, for a session that others ask from elsewhere. [`AnonymizeError`] is what they fail with; [`Progress`], [`Notices`] and [`FailedAudits`] are put into a session's configuration to hear of what happens.
 //! [`AnonymizeExec`], [`RepositionExec`] and `PublishExec` are the operators, for engines that ship plans. [`risk`] is what
 //! checks releases without the methods' code.
 //!
@@ -106,9 +106,12 @@ pub use microdata::{Role, Roles};
 #[cfg(feature = "publication")]
 pub use publication::{Publication, PublicationSpec, Repositioned};
 pub use release::{Description, View};
+#[cfg(feature = "publication")]
+pub use sql::publication_for_readers;
 pub use sql::{
-    AnonymizeOptions, NamedFiles, enable_url_table, function_arguments, function_example, function_help,
-    function_overview, function_parameters, register_all, register_all_with,
+    AnonymizeOptions, NamedFiles, enable_url_table, flat_table, function_arguments, function_example, function_help,
+    function_overview, function_parameters, is_public_release, register_all, register_all_with, register_readers,
+    released_table,
 };
 
 /// What benchmarks measure below SQL, and the Python package needs. Not part of the API: it changes without notice.

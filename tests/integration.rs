@@ -29,6 +29,8 @@ mod integration {
     mod releases;
     mod reposition;
     mod sequential;
+    #[cfg(feature = "serve")]
+    mod served;
     mod shell;
     mod slt;
     mod statements;

@@ -24,7 +24,7 @@ def m_invariant(
     quasi: Columns | None = None,
     sensitive: Columns | None = None,
     previous: Inputs | None = None,
-    balance: Literal["minimal", "blind"] | None = None,
+    balance: Literal["blind", "minimal"] | None = None,
     on_ineligible: Literal["refuse", "counterfeit", "withhold"] | None = None,
     seed: Seed | None = None,
     hierarchies: Input | None = None,
@@ -42,8 +42,8 @@ def m_invariant(
         sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
             session's, or the columns' metadata]
         previous: identifier and signature of all earlier private releases [none: the first release]
-        balance: who fills gaps: as few counterfeits as possible, or without regard to who is new ('minimal',
-            'blind') ['minimal']
+        balance: who fills gaps: counterfeits only, which tells nothing, or new rows where they can, with fewer
+            counterfeits ('blind', 'minimal') ['blind']
         on_ineligible: when one value makes up more than 1/m of the new rows; the last two give people away
             ('refuse', 'counterfeit', 'withhold') ['refuse']
         seed: a long secret text, for reproducible runs [entropy]
@@ -231,7 +231,7 @@ def anatomy(
 
 def muco(
     input: Input,
-    delta: float,
+    delta: float | Literal["equal"],
     *,
     l: int | None = None,
     quasi: Columns | None = None,
@@ -248,7 +248,8 @@ def muco(
 
     Args:
         input: a table, view, CTE or file, or a query in parentheses
-        delta: no row contributes more than this share to the probability of a published value
+        delta: no row contributes more than this share to the probability of a published value; 'equal': all rows of
+            a group the same
         l: least number of rows in a group, all with different sensitive values [what delta needs]
         quasi: quasi-identifiers: known to others, published as ranges [the session's, or the columns' metadata]
         sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the

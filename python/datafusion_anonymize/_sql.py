@@ -106,7 +106,7 @@ class Query:
             return "(" + ", ".join(identifier(one) for one in names) + ")"
         if kind == "column":
             return identifier(_text(name, value))
-        if kind == "word" or (kind == "integer or word" and isinstance(value, str)):
+        if kind == "word" or (kind in ("integer or word", "number or word") and isinstance(value, str)):
             return text(_text(name, value))
         if kind == "word or relation" and isinstance(value, str) and value in _words(name):
             return text(value)
@@ -116,7 +116,7 @@ class Query:
             return "true" if value else "false"
         if kind in ("integer", "integer or word"):
             return _integer(name, value)
-        if kind == "number" or (kind == "number or relation" and _is_number(value)):
+        if kind in ("number", "number or word") or (kind == "number or relation" and _is_number(value)):
             return _number(name, value)
         if kind == "seed":
             return text(value) if isinstance(value, str) else _integer(name, value)

@@ -71,6 +71,9 @@ pub(crate) enum Task {
 
     Experiment(Box<experiments::Args>),
 
+    #[cfg(feature = "serve")]
+    Serve(Box<crate::serve::Args>),
+
     /// Print a script that completes the arguments of this program
     Completions {
         /// The shell that is to complete them
@@ -89,7 +92,7 @@ impl Args {
 }
 
 /// `512`, `500m`, `8g`: bytes, in powers of 1024.
-fn size(text: &str) -> Result<usize, String> {
+pub(crate) fn size(text: &str) -> Result<usize, String> {
     let text = text.trim().to_ascii_lowercase();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let power = match text[digits.len()..].trim_end_matches("ib").trim_end_matches('b') {

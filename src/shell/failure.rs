@@ -5,7 +5,7 @@ use datafusion_anonymize::AnonymizeError;
 
 /// An error of ours as one sentence, after what was going on; of others what DataFusion says.
 pub(crate) fn text(error: &DataFusionError) -> String {
-    let Some(own) = AnonymizeError::of(error) else { return error.strip_backtrace() };
+    let Some(own) = AnonymizeError::of(error) else { return without_rows(&error.strip_backtrace()) };
     let mut text = String::new();
     let mut next = error;
     loop {
@@ -24,6 +24,15 @@ pub(crate) fn text(error: &DataFusionError) -> String {
     }
 }
 
+/// The CSV reader prints the row in which a value does not fit its type, and what goes to a terminal goes to logs of jobs as well.
+fn without_rows(text: &str) -> String {
+    const ROW: &str = " Row data: '[";
+    match text.split_once(ROW) {
+        Some((before, rest)) => format!("{before}{}", rest.rsplit_once("]'").map_or("", |(_, after)| after)),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use datafusion::common::plan_datafusion_err;
@@ -39,6 +48,23 @@ mod tests {
         assert_eq!(text(&error), "census: argument rows must be at least 0, got -1");
         let error = error.context("type_coercion").context("a.sql: statement 2 (line 3)");
         assert_eq!(text(&error), "a.sql: statement 2 (line 3): census: argument rows must be at least 0, got -1");
+    }
+
+    #[tokio::test]
+    async fn rows_of_files_are_not_printed() {
+        let here = tempfile::tempdir().unwrap();
+        let file = here.path().join("t.csv");
+        std::fs::write(&file, "id,name\n1,Smith\nx7,Miller\n").unwrap();
+        let context = SessionContext::new();
+        let declared = format!(
+            "CREATE EXTERNAL TABLE t (id INT, name VARCHAR) STORED AS CSV LOCATION '{}' OPTIONS ('format.has_header' 'true')",
+            file.display()
+        );
+        context.sql(&declared).await.unwrap().collect().await.unwrap();
+        let error = context.sql("SELECT * FROM t").await.unwrap().collect().await.unwrap_err();
+        assert!(error.to_string().contains("Miller"), "{error}");
+        let text = text(&error);
+        assert!(text.contains("at line 2") && !text.contains("Miller"), "{text}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs;
 
 /// Bytes of memory that this process can have, as far as the operating system says: of the machine, or of its control group if that has
 /// less. `None` where it is not known.
-pub(super) fn of_the_machine() -> Option<usize> {
+pub(crate) fn of_the_machine() -> Option<usize> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let group = groups.iter().find_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok());

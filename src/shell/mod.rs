@@ -26,8 +26,14 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
 use datafusion_anonymize::FailedAudits;
 
+#[cfg(feature = "serve")]
+pub(crate) use args::size;
 pub(crate) use args::{Args, Task};
 pub(crate) use failure::text as failure;
+#[cfg(feature = "serve")]
+pub(crate) use memory::of_the_machine as memory_of_the_machine;
+#[cfg(feature = "serve")]
+pub(crate) use stores::register as register_store;
 
 /// Runs the shell: files and commands if there are any, else an interactive session.
 ///

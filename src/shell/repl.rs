@@ -103,7 +103,7 @@ fn explain(words: &str) -> bool {
             for (name, about) in function_overview() {
                 println!("{name:<20} {about}");
             }
-            println!("\n\\h NAME explains one of them, or any function of DataFusion; SHOW FUNCTIONS lists those.");
+            println!("\n\\h NAME explains one of them; SHOW FUNCTIONS lists DataFusion's own as well.");
             true
         }
         Some(("h", name)) => match function_help(name) {

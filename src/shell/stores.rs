@@ -139,6 +139,16 @@ impl Named {
     }
 }
 
+/// Registers a store for a location that no statement has named, by what the environment says.
+///
+/// # Errors
+/// When there is one that cannot be set up.
+#[cfg(feature = "serve")]
+pub(crate) async fn register(context: &SessionContext, location: &str) -> Result<()> {
+    let urls = Url::parse(location).map(|url| (url, true)).into_iter().collect();
+    Named { urls, ..Named::default() }.register(context).await
+}
+
 /// Lets the options of all families pass where datafusion-cli checks them.
 pub(super) fn register_options(context: &SessionContext) {
     context.register_table_options_extension(AwsOptions::default());

@@ -32,10 +32,10 @@ fn releases() -> Vec<(&'static str, String)> {
     vec![
         ("m_invariant", format!("m_invariant(people, 4, {PEOPLE}, seed => 'a', private => true)")),
         ("m_invariant_2", format!("m_invariant(later, 4, {PEOPLE}, seed => 'b', private => true, previous => m_invariant)")),
-        ("m_invariant_blind", format!("m_invariant(people, 4, {PEOPLE}, seed => 'a', private => true, balance => 'blind')")),
+        ("m_invariant_minimal", format!("m_invariant(people, 4, {PEOPLE}, seed => 'a', private => true, balance => 'minimal')")),
         (
-            "m_invariant_blind_2",
-            format!("m_invariant(later, 4, {PEOPLE}, seed => 'b', private => true, balance => 'blind', previous => m_invariant_blind)"),
+            "m_invariant_minimal_2",
+            format!("m_invariant(later, 4, {PEOPLE}, seed => 'b', private => true, balance => 'minimal', previous => m_invariant_minimal)"),
         ),
         ("m_invariant_within", "m_invariant(people, 3, id => person_id, quasi => (age, education), sensitive => occupation, seed => 'a', within => gender)".to_owned()),
         ("m_distinct", format!("m_distinct(people, 3, {PEOPLE}, updates => updates, seed => 'a', private => true)")),

@@ -42,4 +42,4 @@ const measured = {
 const place = document.createElement("pre");
 place.id = "measured";
 place.textContent = JSON.stringify(measured).replace(/[<>&\u007f-\uffff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
-document.body.append(place);
+parent.document.body.append(place);
