@@ -520,4 +520,40 @@ mod tests {
         }
         assert!(of("SELECT 1 FROM t GROUP BY CUBE(a, b, c)").is_ok());
     }
+
+    /// A chain of tables of which each makes a value, or a type, of two of the one before: a hundred bytes more double it once more.
+    #[test]
+    fn what_doubles_is_counted() {
+        let chain = |made: &str, links: usize| {
+            let made = |i: usize| format!("a{} AS (SELECT {made} AS x FROM a{i})", i + 1);
+            let links: Vec<String> = (0..links).map(made).collect();
+            format!("WITH a0 AS (SELECT 1 AS x), {} SELECT count(x) FROM a{}", links.join(", "), links.len())
+        };
+        for made in [
+            "struct(x, x)",
+            "named_struct('l', x, 'r', x)",
+            "ROW(x, x)",
+            "(x, x)",
+            "[x, x]",
+            "ARRAY[x, x]",
+            "make_array(x, x)",
+            "map(x, x)",
+            "arrays_zip(x, x)",
+            "array_concat(x, x)",
+            "composite(x, x)",
+            "encode(x, 'hex')",
+            "quote_ident(x)",
+            "quote_literal(x)",
+            "concat(x, x)",
+            "x || x",
+            "replace(x, 'a', 'bb')",
+        ] {
+            let failure = of(&chain(made, 17)).map(|_| ()).expect_err(made);
+            assert_eq!(failure.code(), "54001", "{made}");
+            assert!(of(&chain(made, 3)).is_ok(), "{made}");
+        }
+        // One of two is a literal: values grow by as much each time.
+        assert!(of(&chain("x || 'a'", 17)).is_ok());
+        assert!(of(&chain("concat(x, 'a')", 17)).is_ok());
+    }
 }
