@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions, UInt32Array,
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions, StringArray,
+    UInt32Array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{cast, take};
@@ -39,6 +40,8 @@ const UNDECIDED: &str = "undecided";
 const RISK: &str = "risk";
 /// Column of the result: whether one is left, and it is not known to be false.
 const VULNERABLE: &str = "vulnerable";
+/// Column of the result: who infers this.
+const READER: &str = "reader";
 
 /// Infers from releases what everybody's sensitive value can be.
 ///
@@ -77,6 +80,18 @@ pub(crate) struct DisclosureComputation {
 }
 
 impl DisclosureComputation {
+    /// The reader whose inferences are measured, as `docs/threats.md` calls them: what can be so, counted without regard to what this
+    /// program was likely to publish.
+    fn reader(&self) -> String {
+        let knows = match self.strength {
+            AdversaryModel::Cover => "has public tables",
+            AdversaryModel::Group => "knows the groups",
+            AdversaryModel::JointCover => "has public tables, combines people",
+            AdversaryModel::Joint => "knows the groups, combines people",
+        };
+        format!("{knows}{}", if self.facts { ", knows values" } else { "" })
+    }
+
     fn columns(&self) -> Schema {
         let item = Arc::new(Field::new_list_field(self.sensitive.data_type().clone(), true));
         let list = |name: &str| Field::new(name, DataType::List(Arc::clone(&item)), false);
@@ -91,6 +106,7 @@ impl DisclosureComputation {
             Field::new(VULNERABLE, DataType::Boolean, joint),
         ];
         fields.extend(joint.then(|| list(UNDECIDED)));
+        fields.push(Field::new(READER, DataType::Utf8, false));
         Schema::new(fields)
     }
 }
@@ -175,7 +191,7 @@ impl Computation for DisclosureComputation {
         resources.hold(2 * builder.size())?;
         let (schema, strength) = (self.schema(), self.strength);
         let (memory, output, budget) = (resources.account(), resources.output(), self.budget);
-        let question = Inference { schema, strength, budget, memory, output };
+        let question = Inference { schema, strength, reader: self.reader(), budget, memory, output };
         resources.off_thread(move |monitor| question.infer(builder, monitor)).await
     }
 }
@@ -184,6 +200,7 @@ impl Computation for DisclosureComputation {
 struct Inference {
     schema: SchemaRef,
     strength: AdversaryModel,
+    reader: String,
     budget: u64,
     memory: MemoryReservation,
     output: Sender<Result<RecordBatch>>,
@@ -233,6 +250,10 @@ impl Inference {
                 RISK => Arc::new(findings.risk.iter().copied().collect::<Float64Array>()),
                 VULNERABLE => Arc::new(left().enumerate().map(vulnerable).collect::<BooleanArray>()),
                 UNDECIDED => lists(&findings.undecided, evidence.values(), field.data_type())?,
+                READER => {
+                    let readers = std::iter::repeat_n(self.reader.as_str(), findings.people.len());
+                    Arc::new(StringArray::from_iter_values(readers))
+                }
                 _ => cast(&evidence.ids(&UInt32Array::from(findings.people.clone()))?, field.data_type())?,
             })
         });

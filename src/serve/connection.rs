@@ -1,6 +1,6 @@
 //! One connection: messages in, answers out, until one of both ends it.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use super::prepared::Prepared;
 use super::scram::Exchange;
 use super::session::{Session, Sessions};
 use super::users::Users;
+use super::waiting::Turn;
 
 /// From the first byte to the password.
 const TO_BEGIN: Duration = Duration::from_secs(15);
@@ -56,13 +57,16 @@ pub(super) struct Connection {
     pub login: Mutex<Option<Exchange>>,
     /// The fingerprint of the statement that runs.
     pub statement: std::sync::Mutex<String>,
+    /// Until the session begins.
+    turn: std::sync::Mutex<Option<Turn>>,
     itself: Weak<Self>,
 }
 
 impl Connection {
-    fn new(server: Arc<Server>) -> Arc<Self> {
+    fn new(server: Arc<Server>, turn: Turn) -> Arc<Self> {
         Arc::new_cyclic(|itself| Self {
             server,
+            turn: std::sync::Mutex::new(Some(turn)),
             session: OnceLock::new(),
             login: Mutex::default(),
             statement: std::sync::Mutex::default(),
@@ -73,6 +77,11 @@ impl Connection {
     /// For whoever outlives a call.
     pub(super) fn itself(&self) -> Option<Arc<Self>> {
         self.itself.upgrade()
+    }
+
+    /// From now on it waits for nothing.
+    pub(super) fn has_begun(&self) {
+        drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// # Errors
@@ -103,7 +112,7 @@ enum Next {
 }
 
 /// Serves a connection until its end.
-pub(super) async fn serve(tcp: TcpStream, server: Arc<Server>, mut stop: watch::Receiver<bool>) {
+pub(super) async fn serve(tcp: TcpStream, server: Arc<Server>, mut stop: watch::Receiver<bool>, turn: Turn) {
     let begun = Instant::now() + TO_BEGIN;
     let Ok(Ok(Some(mut socket))) = timeout_at(begun, negotiate_tls::<Prepared>(tcp, server.tls.clone())).await else {
         return;
@@ -113,7 +122,7 @@ pub(super) async fn serve(tcp: TcpStream, server: Arc<Server>, mut stop: watch::
         return;
     }
     let idle_time = server.idle_time;
-    let connection = Connection::new(server);
+    let connection = Connection::new(server, turn);
     let nothing = Arc::new(NoopHandler);
     loop {
         let entered = connection.session.get().is_some();

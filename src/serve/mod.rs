@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `mod` | from arguments to a server, and its end |
 //! | `connection` | messages of one connection, one after the other |
-//! | `startup` | how a session begins |
+//! | `startup`, `waiting` | how a session begins, and who waits for one |
 //! | `simple`, `extended` | questions as texts, and prepared ones |
 //! | `prepared` | a prepared statement and its parameters |
 //! | `engine` | planning and running, on threads of their own |
@@ -43,6 +43,7 @@ mod simple;
 mod startup;
 mod tls;
 mod users;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,9 +61,8 @@ use engine::Engine;
 use served::Served;
 use session::Sessions;
 use users::Users;
+use waiting::Waiting;
 
-/// Connections beside those of sessions: cancellations, and those that are about to begin or be sent away.
-const MORE_CONNECTIONS: usize = 64;
 /// What statements have left when the server is stopped.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -108,16 +108,16 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         idle_time: args.idle_time(),
     };
     println!("serving {what} at {} to {who}{how}", listener.local_addr()?);
-    accept(&listener, Arc::new(server), args.sessions as usize + MORE_CONNECTIONS).await?;
+    accept(&listener, Arc::new(server)).await?;
     // Whatever still computes is of no use to anybody.
     threads.shutdown_background();
     Ok(())
 }
 
 /// Accepts connections until the process is asked to stop, and then waits for statements that run.
-async fn accept(listener: &TcpListener, server: Arc<Server>, most: usize) -> Result<()> {
+async fn accept(listener: &TcpListener, server: Arc<Server>) -> Result<()> {
     let (stop, stopped) = watch::channel(false);
-    let places = Arc::new(Semaphore::new(most));
+    let waiting = Waiting::default();
     let mut connections = JoinSet::new();
     let asked = asked_to_stop();
     tokio::pin!(asked);
@@ -133,12 +133,8 @@ async fn accept(listener: &TcpListener, server: Arc<Server>, most: usize) -> Res
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
         let (server, stopped) = (Arc::clone(&server), stopped.clone());
-        connections.spawn(async move {
-            connection::serve(socket, server, stopped).await;
-            drop(place);
-        });
+        waiting.start(|turn| connections.spawn(connection::serve(socket, server, stopped, turn)));
     }
     log::line("stopping: no new connections; statements that run may end");
     let _ = stop.send(true);

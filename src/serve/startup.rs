@@ -178,6 +178,7 @@ impl Connection {
         self.server.sessions.add(&key, &session);
         log::line(&format!("session {number} user {:?} begins from {}", session.user, client.socket_addr()));
         let _ = self.session.set(session);
+        self.has_begun();
         finish_authentication(client, &Parameters).await
     }
 }
