@@ -26,7 +26,7 @@ use super::{AnonymizeJob, Job, Progress, Seed, Step, WholeInputExec};
 use crate::error::Error;
 use crate::methods::state::ledger_schema;
 use crate::microdata::{Layout, Trees};
-use crate::publication::{Outcome, Publication, Repositioned, Transaction, Unchanged};
+use crate::publication::{Held, Merged, Outcome, Publication, Repositioned, Transaction, Unchanged};
 use crate::release::{Description, Shape, View, schema};
 
 /// Publishes its input as the next release of a publication.
@@ -246,7 +246,32 @@ impl Publishing {
             }
         };
         progress.tell(Step::Announcing);
-        transaction.publish(outcome, merged, held).await
+        self.announce(transaction, outcome, merged, held, context).await
+    }
+
+    /// Decides the release and makes it public. Of an identifier that is written in another way than before, nobody is known, and no promise
+    /// holds about anybody: so where nobody is, that is told.
+    async fn announce(
+        &self,
+        transaction: Transaction,
+        outcome: Outcome,
+        merged: Merged,
+        held: Option<Held>,
+        context: &TaskContext,
+    ) -> Result<u64> {
+        let spec = &self.publication.spec;
+        let strangers = transaction.number() > 1
+            && !outcome.returning
+            && spec.method.state().is_some()
+            && spec.repositioned.is_none();
+        let rows = transaction.publish(outcome, merged, held).await?;
+        if let Some(id) = spec.roles.id.as_ref().filter(|_| strangers && rows > 0) {
+            Notices::of(context).tell(&format!(
+                "nobody in this snapshot was in an earlier release; if some of them were, column {id} is not what it was then (a number \
+                 in place of a text, say), and what the releases promise does not hold of them"
+            ));
+        }
+        Ok(rows)
     }
 
     /// The same cell by cell. Whether the snapshot was published before is known when all of it was read, and then what was staged goes.
@@ -288,7 +313,7 @@ impl Publishing {
         match merged.await {
             Ok(Ok((outcome, merged))) => {
                 progress.tell(Step::Announcing);
-                transaction.publish(outcome, merged, None).await
+                self.announce(transaction, outcome, merged, None, context).await
             }
             Ok(Err(unchanged)) => {
                 transaction.discard().await;

@@ -50,6 +50,8 @@ pub(super) struct Written {
     counterfeits: u64,
     withheld: u64,
     information_loss: f64,
+    /// Whether anybody was in an earlier release.
+    returning: bool,
     /// Quasi-identifiers that were NULL for everybody so far.
     missing: Option<Vec<String>>,
     /// Whether it is made in cells.
@@ -86,6 +88,7 @@ impl ReleaseWriter {
         let timer = work.metrics.baseline.elapsed_compute().timer();
         let Made { release, state, mut rng } = work.make(snapshot, rng, monitor)?;
         self.written.count(&release);
+        self.written.returning |= state.knows_anybody(release.microdata.rows);
         self.written.in_cells = tag.is_some();
         if tag.is_none() {
             self.written.refuse_missing()?;
@@ -119,9 +122,9 @@ impl ReleaseWriter {
         if let Some(rest) = self.pending_file()? {
             self.hand_over(Finished::Entries(rest))?;
         }
-        let Written { rows, groups, counterfeits, withheld, information_loss, kept, .. } = self.written;
+        let Written { rows, groups, counterfeits, withheld, information_loss, returning, kept, .. } = self.written;
         let figures = Figures { rows, groups, counterfeits };
-        Ok(Outcome { figures, withheld, information_loss, entries: kept, schema: self.private })
+        Ok(Outcome { figures, withheld, information_loss, returning, entries: kept, schema: self.private })
     }
 
     /// Makes all files, a few at a time, and hands them over. Entries of the ledger are kept instead, but for those of cells.

@@ -58,6 +58,7 @@ mod types;
 mod vacuum;
 
 pub(crate) use audit::Audit;
+pub(crate) use entries::Merged;
 pub(crate) use files::{MadeFile, make};
 pub(crate) use open::OpenPublication;
 pub(crate) use paths::{numbered, random_name};

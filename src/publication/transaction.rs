@@ -52,6 +52,8 @@ pub(crate) struct Outcome {
     pub(crate) figures: Figures,
     pub(crate) withheld: u64,
     pub(crate) information_loss: f64,
+    /// Whether anybody was in an earlier release.
+    pub(crate) returning: bool,
     /// Files of the ledger that are not staged.
     pub(crate) entries: Vec<MadeFile>,
     /// Columns of the ledger.

@@ -69,7 +69,12 @@ mod tests {
         for i in 0..MOST + 10 {
             waiting.start(|turn| {
                 // The first one becomes a session, and waits no longer.
-                let turn = if i == 0 { begun.push(turn); None } else { Some(turn) };
+                let turn = if i == 0 {
+                    begun.push(turn);
+                    None
+                } else {
+                    Some(turn)
+                };
                 tasks.spawn(async move {
                     std::future::pending::<()>().await;
                     drop(turn);

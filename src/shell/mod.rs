@@ -58,7 +58,12 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         script::run(&context, &print, &sql, path).await?;
     }
     for (i, sql) in args.command.iter().enumerate() {
-        script::run(&context, &print, sql, &format!("command {}", i + 1)).await?;
+        match sql.trim().strip_prefix('\\') {
+            // As in a session.
+            Some(command) if repl::execute(command, &context, &mut print).await? => {}
+            Some(_) => break,
+            None => script::run(&context, &print, sql, &format!("command {}", i + 1)).await?,
+        }
     }
     audited(&args, &context)
 }

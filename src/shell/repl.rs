@@ -1,5 +1,7 @@
 //! The interactive session: datafusion-cli's editor and commands, our way to run statements.
 
+use datafusion::common::exec_datafusion_err;
+use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 use datafusion_anonymize::{function_help, function_overview};
 use datafusion_cli::command::{Command, OutputFormat};
@@ -29,8 +31,10 @@ pub(super) async fn run(context: &SessionContext, print: &mut PrintOptions) -> r
             Ok(line) => {
                 editor.add_history_entry(line.trim_end())?;
                 if let Some(command) = line.strip_prefix('\\') {
-                    if !execute(command, context, print).await {
-                        break;
+                    match execute(command, context, print).await {
+                        Ok(true) => {}
+                        Ok(false) => break,
+                        Err(error) => eprintln!("{}", failure::text(&error)),
                     }
                     continue;
                 }
@@ -59,41 +63,26 @@ pub(super) async fn run(context: &SessionContext, print: &mut PrintOptions) -> r
     editor.save_history(HISTORY)
 }
 
-/// Runs a command such as `\d`; `false` for `\q`.
-async fn execute(command: &str, context: &SessionContext, print: &mut PrintOptions) -> bool {
+/// Runs a command such as `\d`, said without its backslash; `false` for `\q`.
+///
+/// # Errors
+/// When there is no such command, or it fails.
+pub(super) async fn execute(command: &str, context: &SessionContext, print: &mut PrintOptions) -> Result<bool> {
     let words = command.split_whitespace().collect::<Vec<_>>().join(" ");
     if explain(&words) {
-        return true;
+        return Ok(true);
     }
-    let unknown = || eprintln!("'\\{words}' is not a command; \\? lists all");
-    match words.parse::<Command>() {
-        Ok(Command::Quit) => return false,
-        Ok(Command::OutputFormat(None)) => println!("Output format is {:?}.", print.format),
-        Ok(Command::OutputFormat(Some(format))) => match format.parse::<OutputFormat>() {
-            Ok(format) => {
-                if let Err(error) = format.execute(print) {
-                    eprintln!("{error}");
-                }
-            }
-            Err(()) => unknown(),
-        },
-        Ok(Command::Include(Some(path))) => {
-            let result = match script::read(&path) {
-                Ok(sql) => script::run(context, print, &sql, &path).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = result {
-                eprintln!("{}", failure::text(&error));
-            }
+    let unknown = || exec_datafusion_err!("'\\{words}' is not a command; \\? lists all");
+    match words.parse::<Command>().map_err(|()| unknown())? {
+        Command::Quit => return Ok(false),
+        Command::OutputFormat(None) => println!("Output format is {:?}.", print.format),
+        Command::OutputFormat(Some(format)) => {
+            format.parse::<OutputFormat>().map_err(|()| unknown())?.execute(print)?;
         }
-        Ok(command) => {
-            if let Err(error) = command.execute(context, print).await {
-                eprintln!("{}", failure::text(&error));
-            }
-        }
-        Err(()) => unknown(),
+        Command::Include(Some(path)) => script::run(context, print, &script::read(&path)?, &path).await?,
+        command => command.execute(context, print).await?,
     }
-    true
+    Ok(true)
 }
 
 /// `\h` and `\h NAME` for relation functions; `false` for everything else, also for DataFusion's own functions.

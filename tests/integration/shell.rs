@@ -20,6 +20,37 @@ fn commands_and_formats() {
     assert_eq!(out(&output).trim(), r#"[{"n":10}]"#);
 }
 
+/// What can be typed in a session can be said on the command line.
+#[test]
+fn backslash_commands() {
+    let folder = tempdir().unwrap();
+    let output = shell(folder.path(), &["-q", "-c", "\\h m_invariant", "-c", "SELECT 1 AS after"]);
+    let text = out(&output);
+    assert!(output.status.success() && text.contains("previous") && text.contains("after"), "{text}{}", err(&output));
+    let output = shell(folder.path(), &["-q", "-c", "\\no_such", "-c", "SELECT 1 AS after"]);
+    assert!(!output.status.success() && !out(&output).contains("after"));
+    assert!(err(&output).contains("is not a command"), "{}", err(&output));
+}
+
+/// Whose identifiers are written in another way than before are new people to the ledger, and that is told.
+#[test]
+fn a_snapshot_of_strangers_is_told() {
+    let here = tempdir().unwrap();
+    let create = "CREATE EXTERNAL TABLE pub (id VARCHAR, age BIGINT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'pub/' OPTIONS \
+                  ('method' 'm_invariant', 'm' '3', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')";
+    let insert = |id: &str, age: u8| {
+        format!(
+            "INSERT INTO pub SELECT concat('{id}', value), value % 90 + {age}, concat('d', value % 7) FROM generate_series(1, 70)"
+        )
+    };
+    for (id, age, told) in [("0", 0, false), ("", 1, true), ("0", 2, false), ("", 3, false)] {
+        let output = shell(here.path(), &["-q", "-c", create, &insert(id, age)]);
+        assert!(output.status.success(), "{}", err(&output));
+        let notice = "notice: nobody in this snapshot was in an earlier release; if some of them were, column id";
+        assert_eq!(err(&output).contains(notice), told, "{}", err(&output));
+    }
+}
+
 /// Rows that are left out are not left out without a word: on standard error, in the metrics, and in the list of releases.
 #[test]
 fn withheld_rows_are_told() {

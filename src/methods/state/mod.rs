@@ -211,6 +211,17 @@ impl State {
         }
     }
 
+    /// Whether it knows anybody of so many rows.
+    pub(crate) fn knows_anybody(&self, rows: usize) -> bool {
+        let mut rows = 0..rows as u32;
+        match self {
+            Self::Nothing => false,
+            Self::Signatures(signatures) => rows.any(|row| signatures.number_of(row as usize).is_some()),
+            Self::Perturbations(perturbations) => rows.any(|row| perturbations.of(row).is_some()),
+            Self::Worlds(partners) => rows.any(|row| partners.of(row).is_some()),
+        }
+    }
+
     fn of_another_kind() -> Error {
         Error::internal("state of another kind than the method's")
     }
