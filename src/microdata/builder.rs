@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::encoder::given_order;
 use super::{
     ColumnEncoder, Encoded, HashKey, Hierarchies, IdentifierBuilder, Identifiers, Layout, Microdata, Order, Trees,
-    UpdatesBuilder, order,
+    UpdatesBuilder, order, parts_of,
 };
 use crate::error::{Error, Result, thousands};
 
@@ -285,10 +285,13 @@ fn refuse_nulls(sensitive: &Encoded, rows: usize) -> Result<()> {
     if nulls == 0 {
         return Ok(());
     }
-    let name = sensitive.attribute.field.name();
+    let field = &sensitive.attribute.field;
+    let name = field.name();
+    // Of several columns each can be the one without a value.
+    let example = parts_of(field)?.last().map_or_else(|| name.clone(), |part| part.name().clone());
     Err(Error::refused(format!(
         "{} of {} rows have a NULL in the sensitive column {name}; drop them or give NULL a value of its own, \
-         for example coalesce({name}, 'unknown'), which is their value for all releases: it cannot be filled in later",
+         for example coalesce({example}, 'unknown'), which is their value for all releases: it cannot be filled in later",
         thousands(nulls),
         thousands(rows),
     )))

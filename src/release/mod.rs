@@ -14,7 +14,7 @@ pub(crate) use body::Body;
 pub use description::Description;
 pub(crate) use perturbed::Perturbed;
 pub(crate) use schema::{
-    COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_SIZE, PARTNERS, SIGNATURE, Shape,
+    COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_ROLES, GROUP_SIZE, PARTNERS, SIGNATURE, Shape,
     reserved_names, schema, signature_type,
 };
 pub(crate) use schema::{HI, LO, NODE, NULLS, commitments_type};

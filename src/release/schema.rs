@@ -54,6 +54,10 @@ pub(crate) const GROUP_ID: &str = "group_id";
 pub(crate) const GROUP_SIZE: &str = "group_size";
 /// Counterfeits among the rows of the group.
 pub(crate) const COUNTERFEITS: &str = "counterfeits";
+/// Role of the number of the group.
+const GROUP: &str = "group";
+/// Roles of the columns that say something of a group, to the world.
+pub(crate) const GROUP_ROLES: [&str; 3] = [GROUP, GROUP_SIZE, COUNTERFEITS];
 /// Private view: whether the row is a counterfeit.
 pub(crate) const COUNTERFEIT_MARK: &str = "counterfeit";
 /// Private view: the sensitive values of the group.
@@ -154,7 +158,7 @@ pub(crate) fn schema(layout: &Layout, shape: Shape, description: &Description) -
     if matches!(shape.form, Form::Perturbed | Form::Rows) {
         return Schema::new(fields);
     }
-    fields.push(labelled(Field::new(GROUP_ID, DataType::Int64, false), "group", None));
+    fields.push(labelled(Field::new(GROUP_ID, DataType::Int64, false), GROUP, None));
     fields.push(labelled(Field::new(GROUP_SIZE, DataType::Int32, false), GROUP_SIZE, None));
     fields.push(labelled(Field::new(COUNTERFEITS, DataType::Int32, false), COUNTERFEITS, None));
     if private {

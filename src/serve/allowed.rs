@@ -55,6 +55,8 @@ pub(super) enum Allowed {
     Begin,
     Commit,
     Rollback,
+    /// To a savepoint: nothing is written, so there is nothing to go back to, but a transaction that has failed goes on.
+    RollbackTo,
     /// `DISCARD ALL`, which also forgets what is prepared.
     Discard,
     /// The name of a prepared statement, `None` for all.
@@ -111,8 +113,7 @@ pub(super) fn allowed(statement: Statement) -> Result<Allowed, Failure> {
         Statement::StartTransaction { statements, exception: None, .. } if statements.is_empty() => Allowed::Begin,
         Statement::Commit { chain: false, .. } => Allowed::Commit,
         Statement::Rollback { chain: false, savepoint: None } => Allowed::Rollback,
-        // Nothing is written, so there is nothing to go back to.
-        Statement::Rollback { chain: false, savepoint: Some(_) } => Allowed::Nothing("ROLLBACK"),
+        Statement::Rollback { chain: false, savepoint: Some(_) } => Allowed::RollbackTo,
         Statement::Savepoint { .. } => Allowed::Nothing("SAVEPOINT"),
         Statement::ReleaseSavepoint { .. } => Allowed::Nothing("RELEASE"),
         Statement::Discard { .. } => Allowed::Discard,
@@ -205,6 +206,21 @@ impl Inspection {
         }
     }
 
+    /// Counts what an expression in a function's arguments can be the name of.
+    fn named(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(name) => self.count(Some(name)),
+            Expr::CompoundIdentifier(names) => self.count(names.last()),
+            Expr::Value(value) => {
+                if let Some(text) = value.value.clone().into_string() {
+                    self.count(Some(&Ident::new(text)));
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
     fn refuse(what: &str) -> ControlFlow<Box<Failure>> {
         ControlFlow::Break(Box::new(Failure::new("42501", format!("{what} is not for readers"))))
     }
@@ -269,14 +285,13 @@ impl Visitor for Inspection {
             let failure = Failure::new("54001", format!("a statement names at most {MOST_TABLES} tables"));
             return ControlFlow::Break(Box::new(failure));
         }
-        // Functions take tables by their names.
-        if let TableFactor::Table { args: Some(arguments), .. } = factor {
-            for argument in &arguments.args {
-                if let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name))) = argument {
-                    self.count(Some(name));
-                }
-            }
-        }
+        // Functions take tables by their names, in quotes or not, and in functions in them.
+        let _ = match factor {
+            TableFactor::Table { args: Some(arguments), .. } => visit_expressions(arguments, |expr| self.named(expr)),
+            TableFactor::Function { args, .. } => visit_expressions(args, |expr| self.named(expr)),
+            TableFactor::TableFunction { expr, .. } => visit_expressions(expr, |expr| self.named(expr)),
+            _ => ControlFlow::Continue(()),
+        };
         match factor {
             TableFactor::Table { .. }
             | TableFactor::Derived { .. }
@@ -445,7 +460,7 @@ mod tests {
         }
         assert!(matches!(of("COMMIT"), Ok(Allowed::Commit)));
         assert!(matches!(of("ROLLBACK"), Ok(Allowed::Rollback)));
-        assert!(matches!(of("ROLLBACK TO SAVEPOINT a"), Ok(Allowed::Nothing(_))));
+        assert!(matches!(of("ROLLBACK TO SAVEPOINT a"), Ok(Allowed::RollbackTo)));
         assert!(matches!(of("DEALLOCATE ALL"), Ok(Allowed::Deallocate(None))));
         assert!(matches!(of("DEALLOCATE a"), Ok(Allowed::Deallocate(Some(_)))));
         assert!(matches!(of("DISCARD ALL"), Ok(Allowed::Discard)));
@@ -503,6 +518,11 @@ mod tests {
         }
         let joined: Vec<String> = (0..30).map(|i| format!("A{} AS (SELECT l.x FROM a{i} l, a{i} r)", i + 1)).collect();
         let joined = format!("WITH a0 AS (SELECT 1 AS x), {} SELECT count(*) FROM a30", joined.join(", "));
+        let in_functions = |both: &str| {
+            let made = |i: usize| format!("a{} AS (SELECT l.x FROM {})", i + 1, both.replace('#', &i.to_string()));
+            let made: Vec<String> = (0..30).map(made).collect();
+            format!("WITH a0 AS (SELECT 1 AS x), {} SELECT count(*) FROM a30", made.join(", "))
+        };
         let doubled: Vec<String> = (0..20).map(|i| format!("a{} AS (SELECT x || x AS x FROM a{i})", i + 1)).collect();
         for much in [
             format!("SELECT 1 FROM {}", vec!["t"; 200].join(", ")),
@@ -514,6 +534,13 @@ mod tests {
             format!("SELECT '{}'", "x".repeat(20_000)),
             format!("WITH a0 AS (SELECT 'a' AS x), {} SELECT x FROM a20", doubled.join(", ")),
             format!("SELECT concat({}) FROM t", vec!["x"; 30].join(", ")),
+            in_functions("flat(a#) l, flat(a#) r"),
+            in_functions("flat('a#') l, flat('a#') r"),
+            in_functions("flat(release => a#) l, flat(release => 'a#') r"),
+            in_functions("flat((a#)) l, flat(flat(a#)) r"),
+            in_functions("flat(TABLE(a#)) l, LATERAL flat(a#) r"),
+            in_functions("estimated(q1, prior => a#) l, a# r"),
+            in_functions("flat((SELECT * FROM a#)) l, a# r"),
         ] {
             let shown: String = much.chars().take(60).collect();
             assert_eq!(of(&much).map(|_| ()).expect_err(&shown).code(), "54001", "{shown}");

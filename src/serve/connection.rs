@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use futures::future::poll_fn;
 use futures::{SinkExt, StreamExt};
-use pgwire::api::{ClientInfo, NoopHandler, RandomPidSecretKeyGenerator};
+use pgwire::api::{ClientInfo, NoopHandler, PgWireConnectionState, RandomPidSecretKeyGenerator};
 use pgwire::error::{ErrorInfo, PgWireError};
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 use pgwire::tokio::server::{MaybeTls, negotiate_tls, process_error, process_message};
@@ -33,6 +33,8 @@ const TO_BEGIN: Duration = Duration::from_secs(15);
 const TO_END: Duration = Duration::from_secs(15);
 /// Bytes of a message that is read: a statement of the longest, and what stands around it.
 const LARGEST: usize = bounds::LONGEST + (64 << 10);
+/// Bytes of a message of somebody who has not entered.
+const LARGEST_PASSWORD: usize = 10_000;
 /// Larger ones are not even waited for.
 const ENORMOUS: usize = 64 << 20;
 
@@ -131,10 +133,19 @@ pub(super) async fn serve(tcp: TcpStream, server: Arc<Server>, mut stop: watch::
             Poll::Ready(Some(Ok(message))) => Poll::Ready(Next::Message(message)),
             Poll::Ready(Some(Err(_))) => Poll::Ready(Next::Malformed),
             Poll::Ready(None) => Poll::Ready(Next::End),
-            Poll::Pending => match too_large(socket.read_buffer()).filter(|_| entered) {
-                Some((kind, length)) => Poll::Ready(Next::TooLarge(kind, length)),
-                None => Poll::Pending,
-            },
+            Poll::Pending => {
+                // The first message has no kind, and is never large.
+                let most = match socket.state() {
+                    PgWireConnectionState::AwaitingSslRequest | PgWireConnectionState::AwaitingStartup => usize::MAX,
+                    _ if entered => LARGEST,
+                    _ => LARGEST_PASSWORD,
+                };
+                match too_large(socket.read_buffer(), most) {
+                    Some(_) if !entered => Poll::Ready(Next::Malformed),
+                    Some((kind, length)) => Poll::Ready(Next::TooLarge(kind, length)),
+                    None => Poll::Pending,
+                }
+            }
         });
         let next = tokio::select! {
             biased;
@@ -194,10 +205,10 @@ pub(super) async fn serve(tcp: TcpStream, server: Arc<Server>, mut stop: watch::
 }
 
 /// The kind and length of a message that is larger than is read, if one has begun.
-fn too_large(buffer: &BytesMut) -> Option<(u8, usize)> {
+fn too_large(buffer: &BytesMut, most: usize) -> Option<(u8, usize)> {
     let (&kind, rest) = buffer.split_first()?;
     let length = u32::from_be_bytes(*rest.first_chunk()?) as usize;
-    (length > LARGEST).then_some((kind, length))
+    (length > most).then_some((kind, length))
 }
 
 /// What is still to come of a message that is thrown away.
@@ -225,11 +236,11 @@ mod tests {
     #[test]
     fn large_messages_are_seen_at_once() {
         let mut buffer = BytesMut::from(&b"Q\0\0\0"[..]);
-        assert_eq!(too_large(&buffer), None);
+        assert_eq!(too_large(&buffer, LARGEST), None);
         buffer.extend_from_slice(b"\x05\0\0");
-        assert_eq!(too_large(&buffer), None);
+        assert_eq!(too_large(&buffer, LARGEST), None);
         let mut large = BytesMut::from(&b"Q\x01\0\0\0abc"[..]);
-        assert_eq!(too_large(&large), Some((b'Q', 1 << 24)));
+        assert_eq!(too_large(&large, LARGEST), Some((b'Q', 1 << 24)));
         assert_eq!(discard(&mut large, 1 << 24).0, (1 << 24) + 1 - 8);
         assert!(large.is_empty());
     }

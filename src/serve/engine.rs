@@ -119,18 +119,17 @@ impl Engine {
         let state = context.state();
         let planned = self.work(async move {
             let statement = EngineStatement::Statement(Box::new(rewritten(statement)));
-            let plan = async {
-                let plan = state.statement_to_plan(statement).await?;
-                // The list of statements is what counts; this is for what it may have overlooked.
-                let only_questions =
-                    SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-                only_questions.verify_plan(&plan)?;
-                Ok::<_, DataFusionError>(plan)
+            let plan = async { state.statement_to_plan(statement).await };
+            let plan = match plan.await {
+                Ok(plan) => plan,
+                Err(error) => return Ok(Err(error)),
             };
-            match plan.await {
-                Ok(plan) => refuse_expansion(&plan).map(|()| Ok(plan)),
-                Err(error) => Ok(Err(error)),
-            }
+            // Before anything goes through all of it.
+            refuse_expansion(&plan)?;
+            // The list of statements is what counts; this is for what it may have overlooked.
+            let only_questions =
+                SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+            Ok(only_questions.verify_plan(&plan).map(|()| plan))
         });
         planned.await?.map_err(|error| self.failure(error))
     }

@@ -1,6 +1,7 @@
 //! Errors as PostgreSQL's: a code, a sentence and a hint; and what nobody elsewhere should read left out of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
@@ -37,9 +38,13 @@ impl Failure {
         self.code
     }
 
-    pub(super) fn timeout(seconds: u64) -> Self {
-        Self::new("57014", format!("the statement took longer than {seconds} s"))
-            .hint("Ask for less, or whoever runs the server gives statements more time with --statement-timeout")
+    /// `own` if it was the reader who allowed so little time.
+    pub(super) fn timeout(allowed: Duration, own: bool) -> Self {
+        let failure = Self::new("57014", format!("the statement took longer than {allowed:?}"));
+        failure.hint(match own {
+            true => "Ask for less, or SET statement_timeout to more",
+            false => "Ask for less, or whoever runs the server gives statements more time with --statement-timeout",
+        })
     }
 
     pub(super) fn cancelled() -> Self {

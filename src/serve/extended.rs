@@ -16,9 +16,10 @@ use pgwire::api::{ClientInfo, ClientPortalStore, DEFAULT_NAME, PgWireConnectionS
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::extendedquery::{
-    Bind, BindComplete, Close, CloseComplete, Execute, Parse, ParseComplete, PortalSuspended, TARGET_TYPE_BYTE_PORTAL,
+    Bind, BindComplete, Close, CloseComplete, Execute, Parse, ParseComplete, PortalSuspended, Sync as EndOfTransaction,
+    TARGET_TYPE_BYTE_PORTAL,
 };
-use pgwire::messages::response::EmptyQueryResponse;
+use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionStatus};
 
 use super::allowed::Allowed;
 use super::connection::Connection;
@@ -121,7 +122,7 @@ impl ExtendedQueryHandler for Connection {
         let session = Arc::clone(self.session()?);
         self.fingerprint("");
         let name = message.name.clone().unwrap_or_else(|| DEFAULT_NAME.to_owned());
-        if !session.keeps(Kept::Statement, &name) {
+        if !session.has_place(Kept::Statement, &name) {
             return Err(Failure::new("53000", "too much is prepared in this session").hint("DEALLOCATE ALL").into());
         }
         let parsed = self.timed(&session, StoredStatement::parse(&*client, &message, self.query_parser())).await?;
@@ -129,6 +130,7 @@ impl ExtendedQueryHandler for Connection {
             Some(statement) => client.portal_store().put_statement(Arc::new(statement)),
             None => client.portal_store().put_empty_statement(&name),
         }
+        session.keep(Kept::Statement, &name);
         client.feed(PgWireBackendMessage::ParseComplete(ParseComplete::new())).await?;
         Ok(())
     }
@@ -143,8 +145,9 @@ impl ExtendedQueryHandler for Connection {
         let session = self.session()?;
         let name = message.statement_name.as_deref().unwrap_or(DEFAULT_NAME);
         let portal = message.portal_name.as_deref().unwrap_or(DEFAULT_NAME);
-        if !session.keeps(Kept::Portal, portal) {
-            return Err(Failure::new("53000", "too many portals are open in this session").into());
+        if !session.has_place(Kept::Portal, portal) {
+            let failure = Failure::new("53000", "too many portals are open in this session");
+            return Err(failure.hint("Close them, or end the transaction").into());
         }
         let (given, formats) = (message.parameters.len(), message.parameter_format_codes.len());
         let wanted = match client.portal_store().get_statement(name) {
@@ -170,6 +173,7 @@ impl ExtendedQueryHandler for Connection {
                 format!("the statement takes {wanted} parameters; {given} were given, with {formats} formats");
             return Err(Failure::new("08P01", message).into());
         }
+        session.keep(Kept::Portal, portal);
         client.feed(PgWireBackendMessage::BindComplete(BindComplete::new())).await?;
         Ok(())
     }
@@ -183,6 +187,30 @@ impl ExtendedQueryHandler for Connection {
     {
         let session = Arc::clone(self.session()?);
         self.timed(&session, self.execute(client, message)).await
+    }
+
+    /// Portals end with their transaction, also with one that nobody has begun in words.
+    async fn on_sync<C>(&self, client: &mut C, _message: EndOfTransaction) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let status = client.transaction_status();
+        if status == TransactionStatus::Idle {
+            client.portal_store().clear_portals();
+        } else {
+            client.portal_store().rm_portal(DEFAULT_NAME);
+        }
+        if let Ok(session) = self.session() {
+            match status {
+                TransactionStatus::Idle => drop(session.forgets_all(Kept::Portal)),
+                _ => session.forgets(Kept::Portal, DEFAULT_NAME),
+            }
+        }
+        client.send(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status))).await?;
+        Ok(())
     }
 
     async fn on_close<C>(&self, client: &mut C, message: Close) -> PgWireResult<()>
@@ -270,8 +298,25 @@ impl Connection {
         };
         self.fingerprint(&portal.statement.statement.0.fingerprint);
         client.set_state(PgWireConnectionState::QueryInProgress);
+        let longest = self.server.statement_time;
+        if self.session()?.is_old(Kept::Portal, name, longest) {
+            client.portal_store().rm_portal(name);
+            self.session()?.forgets(Kept::Portal, name);
+            return Err(Failure::timeout(longest, false).into());
+        }
         let state = portal.state();
         let mut state = state.lock().await;
+        let asks = portal.statement.statement.0.plan.is_some();
+        match *state {
+            PortalExecutionState::Finished if asks => {
+                let tag = Tag::new("SELECT").with_rows(0);
+                client.feed(PgWireBackendMessage::CommandComplete(tag.into())).await?;
+            }
+            PortalExecutionState::Finished => {
+                return Err(Failure::new("55000", "the portal has run, and runs once").into());
+            }
+            _ => {}
+        }
         if matches!(*state, PortalExecutionState::Initial) {
             let status = client.transaction_status();
             match self.do_query(client, portal.as_ref(), 0).await? {
@@ -279,6 +324,7 @@ impl Connection {
                 Response::TransactionStart(tag) => {
                     send_execution_response(client, tag).await?;
                     client.set_transaction_status(status.to_in_transaction_state());
+                    *state = PortalExecutionState::Finished;
                 }
                 Response::TransactionEnd(tag) => {
                     send_execution_response(client, tag).await?;
@@ -286,16 +332,19 @@ impl Connection {
                     client.portal_store().clear_portals();
                     self.session()?.forgets_all(Kept::Portal);
                 }
-                Response::Execution(tag) => send_execution_response(client, tag).await?,
+                Response::Execution(tag) => {
+                    send_execution_response(client, tag).await?;
+                    if matches!(portal.statement.statement.0.allowed, Allowed::RollbackTo)
+                        && status == TransactionStatus::Error
+                    {
+                        client.set_transaction_status(TransactionStatus::Transaction);
+                    }
+                    *state = PortalExecutionState::Finished;
+                }
                 _ => return Err(Failure::internal().into()),
             }
         }
         let most = usize::try_from(message.max_rows).unwrap_or(0);
-        let longest = self.server.statement_time;
-        if self.session()?.is_old(Kept::Portal, name, longest) {
-            client.portal_store().rm_portal(name);
-            return Err(Failure::timeout(longest.as_secs()).into());
-        }
         if let PortalExecutionState::Suspended(rows) = &mut *state {
             let mut sent = 0;
             let all = loop {

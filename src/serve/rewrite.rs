@@ -232,25 +232,29 @@ fn name_of(inner: &Expr) -> Option<Expr> {
 
 /// The engine's patterns are escaped by a backslash and by nothing else.
 fn escaped(pattern: &mut Expr, escape: &Value) {
-    let Some(escape) = escape.clone().into_string().filter(|escape| !escape.is_empty() && escape != "\\") else {
-        return;
-    };
+    let Some(escape) = escape.clone().into_string().filter(|escape| escape != "\\") else { return };
+    // Backslashes stand for themselves then.
+    let plain = replaced(std::mem::replace(pattern, null()), "\\", "\\\\");
+    *pattern = if escape.is_empty() { plain } else { replaced(plain, &escape, "\\") };
+}
+
+/// `replace(value, from, to)`
+fn replaced(value: Expr, from: &str, to: &str) -> Expr {
     let argument = |expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
-    let before = std::mem::replace(pattern, null());
-    *pattern = Expr::Function(Function {
+    Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new("replace")]),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(FunctionArgumentList {
             duplicate_treatment: None,
-            args: vec![argument(before), argument(text(&escape)), argument(text("\\"))],
+            args: vec![argument(value), argument(text(from)), argument(text(to))],
             clauses: Vec::new(),
         }),
         filter: None,
         null_treatment: None,
         over: None,
         within_group: Vec::new(),
-    });
+    })
 }
 
 #[cfg(test)]
@@ -274,7 +278,11 @@ mod tests {
             ),
             ("SELECT c.reloptions FROM c", "SELECT CAST(NULL AS TEXT) AS \"reloptions\" FROM c"),
             ("SELECT 1 WHERE (SELECT c.relkind = 'c' FROM pg_class c WHERE c.a = t.b)", "SELECT 1 WHERE false"),
-            ("SELECT a FROM t WHERE a LIKE $1 ESCAPE '/'", r"SELECT a FROM t WHERE a LIKE replace($1, '/', '\')"),
+            (
+                "SELECT a FROM t WHERE a LIKE $1 ESCAPE '/'",
+                r"SELECT a FROM t WHERE a LIKE replace(replace($1, '\', '\\'), '/', '\')",
+            ),
+            ("SELECT a LIKE b ESCAPE '' FROM t", r"SELECT a LIKE replace(b, '\', '\\') FROM t"),
             (
                 "SELECT a.b = (r.KEYS).x, array_to_string(c.reloptions || array(SELECT 1), ',') FROM c",
                 "SELECT a.b = CAST(NULL AS INT), CAST(NULL AS TEXT) AS \"array_to_string\" FROM c",

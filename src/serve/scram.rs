@@ -43,11 +43,23 @@ impl Verifier {
         Some(Self { iterations, salt: salt.to_owned(), stored_key: key(stored)?, server_key: key(server)? })
     }
 
-    /// One that no password fits, for names that nobody has: the same each time, so that nobody can tell them from others.
-    pub(super) fn of_nobody(name: &str, secret: &[u8; HASH]) -> Self {
-        let salt = STANDARD.encode(&hmac(secret, name.as_bytes())[..16]);
+    /// One that no password fits, for names that nobody has: the same each time and with the form of those that somebody has, so that nobody
+    /// can tell them from others.
+    pub(super) fn of_nobody(name: &str, secret: &[u8], (iterations, salt): (u32, usize)) -> Self {
+        let letters: Vec<u8> =
+            (0_u32..).flat_map(|block| hmac(secret, format!("salt {block} of {name}").as_bytes())).take(salt).collect();
         let key = hmac(secret, format!("no key of {name}").as_bytes());
-        Self { iterations: Self::LEAST_ITERATIONS, salt, stored_key: key.clone(), server_key: key }
+        Self { iterations, salt: STANDARD.encode(letters), stored_key: key.clone(), server_key: key }
+    }
+
+    /// Iterations, and bytes of the salt: what is seen of it before a password is.
+    pub(super) fn form(&self) -> (u32, usize) {
+        (self.iterations, STANDARD.decode(&self.salt).map_or(0, |salt| salt.len()))
+    }
+
+    /// A secret that only those know who have the verifiers.
+    pub(super) fn secret_of(text: &str) -> Vec<u8> {
+        hmac(&sha256(text.as_bytes()), b"names that nobody has")
     }
 }
 
@@ -170,14 +182,15 @@ mod tests {
         let kept = scram_sha_256(b"correct horse");
         assert_eq!(login(&kept, "correct horse"), Ok(()));
         assert_eq!(login(&kept, "correct horsf"), Err(Refused::Wrong));
-        let nobody = Verifier::of_nobody("nobody", &[7; 32]);
-        assert_eq!(nobody, Verifier::of_nobody("nobody", &[7; 32]));
-        assert_ne!(nobody, Verifier::of_nobody("somebody", &[7; 32]));
+        let nobody = Verifier::of_nobody("nobody", &[7; 32], (5000, 40));
+        assert_eq!(nobody.form(), (5000, 40));
+        assert_eq!(nobody, Verifier::of_nobody("nobody", &[7; 32], (5000, 40)));
+        assert_ne!(nobody, Verifier::of_nobody("somebody", &[7; 32], (5000, 40)));
     }
 
     #[test]
     fn malformed_messages() {
-        let verifier = Verifier::of_nobody("a", &[1; 32]);
+        let verifier = Verifier::of_nobody("a", &[1; 32], (4096, 16));
         for first in ["", "n,,", "n,,n=,r=", "p=tls-server-end-point,,n=,r=abc", "n,a=other,n=,r=abc", "x"] {
             assert!(Exchange::begin(first.as_bytes(), verifier.clone(), "own").is_err(), "{first}");
         }

@@ -7,6 +7,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::{DataFusionError, exec_err};
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool, UnboundedMemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
@@ -50,7 +51,7 @@ impl Served {
             Some(limit) => Arc::new(GreedyMemoryPool::new(limit)),
             None => Arc::new(UnboundedMemoryPool::default()),
         };
-        let context = context(&pool)?;
+        let context = context(&pool, args.disk_limit)?;
         let mut served = Self { state: context.state(), pool, places: Places::default(), tables: Vec::new() };
         for named in &args.publication {
             let table = opened(&context, named, "publication").await?;
@@ -114,7 +115,7 @@ fn register(context: &SessionContext, name: &str, table: Arc<dyn TableProvider>)
 }
 
 /// A session with what readers may call, and no tables.
-fn context(pool: &Arc<dyn MemoryPool>) -> Result<SessionContext> {
+fn context(pool: &Arc<dyn MemoryPool>, disk_limit: usize) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
         // There is one that readers may see.
         .with_information_schema(false)
@@ -128,7 +129,9 @@ fn context(pool: &Arc<dyn MemoryPool>) -> Result<SessionContext> {
     // What grows from step to step has no bound.
     options.execution.enable_recursive_ctes = false;
     options.execution.time_zone = Some("UTC".to_owned());
-    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(pool)).build_arc()?;
+    let disk = DiskManagerBuilder::default().with_max_temp_directory_size(disk_limit as u64);
+    let runtime =
+        RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(pool)).with_disk_manager_builder(disk).build_arc()?;
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)

@@ -62,17 +62,18 @@ impl Session {
     }
 
     /// Whether there is place for what a reader wants to have kept by this name.
-    pub(super) fn keeps(&self, what: Kept, name: &str) -> bool {
-        let (mut names, key) = (self.names(), (what, name.to_owned()));
+    pub(super) fn has_place(&self, what: Kept, name: &str) -> bool {
+        let (names, key) = (self.names(), (what, name.to_owned()));
         let most = match what {
             Kept::Statement => MOST_STATEMENTS,
             Kept::Portal => MOST_PORTALS,
         };
-        let place = names.contains_key(&key) || names.keys().filter(|(kept, _)| *kept == what).count() < most;
-        if place {
-            names.insert(key, Instant::now());
-        }
-        place
+        names.contains_key(&key) || names.keys().filter(|(kept, _)| *kept == what).count() < most
+    }
+
+    /// Notes that something is kept by this name from now on.
+    pub(super) fn keep(&self, what: Kept, name: &str) {
+        self.names().insert((what, name.to_owned()), Instant::now());
     }
 
     /// Whether it was kept for longer than a statement may take.

@@ -43,6 +43,13 @@ impl SimpleQueryHandler for Connection {
     {
         let session = Arc::clone(self.session()?);
         self.fingerprint("");
+        if client.transaction_status() == TransactionStatus::Error
+            && let Ok(statements) = self.server.engine.read(&query.query).await?.statements
+            && matches!(statements.first(), Some(Allowed::RollbackTo))
+        {
+            // It cannot fail, and what follows it is told how the transaction stands.
+            client.set_transaction_status(TransactionStatus::Transaction);
+        }
         self.timed(&session, self._on_query(client, query)).await
     }
 
@@ -106,7 +113,10 @@ impl Connection {
         let done = tokio::select! {
             done = statement => done,
             () = running.cancelled() => Err(Failure::cancelled().into()),
-            () = sleep_until(deadline) => Err(Failure::timeout(deadline.duration_since(begun).as_secs()).into()),
+            () = sleep_until(deadline) => {
+                let allowed = deadline.duration_since(begun);
+                Err(Failure::timeout(allowed, allowed < longest).into())
+            }
         };
         let failed = match &done {
             Ok(_) => None,
@@ -144,7 +154,12 @@ where
             session.forgets(Kept::Statement, name);
             vec![name.clone()]
         }
-        Allowed::Deallocate(None) | Allowed::Discard => session.forgets_all(Kept::Statement),
+        Allowed::Deallocate(None) => session.forgets_all(Kept::Statement),
+        Allowed::Discard => {
+            client.portal_store().clear_portals();
+            session.forgets_all(Kept::Portal);
+            session.forgets_all(Kept::Statement)
+        }
         _ => return,
     };
     for name in names {
@@ -166,6 +181,7 @@ pub(super) fn command(
         Allowed::Commit if status == TransactionStatus::Error => Response::TransactionEnd(Tag::new("ROLLBACK")),
         Allowed::Commit => Response::TransactionEnd(Tag::new("COMMIT")),
         Allowed::Rollback => Response::TransactionEnd(Tag::new("ROLLBACK")),
+        Allowed::RollbackTo => done("ROLLBACK"),
         Allowed::Set(name, value) => {
             settings.set(name, value)?;
             done("SET")

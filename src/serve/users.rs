@@ -17,8 +17,10 @@ const SHORTEST: usize = 8;
 #[derive(Debug)]
 pub(super) struct Users {
     verifiers: HashMap<String, Verifier>,
-    /// What the answers to names that nobody has are made of.
-    secret: [u8; 32],
+    /// What the answers to names that nobody has are made of: the same after another start, as those of users are.
+    secret: Vec<u8>,
+    /// The form that most verifiers have.
+    form: (u32, usize),
 }
 
 impl Users {
@@ -51,7 +53,11 @@ impl Users {
         if verifiers.is_empty() {
             return exec_err!("users: there is nobody in {name}; anonymize serve --hash-password NAME makes a line");
         }
-        Ok(Self { verifiers, secret: rand::random() })
+        let mut forms: HashMap<(u32, usize), usize> = HashMap::new();
+        verifiers.values().for_each(|verifier: &Verifier| *forms.entry(verifier.form()).or_default() += 1);
+        let form =
+            forms.into_iter().max_by_key(|&(form, count)| (count, form)).map(|(form, _)| form).unwrap_or_default();
+        Ok(Self { verifiers, secret: Verifier::secret_of(&text), form })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -60,7 +66,7 @@ impl Users {
 
     /// What a password is compared with; for a name that nobody has, what no password fits.
     pub(super) fn verifier(&self, name: &str) -> Verifier {
-        self.verifiers.get(name).cloned().unwrap_or_else(|| Verifier::of_nobody(name, &self.secret))
+        self.verifiers.get(name).cloned().unwrap_or_else(|| Verifier::of_nobody(name, &self.secret, self.form))
     }
 }
 

@@ -24,13 +24,20 @@ pub(crate) fn text(error: &DataFusionError) -> String {
     }
 }
 
-/// The CSV reader prints the row in which a value does not fit its type, and what goes to a terminal goes to logs of jobs as well.
+/// The CSV reader prints the value that does not fit its type, and its row, and what goes to a terminal goes to logs of jobs as well. Where they
+/// end cannot be told from the text, so nothing that comes after them is kept but the place.
 fn without_rows(text: &str) -> String {
-    const ROW: &str = " Row data: '[";
-    match text.split_once(ROW) {
-        Some((before, rest)) => format!("{before}{}", rest.rsplit_once("]'").map_or("", |(_, after)| after)),
-        None => text.to_owned(),
-    }
+    const VALUE: &str = "Error while parsing value '";
+    const ROW: &str = ". Row data: '[";
+    const TYPE: &str = "' as type '";
+    let Some((before, rest)) = text.split_once(VALUE) else { return text.to_owned() };
+    let place = rest.split_once(ROW).and_then(|(value, _)| value.rsplit_once(TYPE)).and_then(|(_, place)| {
+        let (kind, place) = place.split_once("' for column ")?;
+        let (column, line) = place.split_once(" at line ")?;
+        let is_place = [column, line].iter().all(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+        is_place.then(|| format!(" as type '{kind}' for column {column} at line {line}"))
+    });
+    format!("{before}Error while parsing a value{}", place.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -64,7 +71,8 @@ mod tests {
         let error = context.sql("SELECT * FROM t").await.unwrap().collect().await.unwrap_err();
         assert!(error.to_string().contains("Miller"), "{error}");
         let text = text(&error);
-        assert!(text.contains("at line 2") && !text.contains("Miller"), "{text}");
+        assert!(text.contains("as type 'Int32' for column 0 at line 2"), "{text}");
+        assert!(!text.contains("Miller") && !text.contains("x7"), "{text}");
     }
 
     #[test]

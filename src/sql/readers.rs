@@ -25,7 +25,7 @@ use super::resolve::OnlyReaders;
 use super::{composite, estimate, planner, table_functions, tell_apart};
 use crate::error::refusal;
 use crate::microdata::Role;
-use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, Description, LABEL, PARTNERS, SIGNATURE};
+use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, Description, GROUP_ROLES, LABEL, PARTNERS, SIGNATURE};
 
 /// What readers call.
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
@@ -117,12 +117,16 @@ fn as_described(table: &Arc<dyn TableProvider>, state: &SessionState) -> Result<
 /// publisher's own view. Metadata of columns must be what was written: DataFusion drops it when it reads Parquet.
 pub fn is_public_release(schema: &Schema) -> bool {
     const PRIVATE: [&str; 5] = [COUNTERFEIT_MARK, SIGNATURE, LABEL, PARTNERS, COMMITMENTS];
+    // A column says what it is, whatever its name has become.
+    let roles = [Role::Quasi, Role::Sensitive, Role::Within, Role::Other, Role::Insensitive].map(Role::name);
+    let is_public = |role: &String| roles.contains(&role.as_str()) || GROUP_ROLES.contains(&role.as_str());
     let release = |metadata: &HashMap<String, String>| Description::from_metadata(metadata).map(|of| of.release_id);
     let first = schema.fields().first().and_then(|field| release(field.metadata()));
     first.is_some()
         && schema.fields().iter().all(|field| {
-            let id = field.metadata().get(Role::KEY).is_some_and(|role| role == Role::Id.name());
-            release(field.metadata()) == first && !id && !PRIVATE.contains(&field.name().as_str())
+            release(field.metadata()) == first
+                && field.metadata().get(Role::KEY).is_some_and(is_public)
+                && !PRIVATE.contains(&field.name().as_str())
         })
 }
 

@@ -357,6 +357,19 @@ fn private_tables_are_not_served() {
     };
     refused(&["--release", "a=lake/private.parquet"], "no release for the world");
     refused(&["--release", "a=lake/people.parquet"], "no release for the world");
+    // By other names, columns are what they were.
+    let renamed = "SET datafusion.execution.parquet.skip_metadata = false;
+        COPY (SELECT * EXCLUDE (patient_id, counterfeit, signature), counterfeit AS fake FROM 'lake/private.parquet') TO 'lake/fake.parquet';
+        COPY (SELECT * EXCLUDE (patient_id, counterfeit, signature), signature AS sign FROM 'lake/private.parquet') TO 'lake/sign.parquet';
+        COPY (SELECT * EXCLUDE (patient_id, counterfeit, signature), patient_id AS who FROM 'lake/private.parquet') TO 'lake/who.parquet';
+        COPY (SELECT * EXCLUDE (patient_id, counterfeit, signature) FROM 'lake/private.parquet') TO 'lake/rest.parquet'";
+    let made = shell(folder.path(), &["-q", "-c", renamed]);
+    assert!(made.status.success(), "{}", err(&made));
+    for private in ["a=lake/fake.parquet", "a=lake/sign.parquet", "a=lake/who.parquet"] {
+        refused(&["--release", private], "no release for the world");
+    }
+    let rest = shell(folder.path(), &["serve", "--check", "--release", "a=lake/rest.parquet"]);
+    assert!(rest.status.success(), "{}", err(&rest));
     refused(&["--release", "a=lake/nowhere.parquet"], "");
     // Whoever was deleted or replaced is in the files of a Delta table still.
     refused(&["--release", "a=lake/clinic/"], "belong to a Delta table");
@@ -406,6 +419,13 @@ fn passwords_and_encryption() {
         let refused = ask(user, password, &verified);
         assert!(!refused.status.success() && out(&refused).is_empty(), "{user}");
     }
+    // Nobody is listened to for long before they have entered.
+    let locally = Server::start(folder.path(), &["--users", "users"]);
+    let mut large = Wire::connect(&locally);
+    large.0.write_all(b"\0\0\0\x12\0\x03\0\0user\0ann\0\0").unwrap();
+    assert_eq!(large.receive().map(|(kind, _)| kind), Some(b'R'));
+    large.0.write_all(b"Q\x3f\xff\xff\xfe").unwrap();
+    assert_eq!(large.until_ready(), ["08P01", "gone"]);
     let open = ask("ann", "correct horse", "sslmode=disable");
     assert!(!open.status.success() && err(&open).contains("encrypted"), "{}", err(&open));
     // What somebody in between adds before it is encrypted is not taken for the reader's.
@@ -673,6 +693,70 @@ fn a_portal_is_not_kept_for_ever() {
     wire.send(b'E', one_row);
     wire.send(b'S', b"");
     assert_eq!(wire.until_ready(), ["57014"]);
+}
+
+/// Portals end with their transaction, or when everything is discarded; those that failed were none. One that has run says so.
+#[test]
+fn portals_end() {
+    let folder = lake();
+    let server = Server::start(folder.path(), &[]);
+    let mut wire = Wire::enter(&server);
+    for round in 0..3 {
+        wire.send(b'P', b"\0SELECT 1\0\0\0");
+        for portal in 0..10 {
+            wire.send(b'B', format!("p{round}{portal}\0\0\0\0\0\0\0\0").as_bytes());
+        }
+        wire.send(b'S', b"");
+        assert_eq!(wire.until_ready(), [""; 0]);
+    }
+    assert_eq!(wire.ask("BEGIN"), [""; 0]);
+    wire.send(b'P', b"\0SELECT 1\0\0\0");
+    for portal in 0..10 {
+        wire.send(b'B', format!("q{portal}\0\0\0\0\0\0\0\0").as_bytes());
+    }
+    wire.send(b'S', b"");
+    assert_eq!(wire.until_ready(), [""; 0]);
+    assert_eq!(wire.ask("DISCARD ALL"), [""; 0]);
+    for portal in 0..20 {
+        // No such statement.
+        wire.send(b'B', format!("r{portal}\0nothing\0\0\0\0\0\0\0").as_bytes());
+        wire.send(b'S', b"");
+        assert_eq!(wire.until_ready(), ["26000"]);
+        assert_eq!(wire.ask("ROLLBACK; BEGIN"), [""; 0]);
+    }
+    wire.send(b'P', b"\0SELECT 1\0\0\0");
+    wire.send(b'B', b"p\0\0\0\0\0\0\0\0");
+    wire.send(b'E', b"p\0\0\0\0\0");
+    wire.send(b'E', b"p\0\0\0\0\0");
+    wire.send(b'S', b"");
+    let mut kinds = Vec::new();
+    while let Some((kind, _)) = wire.receive() {
+        kinds.push(kind as char);
+        if kind == b'Z' {
+            break;
+        }
+    }
+    assert_eq!(kinds, ['1', '2', 'D', 'C', 'C', 'Z']);
+}
+
+/// A transaction that has failed goes on from a savepoint, in both protocols.
+#[test]
+fn savepoints() {
+    let folder = lake();
+    let server = Server::start(folder.path(), &[]);
+    let mut wire = Wire::enter(&server);
+    assert_eq!(wire.ask("BEGIN; SAVEPOINT a"), [""; 0]);
+    assert_eq!(wire.ask("SELECT nothing FROM q1"), ["42703"]);
+    assert_eq!(wire.ask("SELECT 1"), ["25P02"]);
+    assert_eq!(wire.ask("ROLLBACK TO SAVEPOINT a; SELECT 1"), [""; 0]);
+    assert_eq!(wire.ask("SELECT nothing FROM q1"), ["42703"]);
+    wire.send(b'P', b"\0ROLLBACK TO SAVEPOINT a\0\0\0");
+    wire.send(b'B', b"\0\0\0\0\0\0\0\0");
+    wire.send(b'E', b"\0\0\0\0\0");
+    wire.send(b'S', b"");
+    assert_eq!(wire.until_ready(), [""; 0]);
+    assert_eq!(wire.ask("SELECT 1"), [""; 0]);
+    assert_eq!(wire.ask("COMMIT"), [""; 0]);
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn a_snapshot_of_strangers_is_told() {
     for (id, age, told) in [("0", 0, false), ("", 1, true), ("0", 2, false), ("", 3, false)] {
         let output = shell(here.path(), &["-q", "-c", create, &insert(id, age)]);
         assert!(output.status.success(), "{}", err(&output));
-        let notice = "notice: nobody in this snapshot was in an earlier release; if some of them were, column id";
+        let notice = "nobody in this snapshot was in an earlier release; if some of them were, column id";
         assert_eq!(err(&output).contains(notice), told, "{}", err(&output));
     }
 }

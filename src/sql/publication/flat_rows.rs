@@ -8,13 +8,10 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::datasource::provider_as_source;
-use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use url::Url;
 
-use super::newest::{plain, typed};
-use super::release_table::ReleaseTable;
+use super::newest::{PublicReleases, plain, typed};
 use super::table::PublicationTable;
 use crate::error::refusal;
 use crate::sql::flat::flat;
@@ -22,10 +19,9 @@ use crate::sql::flat::flat;
 /// What errors name.
 const FLAT: &str = "flat";
 
-/// Opens the newest release anew by every use.
+/// Finds the newest release anew by every query.
 pub(in crate::sql) struct FlatRows {
-    public: Url,
-    runtime: Arc<RuntimeEnv>,
+    releases: Arc<PublicReleases>,
     schema: SchemaRef,
 }
 
@@ -48,13 +44,13 @@ impl FlatRows {
             }
             None => released,
         };
-        Ok(Self { public: publication.public.clone(), runtime: Arc::clone(&publication.runtime), schema })
+        Ok(Self { releases: Arc::clone(publication.releases()), schema })
     }
 }
 
 impl fmt::Debug for FlatRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FlatRows").field("public", &self.public.as_str()).finish_non_exhaustive()
+        f.debug_struct("FlatRows").field("releases", &self.releases).finish_non_exhaustive()
     }
 }
 
@@ -75,8 +71,8 @@ impl TableProvider for FlatRows {
         _filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let release = ReleaseTable::open(&self.public, &self.runtime, None).await?;
-        let mut plan = LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(release)), None)?;
+        let release = self.releases.newest(session).await?;
+        let mut plan = LogicalPlanBuilder::scan("release", provider_as_source(release), None)?;
         if let Some(columns) = flat(FLAT, plan.schema())? {
             plan = plan.project(columns)?;
         }

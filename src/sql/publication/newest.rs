@@ -1,6 +1,7 @@
 //! The newest release of a publication, for estimates. Which one that is, a statement finds out when it is planned, once: all its scans
 //! read the same release, and planning it asks nothing of the store before that.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -29,12 +30,15 @@ pub(super) struct PublicReleases {
     runtime: Arc<RuntimeEnv>,
     /// The columns that releases have, as they describe themselves.
     schema: SchemaRef,
-    /// What the query that was planned last has found: the inputs of functions in it are planned one by one.
-    last: Mutex<Option<(QueryStart, Arc<Found>)>>,
+    /// What the queries that were planned last have found: the inputs of functions in them are planned one by one.
+    last: Mutex<VecDeque<(QueryStart, Arc<Found>)>>,
 }
 
 /// A release that is opened once.
-type Found = OnceCell<ReleaseTable>;
+type Found = OnceCell<Arc<ReleaseTable>>;
+
+/// Queries that are planned at a time, at most.
+const AT_A_TIME: usize = 16;
 
 impl PublicReleases {
     /// PublicReleases like one of this schema.
@@ -49,15 +53,32 @@ impl PublicReleases {
 
     /// That of a query.
     fn found(&self, start: Option<QueryStart>) -> Arc<Found> {
+        let Some(start) = start else { return Arc::default() };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        match (last.as_ref(), start) {
-            (Some((known, found)), Some(start)) if *known == start => Arc::clone(found),
-            _ => {
-                let found = Arc::default();
-                *last = start.map(|start| (start, Arc::clone(&found)));
-                found
-            }
+        if let Some((_, found)) = last.iter().find(|(known, _)| *known == start) {
+            return Arc::clone(found);
         }
+        last.truncate(AT_A_TIME - 1);
+        let found = Arc::default();
+        last.push_front((start, Arc::clone(&found)));
+        found
+    }
+
+    /// Opens the newest release, if the query has not done so.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    async fn open<'a>(&self, found: &'a Found) -> Result<&'a Arc<ReleaseTable>> {
+        let open = async || Ok(Arc::new(ReleaseTable::open(&self.public, &self.runtime, None).await?));
+        found.get_or_try_init(open).await
+    }
+
+    /// The newest release as a query sees it.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(super) async fn newest(&self, session: &dyn Session) -> Result<Arc<ReleaseTable>> {
+        self.open(&self.found(QueryStart::of(session))).await.map(Arc::clone)
     }
 }
 
@@ -117,9 +138,8 @@ impl TableProvider for NewestRelease {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let PublicReleases { public, runtime, .. } = self.releases.as_ref();
         let found = self.found.get_or_init(|| self.releases.found(QueryStart::of(session)));
-        let release = found.get_or_try_init(|| ReleaseTable::open(public, runtime, None)).await?;
+        let release = self.releases.open(found).await?;
         let told = Released::try_new(ESTIMATE, &release.schema())?;
         if let Some(metadata) = told.metadata() {
             self.metadata.found(metadata);

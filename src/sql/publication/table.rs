@@ -67,6 +67,11 @@ impl PublicationTable {
         Self { public, runtime, publisher: Some(publisher), schema, releases }
     }
 
+    /// Its releases.
+    pub(super) fn releases(&self) -> &Arc<PublicReleases> {
+        &self.releases
+    }
+
     /// One whose releases can be read; only the public table is needed.
     ///
     /// # Errors
