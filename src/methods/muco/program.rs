@@ -11,8 +11,13 @@
 
 /// Reduced costs and ratios are told from zero by this much, where the greatest distance is 1.
 const TOLERANCE: f64 = 1e-10;
-/// Pivots below this are not trusted.
+/// Pivots below this are not trusted, where the greatest entry of the column is 1.
 const PIVOT: f64 = 1e-9;
+/// Those below this are trusted if the inverse is new only: they can be what rounding has left of nothing, and the covers would be
+/// too much alike after them.
+const UNSURE: f64 = 1e-6;
+/// How far a row may be from being covered once. Beyond it something went wrong.
+const SLACK: f64 = 1e-9;
 /// Pivots after which the inverse is computed anew.
 const FRESH: usize = 64;
 /// Values that are priced before the best cover so far is taken.
@@ -64,8 +69,13 @@ impl Program<'_> {
             (0..d).for_each(|i| table[i * d + value] = 1.0);
             return table;
         }
-        let mut basis = Basis::new(&program);
-        basis.optimize(&program);
+        // With less and less trust in what many pivots leave of an inverse; where nothing helps the first basis is right, if not the best.
+        let optimal = [FRESH, 1].into_iter().find_map(|fresh| {
+            let mut basis = Basis::new(&program);
+            basis.optimize(&program, fresh);
+            basis.covers_all(d).then_some(basis)
+        });
+        let basis = optimal.unwrap_or_else(|| Basis::new(&program));
         for (place, &value) in basis.values.iter().enumerate().filter(|(_, value)| **value != ARTIFICIAL) {
             for i in 0..d {
                 table[i * d + value] += basis.levels[place].max(0.0) * basis.shares[place * d + i];
@@ -179,7 +189,8 @@ impl Basis {
         basis
     }
 
-    fn optimize(&mut self, program: &Program<'_>) {
+    /// Pivots until no cover saves anything. The inverse is computed anew after so many of them.
+    fn optimize(&mut self, program: &Program<'_>, every: usize) {
         let d = program.values();
         let mut order = Vec::with_capacity(d);
         let (mut prices, mut direction) = (vec![0.0; d], vec![0.0; d]);
@@ -200,9 +211,14 @@ impl Basis {
                 let inverse = &self.inverse[place * d..][..d];
                 *step = inverse.iter().zip(&cover.shares).map(|(a, b)| a * b).sum();
             }
-            let Some(leaving) = self.leaving(&direction, d) else { return };
+            let greatest = direction.iter().fold(1.0, |greatest: f64, step| greatest.max(step.abs()));
+            let Some(leaving) = self.leaving(&direction, PIVOT * greatest) else { return };
+            if !fresh && direction[leaving] < UNSURE * greatest && self.refresh(d) {
+                fresh = true;
+                continue;
+            }
             self.pivot(leaving, &direction, &cover, d);
-            fresh = pivots % FRESH == 0 && self.refresh(d);
+            fresh = pivots % every == 0 && self.refresh(d);
         }
     }
 
@@ -232,13 +248,16 @@ impl Basis {
     }
 
     /// Which cover leaves: the first to be used up; of several, the lexicographically first.
-    fn leaving(&self, direction: &[f64], d: usize) -> Option<usize> {
+    fn leaving(&self, direction: &[f64], least: f64) -> Option<usize> {
+        let d = direction.len();
         let mut found: Option<usize> = None;
-        for place in (0..d).filter(|&place| direction[place] > PIVOT) {
+        for place in (0..d).filter(|&place| direction[place] > least) {
             let is_before = |other: usize| {
+                // What the one that stays would be left with.
+                let most = direction[place].max(direction[other]);
                 let compare = |a: f64, b: f64| {
                     let difference = a / direction[place] - b / direction[other];
-                    (difference.abs() > TOLERANCE).then_some(difference < 0.0)
+                    (difference.abs() * most > TOLERANCE).then_some(difference < 0.0)
                 };
                 let rows = self.inverse[place * d..][..d].iter().zip(&self.inverse[other * d..][..d]);
                 let levels = compare(self.levels[place], self.levels[other]);
@@ -249,6 +268,14 @@ impl Basis {
             }
         }
         found
+    }
+
+    /// Whether every row is covered once.
+    fn covers_all(&self, d: usize) -> bool {
+        (0..d).all(|row| {
+            let covered: f64 = (0..d).map(|place| self.levels[place] * self.shares[place * d + row]).sum();
+            (covered - 1.0).abs() < SLACK
+        })
     }
 
     fn pivot(&mut self, leaving: usize, direction: &[f64], cover: &Cover, d: usize) {
