@@ -238,7 +238,7 @@ def muco(
     sensitive: Columns | None = None,
     hierarchies: Input | None = None,
     within: str | None = None,
-    cuts: Literal["tight", "median"] | None = None,
+    cuts: Literal["tight", "median", "fair"] | None = None,
     id: str | None = None,
     seed: Seed | None = None,
     insensitive: Columns | None = None,
@@ -256,8 +256,8 @@ def muco(
             session's, or the columns' metadata]
         hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
         within: each value of this column is anonymized as a table of its own [none]
-        cuts: where groups are: where least is lost, or at the median of the widest column ('tight', 'median')
-            ['tight']
+        cuts: where groups are: where least is lost, at the median of the widest column, or so that cuts tell
+            nothing of values ('tight', 'median', 'fair') ['tight']
         id: the identifier: one row per person. Never published [the session's, or the columns' metadata]
         seed: a long secret text, for reproducible runs [entropy]
         insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]

@@ -170,6 +170,10 @@ pub enum AnyMethod {
     NonSequential(NonSequential),
 }
 
+/// Why there are no places for cells where cuts are fair.
+const FAIR_IN_CELLS: &str = "a release with fair cuts cannot be made in cells: the first cuts would be made by a sample, and a cut that was \
+                             not made would tell something; leave cells out, or choose other cuts";
+
 impl AnyMethod {
     pub(crate) fn as_method(&self) -> &dyn Method {
         match self {
@@ -226,6 +230,7 @@ impl AnyMethod {
                      not made would tell something; leave cells out, or give a number for delta",
                 );
             }
+            Self::Muco(method) if method.fair && !remembered && within.is_none() => return refused(FAIR_IN_CELLS),
             Self::Muco(_) if remembered => identifier,
             // A publication does not look for people who are in two parts; by identifiers, they meet.
             Self::Anatomy(_) if remembered => identifier.or(within),
@@ -238,12 +243,7 @@ impl AnyMethod {
                         "a release with t cannot be made in cells: no cell knows the distribution of the whole table; leave t or cells out",
                     );
                 }
-                None if method.fair => {
-                    return refused(
-                        "a release with fair cuts cannot be made in cells: the first cuts would be made by a sample, and a cut that was \
-                         not made would tell something; leave cells out, or choose other cuts",
-                    );
-                }
+                None if method.fair => return refused(FAIR_IN_CELLS),
                 None => return Ok(CellsBy::Place),
             },
             Self::SequentialWorlds(_) | Self::SequentialRelease(_) | Self::Sequential(_) | Self::NonSequential(_) => {

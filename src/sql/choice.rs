@@ -66,6 +66,12 @@ pub(super) static ON_INELIGIBLE: Choice<OnIneligible, 3> = Choice::new(
 /// How a table is cut into groups.
 pub(super) static CUTS: Choice<Cuts, 2> =
     Choice::new("cuts", [("tight", Cuts::Tight), ("median", Cuts::Median)], "'median'");
+/// How a table is cut into groups, and whether all worlds decide.
+pub(super) static FAIR_CUTS: Choice<(Cuts, bool), 3> = Choice::new(
+    "cuts",
+    [("tight", (Cuts::Tight, false)), ("median", (Cuts::Median, false)), ("fair", (Cuts::Tight, true))],
+    "'fair'",
+);
 /// How values are spread over intervals.
 pub(super) static DISTRIBUTION: Choice<Distribution, 2> =
     Choice::new("distribution", [("fitted", Distribution::Fitted), ("uniform", Distribution::Uniform)], "'uniform'");

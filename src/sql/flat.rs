@@ -20,6 +20,9 @@ use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
 use crate::release::{HI, LO};
 
+/// What errors name.
+const COPY: &str = "COPY";
+
 /// A release whose ranges are columns.
 #[derive(Debug)]
 pub(super) struct FlatFunction;
@@ -60,15 +63,30 @@ impl AnalyzerRule for FlattenCsv {
             if copy.file_type.get_ext() != "csv" {
                 return Ok(Transformed::no(LogicalPlan::Copy(copy)));
             }
-            let Some(columns) = flat("COPY", copy.input.schema())? else {
+            let Some(columns) = flat(COPY, copy.input.schema())? else {
+                refuse_nested(copy.input.schema())?;
                 return Ok(Transformed::no(LogicalPlan::Copy(copy)));
             };
             let input = LogicalPlanBuilder::from(Arc::unwrap_or_clone(copy.input)).project(columns)?.build()?;
+            refuse_nested(input.schema())?;
             let copy = CopyTo::new(Arc::new(input), copy.output_url, copy.partition_by, copy.file_type, copy.options);
             Ok(Transformed::yes(LogicalPlan::Copy(copy)))
         });
         Ok(flattened?.data)
     }
+}
+
+/// # Errors
+/// When there is a column that is no text and cannot be made one that could be read again: the signatures of the publisher's own view, and the values of
+/// a group in releases of `anatomy`.
+fn refuse_nested(schema: &DFSchema) -> Result<()> {
+    let Some(nested) = schema.fields().iter().find(|field| field.data_type().is_nested()) else { return Ok(()) };
+    let name = nested.name();
+    Err(refusal!(
+        COPY,
+        "column {name} is a list or a struct, which text files cannot hold; write a Parquet file (TO '..parquet'), or leave it out: \
+         SELECT * EXCLUDE ({name})"
+    ))
 }
 
 /// The columns of a release with every range as one column for each of its parts (`age_lo`, `age_hi`); `None` if it has no ranges.

@@ -3,12 +3,12 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
-use super::choice::Choice;
+use super::choice::{Choice, FAIR_CUTS};
 use super::method::MethodFunction;
 use super::numbers::Integer;
 use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
-use crate::methods::mondrian::{Cuts, Diversity, Mondrian};
+use crate::methods::mondrian::{Diversity, Mondrian};
 use crate::methods::{AnyMethod, Share};
 
 /// One release, generalized.
@@ -22,12 +22,6 @@ static DIVERSITY: Choice<Diversity, 3> = Choice::new(
     "'distinct'",
 );
 
-/// How a table is cut into groups, and whether all worlds decide.
-static MONDRIAN_CUTS: Choice<(Cuts, bool), 3> = Choice::new(
-    "cuts",
-    [("tight", (Cuts::Tight, false)), ("median", (Cuts::Median, false)), ("fair", (Cuts::Tight, true))],
-    "'fair'",
-);
 /// Rows of a group.
 static K: Integer = Integer::optional("k", 2, "10");
 /// Its diversity.
@@ -45,7 +39,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::optional("t", Kind::Number, "0.2"),
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
-        MONDRIAN_CUTS.parameter(),
+        FAIR_CUTS.parameter(),
         Parameter::ID,
         Parameter::SEED,
         Parameter::PRIVATE,
@@ -84,7 +78,7 @@ impl MethodFunction for MondrianFunction {
                 "diversity says what l means, but there is no l; give it, for example {example}"
             ));
         }
-        let (cuts, fair) = MONDRIAN_CUTS.of(arguments);
+        let (cuts, fair) = FAIR_CUTS.of(arguments);
         if fair && (l.is_none() || t.is_some() || diversity.is_some_and(|diversity| diversity != Diversity::Frequency))
         {
             return Err(refusal!(

@@ -3,7 +3,7 @@
 use datafusion::common::Result;
 
 use super::arguments::Arguments;
-use super::choice::CUTS;
+use super::choice::FAIR_CUTS;
 use super::method::MethodFunction;
 use super::numbers::Integer;
 use super::signature::{FunctionSignature, Kind, Parameter};
@@ -28,7 +28,7 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::SENSITIVE,
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
-        CUTS.parameter(),
+        FAIR_CUTS.parameter(),
         Parameter::ID,
         Parameter::SEED,
         Parameter::PRIVATE,
@@ -43,9 +43,13 @@ impl MethodFunction for MucoFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
-        let (l, cuts) = (L.given(arguments)?, CUTS.of(arguments));
+        let (l, (cuts, fair)) = (L.given(arguments)?, FAIR_CUTS.of(arguments));
         let method = match (arguments.word("delta"), l) {
-            (None, _) => Muco::try_new(arguments.number("delta").unwrap_or_default(), l, cuts),
+            (None, _) => {
+                let method = Muco::try_new(arguments.number("delta").unwrap_or_default(), l, cuts);
+                method.map(|method| method.with_fair(fair))
+            }
+            // Its cuts are fair anyway.
             (Some(_), Some(l)) => Muco::equal(l, cuts),
             (Some(_), None) => {
                 let style = arguments.style();

@@ -31,6 +31,27 @@ async fn csv_has_the_ends_of_ranges_as_columns() {
     assert_eq!(rows(table(&context, &ends("flat(release)")).await), wanted);
 }
 
+/// Signatures and groups' values are lists.
+#[tokio::test]
+async fn what_text_cannot_hold_is_refused() {
+    std::env::set_current_dir(super::support::path("")).unwrap();
+    let context = session();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("release.csv");
+    let private = RELEASE.replace("seed => 2", "seed => 2, private => true");
+    let anatomy = "SELECT * FROM anatomy('data/patients_q1.parquet', 2, quasi => (age, zip), sensitive => disease)";
+    for (release, column) in [(private.as_str(), "signature"), (anatomy, "disease")] {
+        let message = error(&context, &format!("COPY ({release}) TO '{}'", file.display())).await;
+        let expected =
+            format!("COPY: column {column} is a list or a struct, which text files cannot hold; write a Parquet file");
+        assert!(message.contains(&expected), "{message}");
+        assert!(!file.exists());
+        let rest = format!("COPY (SELECT * EXCLUDE ({column}) FROM ({release})) TO '{}'", file.display());
+        assert_eq!(number(&context, &rest).await, 11);
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
 #[tokio::test]
 async fn names_must_not_meet() {
     std::env::set_current_dir(super::support::path("")).unwrap();

@@ -12,10 +12,11 @@
 
 use rayon::prelude::*;
 
+use super::grouping;
 use crate::error::{Error, Result};
 use crate::methods::Monitor;
 use crate::methods::lots::Lots;
-use crate::methods::mondrian::{Cuts, Source, leaves_by};
+use crate::methods::mondrian::{Cuts, Source};
 use crate::microdata::Microdata;
 use crate::release::{Groups, Perturbed};
 
@@ -31,13 +32,7 @@ pub(super) fn release(
     [cutting, dealing]: [&impl Source; 2],
     monitor: &Monitor,
 ) -> Result<(Groups, Perturbed)> {
-    let rings = monitor.phase("grouping", || Ok(leaves_by(microdata, l, cuts, cutting, monitor)?.rings))?;
-    if !rings.are_rings(microdata.rows, &microdata.sensitive_codes) {
-        return Err(Error::internal("rings that are none; nothing was published"));
-    }
-    let sensitive = rings.people.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect();
-    let starts = std::iter::once(0).chain(rings.ends.iter().copied()).collect();
-    let groups = Groups { starts, members: rings.people, sensitive, ..Groups::default() };
+    let groups = monitor.phase("grouping", || grouping::fair(microdata, l, cuts, cutting, monitor))?;
     let perturbed = monitor.phase("drawing", || deal(microdata, &groups, dealing, monitor))?;
     monitor.phase("check", || check(microdata, &groups, &perturbed, l))?;
     Ok((groups, perturbed))

@@ -2,17 +2,34 @@
 //!
 //! Mondrian's cuts part the table where rows lie, as long as in every part no sensitive value makes up more than `1/l` of the rows.
 //! Inside a part, rows are dealt by m-invariance's assignment with `m = l`: at least `l` rows to a group, all with different values,
-//! drawn without a look at where they lie.
+//! drawn without a look at where they lie. Or cuts are [fair](super::super::mondrian), and the rings of their parts are the groups.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::methods::mondrian::{self, Cuts};
+use crate::methods::mondrian::{self, Cuts, Source};
 use crate::methods::{Monitor, assignment};
 use crate::microdata::Microdata;
 use crate::release::Groups;
+
+/// Groups that are rings of leaves which are cut by all worlds: neither cuts nor groups tell anything of values but that those of a group differ.
+pub(super) fn fair(
+    microdata: &Microdata,
+    l: usize,
+    cuts: Cuts,
+    source: &impl Source,
+    monitor: &Monitor,
+) -> Result<Groups> {
+    let rings = mondrian::leaves_by(microdata, l, cuts, source, monitor)?.rings;
+    if !rings.are_rings(microdata.rows, &microdata.sensitive_codes) {
+        return Err(Error::internal("rings that are none; nothing was published"));
+    }
+    let sensitive = rings.people.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect();
+    let starts = std::iter::once(0).chain(rings.ends.iter().copied()).collect();
+    Ok(Groups { starts, members: rings.people, sensitive, ..Groups::default() })
+}
 
 /// Parts are dealt in the order of their places, each with a stream of random numbers of its own.
 pub(super) fn group(

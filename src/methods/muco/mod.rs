@@ -26,7 +26,8 @@
 //!
 //! # Method
 //! Li et al., *MuCo: Publishing Microdata with Privacy Preservation through Mutual Cover*, 2023. Its steps are the files of this
-//! module: `grouping` (Mondrian's cuts under l-diversity, then an assignment inside of the parts), `reduced` (what a table depends
+//! module: `grouping` (Mondrian's cuts under l-diversity, then an assignment inside of the parts; or [fair](Muco::fair) cuts, and the rings of
+//! their parts), `reduced` (what a table depends
 //! on), `program` (its linear program: least expected distance between original and published value), `table` (made exact), `mix`
 //! (so that rows change), `tables` (all that of a group), `draw`. Ours differ in that cuts may be chosen by what they lose
 //! ([`Cuts::Tight`]), that the program is solved over covers, so that it takes microseconds, that tables are exact in floating
@@ -79,9 +80,18 @@ pub struct Muco {
     /// Whether all rows of a group draw from one distribution, of every quasi-identifier.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub equal: bool,
+    /// Whether cuts are decided by all worlds, so that a reader who learns the groups learns nothing from the cuts that were not made. With
+    /// equal shares they always are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fair: bool,
 }
 
 impl Muco {
+    setters! {
+        /// Whether cuts are decided by all worlds.
+        with_fair(fair: bool);
+    }
+
     /// The method with these parameters. Without `l`, groups are as small as delta allows.
     ///
     /// # Errors
@@ -102,7 +112,7 @@ impl Muco {
                 1.0 / l as f64
             )));
         }
-        Ok(Self { delta: Share::try_new("delta", delta)?, l, cuts, equal: false })
+        Ok(Self { delta: Share::try_new("delta", delta)?, l, cuts, equal: false, fair: false })
     }
 
     /// The method in which every row of a group of `l` or more is as likely to be anybody's as the others.
@@ -135,7 +145,10 @@ impl Muco {
             return equal::release(microdata, self.l, self.cuts, [&Streams(dealing), &Streams(drawing)], monitor);
         }
         let distances: Vec<Distance> = microdata.quasi.iter().map(Distance::of).collect::<Result<_>>()?;
-        let groups = monitor.phase("grouping", || grouping::group(microdata, self.l, self.cuts, dealing, monitor))?;
+        let groups = monitor.phase("grouping", || match self.fair {
+            true => grouping::fair(microdata, self.l, self.cuts, &Streams(dealing), monitor),
+            false => grouping::group(microdata, self.l, self.cuts, dealing, monitor),
+        })?;
         let memo = Memo::new(self.delta.get());
         let ends = |attribute: &crate::microdata::Attribute| [0, (attribute.domain.len().max(1) - 1) as u32];
         let all = microdata.quasi.iter().zip(&distances);
@@ -200,7 +213,11 @@ impl Method for Muco {
             return rows * (mondrian::leaves_with_worlds_bytes(quasi) + 24 + 8 * quasi);
         }
         let tables = reduced::REMEMBERED.min(rows.saturating_mul(quasi * self.l * 16));
-        rows * (mondrian::leaves_bytes(quasi) + 24 + 12 * quasi) + tables
+        let leaves = match self.fair {
+            true => mondrian::leaves_with_worlds_bytes(quasi),
+            false => mondrian::leaves_bytes(quasi),
+        };
+        rows * (leaves + 24 + 12 * quasi) + tables
     }
 
     /// Anonymizes a table. Rows of which it is known what was published are published as they were.

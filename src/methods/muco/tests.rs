@@ -162,13 +162,15 @@ proptest! {
     /// a table of a single group, where two columns differ, nobody stays as they are.
     #[test]
     fn rows_look_like_rows(
-        rows in 0_usize..90, quasi in 1_usize..5, values in 2..30_i32, l in 2_usize..6, share in 0.0..0.99, seed in any::<u64>(),
+        rows in 0_usize..90, quasi in 1_usize..5, values in 2..30_i32, l in 2_usize..6, share in 0.0..0.99, fair in any::<bool>(),
+        seed in any::<u64>(),
     ) {
         let table = table(rows, quasi, values, seed);
         let delta = 1.0 / l as f64 * (1.0 - share) + share;
         let sensitive = table.sensitive.clone().unwrap();
         let eligible = sensitive.iter().all(|value| sensitive.iter().filter(|other| *other == value).count() * l <= rows);
-        let batch = match table.publish(&method(delta, l), View::Private, seed) {
+        let method = Muco::try_new(delta, Some(l), Cuts::Tight).unwrap().with_fair(fair);
+        let batch = match table.publish(&AnyMethod::Muco(method), View::Private, seed) {
             Ok(batch) => batch,
             Err(error) => {
                 prop_assert!(matches!(error, Error::Refused(_)) && !eligible, "{error}");
@@ -198,15 +200,16 @@ proptest! {
 
     /// Neither threads nor the order of arrival decide anything.
     #[test]
-    fn the_same_on_any_number_of_threads(seed in any::<u64>()) {
+    fn the_same_on_any_number_of_threads(fair in any::<bool>(), seed in any::<u64>()) {
         let with_ids = table(300, 3, 40, seed);
+        let method = AnyMethod::Muco(Muco::try_new(0.3, Some(4), Cuts::Tight).unwrap().with_fair(fair));
         let pool = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let publish = || with_ids.publish(&method(0.3, 4), View::Private, seed).unwrap();
+        let publish = || with_ids.publish(&method, View::Private, seed).unwrap();
         prop_assert_eq!(pool(1).install(publish), pool(4).install(publish));
         let table = Table { ids: false, ..with_ids };
         let mut order: Vec<usize> = (0..table.rows()).collect();
         order.shuffle(&mut ChaCha20Rng::seed_from_u64(seed));
-        let publish = |table: &Table| table.publish(&method(0.3, 4), View::Public, seed).unwrap();
+        let publish = |table: &Table| table.publish(&method, View::Public, seed).unwrap();
         prop_assert_eq!(publish(&table), publish(&table.permuted(&order)));
     }
 }

@@ -90,6 +90,12 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
         "where groups are: where least is lost, at the median of the widest column, or so that cuts tell nothing of values",
         "",
     ),
+    (
+        "muco",
+        "cuts",
+        "where groups are: where least is lost, at the median of the widest column, or so that cuts tell nothing of values",
+        "",
+    ),
     ("m_invariant", "m", "least number of different sensitive values in a group: the bound is 1/m", "required"),
     ("m_distinct", "m", "least number of values that stay possible for everybody", "required"),
     (
