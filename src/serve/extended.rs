@@ -356,6 +356,7 @@ impl Connection {
                     Some(Err(error)) => {
                         // Who asks again must not take what is left, nothing, for an answer.
                         client.portal_store().rm_portal(name);
+                        self.session()?.forgets(Kept::Portal, name);
                         return Err(error);
                     }
                     None => break true,

@@ -55,10 +55,10 @@ impl Session {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When a statement that begins now must have ended.
-    pub(super) fn deadline(&self, longest: Duration) -> Instant {
+    /// How long a statement may take.
+    pub(super) fn allowed(&self, longest: Duration) -> Duration {
         let own = self.settings().statement_timeout().map(Duration::from_millis);
-        Instant::now() + own.map_or(longest, |own| own.min(longest))
+        own.map_or(longest, |own| own.min(longest))
     }
 
     /// Whether there is place for what a reader wants to have kept by this name.

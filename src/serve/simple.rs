@@ -43,14 +43,17 @@ impl SimpleQueryHandler for Connection {
     {
         let session = Arc::clone(self.session()?);
         self.fingerprint("");
-        if client.transaction_status() == TransactionStatus::Error
-            && let Ok(statements) = self.server.engine.read(&query.query).await?.statements
-            && matches!(statements.first(), Some(Allowed::RollbackTo))
-        {
-            // It cannot fail, and what follows it is told how the transaction stands.
-            client.set_transaction_status(TransactionStatus::Transaction);
-        }
-        self.timed(&session, self._on_query(client, query)).await
+        let answer = async {
+            if client.transaction_status() == TransactionStatus::Error
+                && let Ok(statements) = self.server.engine.read(&query.query).await?.statements
+                && matches!(statements.first(), Some(Allowed::RollbackTo))
+            {
+                // It cannot fail, and what follows it is told how the transaction stands.
+                client.set_transaction_status(TransactionStatus::Transaction);
+            }
+            self._on_query(client, query).await
+        };
+        self.timed(&session, answer).await
     }
 
     async fn do_query<C>(&self, client: &mut C, query: &str) -> PgWireResult<Vec<Response>>
@@ -109,14 +112,11 @@ impl Connection {
     ) -> PgWireResult<T> {
         let running = session.begin();
         let (begun, longest) = (Instant::now(), self.server.statement_time);
-        let deadline = session.deadline(longest);
+        let allowed = session.allowed(longest);
         let done = tokio::select! {
             done = statement => done,
             () = running.cancelled() => Err(Failure::cancelled().into()),
-            () = sleep_until(deadline) => {
-                let allowed = deadline.duration_since(begun);
-                Err(Failure::timeout(allowed, allowed < longest).into())
-            }
+            () = sleep_until(begun + allowed) => Err(Failure::timeout(allowed, allowed < longest).into()),
         };
         let failed = match &done {
             Ok(_) => None,

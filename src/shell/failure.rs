@@ -27,17 +27,34 @@ pub(crate) fn text(error: &DataFusionError) -> String {
 /// The CSV reader prints the value that does not fit its type, and its row, and what goes to a terminal goes to logs of jobs as well. Where they
 /// end cannot be told from the text, so nothing that comes after them is kept but the place.
 fn without_rows(text: &str) -> String {
+    // "Error while parsing value '..' as type '..' for column 1 at line 2. Row data: '[..]'"
     const VALUE: &str = "Error while parsing value '";
     const ROW: &str = ". Row data: '[";
     const TYPE: &str = "' as type '";
-    let Some((before, rest)) = text.split_once(VALUE) else { return text.to_owned() };
-    let place = rest.split_once(ROW).and_then(|(value, _)| value.rsplit_once(TYPE)).and_then(|(_, place)| {
-        let (kind, place) = place.split_once("' for column ")?;
-        let (column, line) = place.split_once(" at line ")?;
-        let is_place = [column, line].iter().all(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-        is_place.then(|| format!(" as type '{kind}' for column {column} at line {line}"))
-    });
-    format!("{before}Error while parsing a value{}", place.unwrap_or_default())
+    // Of times: "Error parsing column 1 at line 2: ..".
+    const COLUMN: &str = "Error parsing column ";
+    // Of decimals: "can't parse the string value .. to decimal".
+    const DECIMAL: &str = "parse the string value ";
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some((before, rest)) = text.split_once(VALUE) {
+        let place = rest.split_once(ROW).and_then(|(value, _)| value.rsplit_once(TYPE)).and_then(|(_, place)| {
+            let (kind, place) = place.split_once("' for column ")?;
+            let (column, line) = place.split_once(" at line ").filter(|(a, b)| is_number(a) && is_number(b))?;
+            Some(format!(" as type '{kind}' for column {column} at line {line}"))
+        });
+        return format!("{before}Error while parsing a value{}", place.unwrap_or_default());
+    }
+    if let Some((before, rest)) = text.split_once(COLUMN) {
+        let place = rest.split_once(": ").and_then(|(place, _)| place.split_once(" at line "));
+        return match place.filter(|(a, b)| is_number(a) && is_number(b)) {
+            Some((column, line)) => format!("{before}Error parsing column {column} at line {line}"),
+            None => format!("{before}Error parsing a column"),
+        };
+    }
+    match text.split_once(DECIMAL) {
+        Some((before, _)) => format!("{before}parse a value to decimal"),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -70,9 +87,17 @@ mod tests {
         context.sql(&declared).await.unwrap().collect().await.unwrap();
         let error = context.sql("SELECT * FROM t").await.unwrap().collect().await.unwrap_err();
         assert!(error.to_string().contains("Miller"), "{error}");
-        let text = text(&error);
-        assert!(text.contains("as type 'Int32' for column 0 at line 2"), "{text}");
-        assert!(!text.contains("Miller") && !text.contains("x7"), "{text}");
+        let shown = text(&error);
+        assert!(shown.contains("as type 'Int32' for column 0 at line 2"), "{shown}");
+        assert!(!shown.contains("Miller") && !shown.contains("x7"), "{shown}");
+        for (name, kind) in [("times", "TIMESTAMP"), ("amounts", "DECIMAL(5, 2)")] {
+            let declared =
+                declared.replace("TABLE t (id INT, name VARCHAR)", &format!("TABLE {name} (id VARCHAR, name {kind})"));
+            context.sql(&declared).await.unwrap().collect().await.unwrap();
+            let read = context.sql(&format!("SELECT * FROM {name}")).await.unwrap().collect().await;
+            let shown = text(&read.unwrap_err());
+            assert!(!shown.contains("Smith") && !shown.contains("x7"), "{shown}");
+        }
     }
 
     #[test]

@@ -273,7 +273,8 @@ impl Basis {
     /// Whether every row is covered once.
     fn covers_all(&self, d: usize) -> bool {
         (0..d).all(|row| {
-            let covered: f64 = (0..d).map(|place| self.levels[place] * self.shares[place * d + row]).sum();
+            let places = (0..d).filter(|&place| self.values[place] != ARTIFICIAL);
+            let covered: f64 = places.map(|place| self.levels[place] * self.shares[place * d + row]).sum();
             (covered - 1.0).abs() < SLACK
         })
     }

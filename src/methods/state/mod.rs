@@ -217,7 +217,7 @@ impl State {
         match self {
             Self::Nothing => false,
             Self::Signatures(signatures) => rows.any(|row| signatures.number_of(row as usize).is_some()),
-            Self::Perturbations(perturbations) => rows.any(|row| perturbations.of(row).is_some()),
+            Self::Perturbations(perturbations) => perturbations.knows_anybody(),
             Self::Worlds(partners) => rows.any(|row| partners.of(row).is_some()),
         }
     }

@@ -20,9 +20,16 @@ pub struct Perturbations {
     /// Published codes, entry after entry.
     codes: Arc<[u32]>,
     quasi: usize,
+    /// Whether anybody was published before, as they are or otherwise.
+    knows_anybody: bool,
 }
 
 impl Perturbations {
+    /// Whether anybody of the whole table was published before, also with other quasi-identifiers.
+    pub(super) fn knows_anybody(&self) -> bool {
+        self.knows_anybody
+    }
+
     /// The codes that a row published before, if its quasi-identifiers are still what they were.
     #[inline]
     pub fn of(&self, row: u32) -> Option<&[u32]> {
@@ -36,7 +43,7 @@ impl Perturbations {
             true => Vec::new(),
             false => rows.iter().map(|&row| self.entry_of[row as usize]).collect(),
         };
-        Self { entry_of, codes: Arc::clone(&self.codes), quasi: self.quasi }
+        Self { entry_of, codes: Arc::clone(&self.codes), ..*self }
     }
 }
 
@@ -121,9 +128,10 @@ impl PerturbationsReader {
             };
             run.iter().filter(same).copied().max_by_key(|&entry| self.releases[entry as usize])
         };
+        let knows_anybody = found.iter().any(Option::is_some);
         let rows = found.into_iter().zip(microdata.order());
         let entry_of = rows.map(|row| newest(row).unwrap_or(NONE)).collect();
-        Ok(Perturbations { entry_of, codes: published.into(), quasi: d })
+        Ok(Perturbations { entry_of, codes: published.into(), quasi: d, knows_anybody })
     }
 }
 
