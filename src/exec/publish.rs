@@ -246,7 +246,7 @@ impl Publishing {
             }
         };
         progress.tell(Step::Announcing);
-        self.announce(transaction, outcome, merged, held, context).await
+        Box::pin(self.announce(transaction, outcome, merged, held, context)).await
     }
 
     /// Decides the release and makes it public. Of an identifier that is written in another way than before, nobody is known, and no promise
@@ -313,7 +313,7 @@ impl Publishing {
         match merged.await {
             Ok(Ok((outcome, merged))) => {
                 progress.tell(Step::Announcing);
-                self.announce(transaction, outcome, merged, None, context).await
+                Box::pin(self.announce(transaction, outcome, merged, None, context)).await
             }
             Ok(Err(unchanged)) => {
                 transaction.discard().await;
