@@ -125,7 +125,7 @@ impl Exchange {
         if !same(&sha256(&key), &self.verifier.stored_key) {
             return Err(Refused::Wrong);
         }
-        Ok(format!("v={}", STANDARD.encode(&hmac(&self.verifier.server_key, signed.as_bytes()))))
+        Ok(format!("v={}", STANDARD.encode(hmac(&self.verifier.server_key, signed.as_bytes()))))
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
         for last in ["", "c=biws,r=abcown", "c=biws,r=abc,p=AAAA", "c=eSws,r=abcown,p=AAAA", ",p=", "c=biws,p=AAAA"] {
             assert_eq!(exchange.finish(last.as_bytes()), Err(Refused::Malformed), "{last}");
         }
-        let proof = STANDARD.encode(&[0; 32]);
+        let proof = STANDARD.encode([0; 32]);
         assert_eq!(exchange.finish(format!("c=biws,r=abcown,p={proof}").as_bytes()), Err(Refused::Wrong));
     }
 
