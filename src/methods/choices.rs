@@ -3,7 +3,7 @@
 //! A run of a method asks for choices one after the other. It is run again and again, each time with the next sequence of answers, until
 //! there are no more. The order in which it asks must follow from the answers alone, so it runs on one thread.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::lots::Lots;
@@ -112,6 +112,19 @@ impl Lots for Every {
     fn secret(&mut self) -> Secret {
         Secret::chosen(self.0)
     }
+}
+
+/// All different orders of some values: the ways to give them out.
+pub(super) fn orders<T: Clone + Ord>(values: &[T]) -> BTreeSet<Vec<T>> {
+    if values.is_empty() {
+        return BTreeSet::from([Vec::new()]);
+    }
+    let with_first = |first: usize| {
+        let mut rest = values.to_vec();
+        let value = rest.remove(first);
+        orders(&rest).into_iter().map(move |order| [vec![value.clone()], order].concat())
+    };
+    (0..values.len()).flat_map(with_first).collect()
 }
 
 /// A probability, exactly.

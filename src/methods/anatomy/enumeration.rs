@@ -1,29 +1,15 @@
 //! What a reader knows who has the release, everybody's quasi-identifiers (which are published), how often each value occurs, and this code: all
 //! draws are enumerated, for every way to give out the values, with exact weights.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::Anatomy;
 use crate::methods::assignment;
-use crate::methods::choices::{Every, Share};
+use crate::methods::choices::{Every, Share, orders};
 use crate::methods::sample::Table;
 
 /// Who is in a group, and the values of the group.
 type Group = (Vec<u32>, Vec<u32>);
-
-/// All different orders of some values.
-fn orders(values: &[i32]) -> BTreeSet<Vec<i32>> {
-    match values {
-        [] => BTreeSet::from([Vec::new()]),
-        _ => (0..values.len())
-            .flat_map(|first| {
-                let mut rest = values.to_vec();
-                let value = rest.remove(first);
-                orders(&rest).into_iter().map(move |order| [vec![value], order].concat())
-            })
-            .collect(),
-    }
-}
 
 /// Everybody has each value of their group with the same probability, also if the value of somebody in another group is known.
 fn assert_exact(values: &[i32], l: usize) {

@@ -13,6 +13,7 @@ use rand_chacha::ChaCha20Rng;
 
 use super::tests::{Known, Row, encode};
 use super::{Balance, MInvariance};
+use crate::methods::choices::orders;
 use crate::methods::{Method, Monitor};
 use crate::release::{COUNTERFEIT, Release};
 
@@ -50,20 +51,6 @@ fn look_at(release: &Release, group: usize) -> (i32, i32, BTreeSet<String>, usiz
     };
     let counterfeits = release.groups.members[range.clone()].iter().filter(|&&row| row == COUNTERFEIT).count();
     (end(lo), end(hi), release.groups.sensitive[range].iter().map(value).collect(), counterfeits)
-}
-
-/// All different orders of some values.
-fn orders(values: &[&'static str]) -> BTreeSet<World> {
-    if values.is_empty() {
-        return BTreeSet::from([vec![]]);
-    }
-    (0..values.len())
-        .flat_map(|first| {
-            let mut rest = values.to_vec();
-            let value = rest.remove(first);
-            orders(&rest).into_iter().map(move |order| [vec![value], order].concat())
-        })
-        .collect()
 }
 
 /// Fails if somebody's value can be told. `make` gives what is published for a world and a seed.

@@ -12,7 +12,7 @@ use rand::{Rng, SeedableRng};
 use super::tests::{Known, Row, encode_within};
 use super::*;
 use crate::error::Error;
-use crate::methods::choices::{Every, Share};
+use crate::methods::choices::{Every, Share, orders};
 use crate::release::COUNTERFEIT;
 
 /// Releases of a few people.
@@ -63,20 +63,6 @@ struct Inferred {
     exact: bool,
     /// The probability of somebody's value who was present and is in no group, at most.
     left_out: Share,
-}
-
-/// All different orders of some values.
-fn orders(values: &[u8]) -> BTreeSet<World> {
-    if values.is_empty() {
-        return BTreeSet::from([Vec::new()]);
-    }
-    (0..values.len())
-        .flat_map(|first| {
-            let mut rest = values.to_vec();
-            let value = rest.remove(first);
-            orders(&rest).into_iter().map(move |order| [vec![value], order].concat())
-        })
-        .collect()
 }
 
 impl History {

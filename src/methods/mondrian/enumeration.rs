@@ -1,13 +1,13 @@
 //! What a reader knows who is shown leaves, rings and all worlds: all draws are enumerated for every way to give out the values, with exact
 //! weights.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
 use super::fair::{Fair, Leaves};
 use super::*;
-use crate::methods::choices::{Every, Share};
+use crate::methods::choices::{Every, Share, orders};
 use crate::methods::sample::Table;
 
 /// What a reader is shown: who is in which leaf, rings in their order, and tables of values, of which one is true.
@@ -46,20 +46,6 @@ impl Shown {
     }
 }
 
-/// All different orders of some values.
-fn tables(values: &[u32]) -> BTreeSet<Vec<u32>> {
-    match values {
-        [] => BTreeSet::from([vec![]]),
-        _ => (0..values.len())
-            .flat_map(|first| {
-                let mut rest = values.to_vec();
-                let value = rest.remove(first);
-                tables(&rest).into_iter().map(move |order| [vec![value], order].concat())
-            })
-            .collect(),
-    }
-}
-
 /// How likely a reader is shown what, by the true table.
 type Law = BTreeMap<Shown, BTreeMap<Vec<u32>, Share>>;
 
@@ -78,7 +64,7 @@ fn law(quasi: &[&[i32]], values: &[u32], l: usize, least: usize, cuts: Cuts, tie
         });
         (values, seen)
     };
-    let of_tables: Vec<_> = tables(values).into_par_iter().map(of_table).collect();
+    let of_tables: Vec<_> = orders(values).into_par_iter().map(of_table).collect();
     let mut law = Law::new();
     for (table, seen) in of_tables {
         for (shown, share) in seen {

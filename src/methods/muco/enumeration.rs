@@ -1,29 +1,15 @@
 //! What a reader knows of `delta => 'equal'` who is shown the groups, knows all quasi-identifiers and this code, and combines all columns: all draws
 //! are enumerated, for every way to give out the values, with exact weights.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::methods::Monitor;
-use crate::methods::choices::{Every, Share};
+use crate::methods::choices::{Every, Share, orders};
 use crate::methods::mondrian::Cuts;
 use crate::methods::sample::Table;
 
 /// A group: who is in it, and its rows: quasi-identifiers and sensitive value.
 type Group = (Vec<u32>, Vec<(Vec<u32>, u32)>);
-
-/// All different orders of some values.
-fn orders(values: &[i32]) -> BTreeSet<Vec<i32>> {
-    match values {
-        [] => BTreeSet::from([Vec::new()]),
-        _ => (0..values.len())
-            .flat_map(|first| {
-                let mut rest = values.to_vec();
-                let value = rest.remove(first);
-                orders(&rest).into_iter().map(move |order| [vec![value], order].concat())
-            })
-            .collect(),
-    }
-}
 
 /// How many times likelier somebody's value is than one of the group's size, at most; the least size of a group; and how many things can be
 /// seen.
