@@ -73,6 +73,8 @@ pub(crate) struct Released {
     /// Whether rows carry the size of their group and the number of counterfeits in it. Where they do not, every row is a
     /// person.
     pub groups: bool,
+    /// Whether rows were generalized one by one: what they carry is of the whole release, and nobody need be at an end of an interval.
+    pub alone: bool,
     /// Whether rows say themselves whether they are counterfeits, as only the publisher's do.
     pub marked: bool,
     /// Whether rows have single values that are not those of the people they stand for, and do not say which.
@@ -141,11 +143,12 @@ impl Released {
         let groups = has(GROUP_SIZE) && has(COUNTERFEITS);
         let form = AnyMethod::described(&description).map(|method| method.form());
         // Rows that all stand for somebody have no groups.
-        let alone = match form {
+        let alone = form == Some(release::Form::Rows);
+        let in_no_group = match form {
             Some(release::Form::Perturbed) => columns.iter().all(|column| column.form == Form::Exact),
-            form => form == Some(release::Form::Rows),
+            _ => alone && !says_ghosts(&description),
         };
-        if !groups && !alone {
+        if !groups && !in_no_group {
             return Err(refusal!(
                 function,
                 "the columns {GROUP_SIZE} and {COUNTERFEITS} of the release are missing; without them, \
@@ -153,7 +156,7 @@ impl Released {
             ));
         }
         let perturbed = !groups && form == Some(release::Form::Perturbed);
-        Ok(Self { columns, groups, marked: groups && has(COUNTERFEIT_MARK), perturbed, description })
+        Ok(Self { columns, groups, alone, marked: groups && has(COUNTERFEIT_MARK), perturbed, description })
     }
 
     /// The same columns in a release of the same publication that is not open yet: what it says of their values is told to the
@@ -203,6 +206,12 @@ impl Released {
     pub(crate) fn schema(&self) -> Schema {
         Schema::new(self.columns.iter().map(|column| FieldRef::clone(&column.field)).collect::<Vec<_>>())
     }
+}
+
+/// Whether a release can have rows of people who have left, and says how many.
+fn says_ghosts(description: &Description) -> bool {
+    AnyMethod::described(description)
+        .is_some_and(|method| matches!(method, AnyMethod::Sequential(sequential) if sequential.ghosts))
 }
 
 /// Refuses columns of a group that go by another one's name.

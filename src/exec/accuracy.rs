@@ -32,6 +32,8 @@ pub(crate) struct QueryAccuracy {
     pub numbers: bool,
     /// Whether it has sizes and counterfeits of groups.
     pub counts: bool,
+    /// Whether these are of the whole release.
+    pub alone: bool,
     /// Whether hierarchies, and margins from elsewhere, are among the inputs.
     pub hierarchies: bool,
     pub prior: bool,
@@ -147,7 +149,7 @@ impl QueryAccuracy {
             }
             _ => None,
         };
-        Ok(ReleaseBatch { attributes: rest, group, counts })
+        Ok(ReleaseBatch { attributes: rest, group, counts, alone: self.alone })
     }
 }
 

@@ -25,6 +25,7 @@ use super::work::Work;
 use super::{AnonymizeJob, Job, Progress, Seed, Step, WholeInputExec};
 use crate::error::Error;
 use crate::methods::state::ledger_schema;
+use crate::methods::{LeftOut, StateKind};
 use crate::microdata::{Layout, Trees};
 use crate::publication::{Held, Merged, Outcome, Publication, Repositioned, Transaction, Unchanged};
 use crate::release::{Description, Shape, View, schema};
@@ -365,6 +366,15 @@ impl Publishing {
         }
     }
 
+    /// Columns that are not in the release if nobody has a value: not where others may have some, in other cells or in other snapshots.
+    fn leave_out(&self) -> LeftOut {
+        let spec = &self.publication.spec;
+        match self.cells > 1 || spec.repositioned.is_some() {
+            true => LeftOut::Nothing,
+            false => spec.method.as_method().leaves_out(),
+        }
+    }
+
     fn writer(&self, number: u64, release_id: &str, trees: &Trees, files: Sender<Finished>) -> Result<ReleaseWriter> {
         let spec = &self.publication.spec;
         let named = |error: Error| error.in_function(spec.method.name());
@@ -376,11 +386,13 @@ impl Publishing {
             number: Some(number),
         };
         let (view, form, nodes) = (View::Public, spec.method.form(), spec.hierarchies);
-        let shape = Shape { view, form, signatures: false, labels: false, nodes };
+        let counted = state == Some(StateKind::ValuedWorlds);
+        let shape = Shape { view, form, signatures: false, labels: false, nodes, counted };
         Ok(ReleaseWriter {
             public: Arc::new(schema(&self.layout.clone().with_trees(trees), shape, &description)),
             private: ledger_schema(state, &self.layout).map_err(named)?,
             state,
+            leave_out: self.leave_out(),
             number,
             batch_size: self.batch_size,
             files,

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 use tokio::sync::mpsc::Sender;
 
 use super::work::{Made, Work};
 use crate::error::{Error, Result};
-use crate::methods::{Monitor, SnapshotBuilder, StateKind};
+use crate::methods::{LeftOut, Monitor, SnapshotBuilder, StateKind};
+use crate::microdata::Role;
 use crate::publication::{Figures, MadeFile, Outcome, make, numbered, random_name};
 use crate::release::{Form, Published, Release};
 
@@ -25,6 +26,8 @@ pub(super) struct ReleaseWriter {
     pub private: SchemaRef,
     /// What the release leaves to the next one.
     pub state: Option<StateKind>,
+    /// Columns that are not in the release if nobody has a value.
+    pub leave_out: LeftOut,
     /// Number of the release.
     pub number: u64,
     pub batch_size: usize,
@@ -81,9 +84,8 @@ impl ReleaseWriter {
         monitor: &Monitor,
     ) -> Result<Self> {
         // Every INSERT may name other columns; those that it does not name are NULL.
-        let any_columns = work.method.as_method().columns_may_differ();
-        if any_columns {
-            snapshot.microdata.leave_out_empty();
+        if self.leave_out != LeftOut::Nothing {
+            snapshot.microdata.leave_out_empty(self.leave_out == LeftOut::Anything);
         }
         let timer = work.metrics.baseline.elapsed_compute().timer();
         let Made { release, state, mut rng } = work.make(snapshot, rng, monitor)?;
@@ -93,10 +95,7 @@ impl ReleaseWriter {
         if tag.is_none() {
             self.written.refuse_missing()?;
         }
-        let public = match any_columns {
-            true => present(&self.public, &release),
-            false => SchemaRef::clone(&self.public),
-        };
+        let public = present(&self.public, &release, self.leave_out);
         let published = monitor.phase("shuffle", || Ok(Published::new(release, public, &mut rng)))?;
         let published = match tag {
             Some(tag) => published.in_cell(tag),
@@ -241,11 +240,16 @@ impl Written {
     }
 }
 
-/// Those columns of a release that its microdata has.
-fn present(schema: &SchemaRef, release: &Release) -> SchemaRef {
+/// Those columns of a release that its microdata has, where it may lack some.
+fn present(schema: &SchemaRef, release: &Release, leave_out: LeftOut) -> SchemaRef {
     let microdata = &release.microdata;
     let attributes = microdata.quasi.iter().chain(&microdata.sensitive).chain(&microdata.other);
     let names: Vec<&String> = attributes.map(|attribute| attribute.field.name()).collect();
-    let fields = schema.fields().iter().filter(|field| names.contains(&field.name()));
+    let may_lack = |field: &FieldRef| match field.metadata().get(Role::KEY).and_then(|role| Role::parse(role)) {
+        Some(Role::Quasi) => leave_out != LeftOut::Nothing,
+        Some(Role::Sensitive | Role::Other) => leave_out == LeftOut::Anything,
+        _ => false,
+    };
+    let fields = schema.fields().iter().filter(|field| !may_lack(field) || names.contains(&field.name()));
     Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()))
 }

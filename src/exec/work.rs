@@ -173,9 +173,12 @@ impl Work {
         }
         // Before the method starts, codes exist twice: by column, and row after row.
         self.reserve(collected + working.max(collected))?;
+        let before = builder.microdata.rows();
         let (microdata, state) = monitor.phase("encoding", || builder.finish(rng.random()))?;
-        self.reserve(collected + working)?;
         let rows = microdata.rows;
+        // Of people who have left, some have rows for the sake of others.
+        let more = self.method.as_method().working_bytes(rows - before.min(rows), self.quasi);
+        self.reserve(collected + working + more)?;
         let release = self.method.release(microdata, &state, monitor, &mut rng)?;
         self.metrics.peak_memory.set_max(self.reservation.size());
         self.metrics.groups.add(release.groups.len());

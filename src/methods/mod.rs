@@ -83,6 +83,18 @@ use mondrian::{Diversity, Mondrian, PlacePrinciple};
 use muco::Muco;
 use sequential::{NonSequential, Sequential, SequentialRelease, Worlds};
 
+/// Columns that releases of one publication may have or not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LeftOut {
+    /// None: all releases have the same.
+    #[default]
+    Nothing,
+    /// Quasi-identifiers.
+    Quasi,
+    /// Quasi-identifiers, the sensitive attribute and what travels with it.
+    Anything,
+}
+
 /// A method: parameters, and how they make a release of microdata.
 pub trait Method: fmt::Debug + Send + Sync {
     /// Name of the SQL function.
@@ -99,9 +111,9 @@ pub trait Method: fmt::Debug + Send + Sync {
     /// The columns that it cannot do without.
     fn needs(&self) -> Needs;
 
-    /// Whether releases of one publication may have other columns.
-    fn columns_may_differ(&self) -> bool {
-        false
+    /// Which columns a release of a publication may lack that others have.
+    fn leaves_out(&self) -> LeftOut {
+        LeftOut::Nothing
     }
 
     /// What it guarantees, in the field's terms.
@@ -364,7 +376,8 @@ mod tests {
             AnyMethod::Muco(Muco::try_new(0.5, None, cuts).unwrap()),
             AnyMethod::SequentialWorlds(Worlds { l, cuts, allow_former_worlds }),
             AnyMethod::SequentialRelease(SequentialRelease { p, loss, allow_removals, allow_former_worlds }),
-            AnyMethod::Sequential(Sequential { l, p, loss, cuts, allow_removals, allow_former_worlds }),
+            AnyMethod::Sequential(Sequential { l, p, loss, cuts, ghosts: false, allow_removals, allow_former_worlds }),
+            AnyMethod::Sequential(Sequential::new(l)),
             AnyMethod::NonSequential(NonSequential { l, cuts }),
         ];
         for method in methods {

@@ -105,7 +105,7 @@ impl Table {
             Description { method: "test".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
         let nodes = !self.hierarchies.is_empty();
         let (signatures, labels) = method.state().map_or((false, false), StateKind::shown);
-        let shape = Shape { view, form: method.form(), signatures, labels, nodes };
+        let shape = Shape { view, form: method.form(), signatures, labels, nodes, counted: false };
         let schema = Arc::new(schema(&layout, shape, &description));
         let published = Published::new(release, schema, &mut ChaCha20Rng::seed_from_u64(seed));
         published.batch(0, published.len())

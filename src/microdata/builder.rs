@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
 use datafusion::arrow::datatypes::FieldRef;
 use rayon::prelude::*;
 
@@ -22,8 +22,8 @@ pub struct MicrodataBuilder {
     sensitive: Option<ColumnEncoder>,
     within: Option<ColumnEncoder>,
     other: Vec<ColumnEncoder>,
-    /// Whether columns without any value are not there.
-    leave_out: bool,
+    /// Whether quasi-identifiers without any value are not there, and whether other columns are not.
+    leave_out: [bool; 2],
     hierarchies: Option<Hierarchies>,
     updates: Option<UpdatesBuilder>,
 }
@@ -57,7 +57,7 @@ impl MicrodataBuilder {
             sensitive: layout.sensitive.as_ref().map(encoder).transpose()?,
             within: layout.within.as_ref().map(encoder).transpose()?,
             other: layout.beside().map(encoder).collect::<Result<_>>()?,
-            leave_out: false,
+            leave_out: [false; 2],
             hierarchies: None,
             updates: None,
             layout,
@@ -113,9 +113,52 @@ impl MicrodataBuilder {
         self.hierarchies.get_or_insert_with(|| Hierarchies::new(names))
     }
 
-    /// Says that columns without any value are not in the table.
-    pub fn leave_out_empty(&mut self) {
-        self.leave_out = true;
+    /// Who the rows so far are about, in the order that the microdata will have under this key.
+    ///
+    /// # Errors
+    /// NULL or repeated identifiers; without a column of identifiers, which is a bug.
+    pub(crate) fn people(&self, key: HashKey) -> Result<Identifiers> {
+        match (&self.identifiers, &self.layout.identifier) {
+            (Some(identifiers), Some(field)) => ordered(identifiers.clone(), field.name(), self.rows, key),
+            _ => Err(Error::internal("rows of nobody")),
+        }
+    }
+
+    /// The columns that travel with the sensitive value, it among them, as far as somebody has a value.
+    pub(crate) fn travelling(&self) -> impl Iterator<Item = &FieldRef> {
+        let columns = self.sensitive.iter().chain(&self.other);
+        columns.filter(|column| !column.is_empty()).map(ColumnEncoder::field)
+    }
+
+    /// Appends rows of these people, with the quasi-identifiers of rows that are there, by their places; `value_of` has their values of the
+    /// columns that travel, `None` of columns that nobody has values of.
+    ///
+    /// # Errors
+    /// When there are too many rows, and those of `value_of`.
+    pub(crate) fn append_beside(
+        &mut self,
+        people: &ArrayRef,
+        beside: &[u32],
+        value_of: impl Fn(&FieldRef) -> Result<Option<ArrayRef>>,
+    ) -> Result<()> {
+        let Some(identifiers) = &mut self.identifiers else { return Err(Error::internal("rows of nobody")) };
+        if self.within.is_some() {
+            return Err(Error::internal("rows of people who are in no part"));
+        }
+        identifiers.append(people)?;
+        self.quasi.iter_mut().for_each(|encoder| encoder.repeat(beside));
+        for encoder in self.sensitive.iter_mut().chain(&mut self.other) {
+            let field = FieldRef::clone(encoder.field());
+            let values = value_of(&field)?.unwrap_or_else(|| new_null_array(field.data_type(), people.len()));
+            encoder.append(&values)?;
+        }
+        self.rows += people.len();
+        Ok(())
+    }
+
+    /// Says that quasi-identifiers without any value are not in the table, and with `others` no other columns either.
+    pub fn leave_out_empty(&mut self, others: bool) {
+        self.leave_out = [true, others];
     }
 
     /// Appends rows of the update relation: a value, what it can become, and the probability if that is known.
@@ -179,9 +222,10 @@ impl MicrodataBuilder {
             (Some(encoder), Some(field)) => finish(encoder, field, None).map(Some),
             _ => Ok(None),
         };
-        let is_there = |column: &Encoded| {
-            !(leave_out && column.attribute.domain.has_null() && column.codes.iter().all(|&code| code == 0))
-        };
+        let [leave_out_quasi, leave_out_others] = leave_out;
+        let is_empty =
+            |column: &Encoded| column.attribute.domain.has_null() && column.codes.iter().all(|&code| code == 0);
+        let is_there = |column: &Encoded| !(leave_out_others && is_empty(column));
         let sensitive = alone(sensitive, &layout.sensitive)?.filter(is_there);
         let other = other.into_iter().zip(layout.beside()).map(|(encoder, field)| finish(encoder, field, None));
         let mut other = other.collect::<Result<Vec<_>>>()?;
@@ -200,7 +244,7 @@ impl MicrodataBuilder {
             .zip(&layout.quasi)
             .map(|(encoder, field)| finish(encoder, field, hierarchies.as_ref()))
             .collect::<Result<_>>()?;
-        quasi.retain(is_there);
+        quasi.retain(|column| !(leave_out_quasi && is_empty(column)));
         let columns = EncodedColumns {
             key,
             identifiers: identifiers.as_ref(),

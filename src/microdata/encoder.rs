@@ -24,6 +24,8 @@ pub(crate) struct ColumnEncoder {
     distinct: Box<dyn GroupValues>,
     groups: Vec<usize>,
     codes: Vec<u32>,
+    /// Rows without a value.
+    nulls: usize,
 }
 
 /// The order of a domain.
@@ -79,7 +81,7 @@ impl ColumnEncoder {
     pub(crate) fn try_new(field: FieldRef) -> Result<Self> {
         let single = Schema::new(vec![Field::new(field.name(), held_type(field.data_type()), true)]);
         let distinct = new_group_values(Arc::new(single), &GroupOrdering::None)?;
-        Ok(Self { field, distinct, groups: Vec::new(), codes: Vec::new() })
+        Ok(Self { field, distinct, groups: Vec::new(), codes: Vec::new(), nulls: 0 })
     }
 
     /// Appends rows.
@@ -97,7 +99,26 @@ impl ColumnEncoder {
         self.intern(array, &mut groups)?;
         self.codes.extend(groups.iter().map(|&group| group as u32));
         self.groups = groups;
+        self.nulls += array.logical_null_count();
         Ok(())
+    }
+
+    /// Appends rows with the values of rows that are there, by their places.
+    pub(crate) fn repeat(&mut self, rows: &[u32]) {
+        self.codes.reserve(rows.len());
+        for &row in rows {
+            self.codes.push(self.codes[row as usize]);
+        }
+    }
+
+    /// The column.
+    pub(crate) fn field(&self) -> &FieldRef {
+        &self.field
+    }
+
+    /// Whether no row has a value.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nulls == self.codes.len()
     }
 
     /// Provisional codes of values without appending rows: they join the domain all the same.

@@ -4,8 +4,8 @@
 use std::cmp::Ordering;
 use std::hash::Hasher;
 
-use datafusion::arrow::array::{Array, ArrayRef, make_comparator, new_empty_array};
-use datafusion::arrow::compute::{SortOptions, concat};
+use datafusion::arrow::array::{Array, ArrayRef, UInt32Array, make_comparator, new_empty_array};
+use datafusion::arrow::compute::{SortOptions, concat, take};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::row::{RowConverter, SortField};
 use rayon::prelude::*;
@@ -21,7 +21,7 @@ pub(crate) type HashKey = [u64; 2];
 const CHUNK: usize = 8192;
 
 /// Identifiers as they arrive, before they are ordered.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct IdentifierBuilder {
     data_type: DataType,
     chunks: Vec<ArrayRef>,
@@ -123,6 +123,14 @@ impl Identifiers {
     /// The identifiers in order of arrival and the places of arrival in hash order; the hashes are given up.
     pub fn into_people(self) -> People {
         People { arrival: self.order().collect(), identifiers: self.values, data_type: self.data_type }
+    }
+
+    /// Those that arrived at these places.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub(crate) fn at(&self, places: &UInt32Array) -> Result<ArrayRef> {
+        Ok(take(&self.values, places, None)?)
     }
 
     /// Places of arrival in the order of the keyed hash.

@@ -81,11 +81,15 @@ impl PublicationSpec {
         Ok(serde_json::Value::Object(self.parameters()?).to_string())
     }
 
-    /// Takes what was not named from the specification that the publication was begun with: how m-invariance balances, for which an earlier
-    /// version took another mode.
+    /// Takes what was not named from the specification that the publication was begun with, where an earlier version took another mode: how
+    /// m-invariance balances, and what becomes of people who leave sequential releases.
     pub(crate) fn follow(&mut self, begun: &Self) {
-        if let (AnyMethod::MInvariance(here), AnyMethod::MInvariance(there)) = (&mut self.method, &begun.method) {
-            here.balance = there.balance;
+        match (&mut self.method, &begun.method) {
+            (AnyMethod::MInvariance(here), AnyMethod::MInvariance(there)) => here.balance = there.balance,
+            (AnyMethod::Sequential(here), AnyMethod::Sequential(there)) => {
+                (here.ghosts, here.allow_removals) = (there.ghosts, there.allow_removals);
+            }
+            _ => {}
         }
     }
 
@@ -190,6 +194,7 @@ mod tests {
     use crate::methods::Against;
     use crate::methods::anatomy::Anatomy;
     use crate::methods::m_invariance::{Balance, MInvariance};
+    use crate::methods::sequential::Sequential;
 
     #[test]
     fn differences_are_named() {
@@ -241,7 +246,14 @@ mod tests {
         assert!(sequential(", \"allow_former_worlds\": true").differences(&before).is_empty());
         assert_eq!(
             sequential(", \"allow_removals\": true").differences(&before),
-            ["allow_removals is false in the publication but true here"]
+            ["allow_removals is not set in the publication but true here"]
         );
+        // What becomes of people who leave stays as it was, also where values are not remembered for it.
+        let mut now = spec(AnyMethod::Sequential(Sequential::new(4)), "age", "Int32");
+        assert_eq!(now.differences(&before), ["ghosts is not set in the publication but true here"]);
+        for before in [before, sequential(", \"allow_removals\": true")] {
+            now.follow(&before);
+            assert!(now.differences(&before).is_empty());
+        }
     }
 }

@@ -21,6 +21,8 @@ pub enum Body {
         intervals: Vec<[u32; 2]>,
         /// What is to be remembered of the members' worlds, if the next release is to know of them.
         worlds: Option<Worlds>,
+        /// How many members have left and are there for the sake of others: counterfeits, of which nobody may know which they are.
+        ghosts: usize,
     },
     /// Nothing of the members but their worlds, for the publisher.
     Worlds(Worlds),
@@ -33,7 +35,7 @@ impl Body {
             Form::Intervals => Self::Grouped { intervals: Vec::new() },
             Form::Anatomy => Self::Histogram,
             Form::Perturbed => Self::Perturbed(Perturbed::default()),
-            Form::Rows => Self::Rows { intervals: Vec::new(), worlds: None },
+            Form::Rows => Self::Rows { intervals: Vec::new(), worlds: None, ghosts: 0 },
             Form::Worlds => Self::Worlds(Worlds::default()),
         }
     }
@@ -54,6 +56,14 @@ impl Body {
         match self {
             Self::Grouped { intervals } | Self::Rows { intervals, .. } => intervals,
             Self::Histogram | Self::Perturbed(_) | Self::Worlds(_) => &[],
+        }
+    }
+
+    /// Members who have left and are there for the sake of others.
+    pub(super) fn ghosts(&self) -> usize {
+        match self {
+            Self::Rows { ghosts, .. } => *ghosts,
+            _ => 0,
         }
     }
 

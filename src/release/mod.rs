@@ -109,7 +109,7 @@ pub struct Release {
 impl Release {
     /// Number of counterfeits.
     pub fn counterfeits(&self) -> usize {
-        self.groups.members.iter().filter(|&&row| row == COUNTERFEIT).count()
+        self.body.ghosts() + self.groups.members.iter().filter(|&&row| row == COUNTERFEIT).count()
     }
 
     /// The intervals of the groups: for each quasi-identifier the smallest one that covers the group's real rows,

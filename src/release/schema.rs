@@ -46,13 +46,15 @@ pub(crate) struct Shape {
     pub labels: bool,
     /// Whether intervals have the names of hierarchies' nodes beside their ends.
     pub nodes: bool,
+    /// Whether rows without groups say how many there are in the release, and how many of these are counterfeits.
+    pub counted: bool,
 }
 
 /// Number of the group: random, without order.
 pub(crate) const GROUP_ID: &str = "group_id";
-/// Rows of the group, counterfeits included.
+/// Rows of the group, counterfeits included; where there are no groups, of the release.
 pub(crate) const GROUP_SIZE: &str = "group_size";
-/// Counterfeits among the rows of the group.
+/// Counterfeits among these rows.
 pub(crate) const COUNTERFEITS: &str = "counterfeits";
 /// Role of the number of the group.
 const GROUP: &str = "group";
@@ -91,7 +93,7 @@ pub(crate) fn reserved_names(view: View) -> &'static [&'static str] {
 /// - [`Form::Worlds`]: the identifier, a `List` of the partners' identifiers, and a `List` of commitments.
 ///
 /// Then follow the column that the release was made within, those that are kept as they are, and those of the group; rows without groups
-/// have none.
+/// have none, or ([`Shape::counted`]) the size of the release and its number of counterfeits in their place, the same in every row.
 pub(crate) fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schema {
     let labelled = |field: Field, role: &str, order: Option<&String>| -> FieldRef {
         let mut metadata = description.metadata();
@@ -155,12 +157,17 @@ pub(crate) fn schema(layout: &Layout, shape: Shape, description: &Description) -
         let field = Field::new(kept.name(), kept.data_type().clone(), true);
         fields.push(labelled(field, Role::Insensitive.name(), kept.metadata().get(ORDER_KEY)));
     }
-    if matches!(shape.form, Form::Perturbed | Form::Rows) {
+    let in_groups = !matches!(shape.form, Form::Perturbed | Form::Rows);
+    if in_groups {
+        fields.push(labelled(Field::new(GROUP_ID, DataType::Int64, false), GROUP, None));
+    }
+    if in_groups || shape.counted {
+        fields.push(labelled(Field::new(GROUP_SIZE, DataType::Int32, false), GROUP_SIZE, None));
+        fields.push(labelled(Field::new(COUNTERFEITS, DataType::Int32, false), COUNTERFEITS, None));
+    }
+    if !in_groups {
         return Schema::new(fields);
     }
-    fields.push(labelled(Field::new(GROUP_ID, DataType::Int64, false), GROUP, None));
-    fields.push(labelled(Field::new(GROUP_SIZE, DataType::Int32, false), GROUP_SIZE, None));
-    fields.push(labelled(Field::new(COUNTERFEITS, DataType::Int32, false), COUNTERFEITS, None));
     if private {
         fields.push(labelled(Field::new(COUNTERFEIT_MARK, DataType::Boolean, false), COUNTERFEIT_MARK, None));
     }

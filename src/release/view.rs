@@ -17,7 +17,7 @@ use super::schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
     signature_type,
 };
-use super::{Body, COUNTERFEIT, Groups, Release};
+use super::{Body, COUNTERFEIT, Form, Groups, Release};
 use crate::error::{Error, Result};
 use crate::microdata::{Attribute, commitments, compact_views, part, parts_of};
 
@@ -157,6 +157,12 @@ impl Published {
             GROUP_ID => {
                 let numbers = groups.iter().map(|&group| self.base + i64::from(self.numbers[group as usize]));
                 Arc::new(Int64Array::from_iter_values(numbers))
+            }
+            GROUP_SIZE | COUNTERFEITS if self.release.body.form() == Form::Rows => {
+                let all = if name == GROUP_SIZE { self.len() } else { self.release.counterfeits() };
+                let all =
+                    i32::try_from(all).map_err(|_| Error::refused("there are more rows than a release can have"))?;
+                Arc::new(Int32Array::from_value(all, members.len()))
             }
             GROUP_SIZE => of_group(&|group| self.release.groups.range(group).len() as i32),
             COUNTERFEITS => of_group(&|group| self.counterfeits[group]),
@@ -340,6 +346,27 @@ impl Published {
         let has_sensitive = microdata.sensitive.is_some();
         let sealed = commitments(&columns, has_sensitive, &microdata.quasi, &rows, salt_of, partners.as_list::<i32>())?;
         Ok(Arc::new(sealed))
+    }
+
+    /// The values of some members who are people, of a column that travels; NULL if it is not in this release.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub(crate) fn travelling(&self, field: &Field, members: &[u32]) -> Result<ArrayRef> {
+        let Release { microdata, groups, .. } = &self.release;
+        let rows = members.iter().map(|&member| groups.members[member as usize]);
+        let has_name = |attribute: &&Attribute| attribute.field.name() == field.name();
+        if let Some(sensitive) = microdata.sensitive.as_ref().filter(has_name) {
+            let codes = rows.map(|row| microdata.sensitive_codes[row as usize]);
+            return gather(sensitive.domain.values(), &UInt32Array::from_iter_values(codes), field.data_type());
+        }
+        match microdata.other.iter().position(|attribute| has_name(&attribute)) {
+            Some(j) => {
+                let codes = UInt32Array::from_iter_values(rows.map(|row| microdata.other_of(row)[j]));
+                gather(microdata.other[j].domain.values(), &codes, field.data_type())
+            }
+            None => Ok(new_null_array(field.data_type(), members.len())),
+        }
     }
 
     /// The members who are people and whose row is `wanted`, in the random order.

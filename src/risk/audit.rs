@@ -168,6 +168,11 @@ impl ReleasedTable {
         if !self.hidden {
             found.extend([self.group_sizes(), self.counterfeit_counts()]);
         }
+        if let Some(&[_, counterfeits]) = self.said.first() {
+            let lies = |said: &&[i64; 2]| **said != [self.rows() as i64, counterfeits];
+            let lies = self.said.iter().filter(lies).count();
+            found.push(Finding::none("rows say how many there are", lies, self.rows(), "rows say something else"));
+        }
         if self.quasi.iter().any(|quasi| quasi.intervals) {
             found.push(self.intervals());
             found.extend((!self.hidden).then(|| self.one_interval()));
@@ -192,6 +197,9 @@ impl ReleasedTable {
 
     /// Number of counterfeits by what the groups say.
     fn counterfeits(&self) -> u64 {
+        if let Some(&[_, counterfeits]) = self.said.first() {
+            return u64::try_from(counterfeits).unwrap_or(0);
+        }
         self.of_groups(&self.counterfeits).iter().map(|&count| count.max(0) as u64).sum()
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct ReleasedTable {
     pub(super) size: Vec<i64>,
     /// Published number of counterfeits of each row's group.
     pub(super) counterfeits: Vec<i64>,
+    /// Where groups are hidden and rows say so: how many rows the release has, and how many counterfeits.
+    pub(super) said: Vec<[i64; 2]>,
     pub(super) quasi: Vec<Quasi>,
     /// Sensitive value of each row; empty where they are published as lists, or not at all.
     pub(super) sensitive: Vec<u32>,
@@ -80,12 +82,19 @@ impl ReleasedTable {
             true => Ok(vec![instead; rows.num_rows()]),
             false => integers(name),
         };
+        let said = match hidden && [GROUP_SIZE, COUNTERFEITS].iter().all(|name| column(name).is_ok()) {
+            true => {
+                integers(GROUP_SIZE)?.into_iter().zip(integers(COUNTERFEITS)?).map(|(size, of)| [size, of]).collect()
+            }
+            false => Vec::new(),
+        };
         let quasi = columns.quasi.iter().map(|name| column(name).and_then(|(field, array)| Quasi::new(&field, &array)));
         let mut table = Self {
             hidden,
             number: numbers(GROUP_ID, 0)?,
             size: numbers(GROUP_SIZE, 1)?,
             counterfeits: numbers(COUNTERFEITS, 0)?,
+            said,
             quasi: quasi.collect::<Result<_>>()?,
             sensitive: Vec::new(),
             histograms: vec![Vec::new(); group.iter().max().map_or(0, |most| *most as usize + 1)],

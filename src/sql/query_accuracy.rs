@@ -176,10 +176,20 @@ impl RelationFunction for QueryAccuracyFunction {
         let given = (hierarchies.is_some(), prior.is_some());
         let inputs = [original.project(originals)?, rows].into_iter().chain(hierarchies).chain(prior).collect();
         let (hierarchies, prior) = given;
-        let (sensitive, counts) = (sensitive.is_some(), released.groups);
+        let (sensitive, counts, alone) = (sensitive.is_some(), released.groups, released.alone);
         let distribution = DISTRIBUTION.of(&arguments);
-        let computation =
-            QueryAccuracy { workload, columns, sensitive, numbers, counts, hierarchies, prior, distribution, seed };
+        let computation = QueryAccuracy {
+            workload,
+            columns,
+            sensitive,
+            numbers,
+            counts,
+            alone,
+            hierarchies,
+            prior,
+            distribution,
+            seed,
+        };
         Ok(computed(Arc::new(computation), inputs))
     }
 }

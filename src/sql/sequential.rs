@@ -150,7 +150,6 @@ static SEQUENTIAL_SIGNATURE: FunctionSignature = FunctionSignature {
         P.parameter(),
         LOSS.parameter(),
         CUTS.parameter(),
-        ALLOW_REMOVALS,
         Parameter::HIERARCHIES,
         ALLOW_FORMER_WORLDS,
     ],
@@ -167,7 +166,8 @@ impl MethodFunction for SequentialFunction {
             p: P.of(arguments)?,
             loss: LOSS.of(arguments),
             cuts: CUTS.of(arguments),
-            allow_removals: arguments.boolean("allow_removals"),
+            ghosts: true,
+            allow_removals: false,
             allow_former_worlds: arguments.boolean("allow_former_worlds"),
         });
         Ok(method)

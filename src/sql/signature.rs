@@ -178,12 +178,17 @@ pub(super) struct FunctionSignature<'a> {
 }
 
 /// Parameters that were: of which function, and why not any more.
-const RETIRED: [(&str, &str, &str); 5] = [
+const RETIRED: [(&str, &str, &str); 6] = [
     ("sequential_worlds", "order", ORDER_IS_GONE),
     ("sequential", "order", ORDER_IS_GONE),
     ("non_sequential", "order", ORDER_IS_GONE),
     ("sequential_worlds", "loss", LOSS_IS_GONE),
     ("non_sequential", "loss", LOSS_IS_GONE),
+    (
+        "sequential",
+        "allow_removals",
+        "who leaves stays as a counterfeit, as long as somebody is there whom that protects; a publication that began with it goes on",
+    ),
 ];
 const ORDER_IS_GONE: &str = "people are dealt into rings in a uniformly random order, for every other one tells something of who has which value";
 const LOSS_IS_GONE: &str =

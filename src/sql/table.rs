@@ -110,7 +110,7 @@ fn release_schema(prepared: &Prepared, method: &AnyMethod, view: View, release_i
     let description = Description { method: method.name().to_owned(), parameters, release_id, number: None };
     let nodes = prepared.hierarchies.is_some();
     let (signatures, labels) = method.state().map_or((false, false), StateKind::shown);
-    let shape = Shape { view, form: method.form(), signatures, labels, nodes };
+    let shape = Shape { view, form: method.form(), signatures, labels, nodes, counted: false };
     Ok(Arc::new(schema(&prepared.layout, shape, &description)))
 }
 

@@ -73,6 +73,7 @@ files! {
     calls
     cells
     census
+    columns
     composite
     disclosure
     errors

@@ -28,6 +28,8 @@ pub(crate) struct Collector {
     real: Vec<f64>,
     /// The people in each group; not a number where it is not told.
     sizes: Vec<f64>,
+    /// Whether rows say how likely they stand for somebody.
+    counted: bool,
     distribution: Distribution,
     people: usize,
     rows: usize,
@@ -58,6 +60,8 @@ pub(crate) struct ReleaseBatch<'a> {
     pub group: Option<&'a ArrayRef>,
     /// Size of the group and its counterfeits.
     pub counts: Option<(&'a ArrayRef, &'a ArrayRef)>,
+    /// Whether they are those of the whole release.
+    pub alone: bool,
 }
 
 impl Collector {
@@ -89,6 +93,7 @@ impl Collector {
             groups: groups.then(number).transpose()?.map(|encoder| (encoder, Vec::new())),
             real: Vec::new(),
             sizes: Vec::new(),
+            counted: false,
             distribution,
             people: 0,
             rows: 0,
@@ -132,7 +137,8 @@ impl Collector {
         let real = |&row: &usize| counts.as_ref().map_or(1.0, |(size, fake)| (size[row] - fake[row]) / size[row]);
         let people = |&row: &usize| counts.as_ref().map_or(1.0, |(size, fake)| size[row] - fake[row]);
         self.real.extend(first.iter().map(real));
-        let told = counts.is_some();
+        self.counted |= counts.is_some();
+        let told = counts.is_some() && !batch.alone;
         self.sizes.extend(first.iter().map(|row| if told { people(row) } else { f64::NAN }));
         self.rows += rows;
         let mut columns = batch.attributes.iter();
@@ -187,8 +193,8 @@ impl Collector {
     /// # Errors
     /// When the order of a column lacks values, a hierarchy is malformed, or `prior` has what is no value of its attribute.
     pub(crate) fn finish(self, hierarchies: Option<&Hierarchies>, prior: Option<&Prior>) -> Result<Comparison> {
-        let Self { columns, sensitive, sums, groups, real, sizes, distribution, people, rows } = self;
-        let uncertain = columns.iter().any(|collected| collected.column.form != Form::Exact);
+        let Self { columns, sensitive, sums, groups, real, sizes, counted, distribution, people, rows } = self;
+        let uncertain = counted || columns.iter().any(|collected| collected.column.form != Form::Exact);
         let (group_of, real) = match groups {
             Some((_, group_of)) => (group_of, real),
             None if uncertain => ((0..rows as u32).collect(), real),

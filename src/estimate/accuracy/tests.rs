@@ -70,7 +70,12 @@ fn comparison(
     ];
     let number: ArrayRef = Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.group as i64 * 7)));
     let counts = (of(&|row| Some(size(row.group))), of(&|row| Some(groups[row.group].counterfeits)));
-    let batch = ReleaseBatch { attributes: &attributes, group: Some(&number), counts: Some((&counts.0, &counts.1)) };
+    let batch = ReleaseBatch {
+        attributes: &attributes,
+        group: Some(&number),
+        counts: Some((&counts.0, &counts.1)),
+        alone: false,
+    };
     collector.append_released(&batch, rows.len()).unwrap();
     collector.finish(None, None).unwrap()
 }

@@ -48,8 +48,8 @@ use super::balance::{Moves, Policy};
 use super::lots::Lots;
 use super::split::{self, Secret};
 use super::state::{Signatures, State, StateKind};
-use super::{Method, Monitor, Needs, assignment};
-use crate::error::Result;
+use super::{LeftOut, Method, Monitor, Needs, assignment};
+use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 use crate::release::{Body, Form, Groups, Release};
 
@@ -183,6 +183,12 @@ impl Method for MInvariance {
         Needs { id: true, sensitive: true, ..Needs::default() }
     }
 
+    /// Nothing that is drawn for later releases depends on quasi-identifiers, and groups only hold people of one signature whatever is
+    /// published of them.
+    fn leaves_out(&self) -> LeftOut {
+        LeftOut::Quasi
+    }
+
     fn guarantee(&self) -> String {
         format!("{}-invariance", self.m)
     }
@@ -206,6 +212,9 @@ impl Method for MInvariance {
         monitor: &Monitor,
         rng: &mut ChaCha20Rng,
     ) -> Result<Release> {
+        if microdata.quasi.is_empty() {
+            return Err(Error::refused("there is no quasi-identifier in the table; a release needs one"));
+        }
         let Drawn { groups, intervals, withheld } = self.draw(&microdata, state.signatures()?, monitor, rng)?;
         Ok(Release { withheld, groups, body: Body::Grouped { intervals }, microdata })
     }

@@ -84,7 +84,14 @@ pub(super) fn private(release: Release, seed: u64) -> RecordBatch {
     let layout = layout(release.microdata.quasi.len(), false);
     let description =
         Description { method: "m_invariant".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
-    let shape = Shape { view: View::Private, form: Form::Intervals, signatures: true, labels: false, nodes: false };
+    let shape = Shape {
+        view: View::Private,
+        form: Form::Intervals,
+        signatures: true,
+        labels: false,
+        nodes: false,
+        counted: false,
+    };
     let schema = Arc::new(schema(&layout, shape, &description));
     let published = Published::new(release, schema, &mut ChaCha20Rng::seed_from_u64(seed));
     published.batch(0, published.len()).unwrap()

@@ -84,7 +84,7 @@ impl Method for NonSequential {
         let sensitive = members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect();
         let starts = (0..=members.len() as u32).collect();
         let groups = Groups { starts, members, sensitive, ..Groups::default() };
-        Ok(Release { microdata, groups, body: Body::Rows { intervals, worlds: None }, withheld: 0 })
+        Ok(Release { microdata, groups, body: Body::Rows { intervals, worlds: None, ghosts: 0 }, withheld: 0 })
     }
 }
 

@@ -12,10 +12,13 @@
 //! world, and the worlds, knows the true one.
 //!
 //! Values that travel (sensitive, or declared as other) must not change between releases, for the worlds would contradict earlier releases;
-//! changed ones are refused. Quasi-identifiers may. New people get worlds among themselves. People who leave take a row away, and with
-//! them the worlds in which others carried their values (*critical absence*): a reader who knows who left learns that the others did not
-//! carry the value that is gone. So that is refused unless it is allowed, and then whoever carried a value that is gone carries the next
-//! one along the permutation, which may be one that they have in another world already. The paper leaves this unsolved.
+//! changed ones are refused. Quasi-identifiers may. New people get worlds among themselves. People who leave would take a row away, and with
+//! it the worlds in which others carried their values (*critical absence*): a reader who knows who left learns that the others did not
+//! carry the value that is gone. The paper leaves this unsolved. Here whoever leaves stays as a *ghost*, a counterfeit with their values, as
+//! long as somebody of their ring is there (`state::ghosts`); each world has as many counterfeits as the true one, and the release says
+//! how many. A publication does so by itself; in calls, rows of people who have left are passed on as they were. If it is allowed that they are
+//! missing, whoever carried a value that is gone carries the next one along the ring, which may be one that they have in another world
+//! already. Publications that earlier versions began do not remember values, and go on as they were begun.
 //!
 //! # Method
 //! E. Shmueli and T. Tassa, *Privacy by Diversity in Sequential Releases of Databases*, Information Sciences 2015. Algorithm 2 is `parts` and
@@ -57,7 +60,7 @@ pub use self::worlds::Worlds;
 use self::matching::Matching;
 use self::measure::Measure;
 use super::mondrian::Cuts;
-use super::{Method, Monitor, Needs, State, StateKind};
+use super::{LeftOut, Method, Monitor, Needs, State, StateKind};
 use crate::error::{Error, Result, thousands};
 use crate::methods::state::Partners;
 use crate::microdata::Microdata;
@@ -77,8 +80,8 @@ pub struct SequentialRelease {
     /// The loss to minimize.
     #[serde(default)]
     pub loss: Loss,
-    /// Whether people with worlds may be missing.
-    #[serde(default)]
+    /// Whether people with worlds may be missing, without a row that stays in their place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_removals: bool,
     /// Whether worlds may be of a version whose worlds are not equally likely.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -99,8 +102,12 @@ pub struct Sequential {
     /// How new people are cut into buckets.
     #[serde(default)]
     pub cuts: Cuts,
-    /// Whether people of earlier releases may be missing.
-    #[serde(default)]
+    /// Whether who leaves stays as a counterfeit while anybody of the ring is there; not in publications of earlier versions, which do not
+    /// remember values.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ghosts: bool,
+    /// Whether people of earlier releases may be missing without that: in publications of earlier versions only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_removals: bool,
     /// Whether the ledger's worlds may be of a version whose worlds are not equally likely.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -159,8 +166,9 @@ impl SequentialRelease {
         }
         if partners.missing > 0 && !self.allow_removals {
             return Err(Error::refused(format!(
-                "{} people who have worlds are missing; a reader who knows who left could reason from what left with them. Pass all \
-                 rows, or allow_removals, which gives that protection up",
+                "{} people who have worlds are missing; a reader who knows who left could reason from what left with them. Pass the rows of \
+                 people who have left, too, as they were: they are counterfeits from then on; or allow_removals, which gives that protection up. A \
+                 publication keeps such rows by itself, unless it was begun by an earlier version",
                 thousands(partners.missing)
             )));
         }
@@ -183,7 +191,7 @@ impl SequentialRelease {
         }
         if microdata.rows == 0 {
             let groups = Groups { starts: vec![0], ..Groups::default() };
-            let body = Body::Rows { intervals: Vec::new(), worlds: remember.then_some(worlds) };
+            let body = Body::Rows { intervals: Vec::new(), worlds: remember.then_some(worlds), ghosts: 0 };
             return Ok(Release { microdata, groups, body, withheld: 0 });
         }
         let measure = Measure::new(self.loss, &microdata);
@@ -200,7 +208,8 @@ impl SequentialRelease {
         };
         let starts = (0..=members.len() as u32).collect();
         let groups = Groups { starts, members, sensitive, ..Groups::default() };
-        let body = Body::Rows { intervals: matched.boxes, worlds: remember.then_some(worlds) };
+        let (intervals, worlds, ghosts) = (matched.boxes, remember.then_some(worlds), known.ghosts);
+        let body = Body::Rows { intervals, worlds, ghosts };
         Ok(Release { microdata, groups, body, withheld: 0 })
     }
 }
@@ -209,7 +218,7 @@ impl Sequential {
     /// `l` worlds for everybody, and releases by parts of 100 rows.
     pub fn new(l: usize) -> Self {
         let (loss, cuts) = (Loss::default(), Cuts::default());
-        Self { l, p: PART, loss, cuts, allow_removals: false, allow_former_worlds: false }
+        Self { l, p: PART, loss, cuts, ghosts: true, allow_removals: false, allow_former_worlds: false }
     }
 
     setters! {
@@ -219,6 +228,8 @@ impl Sequential {
         with_loss(loss: Loss);
         /// How new people are cut into buckets.
         with_cuts(cuts: Cuts);
+        /// Whether who leaves stays as a counterfeit while anybody of the ring is there.
+        with_ghosts(ghosts: bool);
         /// Whether people of earlier releases may be missing.
         with_allow_removals(allow_removals: bool);
     }
@@ -300,15 +311,15 @@ impl Method for Sequential {
     }
 
     fn state(&self) -> Option<StateKind> {
-        Some(StateKind::Worlds)
+        Some(if self.ghosts { StateKind::ValuedWorlds } else { StateKind::Worlds })
     }
 
     fn needs(&self) -> Needs {
         Needs { id: true, sensitive: true, other: true }
     }
 
-    fn columns_may_differ(&self) -> bool {
-        true
+    fn leaves_out(&self) -> LeftOut {
+        LeftOut::Anything
     }
 
     fn guarantee(&self) -> String {

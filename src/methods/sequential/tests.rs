@@ -2,6 +2,7 @@
 
 mod attack;
 mod examples;
+mod ghosts;
 mod refusals;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,7 +119,14 @@ fn run(
     let release = method.release(microdata, &state, &Monitor::default(), &mut rng)?;
     let description =
         Description { method: "test".into(), parameters: "{}".into(), release_id: "x".into(), number: None };
-    let shape = Shape { view: View::Private, form: method.form(), signatures: false, labels: false, nodes: flat };
+    let shape = Shape {
+        view: View::Private,
+        form: method.form(),
+        signatures: false,
+        labels: false,
+        nodes: flat,
+        counted: false,
+    };
     let published = Published::new(release, Arc::new(schema(&layout, shape, &description)), &mut rng);
     published.batch(0, published.len())
 }

@@ -8,7 +8,9 @@
 //! | [`LabelledSignatures`](StateKind::LabelledSignatures) | the same | those of the most recent group, and everybody's place among them |
 //! | [`Perturbations`](StateKind::Perturbations) | everybody and their quasi-identifiers | the values that were published in their place |
 //! | [`Worlds`](StateKind::Worlds) | everybody | whose values they carry in which world; commitments to the values that travel |
+//! | [`ValuedWorlds`](StateKind::ValuedWorlds) | everybody | the same, and these values |
 
+mod ghosts;
 mod perturbations;
 mod signatures;
 mod worlds;
@@ -68,6 +70,8 @@ pub enum StateKind {
     Perturbations,
     /// Identifier, partners and commitments.
     Worlds,
+    /// The same, and the values that the commitments are to: for people who leave.
+    ValuedWorlds,
 }
 
 impl StateKind {
@@ -76,7 +80,7 @@ impl StateKind {
         match self {
             Self::Signatures => (true, false),
             Self::LabelledSignatures => (true, true),
-            Self::Perturbations | Self::Worlds => (false, false),
+            Self::Perturbations | Self::Worlds | Self::ValuedWorlds => (false, false),
         }
     }
 
@@ -89,7 +93,9 @@ impl StateKind {
                 let sensitive = layout.sensitive.as_ref().ok_or_else(nothing)?;
                 fields.extend(signatures::fields(sensitive, self == Self::LabelledSignatures));
             }
-            Self::Worlds => fields.extend(worlds::fields(id)),
+            Self::Worlds | Self::ValuedWorlds => {
+                fields.extend(worlds::fields(id, layout, self == Self::ValuedWorlds));
+            }
             Self::Perturbations => {}
         }
         fields.push(Field::new(RELEASE, DataType::Int64, false));
@@ -127,7 +133,7 @@ impl StateKind {
             Self::Signatures => signatures::members(published, known.signatures()?, false),
             Self::LabelledSignatures => signatures::members(published, known.signatures()?, true),
             Self::Perturbations => perturbations::members(published, known.perturbations()?),
-            Self::Worlds => worlds::members(published, known.worlds()?),
+            Self::Worlds | Self::ValuedWorlds => worlds::members(published, known.worlds()?),
         })
     }
 
@@ -147,7 +153,7 @@ impl StateKind {
         match self {
             Self::Signatures => columns.extend(signatures::entries(published, members, false)?),
             Self::LabelledSignatures => columns.extend(signatures::entries(published, members, true)?),
-            Self::Worlds => columns.extend(worlds::entries(published, members)?),
+            Self::Worlds | Self::ValuedWorlds => columns.extend(worlds::entries(published, members, schema)?),
             Self::Perturbations => {}
         }
         columns.push(release);
@@ -180,7 +186,7 @@ impl State {
             None => Self::Nothing,
             Some(StateKind::Signatures | StateKind::LabelledSignatures) => Self::Signatures(Signatures::default()),
             Some(StateKind::Perturbations) => Self::Perturbations(Perturbations::default()),
-            Some(StateKind::Worlds) => Self::Worlds(Partners::default()),
+            Some(StateKind::Worlds | StateKind::ValuedWorlds) => Self::Worlds(Partners::default()),
         }
     }
 
@@ -253,7 +259,7 @@ impl StateReader {
             StateKind::Signatures => Self::Signatures { reader: SignaturesReader::new(id), labelled: false },
             StateKind::LabelledSignatures => Self::Signatures { reader: SignaturesReader::new(id), labelled: true },
             StateKind::Perturbations => Self::Perturbations(PerturbationsReader::new(id, layout.quasi.len())),
-            StateKind::Worlds => Self::Worlds(None),
+            StateKind::Worlds | StateKind::ValuedWorlds => Self::Worlds(None),
         })
     }
 
@@ -270,7 +276,7 @@ impl StateReader {
             Self::Signatures { reader, .. } => State::Signatures(reader.finish(columns)?),
             Self::Perturbations(reader) => State::Perturbations(reader.finish(columns)?),
             Self::Worlds(None) => State::Worlds(Partners::default()),
-            Self::Worlds(Some(reader)) => State::Worlds(reader.finish(columns)?),
+            Self::Worlds(Some(reader)) => State::Worlds(reader.finish(columns.key)?.of_rows(columns, 0)?),
         })
     }
 }
@@ -329,7 +335,15 @@ impl SnapshotBuilder {
     /// # Errors
     /// Those of [`MicrodataBuilder::finish_with`], and contradictory or incomplete entries.
     pub fn finish(self, key: HashKey) -> Result<(Microdata, State)> {
-        let Self { microdata, kind, state, .. } = self;
+        let Self { mut microdata, kind, state, .. } = self;
+        let state = match state {
+            Some(StateReader::Worlds(Some(reader))) => {
+                let memory = reader.finish(key)?;
+                let ghosts = memory.append_ghosts(&mut microdata, key)?;
+                return microdata.finish_with(key, |columns| Ok(State::Worlds(memory.of_rows(columns, ghosts)?)));
+            }
+            state => state,
+        };
         microdata.finish_with(key, |columns| match state {
             Some(reader) => reader.finish(columns),
             None => Ok(State::before_the_first(kind)),

@@ -5,21 +5,25 @@
 //! the memory and can guess the value.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
+use datafusion::arrow::compute::{cast, concat};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{
-    Commitments, Encoded, EncodedColumns, FORMER_PARTNERS_NAME, IdentifierBuilder, Identifiers, PARTNERS_NAME, name_of,
-    partners_commitment, quasi_name_of,
+    Commitments, Encoded, EncodedColumns, FORMER_PARTNERS_NAME, HashKey, IdentifierBuilder, Identifiers, Layout,
+    PARTNERS_NAME, name_of, partners_commitment, quasi_name_of,
 };
 use crate::release::{COMMITMENTS, PARTNERS, Published, commitments_type, signature_type};
 
+/// Column of ledgers: the values that were sealed, of columns that were published then; NULL of others.
+pub(super) const VALUES: &str = "sealed_values";
+
 /// Instead of a number: there is none.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Whose values the rows of microdata carry in the worlds that were made for them.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +40,8 @@ pub struct Partners {
     pub changed: usize,
     /// People whose worlds were made by a version whose worlds are not equally likely.
     pub former: usize,
+    /// Rows of people who have left, whose values somebody who is there carries in some world.
+    pub ghosts: usize,
 }
 
 impl Partners {
@@ -56,36 +62,53 @@ impl Partners {
     pub fn is_sealed(&self, row: u32) -> bool {
         self.sealed.get(row as usize).copied().unwrap_or(false)
     }
+}
 
-    /// What is remembered of the rows of microdata.
+/// What is remembered, person by person.
+pub(super) struct Memory {
+    pub(super) known: Identifiers,
+    /// Person of each entry.
+    pub(super) person_of: Vec<u32>,
+    pub(super) people: usize,
+    /// Whose values everybody carries in each world but the true one, person after person.
+    pub(super) carried: Vec<u32>,
+    /// Partners of everybody.
+    pub(super) width: usize,
+    /// Partners and commitments of each entry.
+    lengths: Vec<(usize, usize)>,
+    commitments: Vec<i64>,
+    /// Hashes of the names of all columns that were sealed.
+    names: HashSet<i64>,
+    /// The values that were sealed, entry after entry, if they are remembered.
+    pub(super) values: Option<StructArray>,
+    former: usize,
+}
+
+impl Memory {
+    /// For each entry the hashes of the names of its sealed columns.
+    pub(super) fn sealed(&self) -> impl Iterator<Item = impl Iterator<Item = i64> + '_> {
+        let mut rest = self.commitments.as_slice();
+        self.lengths.iter().map(move |&(_, length)| {
+            let (own, others) = rest.split_at(length);
+            rest = others;
+            own.iter().skip(1).step_by(2).copied()
+        })
+    }
+
+    /// What is remembered of the rows of microdata, of which so many are of people who have left.
     ///
     /// # Errors
-    /// When the memory is incomplete, was changed, or contradicts itself; when a column travelled when the worlds were made and is not to
-    /// travel now, or was another kind of column.
-    fn of_rows(memory: WorldsReader, columns: &EncodedColumns<'_>) -> Result<Self> {
-        let EncodedColumns { key, sensitive, other, .. } = *columns;
+    /// When a column travelled when the worlds were made and is not to travel now, or was another kind of column.
+    pub(super) fn of_rows(self, columns: &EncodedColumns<'_>, ghosts: usize) -> Result<Partners> {
+        let EncodedColumns { sensitive, other, .. } = *columns;
         let Some(microdata) = columns.identifiers else { return Err(Error::internal("worlds of nobody")) };
         let quasi: Vec<&str> = columns.quasi.iter().map(|column| column.attribute.field.name().as_str()).collect();
-        memory.refuse_forged()?;
-        let known_names = memory.names();
-        refuse_other_roles(&known_names, sensitive, other, &quasi)?;
-        let WorldsReader { identifiers, partners, lengths, commitments, former, .. } = memory;
-        let known = identifiers.finish(key)?;
-        if known.nulls() > 0 {
-            return Err(refused("has entries without an identifier"));
-        }
-        let mut person_of = vec![NONE; lengths.len()];
-        let mut people = 0;
-        for run in known.runs()? {
-            run.iter().for_each(|entry| person_of[entry.1 as usize] = people);
-            people += 1;
-        }
-        let carried = carried(&known, partners.finish(key)?, &lengths, &person_of, people as usize)?;
-        let width = if people == 0 { 0 } else { carried.len() / people as usize };
+        refuse_other_roles(&self.names, sensitive, other, &quasi)?;
+        let Self { known, person_of, people, carried, width, lengths, commitments, names, values, former } = self;
 
         let arrivals: Vec<u32> = microdata.order().collect();
         let found = microdata.find_in(&known)?;
-        let mut row_of = vec![NONE; people as usize];
+        let mut row_of = vec![NONE; people];
         for (row, entry) in found.iter().enumerate() {
             if let Some(entry) = entry {
                 row_of[person_of[*entry as usize] as usize] = row as u32;
@@ -102,11 +125,12 @@ impl Partners {
                 of[row as usize * width + world] = row_of[partner as usize];
             }
         }
-        let missing = row_of.iter().filter(|row| **row == NONE).count();
+        // Where values are remembered, whoever is still missing is missed in no world: all of their ring are, or nothing travels.
+        let missing = if values.is_some() { 0 } else { row_of.iter().filter(|row| **row == NONE).count() };
 
         let kinds = sensitive.map(|column| (column, true)).into_iter();
         // A column that was sensitive may be published without being the sensitive one of a release.
-        let was_sensitive = |column: &Encoded| known_names.contains(&name_of(column.attribute.field.name(), true));
+        let was_sensitive = |column: &Encoded| names.contains(&name_of(column.attribute.field.name(), true));
         let kinds = kinds.chain(other.iter().map(|column| (column, was_sensitive(column))));
         let (travelling, kinds): (Vec<&Encoded>, Vec<bool>) = kinds.unzip();
         let columns =
@@ -134,7 +158,7 @@ impl Partners {
         }
         let sealed = (0..found.len()).map(|row| noted[row * columns.len()..][..columns.len()].iter().all(|&is| is));
         let changed = changed.into_iter().filter(|&is| is).count();
-        Ok(Self { of, width, sealed: sealed.collect(), missing, changed, former })
+        Ok(Partners { of, width, sealed: sealed.collect(), missing, changed, former, ghosts })
     }
 }
 
@@ -206,6 +230,8 @@ pub(super) struct WorldsReader {
     forged: usize,
     /// Entries whose partners are those of an earlier version.
     former: usize,
+    /// The values that were sealed, batch by batch, if they are remembered.
+    values: Vec<StructArray>,
 }
 
 impl WorldsReader {
@@ -218,21 +244,25 @@ impl WorldsReader {
             lengths: Vec::new(),
             forged: 0,
             former: 0,
+            values: Vec::new(),
         }
     }
 
-    /// Appends a batch: identifiers, lists of partners, lists of commitments.
+    /// Appends a batch: identifiers, lists of partners, lists of commitments, and the values that these are to, if they are remembered.
     ///
     /// # Errors
     /// When an entry lacks one of them.
     pub(super) fn append(&mut self, batch: &RecordBatch) -> Result<()> {
-        let [ids, partners, commitments, ..] = batch.columns() else {
+        let [ids, partners, commitments, rest @ ..] = batch.columns() else {
             return Err(Error::internal("worlds without partners and seals"));
         };
         let (partners, of_partners) = items(partners)?;
         let (commitments, of_commitments) = items(commitments)?;
         if ids.null_count() + partners.null_count() + commitments.null_count() > 0 {
             return Err(refused("has NULL in it; pass what sequential_worlds returned, unchanged"));
+        }
+        if let Some(values) = rest.first().and_then(|column| column.as_struct_opt()) {
+            self.values.push(values.clone());
         }
         self.identifiers.append(ids)?;
         self.partners.append(&partners)?;
@@ -263,12 +293,35 @@ impl WorldsReader {
         Ok(())
     }
 
-    /// Finds what it says of the rows of microdata.
+    /// What it says, person by person. `key` orders identifiers.
     ///
     /// # Errors
-    /// When the memory is incomplete, was changed, or contradicts itself, or columns have other roles than they had.
-    pub(super) fn finish(self, columns: &EncodedColumns<'_>) -> Result<Partners> {
-        Partners::of_rows(self, columns)
+    /// When the memory is incomplete, was changed, or contradicts itself.
+    pub(super) fn finish(self, key: HashKey) -> Result<Memory> {
+        self.refuse_forged()?;
+        let names = self.names();
+        let Self { identifiers, partners, lengths, commitments, values, former, .. } = self;
+        let known = identifiers.finish(key)?;
+        if known.nulls() > 0 {
+            return Err(refused("has entries without an identifier"));
+        }
+        let mut person_of = vec![NONE; lengths.len()];
+        let mut people = 0;
+        for run in known.runs()? {
+            run.iter().for_each(|entry| person_of[entry.1 as usize] = people);
+            people += 1;
+        }
+        let people = people as usize;
+        let carried = carried(&known, partners.finish(key)?, &lengths, &person_of, people)?;
+        let width = carried.len().checked_div(people).unwrap_or(0);
+        let values = match values.is_empty() {
+            true => None,
+            false => {
+                let chunks: Vec<&dyn Array> = values.iter().map(|chunk| chunk as &dyn Array).collect();
+                Some(concat(&chunks)?.as_struct().clone())
+            }
+        };
+        Ok(Memory { known, person_of, people, carried, width, lengths, commitments, names, values, former })
     }
 
     fn refuse_forged(&self) -> Result<()> {
@@ -296,6 +349,8 @@ impl WorldsReader {
             + 2 * self.partners.size()
             + self.commitments.capacity() * size_of::<i64>()
             + self.lengths.capacity() * (size_of::<(usize, usize)>() + 16)
+            // They are put in one piece.
+            + 2 * self.values.iter().map(Array::get_array_memory_size).sum::<usize>()
     }
 }
 
@@ -332,12 +387,18 @@ fn items(lists: &ArrayRef) -> Result<(ArrayRef, Vec<usize>)> {
     Ok((lists.values().slice(first, last - first), lengths))
 }
 
-/// Columns of an entry, but for whom it is about and the release that it is from.
-pub(super) fn fields(identifier: &FieldRef) -> [Field; 2] {
-    [
+/// Columns of an entry, but for whom it is about and the release that it is from; with `values`, those that the commitments are to.
+pub(super) fn fields(identifier: &FieldRef, layout: &Layout, values: bool) -> Vec<Field> {
+    let mut fields = vec![
         Field::new(PARTNERS, signature_type(identifier.data_type()), false),
         Field::new(COMMITMENTS, commitments_type(), false),
-    ]
+    ];
+    if values {
+        let travelling = layout.sensitive.iter().chain(layout.beside());
+        let value = |field: &FieldRef| Field::new(field.name(), field.data_type().clone(), true);
+        fields.push(Field::new(VALUES, DataType::Struct(travelling.map(value).collect()), false));
+    }
+    fields
 }
 
 /// The members who get an entry: people without worlds, or with values that are not sealed yet.
@@ -345,12 +406,19 @@ pub(super) fn members(published: &Published, known: &Partners) -> Vec<u32> {
     published.members(|row| known.of(row).is_none() || !known.is_sealed(row))
 }
 
-/// Their entries.
+/// Their entries, with values if `schema` has them.
 ///
 /// # Errors
 /// When Arrow fails to gather values.
-pub(super) fn entries(published: &Published, members: &[u32]) -> Result<[ArrayRef; 2]> {
-    Ok([published.partners(members)?, published.commitments(members)?])
+pub(super) fn entries(published: &Published, members: &[u32], schema: &Schema) -> Result<Vec<ArrayRef>> {
+    let mut columns = vec![published.partners(members)?, published.commitments(members)?];
+    if let Ok(values) = schema.field_with_name(VALUES)
+        && let DataType::Struct(fields) = values.data_type()
+    {
+        let arrays = fields.iter().map(|field| published.travelling(field, members)).collect::<Result<Vec<_>>>()?;
+        columns.push(Arc::new(StructArray::try_new(fields.clone(), arrays, None)?));
+    }
+    Ok(columns)
 }
 
 /// Columns that travel in one release and not in another would tell which world is the true one; and in a column that was not the
@@ -422,10 +490,7 @@ pub(in crate::methods) fn resealed(
         lists.values().append_slice(&[name, partners_commitment(name, own[0], &texts, range).unwrap()]);
         lists.append(true);
     }
-    let columns: Vec<ArrayRef> = vec![
-        ArrayRef::clone(worlds.column(0)),
-        std::sync::Arc::new(partners.clone()),
-        std::sync::Arc::new(lists.finish()),
-    ];
+    let columns: Vec<ArrayRef> =
+        vec![ArrayRef::clone(worlds.column(0)), Arc::new(partners.clone()), Arc::new(lists.finish())];
     RecordBatch::try_new(worlds.schema(), columns).unwrap()
 }

@@ -6,7 +6,7 @@ use super::promises::Promises;
 use crate::microdata::{Role, name_of_parts};
 use crate::publication::ledger_metadata::LedgerMetadata;
 use crate::publication::record::Announcement;
-use crate::release::{Description, View, reserved_names};
+use crate::release::{COUNTERFEITS, Description, GROUP_SIZE, View, reserved_names};
 use crate::risk::Check;
 
 /// Columns of these roles, by the metadata that they carry.
@@ -40,12 +40,17 @@ pub(super) fn described(
     let value = sensitive_value(schema);
     let of_value = |name: &String| value.as_ref().is_some_and(|(whole, parts)| parts.contains(name) && agreed(whole));
     let expected: Vec<&String> = published.iter().flatten().filter(|name| agreed(name) || of_value(name)).collect();
-    let own = if promises.hidden { &[] } else { reserved_names(View::Public) };
+    let own: &[&str] = match (promises.hidden, promises.counted) {
+        (false, _) => reserved_names(View::Public),
+        (true, true) => &[GROUP_SIZE, COUNTERFEITS],
+        (true, false) => &[],
+    };
     let foreign = |field: &&FieldRef| !own.contains(&field.name().as_str()) && !expected.contains(&field.name());
     let foreign = schema.fields().iter().filter(foreign).count();
     let missing = own.iter().filter(|name| schema.field_with_name(name).is_err()).count()
-        + roles.filter(|_| !promises.some_columns).map_or(0, |roles| {
-            let public = roles.columns().filter(|column| Some(*column) != roles.id.as_ref());
+        + roles.map_or(0, |roles| {
+            let may_lack = |column: &String| promises.some_columns && (promises.hidden || roles.quasi.contains(column));
+            let public = roles.columns().filter(|column| Some(*column) != roles.id.as_ref() && !may_lack(column));
             let there = |column: &String| {
                 expected.contains(&column) || value.as_ref().is_some_and(|(whole, _)| whole == column)
             };

@@ -198,8 +198,10 @@ impl Past {
                 }
                 Ok(Self::Signatures(Box::new(histories)))
             }
-            StateKind::Worlds if column(PARTNERS).is_none() => Ok(Self::Nothing),
-            StateKind::Worlds => Ok(Self::Worlds(Partnerships::try_new(ids.data_type()).map_err(named)?)),
+            StateKind::Worlds | StateKind::ValuedWorlds if column(PARTNERS).is_none() => Ok(Self::Nothing),
+            StateKind::Worlds | StateKind::ValuedWorlds => {
+                Ok(Self::Worlds(Partnerships::try_new(ids.data_type()).map_err(named)?))
+            }
             StateKind::Perturbations => {
                 let published = columns_of(entries, published_column);
                 let types: Vec<DataType> = published.iter().map(|column| column.data_type().clone()).collect();

@@ -14,7 +14,9 @@ pub(super) struct Promises {
     pub(super) whole: Option<usize>,
     /// Whether releases have no columns of groups.
     pub(super) hidden: bool,
-    /// Whether releases may lack columns that were agreed.
+    /// Whether they say, without groups, how many rows there are and how many of them are counterfeits.
+    pub(super) counted: bool,
+    /// Whether releases may lack quasi-identifiers that were agreed, and where groups are hidden any columns.
     pub(super) some_columns: bool,
 }
 
@@ -41,6 +43,7 @@ impl Promises {
             memory: Remembered::Nothing,
             whole: None,
             hidden: false,
+            counted: false,
             some_columns: false,
         };
         Some(match method {
@@ -50,7 +53,8 @@ impl Promises {
                     "m_invariant" => Lineage::Invariant,
                     _ => Lineage::Distinct { close: is_set("close_updates"), disjoint: is_set("disjoint") },
                 };
-                Self { memory: Remembered::Signatures(m, lineage), ..alone(vec![Promise::Unique { m }]) }
+                let some_columns = method == "m_invariant";
+                Self { memory: Remembered::Signatures(m, lineage), some_columns, ..alone(vec![Promise::Unique { m }]) }
             }
             "mondrian" => {
                 let k = number("k").map(|k| Promise::Anonymous { k });
@@ -67,12 +71,13 @@ impl Promises {
             "muco" => Self { memory: Remembered::Rows, hidden: true, ..alone(Vec::new()) },
             // That a release is consistent with all worlds cannot be told without the people's quasi-identifiers, which nobody keeps.
             "sequential" => {
-                let (l, removals) = (number("l")?, is_set("allow_removals"));
+                let (l, removals, ghosts) = (number("l")?, is_set("allow_removals"), is_set("ghosts"));
                 Self {
-                    memory: Remembered::Worlds(l, removals),
-                    // Each batch of people is diverse by itself; when people have left, the rest need not be.
+                    memory: Remembered::Worlds(l, removals || ghosts),
+                    // Each batch of people is diverse by itself, and so are whole rings; when people have left, the rest need not be.
                     whole: (!removals).then_some(l),
                     hidden: true,
+                    counted: ghosts,
                     some_columns: true,
                     ..alone(Vec::new())
                 }

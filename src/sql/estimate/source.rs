@@ -95,7 +95,7 @@ impl Source {
 
     /// Whether somebody of each group is at each end of its intervals.
     fn has_people_at_ends(&self, column: &OriginalColumn) -> bool {
-        self.released.groups && column.is_tight()
+        self.released.groups && !self.released.alone && column.is_tight()
     }
 
     /// Whether the values of a column are spread as the ends of its intervals are, or as is said elsewhere.

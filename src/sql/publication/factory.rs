@@ -12,9 +12,9 @@ use super::options::{Options, refused};
 use super::release_table::{ReleaseTable, as_table};
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
-use crate::methods::AnyMethod;
 use crate::methods::state::ledger_schema;
-use crate::microdata::{Layout, Role, Roles, can_be_part, field_of_parts, name_of_parts};
+use crate::methods::{AnyMethod, LeftOut, StateKind};
+use crate::microdata::{Layout, Role, Roles, TREE_KEY, can_be_part, field_of_parts, name_of_parts};
 use crate::publication::{
     OpenPublication, Publication, PublicationSpec, Reader, Repositioned, check_apart, check_schema, locate,
     private_beside, stored_type, type_names,
@@ -124,8 +124,7 @@ impl TableProviderFactory for PublicationFactory {
             Some(arguments) => Some(repositioned(arguments, &layout, &method)?),
             None => None,
         };
-        let released = released_schema(&method, hierarchies.is_some(), &layout)?;
-        check_storable(&method, &released, &layout)?;
+        check_storable(&method, &released_schema(&method, hierarchies.is_some(), &layout)?, &layout)?;
         let cells = WantedCells::of(&arguments)?.of_publication(&method, &layout, repositioned.is_some())?;
         let (with_hierarchies, with_updates) = (hierarchies.is_some(), updates.is_some());
         let types = type_names(&layout)?;
@@ -144,17 +143,35 @@ impl TableProviderFactory for PublicationFactory {
         let publication =
             Publication { public, private, moved_from, spec, independent, repeated, late, finish, as_begun };
         // Fails where an INSERT would, but earlier.
-        let published = OpenPublication::open(publication.clone(), &runtime).await?.published();
+        let open = OpenPublication::open(publication.clone(), &runtime).await?;
+        let published = open.published();
+        let released = released_schema(&open.publication().spec.method, with_hierarchies, &layout)?;
         let mut released = as_table(&released).await?;
         if published > 0 {
             // What is there already may be of a version that had other types.
             let newest = ReleaseTable::open(&publication.public, &runtime, None).await?.schema();
-            let known = |field: &FieldRef| newest.fields().find(field.name()).map_or(field, |(_, known)| known).clone();
-            released = Arc::new(Schema::new(released.fields().iter().map(known).collect::<Vec<_>>()));
+            released = Arc::new(as_published(&released, &newest));
         }
         let publisher = Publisher { publication, schema: table, parts, hierarchies, updates };
         Ok(Arc::new(PublicationTable::for_publishing(publisher, released, runtime)))
     }
+}
+
+/// The columns as the newest release has them, and those that it has not as they are declared; of which release they are, none says.
+fn as_published(declared: &Schema, newest: &Schema) -> Schema {
+    let published = |field: &FieldRef| newest.fields().find(field.name()).map(|(_, known)| known);
+    // Which columns have hierarchies is known of all columns or of none.
+    let all = declared.fields().iter().all(|field| published(field).is_some());
+    let known = |field: &FieldRef| match published(field) {
+        Some(known) => {
+            let mut metadata = known.metadata().clone();
+            metadata.extend(field.metadata().clone());
+            metadata.retain(|key, _| key != Description::NUMBER && (all || key != TREE_KEY));
+            Arc::new(known.as_ref().clone().with_metadata(metadata))
+        }
+        None => FieldRef::clone(field),
+    };
+    Schema::new(declared.fields().iter().map(known).collect::<Vec<_>>())
 }
 
 /// What a publication has no use for.
@@ -234,7 +251,7 @@ fn parts(table: &Schema, sensitive: &[String], method: &AnyMethod, stream: bool)
         Some("the records of a stream have one sensitive column")
     } else if method.form() == Form::Anatomy {
         Some("several sensitive columns would be lists that do not say what belongs together")
-    } else if method.as_method().columns_may_differ() {
+    } else if method.as_method().leaves_out() == LeftOut::Anything {
         Some("where every INSERT has columns of its own, there is one sensitive column")
     } else {
         None
@@ -334,7 +351,14 @@ fn released_schema(method: &AnyMethod, nodes: bool, layout: &Layout) -> Result<S
         release_id: String::new(),
         number: None,
     };
-    let shape = Shape { view: View::Public, form: method.form(), signatures: false, labels: false, nodes };
+    let shape = Shape {
+        view: View::Public,
+        form: method.form(),
+        signatures: false,
+        labels: false,
+        nodes,
+        counted: method.state() == Some(StateKind::ValuedWorlds),
+    };
     Ok(schema(layout, shape, &description))
 }
 

@@ -20,6 +20,7 @@ fn former_worlds_are_refused() {
         p: 100,
         loss: Loss::Lm,
         cuts: Cuts::Tight,
+        ghosts: true,
         allow_removals: false,
         allow_former_worlds: false,
     };
