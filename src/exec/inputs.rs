@@ -28,6 +28,8 @@ pub struct Inputs {
     /// For a release in cells that do not follow from the identifier: one row, of how many rows there are, how many of them have no
     /// identifier, and how many repeat that of another.
     pub identifiers: Option<Arc<dyn ExecutionPlan>>,
+    /// Of an INSERT into a publication: columns of the microdata that it does not name.
+    pub left_out: Vec<String>,
     /// What there is in the whole table, once the survey is an input.
     pub(crate) places: Option<Arc<dyn ExecutionPlan>>,
 }
@@ -80,6 +82,7 @@ impl Inputs {
             updates: None,
             survey: None,
             identifiers: None,
+            left_out: Vec::new(),
             places: None,
         }
     }

@@ -54,6 +54,8 @@ pub struct PublishJob {
     inputs: InputKinds,
     layout: Layout,
     count: CellCount,
+    /// Columns that the INSERT does not name.
+    left_out: Vec<String>,
 }
 
 impl PublishExec {
@@ -67,6 +69,7 @@ impl PublishExec {
         let layout = Layout::try_new(&inputs.microdata.schema(), &spec.roles)
             .map_err(|error| error.in_function(spec.method.name()))?;
         let count = CellCount::new(spec.cells, expected_rows(&inputs.microdata));
+        let left_out = inputs.left_out.clone();
         let inputs = match spec.cells {
             0 => return Err(Error::internal("cells that nobody has counted").in_function(spec.method.name())),
             1 => inputs,
@@ -78,7 +81,7 @@ impl PublishExec {
             }
         };
         let (inputs, plans) = inputs.into_plans();
-        Self::over(Arc::new(PublishJob { publication, decided, inputs, layout, count }), plans)
+        Self::over(Arc::new(PublishJob { publication, decided, left_out, inputs, layout, count }), plans)
     }
 
     /// The publication.
@@ -138,6 +141,7 @@ impl Job for PublishJob {
         let publishing = Publishing {
             publication: self.publication.clone(),
             decided: self.decided,
+            left_out: self.left_out.clone(),
             layout: self.layout.clone(),
             batch_size: context.session_config().batch_size(),
             metrics: metrics.clone(),
@@ -159,6 +163,7 @@ impl Job for PublishJob {
 struct Publishing {
     publication: Publication,
     decided: u64,
+    left_out: Vec<String>,
     layout: Layout,
     batch_size: usize,
     metrics: ExecutionPlanMetricsSet,
@@ -366,7 +371,7 @@ impl Publishing {
         }
     }
 
-    /// Columns that are not in the release if nobody has a value: not where others may have some, in other cells or in other snapshots.
+    /// Which columns the release may lack: none where others may have them, in other cells or in other snapshots.
     fn leave_out(&self) -> LeftOut {
         let spec = &self.publication.spec;
         match self.cells > 1 || spec.repositioned.is_some() {
@@ -393,6 +398,7 @@ impl Publishing {
             private: ledger_schema(state, &self.layout).map_err(named)?,
             state,
             leave_out: self.leave_out(),
+            left_out: self.left_out.clone(),
             number,
             batch_size: self.batch_size,
             files,

@@ -26,8 +26,10 @@ pub(super) struct ReleaseWriter {
     pub private: SchemaRef,
     /// What the release leaves to the next one.
     pub state: Option<StateKind>,
-    /// Columns that are not in the release if nobody has a value.
+    /// Which columns the release may lack.
     pub leave_out: LeftOut,
+    /// Columns that were not named.
+    pub left_out: Vec<String>,
     /// Number of the release.
     pub number: u64,
     pub batch_size: usize,
@@ -83,9 +85,12 @@ impl ReleaseWriter {
         tag: Option<u32>,
         monitor: &Monitor,
     ) -> Result<Self> {
-        // Every INSERT may name other columns; those that it does not name are NULL.
+        // Every INSERT may name other columns; those that it does not name are NULL. Of what travels that is no sign of it.
         if self.leave_out != LeftOut::Nothing {
-            snapshot.microdata.leave_out_empty(self.leave_out == LeftOut::Anything);
+            snapshot.microdata.leave_out_empty();
+        }
+        if self.leave_out == LeftOut::Anything {
+            snapshot.microdata.leave_out(&self.left_out);
         }
         let timer = work.metrics.baseline.elapsed_compute().timer();
         let Made { release, state, mut rng } = work.make(snapshot, rng, monitor)?;

@@ -22,8 +22,10 @@ pub struct MicrodataBuilder {
     sensitive: Option<ColumnEncoder>,
     within: Option<ColumnEncoder>,
     other: Vec<ColumnEncoder>,
-    /// Whether quasi-identifiers without any value are not there, and whether other columns are not.
-    leave_out: [bool; 2],
+    /// Whether quasi-identifiers without any value are not there.
+    leave_out_empty: bool,
+    /// Columns that travel and are not there.
+    left_out: Vec<String>,
     hierarchies: Option<Hierarchies>,
     updates: Option<UpdatesBuilder>,
 }
@@ -57,7 +59,8 @@ impl MicrodataBuilder {
             sensitive: layout.sensitive.as_ref().map(encoder).transpose()?,
             within: layout.within.as_ref().map(encoder).transpose()?,
             other: layout.beside().map(encoder).collect::<Result<_>>()?,
-            leave_out: [false; 2],
+            leave_out_empty: false,
+            left_out: Vec::new(),
             hierarchies: None,
             updates: None,
             layout,
@@ -124,10 +127,15 @@ impl MicrodataBuilder {
         }
     }
 
-    /// The columns that travel with the sensitive value, it among them, as far as somebody has a value.
+    /// The columns that travel with the sensitive value, it among them, but for those that are left out.
     pub(crate) fn travelling(&self) -> impl Iterator<Item = &FieldRef> {
-        let columns = self.sensitive.iter().chain(&self.other);
-        columns.filter(|column| !column.is_empty()).map(ColumnEncoder::field)
+        let columns = self.sensitive.iter().chain(&self.other).map(ColumnEncoder::field);
+        columns.filter(|field| !self.left_out.contains(field.name()))
+    }
+
+    /// Bytes that [`people`](Self::people) needs.
+    pub(crate) fn people_size(&self) -> usize {
+        self.identifiers.as_ref().map_or(0, IdentifierBuilder::size)
     }
 
     /// Appends rows of these people, with the quasi-identifiers of rows that are there, by their places; `value_of` has their values of the
@@ -156,9 +164,16 @@ impl MicrodataBuilder {
         Ok(())
     }
 
-    /// Says that quasi-identifiers without any value are not in the table, and with `others` no other columns either.
-    pub fn leave_out_empty(&mut self, others: bool) {
-        self.leave_out = [true, others];
+    /// Says that quasi-identifiers without any value are not in the table.
+    pub fn leave_out_empty(&mut self) {
+        self.leave_out_empty = true;
+    }
+
+    /// Says that these are not in the table, as far as they are sensitive or travel with what is.
+    ///
+    /// Not by their values: whether somebody has one who is there differs from world to world, where somebody has left.
+    pub fn leave_out(&mut self, columns: &[String]) {
+        self.left_out = columns.to_vec();
     }
 
     /// Appends rows of the update relation: a value, what it can become, and the probability if that is known.
@@ -209,7 +224,7 @@ impl MicrodataBuilder {
         key: HashKey,
         find: impl FnOnce(&EncodedColumns<'_>) -> Result<T>,
     ) -> Result<(Microdata, T)> {
-        let Self { layout, rows, leave_out, identifiers, quasi, sensitive, within, other, .. } = self;
+        let Self { layout, rows, leave_out_empty, left_out, identifiers, quasi, sensitive, within, other, .. } = self;
         let Self { hierarchies, updates, .. } = self;
         let identifiers = match (identifiers, &layout.identifier) {
             (Some(identifiers), Some(field)) => Some(ordered(identifiers, field.name(), rows, key)?),
@@ -222,10 +237,9 @@ impl MicrodataBuilder {
             (Some(encoder), Some(field)) => finish(encoder, field, None).map(Some),
             _ => Ok(None),
         };
-        let [leave_out_quasi, leave_out_others] = leave_out;
         let is_empty =
             |column: &Encoded| column.attribute.domain.has_null() && column.codes.iter().all(|&code| code == 0);
-        let is_there = |column: &Encoded| !(leave_out_others && is_empty(column));
+        let is_there = |column: &Encoded| !left_out.contains(column.attribute.field.name());
         let sensitive = alone(sensitive, &layout.sensitive)?.filter(is_there);
         let other = other.into_iter().zip(layout.beside()).map(|(encoder, field)| finish(encoder, field, None));
         let mut other = other.collect::<Result<Vec<_>>>()?;
@@ -244,7 +258,7 @@ impl MicrodataBuilder {
             .zip(&layout.quasi)
             .map(|(encoder, field)| finish(encoder, field, hierarchies.as_ref()))
             .collect::<Result<_>>()?;
-        quasi.retain(|column| !(leave_out_quasi && is_empty(column)));
+        quasi.retain(|column| !(leave_out_empty && is_empty(column)));
         let columns = EncodedColumns {
             key,
             identifiers: identifiers.as_ref(),

@@ -24,8 +24,6 @@ pub(crate) struct ColumnEncoder {
     distinct: Box<dyn GroupValues>,
     groups: Vec<usize>,
     codes: Vec<u32>,
-    /// Rows without a value.
-    nulls: usize,
 }
 
 /// The order of a domain.
@@ -81,7 +79,7 @@ impl ColumnEncoder {
     pub(crate) fn try_new(field: FieldRef) -> Result<Self> {
         let single = Schema::new(vec![Field::new(field.name(), held_type(field.data_type()), true)]);
         let distinct = new_group_values(Arc::new(single), &GroupOrdering::None)?;
-        Ok(Self { field, distinct, groups: Vec::new(), codes: Vec::new(), nulls: 0 })
+        Ok(Self { field, distinct, groups: Vec::new(), codes: Vec::new() })
     }
 
     /// Appends rows.
@@ -99,7 +97,6 @@ impl ColumnEncoder {
         self.intern(array, &mut groups)?;
         self.codes.extend(groups.iter().map(|&group| group as u32));
         self.groups = groups;
-        self.nulls += array.logical_null_count();
         Ok(())
     }
 
@@ -114,11 +111,6 @@ impl ColumnEncoder {
     /// The column.
     pub(crate) fn field(&self) -> &FieldRef {
         &self.field
-    }
-
-    /// Whether no row has a value.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.nulls == self.codes.len()
     }
 
     /// Provisional codes of values without appending rows: they join the domain all the same.

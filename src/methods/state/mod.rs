@@ -327,7 +327,9 @@ impl SnapshotBuilder {
 
     /// Bytes held, and bytes that [`finish`](Self::finish) will need to order the rows.
     pub fn size(&self) -> usize {
-        self.microdata.size() + self.state.as_ref().map_or(0, StateReader::size)
+        // Who is missing is found out before the rows are put in order, which takes as much.
+        let missing = if self.kind == Some(StateKind::ValuedWorlds) { self.microdata.people_size() } else { 0 };
+        self.microdata.size() + missing + self.state.as_ref().map_or(0, StateReader::size)
     }
 
     /// The rows, and the state as it concerns them. `key` orders identifiers.

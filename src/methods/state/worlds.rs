@@ -15,7 +15,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{
     Commitments, Encoded, EncodedColumns, FORMER_PARTNERS_NAME, HashKey, IdentifierBuilder, Identifiers, Layout,
-    PARTNERS_NAME, name_of, partners_commitment, quasi_name_of,
+    PARTNERS_NAME, held, name_of, partners_commitment, quasi_name_of,
 };
 use crate::release::{COMMITMENTS, PARTNERS, Published, commitments_type, signature_type};
 
@@ -262,7 +262,11 @@ impl WorldsReader {
             return Err(refused("has NULL in it; pass what sequential_worlds returned, unchanged"));
         }
         if let Some(values) = rest.first().and_then(|column| column.as_struct_opt()) {
-            self.values.push(values.clone());
+            // As views, texts in one piece may be long.
+            let columns = values.columns().iter().map(held).collect::<Result<Vec<_>>>()?;
+            let fields = values.fields().iter().zip(&columns);
+            let fields = fields.map(|(field, column)| Field::new(field.name(), column.data_type().clone(), true));
+            self.values.push(StructArray::try_new(fields.collect(), columns, None)?);
         }
         self.identifiers.append(ids)?;
         self.partners.append(&partners)?;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Column, DFSchema, Result};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, lit};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::newest::{PublicReleases, plain, typed};
@@ -84,6 +84,8 @@ impl TableProvider for FlatRows {
             let name = field.name();
             match plan.schema().iter().find(|(_, there)| there.name() == name) {
                 Some(found) => Ok(Expr::Column(Column::from(found))),
+                // It may lack columns that others have.
+                None if field.is_nullable() => Ok(lit(ScalarValue::try_from(field.data_type())?).alias(name)),
                 None => Err(refusal!(FLAT, "the newest release has no column {name}")),
             }
         });

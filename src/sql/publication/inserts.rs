@@ -4,17 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::logical_expr::expr::{Alias, Cast};
 use datafusion::logical_expr::logical_plan::{DmlStatement, WriteOp};
-use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::newest::typed;
 use super::positions::check_positions;
 use super::table::PublicationTable;
 use crate::exec::{Origin, hide};
@@ -65,9 +67,62 @@ fn snapshot(insert: &DmlStatement) -> Result<Option<LogicalPlan>> {
     check_positions(&insert.input, &unique)?;
     check_volatile("publication", SNAPSHOT, &insert.input)?;
     check_choices("publication", SNAPSHOT, &insert.input, &unique)?;
-    let schema = SchemaRef::clone(insert.input.schema().inner());
+    let left_out = left_out(&insert.input);
+    let schema = insert.input.schema().inner();
+    let field = |field: &FieldRef| match left_out.contains(field.name()) {
+        true => marked(field),
+        false => FieldRef::clone(field),
+    };
+    let schema = Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()));
     let rows = OpaqueTable(Snapshot { plan: LogicalPlan::clone(&insert.input), schema });
     Ok(Some(LogicalPlanBuilder::scan("snapshot", provider_as_source(Arc::new(rows)), None)?.build()?))
+}
+
+/// Metadata key of a column of the rows that the INSERT does not name. That it has no values is no sign of it: who has a value may have left.
+const LEFT_OUT: &str = "anonymize.left_out";
+
+fn marked(field: &FieldRef) -> FieldRef {
+    let mut metadata = field.metadata().clone();
+    metadata.insert(LEFT_OUT.to_owned(), String::new());
+    Arc::new(field.as_ref().clone().with_metadata(metadata))
+}
+
+/// The columns of the rows that the INSERT does not name.
+pub(super) fn marked_columns(rows: &Schema) -> Vec<String> {
+    let marked = rows.fields().iter().filter(|field| field.metadata().contains_key(LEFT_OUT));
+    marked.map(|field| field.name().clone()).collect()
+}
+
+/// The columns that are NULL by the words of the INSERT.
+fn left_out(rows: &LogicalPlan) -> Vec<String> {
+    let names = rows.schema().fields().iter().map(|field| field.name().clone());
+    names.enumerate().filter(|(place, _)| is_null(rows, *place)).map(|(_, name)| name).collect()
+}
+
+/// Whether a column of a relation is NULL by its words.
+fn is_null(rows: &LogicalPlan, place: usize) -> bool {
+    match rows {
+        LogicalPlan::Projection(projection) => match value(&projection.expr[place]) {
+            Expr::Literal(value, _) => value.is_null(),
+            Expr::Column(column) => {
+                let place = projection.input.schema().maybe_index_of_column(column);
+                place.is_some_and(|place| is_null(&projection.input, place))
+            }
+            _ => false,
+        },
+        LogicalPlan::SubqueryAlias(alias) => is_null(&alias.input, place),
+        LogicalPlan::Filter(filter) => is_null(&filter.input, place),
+        LogicalPlan::Sort(sort) => is_null(&sort.input, place),
+        _ => false,
+    }
+}
+
+/// What is cast or renamed.
+fn value(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(Alias { expr, .. }) | Expr::Cast(Cast { expr, .. }) => value(expr),
+        other => other,
+    }
 }
 
 struct Snapshot {
@@ -92,12 +147,16 @@ impl Relation for Snapshot {
     }
 
     async fn plan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
-        let rows = planned(session, &self.plan, "publication", SNAPSHOT).await?;
+        let mut rows = planned(session, &self.plan, "publication", SNAPSHOT).await?;
+        let origin =
+            Arc::new(Origin { function: "publication".to_owned(), argument: SNAPSHOT.to_owned(), names: Vec::new() });
+        if !marked_columns(&self.schema).is_empty() {
+            rows = hide(&typed(rows, &self.schema)?, &origin)?;
+        }
         let all = projection.is_none_or(|columns| columns.iter().copied().eq(0..self.schema.fields().len()));
         if all {
             return Ok(rows);
         }
-        let origin = Origin { function: "publication".to_owned(), argument: SNAPSHOT.to_owned(), names: Vec::new() };
-        hide(&project(rows, projection)?, &Arc::new(origin))
+        hide(&project(rows, projection)?, &origin)
     }
 }

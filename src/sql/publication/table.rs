@@ -23,6 +23,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use url::Url;
 
+use super::inserts::marked_columns;
 use super::newest::{NewestRelease, PublicReleases};
 use super::options::refused;
 use super::release_table::ReleaseTable;
@@ -204,6 +205,7 @@ impl TableProvider for PublicationTable {
         refuse_loose_files("publication", &read_files(&hidden.revealed()?), session.runtime_env()).await?;
         let open = OpenPublication::open(publication.clone(), session.runtime_env()).await?;
         let mut publication = open.publication().clone();
+        let left_out = marked_columns(&input.schema());
         let microdata = self.microdata(&publication, parts, input, session.config_options())?;
         let name = publication.spec.method.name();
         let previous = ledger(&open, &publication, &microdata.schema())?;
@@ -216,7 +218,7 @@ impl TableProvider for PublicationTable {
             (None, 0) => WantedCells::Auto.choose(&spec.method, &layout, true, &microdata, session).cells,
             (None, cells) => cells,
         };
-        let mut inputs = Inputs { previous, hierarchies: trees, updates, ..Inputs::new(microdata) };
+        let mut inputs = Inputs { previous, hierarchies: trees, updates, left_out, ..Inputs::new(microdata) };
         if cells > 1 {
             survey(session, &mut inputs, &spec.method, &layout, hierarchies.as_ref()).await?;
         }

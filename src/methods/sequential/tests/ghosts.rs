@@ -11,11 +11,13 @@ struct Series {
     everybody: People,
     method: AnyMethod,
     ledger: Vec<RecordBatch>,
+    /// Who alone has a value of the first of the other columns, if not everybody has.
+    only: Option<usize>,
 }
 
 impl Series {
     fn new(everybody: People, method: AnyMethod) -> Self {
-        Self { everybody, method, ledger: Vec::new() }
+        Self { everybody, method, ledger: Vec::new(), only: None }
     }
 
     /// Publishes these columns of who is there; the others are NULL for everybody, as in an INSERT that does not name them.
@@ -32,6 +34,12 @@ impl Series {
         };
         let schema = batch.schema();
         let arrays = schema.fields().iter().zip(batch.columns()).map(|(field, array)| match named(field.name()) {
+            true if field.name() == "o0" && self.only.is_some() => {
+                let has = |person: usize| Some(person) == self.only;
+                let values = array.as_primitive::<Int32Type>().iter().enumerate();
+                Arc::new(values.map(|(person, value)| value.filter(|_| has(person))).collect::<Int32Array>())
+                    as ArrayRef
+            }
             true => ArrayRef::clone(array),
             false => datafusion::arrow::array::new_null_array(array.data_type(), array.len()),
         });
@@ -42,7 +50,10 @@ impl Series {
         let layout = Layout::try_new(&batch.schema(), &roles)?;
         let kind = self.method.state().unwrap();
         let mut builder = SnapshotBuilder::try_new(layout.clone(), Some(kind))?;
-        builder.microdata.leave_out_empty(true);
+        builder.microdata.leave_out_empty();
+        let left_out: Vec<String> =
+            schema.fields().iter().map(|field| field.name().clone()).filter(|name| !named(name)).collect();
+        builder.microdata.leave_out(&left_out);
         builder.microdata.append(&batch)?;
         for entries in &self.ledger {
             builder.append_previous(entries)?;
@@ -194,6 +205,29 @@ fn columns_of_people_who_have_left() {
     series.everybody.sensitive[3] = 0;
     let refused = series.publish(&[true; 12], &all, 6).unwrap_err().to_string();
     assert!(refused.contains("1 people have other values"), "{refused}");
+}
+
+/// Whether a column is published is said by who publishes, and not by values of people who are there: somebody of these carries the one of who has
+/// left, in some world.
+#[test]
+fn a_column_that_only_who_has_left_had() {
+    let everybody = People {
+        first: 0,
+        quasi: vec![(0..12).map(Some).collect()],
+        sensitive: (0..12).map(|i| i % 4).collect(),
+        other: vec![vec![7; 12]],
+    };
+    for columns in [vec![0], vec![]] {
+        let mut series = Series::new(everybody.clone(), publication_of(3, 100));
+        series.only = Some(3);
+        series.publish(&[true; 12], &series.everybody.all(), 1).unwrap();
+        let mut there = [true; 12];
+        there[3] = false;
+        let named = Columns { quasi: vec![0], sensitive: columns.is_empty(), other: vec![0] };
+        let release = series.publish(&there, &named, 2).unwrap();
+        assert_eq!(counted(&release), [12, 1]);
+        assert_eq!(release.column_by_name("o0").unwrap().null_count(), 11);
+    }
 }
 
 /// How often a reader names the value of the first person who is there, who has seen the same releases of many other tables, with the values.
