@@ -289,7 +289,7 @@ async fn leaving(context: &SessionContext, directory: &str) {
     let numbered = format!(
         "SELECT *, row_number() OVER (ORDER BY person_id * 7919 % 1000003, person_id) AS number FROM '{directory}/acs_income.parquet'"
     );
-    let came = "CASE WHEN number <= 100000 THEN 1 ELSE 2 + (number - 100001) / 5000 END";
+    let came = "CASE WHEN number <= 100000 THEN 1 ELSE 2 + CAST(floor((number - 100001) / 5000) AS BIGINT) END";
     let stays = "CAST(floor(ln((1 + person_id * 104729 % 1000003) / 1000004.0) / ln(0.95)) AS BIGINT)";
     run(
         context,

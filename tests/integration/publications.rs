@@ -157,7 +157,7 @@ async fn a_refused_insert_leaves_every_file_as_it_was() {
         "INSERT INTO hospital SELECT 1, age, zip, disease FROM 'data/patients_q1.parquet'",
         "INSERT INTO hospital SELECT patient_id, age, zip, disease FROM 'data/patients_q1.parquet' WHERE false",
         "INSERT INTO hospital SELECT patient_id, age / (age - 21), zip, disease FROM 'data/patients_q1.parquet'",
-        "INSERT INTO hospital (patient_id, age, disease) SELECT patient_id, age, disease FROM 'data/patients_q1.parquet'",
+        "INSERT INTO hospital (patient_id, disease) SELECT patient_id, disease FROM 'data/patients_q1.parquet'",
         "INSERT OVERWRITE hospital SELECT patient_id, age, zip, disease FROM 'data/patients_q1.parquet'",
         "DELETE FROM hospital",
     ];
