@@ -139,7 +139,7 @@ impl MicrodataBuilder {
     }
 
     /// Appends rows of these people, with the quasi-identifiers of rows that are there, by their places; `value_of` has their values of the
-    /// columns that travel, `None` of columns that nobody has values of.
+    /// columns that travel, `None` of columns that are left out.
     ///
     /// # Errors
     /// When there are too many rows, and those of `value_of`.
