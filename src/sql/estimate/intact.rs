@@ -1,4 +1,5 @@
-//! Checks that a release is there once: no group has more rows than it says, and the rows of a group agree.
+//! Checks that a release is there once: no group has more rows than it says, and the rows of a group agree. Where rows are in no groups, the
+//! release is one.
 //!
 //! Tables that releases were copied into, several or one of them twice, describe themselves as the first; files in a folder likewise. Counts
 //! over them are wrong without a sign of it, but the numbers of groups begin anew in every release, so groups get too large there.
@@ -6,7 +7,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, UInt64Array};
-use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
 use datafusion::common::{Column, Result, ScalarValue, Spans};
 use datafusion::datasource::source_as_provider;
@@ -19,7 +20,8 @@ use datafusion::logical_expr::{
 };
 
 use crate::error::{refusal, thousands};
-use crate::release::{COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO};
+use crate::methods::AnyMethod;
+use crate::release::{COUNTERFEITS, Description, Form, GROUP_ID, GROUP_SIZE, HI, LO};
 use crate::sql::opaque::OpaqueTable;
 use crate::sql::table::AnonymizedTable;
 
@@ -34,14 +36,19 @@ pub(in crate::sql) fn intact(function: &'static str, release: &LogicalPlan) -> R
     let provider = source_as_provider(&table.source)?;
     let schema = provider.schema();
     let is_number = |name: &&str| schema.field_with_name(name).is_ok_and(|field| field.data_type().is_integer());
-    if provider.is::<OpaqueTable<AnonymizedTable>>() || ![GROUP_ID, GROUP_SIZE, COUNTERFEITS].iter().all(is_number) {
+    if provider.is::<OpaqueTable<AnonymizedTable>>() || ![GROUP_SIZE, COUNTERFEITS].iter().all(is_number) {
+        return Ok(None);
+    }
+    let grouped = is_number(&GROUP_ID);
+    if !grouped && !is_alone(schema.field_with_name(GROUP_SIZE)?) {
         return Ok(None);
     }
     let rows = LogicalPlanBuilder::scan(NAME, Arc::clone(&table.source), None)?.build()?;
     let column = |name: &str| Expr::Column(Column::new(Some(NAME), name));
     let own = |name: &str| Expr::Column(Column::from_name(name));
     let mut same = vec![column(GROUP_SIZE), column(COUNTERFEITS)];
-    for field in schema.fields() {
+    // Where there are no groups, ranges are of one row each.
+    for field in schema.fields().iter().filter(|_| grouped) {
         let DataType::Struct(ends) = field.data_type() else { continue };
         let ends = ends.iter().filter(|end| [LO, HI].contains(&end.name().as_str()));
         let ends = ends.filter(|end| end.data_type().is_primitive());
@@ -57,9 +64,10 @@ pub(in crate::sql) fn intact(function: &'static str, release: &LogicalPlan) -> R
         max(own("same")).alias("greatest"),
     ];
     let wrong = own("rows").gt(cast(own("size"), DataType::Int64)).or(own("least").not_eq(own("greatest")));
+    let group = grouped.then(|| column(GROUP_ID));
     let groups = LogicalPlanBuilder::from(rows)
-        .project([column(GROUP_ID), column(GROUP_SIZE), same.alias("same")])?
-        .aggregate([own(GROUP_ID)], aggregates)?
+        .project(group.into_iter().chain([column(GROUP_SIZE), same.alias("same")]))?
+        .aggregate(grouped.then(|| own(GROUP_ID)), aggregates)?
         .filter(wrong)?
         .aggregate(Vec::<Expr>::new(), [count(lit(1_i64)).alias("wrong")])?
         .build()?;
@@ -72,6 +80,13 @@ pub(in crate::sql) fn intact(function: &'static str, release: &LogicalPlan) -> R
         ScalarUDF::new_from_impl(Intact { function, signature: Signature::any(1, Volatility::Immutable) })
             .call(vec![wrong]),
     ))
+}
+
+/// Whether rows of this release are in no groups, and all say how many there are.
+fn is_alone(field: &Field) -> bool {
+    let method =
+        Description::from_metadata(field.metadata()).and_then(|description| AnyMethod::described(&description));
+    method.is_some_and(|method| method.form() == Form::Rows)
 }
 
 /// The table below a query that selects columns and filters rows.
