@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "publication")]
 pub(crate) use values::told;
@@ -69,7 +70,7 @@ pub struct AnonymizeError {
 }
 
 /// What kind of error it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The call, the data or the parameters do not allow a safe result. The same call fails again; the text says what would do.
@@ -122,6 +123,19 @@ impl AnonymizeError {
             next = error.source();
         }
         None
+    }
+
+    /// The error as plain data, without what caused it: errors of workers travel so.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(&(&self.function, &self.argument, self.kind, &self.message))
+    }
+
+    /// The error that was [`to_json`](Self::to_json).
+    #[cfg(feature = "distributed")]
+    pub(crate) fn from_json(text: &str) -> Option<Self> {
+        let (function, argument, kind, message) = serde_json::from_str(text).ok()?;
+        Some(Self { function, argument, kind, message, source: None })
     }
 
     /// Name of the SQL function that was called; of publications, `publication`.

@@ -56,10 +56,10 @@ pub type AnonymizeExec = WholeInputExec<Anonymization>;
 /// A job with what it is done to and what is wanted of the result.
 #[derive(Debug)]
 pub struct Anonymization {
-    job: AnonymizeJob,
-    inputs: InputKinds,
-    layout: Layout,
-    schema: SchemaRef,
+    pub(super) job: AnonymizeJob,
+    pub(super) inputs: InputKinds,
+    pub(super) layout: Layout,
+    pub(super) schema: SchemaRef,
 }
 
 impl AnonymizeExec {

@@ -30,12 +30,13 @@ use datafusion::physical_plan::{
     PlanProperties, ReplaceChildrenOptions,
 };
 use futures::StreamExt;
+use serde::{Deserialize, Serialize};
 
 use super::files::{Files, with_every_value};
 use crate::error::without_values;
 
 /// Whose input a plan is, for errors.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
     /// Name of the function.
     pub function: String,
@@ -58,20 +59,35 @@ pub(crate) fn hide(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>) -> Resul
 
 /// Whether nothing of a plan is to be seen: it is hidden, below nodes that move rows and look into none.
 fn is_hidden(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    if plan.is::<HiddenExec>() {
+    if HiddenExec::of(plan).is_some() {
         return true;
     }
-    let moves = plan.is::<CoalescePartitionsExec>()
+    (brings_rows(plan.as_ref()) || moves_rows(plan.as_ref())) && plan.children().into_iter().all(is_hidden)
+}
+
+/// Whether a node moves rows and looks into none.
+pub(crate) fn moves_rows(plan: &dyn ExecutionPlan) -> bool {
+    plan.is::<CoalescePartitionsExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<RepartitionExec>()
         || plan.is::<SortPreservingMergeExec>()
         // With a limit it makes a filter, of values.
-        || plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none());
-    moves && plan.children().into_iter().all(is_hidden)
+        || plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none())
+}
+
+/// Whether rows come from elsewhere here, on a worker of a cluster: the engine must find the node, and where they come from they are hidden.
+fn brings_rows(plan: &dyn ExecutionPlan) -> bool {
+    #[cfg(feature = "distributed")]
+    return datafusion_distributed::NetworkBoundaryExt::is_network_boundary(plan);
+    #[cfg(not(feature = "distributed"))]
+    return {
+        let _ = plan;
+        false
+    };
 }
 
 fn hide_node(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>, root: bool) -> Result<Arc<dyn ExecutionPlan>> {
-    if plan.is::<HiddenExec>() {
+    if HiddenExec::of(plan).is_some() || brings_rows(plan.as_ref()) {
         return Ok(Arc::clone(plan));
     }
     let children = plan.children();
@@ -85,7 +101,7 @@ fn hide_node(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>, root: bool) ->
         }
     };
     let properties = Arc::clone(plan.properties());
-    Ok(Arc::new(HiddenExec { inner, origin: Arc::clone(origin), root, files, shown, properties }))
+    Ok(Arc::new(HiddenExec { inner, origin: Arc::clone(origin), root, open: false, files, shown, properties }))
 }
 
 /// A node of a plan that an operator reads from. It has the name and the looks of the node in it, runs it and has its metrics;
@@ -98,18 +114,51 @@ pub struct HiddenExec {
     origin: Arc<Origin>,
     /// Whether the operator reads from this node.
     root: bool,
+    /// Whether who looks for a node finds the one in here, as a planner that distributes plans must.
+    open: bool,
     files: Option<Files>,
     shown: Shown,
     properties: Arc<PlanProperties>,
 }
 
 impl HiddenExec {
+    /// The plan as what hides another one, if it is. (Asked by its type, an open one says what is in it.)
+    pub(crate) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<&Self> {
+        (plan.as_ref() as &dyn Any).downcast_ref()
+    }
+
+    /// Whether an operator reads from it, so that its errors are told without values.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn is_root(&self) -> bool {
+        self.root
+    }
+
+    /// Whose input it is.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn origin(&self) -> &Arc<Origin> {
+        &self.origin
+    }
+
+    /// The same, and who asks for its type is told that of the node in it.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn opened(&self) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self {
+            inner: Arc::clone(&self.inner),
+            origin: Arc::clone(&self.origin),
+            root: self.root,
+            open: true,
+            files: self.files.clone(),
+            shown: self.shown.clone(),
+            properties: Arc::clone(&self.properties),
+        })
+    }
+
     /// The plan that is hidden, whole.
     ///
     /// # Errors
     /// When a node of the plan cannot take its own children.
     pub fn revealed(&self) -> Result<Arc<dyn ExecutionPlan>> {
-        let reveal = |child: &Arc<dyn ExecutionPlan>| match child.downcast_ref::<Self>() {
+        let reveal = |child: &Arc<dyn ExecutionPlan>| match Self::of(child) {
             Some(hidden) => hidden.revealed(),
             None => Ok(Arc::clone(child)),
         };
@@ -126,7 +175,7 @@ impl HiddenExec {
             true => Arc::clone(&self.properties),
             false => Arc::clone(inner.properties()),
         };
-        Arc::new(Self { inner, origin, root: self.root, files, shown, properties })
+        Arc::new(Self { inner, origin, root: self.root, open: self.open, files, shown, properties })
     }
 
     /// Only numbers of rows.
@@ -162,7 +211,7 @@ impl Shown {
 /// Aggregates can be answered from statistics while a query is planned: `max(age)` is a constant then, and a value of the data.
 fn constants(plan: &dyn ExecutionPlan) -> Option<String> {
     let projection = plan.downcast_ref::<ProjectionExec>()?;
-    let revealed = |plan: &Arc<dyn ExecutionPlan>| match plan.downcast_ref::<HiddenExec>() {
+    let revealed = |plan: &Arc<dyn ExecutionPlan>| match HiddenExec::of(plan) {
         Some(hidden) => hidden.inner.is::<PlaceholderRowExec>(),
         None => plan.is::<PlaceholderRowExec>(),
     };
@@ -201,6 +250,10 @@ impl DisplayAs for HiddenExec {
 impl ExecutionPlan for HiddenExec {
     fn name(&self) -> &str {
         self.inner.name()
+    }
+
+    fn downcast_delegate(&self) -> Option<&dyn ExecutionPlan> {
+        self.open.then_some(self.inner.as_ref())
     }
 
     fn schema(&self) -> SchemaRef {

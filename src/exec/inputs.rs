@@ -6,6 +6,7 @@ use std::sync::Arc;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
+use serde::{Deserialize, Serialize};
 
 use crate::methods::{AnyMethod, StateKind};
 use crate::microdata::Layout;
@@ -52,8 +53,8 @@ impl Survey {
 }
 
 /// Which inputs there are beside the microdata.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct InputKinds {
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct InputKinds {
     previous: Option<StateKind>,
     hierarchies: bool,
     updates: bool,

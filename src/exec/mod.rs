@@ -13,6 +13,7 @@ mod inputs;
 mod loss;
 mod notices;
 mod perturbed;
+mod planner;
 mod profile;
 mod progress;
 #[cfg(feature = "publication")]
@@ -26,6 +27,8 @@ mod reposition_job;
 mod repositioning;
 mod run;
 mod seed;
+#[cfg(feature = "distributed")]
+mod shipped;
 mod trees;
 mod whole_files;
 mod whole_input;
@@ -38,17 +41,24 @@ pub use anonymize::{Anonymization, AnonymizeExec, AnonymizeJob};
 pub use audits::FailedAudits;
 #[cfg(feature = "publication")]
 pub(crate) use audits::PublicationAudit;
+#[cfg(feature = "distributed")]
+pub(crate) use cells::place_function;
 pub use cells::{CellCount, Cells, CellsExec};
 pub(crate) use cells::{bytes as bytes_of_release, cell_function, expected_rows};
 pub(crate) use computation::{Computation, ComputationExec, Resources};
 pub(crate) use disclosure::DisclosureComputation;
 pub use files::KeepNan;
 pub use hidden::HiddenExec;
+#[cfg(feature = "distributed")]
+pub(crate) use hidden::moves_rows;
 pub(crate) use hidden::{Origin, hide};
 pub use inputs::{Inputs, Survey};
 pub(crate) use loss::InformationLoss;
 pub use notices::Notices;
 pub(crate) use perturbed::PerturbedComputation;
+#[cfg(feature = "distributed")]
+pub(crate) use planner::InputPlanner;
+pub(crate) use planner::plan_input;
 pub(crate) use profile::{Profile, ProfiledColumn};
 pub(crate) use progress::Reporting;
 pub use progress::{Progress, Step};
@@ -60,6 +70,8 @@ pub use reposition::{RepositionExec, Repositioning};
 pub use reposition_job::RepositionJob;
 pub(crate) use reposition_job::{ORIGINAL_TIME, REPOSITION, STATUS, repositioned_schema};
 pub use seed::Seed;
+#[cfg(feature = "distributed")]
+pub(crate) use shipped::{Shipped, as_operator, spread};
 pub(crate) use trees::read_hierarchies;
 pub use whole_files::WholeFiles;
 pub use whole_input::{Job, WholeInputExec};

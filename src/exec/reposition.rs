@@ -33,8 +33,8 @@ pub type RepositionExec = WholeInputExec<Repositioning>;
 /// A job with the columns that it reads and makes.
 #[derive(Debug)]
 pub struct Repositioning {
-    job: RepositionJob,
-    schema: SchemaRef,
+    pub(super) job: RepositionJob,
+    pub(super) schema: SchemaRef,
 }
 
 impl RepositionExec {

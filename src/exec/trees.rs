@@ -8,7 +8,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
 
-use super::{Origin, hide};
+use super::{Origin, hide, plan_input};
 use crate::error::{Error, planning_without_values};
 use crate::microdata::Hierarchies;
 
@@ -23,7 +23,7 @@ pub(crate) async fn read_hierarchies(
     session: &SessionState,
 ) -> Result<Hierarchies> {
     let named = |error: Error| error.in_function(function);
-    let plan = session.create_physical_plan(relation).await;
+    let plan = plan_input(session, relation).await;
     let plan = plan.map_err(|error| planning_without_values(error, function, "hierarchies"))?;
     let origin = Origin { function: function.to_owned(), argument: "hierarchies".to_owned(), names: Vec::new() };
     let mut rows = execute_stream(hide(&plan, &Arc::new(origin))?, session.task_ctx())?;

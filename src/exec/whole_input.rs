@@ -58,6 +58,11 @@ pub trait Job: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Whether it may be done in several tasks of a cluster at once, each with rows that belong to no other. The job sees to it that they do.
+    fn is_spread(&self) -> bool {
+        false
+    }
+
     /// Starts an execution. Dropping the stream cancels it.
     ///
     /// # Errors
@@ -77,6 +82,8 @@ pub struct WholeInputExec<J: Job> {
     inputs: Vec<Arc<dyn ExecutionPlan>>,
     metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
+    /// Whether a planner is at work that must see inputs as they are. They are hidden already.
+    open: bool,
 }
 
 impl<J: Job> Clone for WholeInputExec<J> {
@@ -86,6 +93,7 @@ impl<J: Job> Clone for WholeInputExec<J> {
             inputs: self.inputs.clone(),
             metrics: self.metrics.clone(),
             properties: Arc::clone(&self.properties),
+            open: self.open,
         }
     }
 }
@@ -100,7 +108,11 @@ impl<J: Job> WholeInputExec<J> {
             let (function, argument) = (job.function().to_owned(), job.argument(place).to_owned());
             hide(&plan, &Arc::new(Origin { function, argument, names: Vec::new() }))
         });
-        let inputs = hidden.collect::<Result<Vec<_>>>()?;
+        let hidden = hidden.collect::<Result<Vec<_>>>()?;
+        Self::over_hidden(job, hidden, false)
+    }
+
+    fn over_hidden(job: Arc<J>, inputs: Vec<Arc<dyn ExecutionPlan>>, open: bool) -> Result<Self> {
         let unbounded = inputs.iter().map(|plan| plan.boundedness()).find(Boundedness::is_unbounded);
         let schema = job.schema();
         let properties = match (job.streams(), unbounded) {
@@ -124,11 +136,17 @@ impl<J: Job> WholeInputExec<J> {
                 unbounded.unwrap_or(Boundedness::Bounded),
             ),
         };
-        Ok(Self { job, inputs, metrics: ExecutionPlanMetricsSet::new(), properties: Arc::new(properties) })
+        Ok(Self { job, inputs, metrics: ExecutionPlanMetricsSet::new(), properties: Arc::new(properties), open })
     }
 
     pub(super) fn the_job(&self) -> &J {
         &self.job
+    }
+
+    /// The same over these inputs, as they are. They are hidden, but for nodes that a planner puts between them.
+    #[cfg(feature = "distributed")]
+    pub(super) fn opened(&self, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self::over_hidden(Arc::clone(&self.job), inputs, true)?))
     }
 }
 
@@ -184,7 +202,8 @@ impl<J: Job> ExecutionPlan for WholeInputExec<J> {
         if children.len() != self.inputs.len() {
             return internal_err!("{} cannot gain or lose an input", self.job.operator());
         }
-        Ok(Arc::new(Self::over(Arc::clone(&self.job), children)?))
+        let job = Arc::clone(&self.job);
+        Ok(Arc::new(if self.open { Self::over_hidden(job, children, true)? } else { Self::over(job, children)? }))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -194,6 +213,15 @@ impl<J: Job> ExecutionPlan for WholeInputExec<J> {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         if partition != 0 {
             return internal_err!("{} has one partition, not {partition}", self.job.operator());
+        }
+        // An engine that scales what it reads by its size would give each task a part of the table, and of the ledger.
+        let tasks = tasks(&context);
+        if tasks > 1 && !self.job.is_spread() {
+            return Err(refusal!(
+                self.job.function(),
+                "this is one of {tasks} tasks, over a part of its input each, and nothing is released; a session that plans for a cluster is \
+                 made by datafusion_anonymize::distributed::coordinator"
+            ));
         }
         let start = |plan: &Arc<dyn ExecutionPlan>| match plan.output_partitioning().partition_count() {
             1 => plan.execute(0, Arc::clone(&context)),
@@ -207,6 +235,20 @@ impl<J: Job> ExecutionPlan for WholeInputExec<J> {
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
     }
+}
+
+/// In how many tasks of a cluster the plan runs that is executed here.
+pub(super) fn tasks(context: &TaskContext) -> usize {
+    #[cfg(feature = "distributed")]
+    return context
+        .session_config()
+        .get_extension::<datafusion_distributed::DistributedTaskContext>()
+        .map_or(1, |task| task.task_count);
+    #[cfg(not(feature = "distributed"))]
+    return {
+        let _ = context;
+        1
+    };
 }
 
 /// The stream with its rows counted.

@@ -93,6 +93,12 @@ fn functions() -> Vec<Arc<dyn RelationFunction>> {
     functions
 }
 
+/// The functions that plans of ours call by their names, wherever they run.
+#[cfg(feature = "distributed")]
+pub(crate) fn shipped_functions() -> impl Iterator<Item = Arc<datafusion::logical_expr::ScalarUDF>> {
+    composite::functions().into_iter()
+}
+
 fn planner(functions: Vec<Arc<dyn RelationFunction>>) -> Arc<dyn RelationPlanner> {
     Arc::new(FunctionPlanner { functions })
 }

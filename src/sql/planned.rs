@@ -10,7 +10,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::error::planning_without_values;
-use crate::exec::{Origin, hide};
+use crate::exec::{Origin, hide, plan_input};
 
 /// Plans what `function` reads as `argument`, such as "the input".
 ///
@@ -23,8 +23,8 @@ pub(super) async fn planned(
     argument: &str,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let physical = match without_leaf_pushdown(session) {
-        Some(session) => session.create_physical_plan(plan).await,
-        None => session.create_physical_plan(plan).await,
+        Some(session) => plan_input(&session, plan).await,
+        None => plan_input(session, plan).await,
     };
     let physical = physical.map_err(|error| planning_without_values(error, function, argument))?;
     let origin = Origin { function: function.to_owned(), argument: argument.to_owned(), names: names(plan)? };

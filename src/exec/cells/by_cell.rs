@@ -11,6 +11,7 @@ use futures::StreamExt;
 use super::places::values_of;
 use crate::error::Error;
 use crate::exec::inputs::Streams;
+use crate::exec::whole_input::tasks;
 use crate::exec::work::Work;
 use crate::methods::SnapshotBuilder;
 use crate::microdata::{Layout, null_identifiers, repeated_identifiers};
@@ -90,7 +91,7 @@ pub(in crate::exec) struct ByCell {
     updates: Option<Vec<RecordBatch>>,
     /// Values of the quasi-identifiers in the whole table: lengths of ranges are measured by these, also in cells where few of them are.
     values: Vec<ArrayRef>,
-    /// Whether a cell was read.
+    /// Whether a cell was read, or none need be.
     begun: bool,
     /// For what all cells need.
     _held: MemoryReservation,
@@ -127,7 +128,9 @@ impl ByCell {
         };
         let microdata = InCells::new(inputs.microdata, cells);
         let layout = inputs.layout;
-        Ok(Self { layout, microdata, previous, hierarchies, updates, values, begun: false, _held: held })
+        // A table without rows has one cell. A task to which none of a table's cells come has none.
+        let begun = tasks(context) > 1;
+        Ok(Self { layout, microdata, previous, hierarchies, updates, values, begun, _held: held })
     }
 
     /// Whether there are no rows.
@@ -191,8 +194,13 @@ impl ByCell {
 
 /// People who are in several cells are not met in any of them.
 fn check_identifiers(counts: &[RecordBatch], name: &str) -> crate::error::Result<()> {
+    let mut rows_of_counts = counts.iter().filter(|batch| batch.num_rows() > 0);
+    let row = match (rows_of_counts.next(), rows_of_counts.next()) {
+        (Some(row), None) if row.num_rows() == 1 => Some(row),
+        // Counts of parts of the table.
+        _ => None,
+    };
     let counted = |place: usize| {
-        let row = counts.iter().find(|batch| batch.num_rows() > 0);
         let count = row.and_then(|row| row.column(place).as_primitive_opt::<Int64Type>().map(|count| count.value(0)));
         count
             .and_then(|count| usize::try_from(count).ok())

@@ -34,6 +34,10 @@ use tokio::sync::mpsc::Sender;
 
 pub(in crate::exec) use by_cell::ByCell;
 pub(crate) use function::cell_function;
+#[cfg(feature = "distributed")]
+pub(crate) use places::place_function;
+#[cfg(feature = "distributed")]
+pub(in crate::exec) use places::{Places, PlacesExec};
 pub(in crate::exec) use refusals::{Refusals, Tried};
 
 use self::places::with_place;
@@ -82,11 +86,13 @@ pub type CellsExec = WholeInputExec<Cells>;
 /// A job, and in how many cells it is done.
 #[derive(Debug)]
 pub struct Cells {
-    job: AnonymizeJob,
-    count: CellCount,
-    inputs: InputKinds,
-    layout: Layout,
-    schema: SchemaRef,
+    pub(in crate::exec) job: AnonymizeJob,
+    pub(in crate::exec) count: CellCount,
+    pub(in crate::exec) inputs: InputKinds,
+    pub(in crate::exec) layout: Layout,
+    pub(in crate::exec) schema: SchemaRef,
+    /// Whether several tasks of a cluster make it at once, each its own cells.
+    pub(in crate::exec) spread: bool,
 }
 
 impl CellsExec {
@@ -100,7 +106,7 @@ impl CellsExec {
             .map_err(|error| error.in_function(job.method.name()))?;
         let inputs = in_cells(inputs, &job, &layout, false, count.cells)?;
         let (inputs, plans) = inputs.into_plans();
-        Self::over(Arc::new(Cells { job, count, inputs, layout, schema }), plans)
+        Self::over(Arc::new(Cells { job, count, inputs, layout, schema, spread: false }), plans)
     }
 
     /// In how many cells the release is made.
@@ -230,6 +236,10 @@ impl Job for Cells {
 
     fn input_order(&self, place: usize, input: &Schema) -> Option<PhysicalSortExpr> {
         if self.inputs.has_cells(place) { by_cell(input) } else { None }
+    }
+
+    fn is_spread(&self) -> bool {
+        self.spread
     }
 
     fn start(

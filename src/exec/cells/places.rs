@@ -48,15 +48,15 @@ const NAME: &str = "anonymize_place";
 ///   <microdata>
 ///   <hierarchies>  (optional)
 /// ```
-pub(super) type PlacesExec = WholeInputExec<Places>;
+pub(in crate::exec) type PlacesExec = WholeInputExec<Places>;
 
 /// The job of finding cells.
 #[derive(Debug)]
-pub(super) struct Places {
-    job: AnonymizeJob,
+pub(in crate::exec) struct Places {
+    pub(in crate::exec) job: AnonymizeJob,
     layout: Layout,
-    cells: u32,
-    hierarchies: bool,
+    pub(in crate::exec) cells: u32,
+    pub(in crate::exec) hierarchies: bool,
     found: Mutex<Option<Shared>>,
 }
 
@@ -65,6 +65,10 @@ pub(super) struct Places {
 struct Shared(Weak<TaskContext>, Arc<OnceCell<RecordBatch>>);
 
 impl Places {
+    pub(in crate::exec) fn new(job: AnonymizeJob, layout: Layout, cells: u32, hierarchies: bool) -> Self {
+        Self { job, layout, cells, hierarchies, found: Mutex::new(None) }
+    }
+
     fn found(&self, context: &Arc<TaskContext>) -> Arc<OnceCell<RecordBatch>> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Shared(of, known)) = &*found
@@ -89,8 +93,7 @@ pub(super) fn with_place(mut inputs: Inputs, job: &AnonymizeJob, layout: &Layout
         return internal_err!("places of another table");
     }
     let hierarchies = surveys.iter().all(|survey| survey.hierarchies.is_some());
-    let (job, layout_of) = (job.clone(), layout.clone());
-    let places = Arc::new(Places { job, layout: layout_of, cells, hierarchies, found: Mutex::new(None) });
+    let places = Arc::new(Places::new(job.clone(), layout.clone(), cells, hierarchies));
     let node = |survey: Survey| -> Result<Arc<dyn ExecutionPlan>> {
         let inputs = [survey.microdata].into_iter().chain(survey.hierarchies).map(one_partition);
         Ok(Arc::new(PlacesExec::over(Arc::clone(&places), inputs.collect())?))
@@ -106,8 +109,7 @@ pub(super) fn with_place(mut inputs: Inputs, job: &AnonymizeJob, layout: &Layout
     let quasi = layout.quasi.iter().enumerate().map(|(place, field)| column(field.name(), 1 + first + place));
     let arguments: Vec<Arc<dyn PhysicalExpr>> = std::iter::once(column(PLACES, 0)).chain(quasi).collect();
     let returned = Arc::new(Field::new(CELL, DataType::UInt32, false));
-    let function = Arc::new(ScalarUDF::new_from_impl(CellByPlace::new(layout.quasi.clone())));
-    let cell = ScalarFunctionExpr::new(NAME, function, arguments, returned, Arc::new(ConfigOptions::default()));
+    let cell = ScalarFunctionExpr::new(NAME, place_function(), arguments, returned, Arc::new(ConfigOptions::default()));
     let own = schema.fields().iter().enumerate();
     let own = own.map(|(place, field)| (column(field.name(), 1 + place), field.name().clone()));
     let columns: Vec<_> = own.chain([(Arc::new(cell) as Arc<dyn PhysicalExpr>, CELL.to_owned())]).collect();
@@ -290,52 +292,65 @@ impl Surveyor {
     }
 }
 
-/// `anonymize_place(places, quasi..)`: the cell of a row. Not a function of SQL: only plans have it.
-struct CellByPlace {
-    signature: Signature,
-    quasi: Vec<FieldRef>,
-    /// The tree that was read last: all rows have the same.
-    router: Mutex<Option<(Vec<u8>, Arc<PlaceRouter>)>>,
+/// `anonymize_place(places, quasi..)`: the cell of a row. Not a function of SQL: only plans have it. Workers of a cluster know it by its name.
+pub(crate) fn place_function() -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::new_from_impl(CellByPlace::default()))
 }
 
-impl CellByPlace {
-    fn new(quasi: Vec<FieldRef>) -> Self {
-        let signature = Signature::any(1 + quasi.len(), Volatility::Immutable);
-        Self { signature, quasi, router: Mutex::new(None) }
-    }
+#[derive(PartialEq, Eq, Hash)]
+struct CellByPlace {
+    signature: Signature,
+    routers: Routers,
+}
 
-    fn router(&self, tree: &[u8]) -> crate::error::Result<Arc<PlaceRouter>> {
-        let mut router = self.router.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*router {
-            Some((of, known)) if of == tree => Ok(Arc::clone(known)),
+/// The tree that was read last, and for which columns: all rows of a release have the same.
+#[derive(Default)]
+struct Routers(Mutex<Option<Known>>);
+
+struct Known {
+    tree: Vec<u8>,
+    quasi: Vec<FieldRef>,
+    router: Arc<PlaceRouter>,
+}
+
+impl Routers {
+    fn of(&self, tree: &[u8], quasi: &[FieldRef]) -> crate::error::Result<Arc<PlaceRouter>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(last) if last.tree == tree && last.quasi == quasi => Ok(Arc::clone(&last.router)),
             _ => {
-                let fields = self.quasi.iter().map(AsRef::as_ref);
-                let read = Arc::new(PlaceRouter::try_new(PlaceTree::from_bytes(tree)?, fields)?);
-                *router = Some((tree.to_vec(), Arc::clone(&read)));
-                Ok(read)
+                let fields = quasi.iter().map(AsRef::as_ref);
+                let router = Arc::new(PlaceRouter::try_new(PlaceTree::from_bytes(tree)?, fields)?);
+                *known = Some(Known { tree: tree.to_vec(), quasi: quasi.to_vec(), router: Arc::clone(&router) });
+                Ok(router)
             }
         }
+    }
+}
+
+/// What was read is no part of what the function is.
+impl PartialEq for Routers {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Routers {}
+
+impl Hash for Routers {
+    fn hash<H: Hasher>(&self, _state: &mut H) {}
+}
+
+impl Default for CellByPlace {
+    fn default() -> Self {
+        Self { signature: Signature::variadic_any(Volatility::Immutable), routers: Routers::default() }
     }
 }
 
 impl fmt::Debug for CellByPlace {
     /// Without the tree, which has values of the data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CellByPlace").field("quasi", &self.quasi).finish_non_exhaustive()
-    }
-}
-
-impl PartialEq for CellByPlace {
-    fn eq(&self, other: &Self) -> bool {
-        self.quasi == other.quasi
-    }
-}
-
-impl Eq for CellByPlace {}
-
-impl Hash for CellByPlace {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.quasi.hash(state);
+        f.debug_struct("CellByPlace").finish_non_exhaustive()
     }
 }
 
@@ -359,7 +374,9 @@ impl ScalarUDFImpl for CellByPlace {
         if trees.is_empty() {
             return Ok(ColumnarValue::Array(Arc::new(UInt32Array::from(Vec::<u32>::new()))));
         }
-        let cells = self.router(trees.value(0)).and_then(|router| router.cells(columns, args.number_rows));
+        let quasi = args.arg_fields.get(1..).unwrap_or_default();
+        let router = self.routers.of(trees.value(0), quasi);
+        let cells = router.and_then(|router| router.cells(columns, args.number_rows));
         Ok(ColumnarValue::Array(Arc::new(cells.map_err(|error| error.in_function(NAME))?)))
     }
 }

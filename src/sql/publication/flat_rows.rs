@@ -14,6 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::newest::{PublicReleases, plain, typed};
 use super::table::PublicationTable;
 use crate::error::refusal;
+use crate::exec::plan_input;
 use crate::sql::flat::flat;
 
 /// What errors name.
@@ -91,6 +92,6 @@ impl TableProvider for FlatRows {
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let plan = plan.project(columns)?.limit(0, limit)?.build()?;
-        typed(session.create_physical_plan(&plan).await?, &wanted)
+        typed(plan_input(session, &plan).await?, &wanted)
     }
 }
