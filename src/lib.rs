@@ -38,6 +38,7 @@
 //!
 //! | module | |
 //! |---|---|
+//! | `distributed` | the same on the workers of a cluster (cargo feature `distributed`) |
 //! | `sql` | relation functions, their arguments, the opaque tables they stand for |
 //! | `exec` | the physical operators: one kernel, and the jobs that it does with whole inputs |
 //! | `publication` | the two Delta tables of a publication and the protocol between them (cargo feature `publication`) |
@@ -75,6 +76,8 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 
+#[cfg(feature = "distributed")]
+pub mod distributed;
 mod error;
 mod estimate;
 mod exec;

@@ -1,0 +1,185 @@
+//! Planning for a cluster: the plan that one process would run, opened so that the engine sees what it reads, cut into stages by the engine,
+//! and looked at again before it is run.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Result, plan_err};
+use datafusion::config::{ConfigOptions, ExecutionOptions};
+use datafusion::execution::context::QueryPlanner;
+use datafusion::logical_expr::{LogicalPlan, PlanType, StringifiedPlan};
+use datafusion::physical_plan::explain::ExplainExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use datafusion_distributed::{DistributedConfig, DistributedExec, display_plan_ascii};
+
+use super::settled::settled;
+use super::stages::{self, Unshippable};
+use crate::exec::{HiddenExec, Notices, as_operator, spread};
+
+type Planner = Arc<dyn QueryPlanner + Send + Sync>;
+
+/// Plans for one process.
+#[derive(Debug)]
+pub(super) struct Local;
+
+impl Local {
+    /// The host's own, or DataFusion's.
+    pub(super) fn of(host: Option<Planner>) -> Planner {
+        host.unwrap_or_else(|| Arc::new(Self))
+    }
+}
+
+#[async_trait]
+impl QueryPlanner for Local {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await
+    }
+}
+
+/// What the engine distributes: the plan for one process with everything open, and releases in cells made by several tasks.
+#[derive(Debug)]
+pub(super) struct Opened(pub Planner);
+
+#[async_trait]
+impl QueryPlanner for Opened {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        opened(self.0.create_physical_plan(logical, session).await?)
+    }
+}
+
+fn opened(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let children = plan.children().into_iter().map(|child| opened(Arc::clone(child)));
+    let children = children.collect::<Result<Vec<_>>>()?;
+    if let Some(operator) = as_operator(plan.as_ref()) {
+        let open = operator.opened(children)?;
+        return Ok(spread(&open)?.unwrap_or(open));
+    }
+    let plan = match HiddenExec::of(&plan) {
+        Some(hidden) => hidden.opened(),
+        None => plan,
+    };
+    match children.is_empty() {
+        true => Ok(plan),
+        false => plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute)),
+    }
+}
+
+/// The planner of a coordinator's session.
+#[derive(Debug)]
+pub(super) struct ClusterPlanner {
+    /// For one process.
+    pub local: Planner,
+    /// The engine's, around [`Opened`].
+    pub distributed: Planner,
+}
+
+#[async_trait]
+impl QueryPlanner for ClusterPlanner {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if let LogicalPlan::Explain(explain) = logical {
+            let local = self.local.create_physical_plan(logical, session).await?;
+            if !explain.logical_optimization_succeeded {
+                return Ok(local);
+            }
+            let plan = self.plan(&explain.plan, session).await?;
+            return Ok(explained(&local, plan.as_ref()).unwrap_or(local));
+        }
+        self.plan(logical, session).await
+    }
+}
+
+impl ClusterPlanner {
+    async fn plan(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = self.distributed.create_physical_plan(logical, session).await?;
+        let ours = plan.exists(|node| Ok(as_operator(node.as_ref()).is_some()))?;
+        if !plan.exists(|node| Ok(node.is::<DistributedExec>()))? {
+            // Nothing to distribute. Ours are as in one process, and closed.
+            return match ours {
+                true => self.local.create_physical_plan(logical, session).await,
+                false => Ok(plan),
+            };
+        }
+        if DistributedConfig::from_session_config(session.config())?.dynamic_task_count {
+            // Stages are cut while the plan runs, where nobody looks at them again.
+            return match ours {
+                true => plan_err!(
+                    "releases are not made with numbers of tasks that are found while a plan runs; SET distributed.dynamic_task_count = false"
+                ),
+                false => Ok(plan),
+            };
+        }
+        if !plan.is::<DistributedExec>() && publishes(&plan) {
+            // EXPLAIN ANALYZE waits for the metrics of workers; one that is lost by then would fail what was published.
+            return self.local.create_physical_plan(logical, session).await;
+        }
+        let guarded = match unsent(session.config_options()) {
+            None => stages::guarded(&plan, session)?,
+            Some(setting) => Err(Unshippable(setting.to_owned())),
+        };
+        match guarded {
+            Ok(plan) => Ok(settled(plan)),
+            Err(Unshippable(node)) => {
+                let notices = session.config().get_extension::<Notices>();
+                if let Some(notices) = notices {
+                    notices
+                        .tell(&format!("{node} cannot be sent to workers, so the statement runs on the coordinator"));
+                }
+                self.local.create_physical_plan(logical, session).await
+            }
+        }
+    }
+}
+
+/// A setting by which functions compute other values than by its default, which is what workers have.
+fn unsent(options: &ConfigOptions) -> Option<&'static str> {
+    let default = ExecutionOptions::default();
+    if options.execution.time_zone != default.time_zone {
+        return Some("setting datafusion.execution.time_zone");
+    }
+    (options.execution.enable_ansi_mode != default.enable_ansi_mode)
+        .then_some("setting datafusion.execution.enable_ansi_mode")
+}
+
+fn publishes(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    #[cfg(feature = "publication")]
+    return plan.is::<crate::exec::PublishExec>() || plan.children().into_iter().any(publishes);
+    #[cfg(not(feature = "publication"))]
+    return {
+        let _ = plan;
+        false
+    };
+}
+
+/// What EXPLAIN tells of a plan that is distributed, in place of the plan for one process.
+fn explained(local: &Arc<dyn ExecutionPlan>, plan: &dyn ExecutionPlan) -> Option<Arc<dyn ExecutionPlan>> {
+    let explain = local.downcast_ref::<ExplainExec>()?;
+    if !plan.is::<DistributedExec>() {
+        return None;
+    }
+    let text = display_plan_ascii(plan, false);
+    let mut found = false;
+    let plans = explain.stringified_plans().iter().map(|known| match known.plan_type {
+        PlanType::FinalPhysicalPlan => {
+            found = true;
+            StringifiedPlan::new(PlanType::FinalPhysicalPlan, text.as_str())
+        }
+        _ => known.clone(),
+    });
+    let plans: Vec<StringifiedPlan> = plans.collect();
+    found.then(|| Arc::new(ExplainExec::new(explain.schema(), plans, explain.verbose())) as _)
+}
