@@ -37,6 +37,8 @@ async fn run() -> ExitCode {
         Some(shell::Task::Advise(args)) => advice::run(*args).await,
         #[cfg(feature = "serve")]
         Some(shell::Task::Serve(args)) => serve::run(*args).await,
+        #[cfg(feature = "distributed")]
+        Some(shell::Task::Worker(args)) => shell::worker::run(args).await,
         Some(shell::Task::Completions { shell }) => shell::manual::completions(shell),
         Some(shell::Task::Man) => shell::manual::page(),
         None => shell::run(args).await,

@@ -7,6 +7,8 @@ mod integration {
     mod audits;
     mod book;
     mod cells;
+    #[cfg(feature = "distributed")]
+    mod cluster;
     mod correlation;
     mod delta;
     mod digests;

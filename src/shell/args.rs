@@ -47,6 +47,22 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) color: bool,
 
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+
+    /// Rows of a batch
+    #[arg(short = 'b', long, value_name = "ROWS")]
+    pub(crate) batch_size: Option<usize>,
+
+    /// Workers that statements run on, such as http://localhost:9001,http://localhost:9002; each is started with `anonymize worker`
+    #[cfg(feature = "distributed")]
+    #[arg(long, value_delimiter = ',', value_name = "URL")]
+    pub(crate) workers: Vec<String>,
+}
+
+/// What queries may use of the machine.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Limits {
     /// Memory that queries may use, such as 500m or 8g; three quarters of the machine's by default, where that is known
     #[arg(short = 'm', long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<usize>,
@@ -58,10 +74,6 @@ pub(crate) struct Args {
     /// Disk that queries may use for spilling, such as 100g
     #[arg(short = 'd', long, value_name = "SIZE", value_parser = size)]
     pub(crate) disk_limit: Option<usize>,
-
-    /// Rows of a batch
-    #[arg(short = 'b', long, value_name = "ROWS")]
-    pub(crate) batch_size: Option<usize>,
 }
 
 /// Something else than SQL.
@@ -74,6 +86,9 @@ pub(crate) enum Task {
     #[cfg(feature = "serve")]
     Serve(Box<crate::serve::Args>),
 
+    #[cfg(feature = "distributed")]
+    Worker(super::worker::Args),
+
     /// Print a script that completes the arguments of this program
     Completions {
         /// The shell that is to complete them
@@ -85,6 +100,14 @@ pub(crate) enum Task {
 }
 
 impl Args {
+    /// Whether statements run on the workers of a cluster.
+    pub(crate) fn on_workers(&self) -> bool {
+        #[cfg(feature = "distributed")]
+        return !self.workers.is_empty();
+        #[cfg(not(feature = "distributed"))]
+        return false;
+    }
+
     /// Whether statements come from a person (or a pipe) instead of the command line.
     pub(crate) fn is_interactive(&self) -> bool {
         self.command.is_empty() && self.file.is_empty()

@@ -17,6 +17,8 @@ mod script;
 mod session;
 mod stores;
 mod text;
+#[cfg(feature = "distributed")]
+pub(crate) mod worker;
 
 use std::io::IsTerminal;
 

@@ -20,6 +20,7 @@ use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistr
 use datafusion_cli::pool_type::PoolType;
 use datafusion_cli::print_options::PrintOptions;
 
+use super::args::Limits;
 use super::parquet::ReleasesFactory;
 use super::{Args, memory, stores};
 
@@ -31,23 +32,9 @@ pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)>
     if let Some(path) = &args.data_path {
         env::set_current_dir(path)?;
     }
-    let mut runtime = RuntimeEnvBuilder::new();
-    // Whoever says nothing should meet an error, or slower queries, before the operating system ends the process.
-    if let Some(limit) = args.memory_limit.or_else(|| Some(memory::of_the_machine()? / 4 * 3)) {
-        let pool: Arc<dyn MemoryPool> = match args.mem_pool_type {
-            PoolType::Fair => Arc::new(TrackConsumersPool::new(FairSpillPool::new(limit), NAMED_CONSUMERS)),
-            PoolType::Greedy => Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(limit), NAMED_CONSUMERS)),
-        };
-        runtime = runtime.with_memory_pool(pool);
-    }
-    if let Some(limit) = args.disk_limit {
-        let disk = DiskManagerBuilder::default()
-            .with_mode(DiskManagerMode::OsTmpDirectory)
-            .with_max_temp_directory_size(limit as u64);
-        runtime = runtime.with_disk_manager_builder(disk);
-    }
+    let runtime = runtime(&args.limits)?;
     let instrumented_registry = Arc::new(InstrumentedObjectStoreRegistry::new());
-    runtime = runtime.with_object_store_registry(Arc::clone(&instrumented_registry) as _);
+    let runtime = runtime.with_object_store_registry(Arc::clone(&instrumented_registry) as _);
 
     let state = SessionStateBuilder::new()
         .with_config(config(args)?)
@@ -55,6 +42,11 @@ pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)>
         .with_default_features()
         .with_physical_optimizer_rule(Arc::new(WholeFiles))
         .with_physical_optimizer_rule(Arc::new(KeepNan));
+    #[cfg(feature = "distributed")]
+    let state = match args.workers.is_empty() {
+        true => state,
+        false => super::worker::coordinator(state, &args.workers)?,
+    };
     let context = enable_url_table(SessionContext::new_with_state(state.build()));
     context.refresh_catalogs().await?;
     // Files and directories as tables, S3, GCS and HTTP locations.
@@ -75,6 +67,26 @@ pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)>
     Ok((context, print))
 }
 
+/// What queries may use of the machine.
+pub(super) fn runtime(limits: &Limits) -> Result<RuntimeEnvBuilder> {
+    let mut runtime = RuntimeEnvBuilder::new();
+    // Whoever says nothing should meet an error, or slower queries, before the operating system ends the process.
+    if let Some(limit) = limits.memory_limit.or_else(|| Some(memory::of_the_machine()? / 4 * 3)) {
+        let pool: Arc<dyn MemoryPool> = match limits.mem_pool_type {
+            PoolType::Fair => Arc::new(TrackConsumersPool::new(FairSpillPool::new(limit), NAMED_CONSUMERS)),
+            PoolType::Greedy => Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(limit), NAMED_CONSUMERS)),
+        };
+        runtime = runtime.with_memory_pool(pool);
+    }
+    if let Some(limit) = limits.disk_limit {
+        let disk = DiskManagerBuilder::default()
+            .with_mode(DiskManagerMode::OsTmpDirectory)
+            .with_max_temp_directory_size(limit as u64);
+        runtime = runtime.with_disk_manager_builder(disk);
+    }
+    Ok(runtime)
+}
+
 fn config(args: &Args) -> Result<SessionConfig> {
     let mut options = ConfigOptions::from_env()?;
     if let Some(rows) = args.batch_size {
@@ -86,7 +98,7 @@ fn config(args: &Args) -> Result<SessionConfig> {
     }
     // Errors say where they are.
     options.sql_parser.collect_spans = true;
-    if env::var_os("DATAFUSION_EXPLAIN_FORMAT").is_none() {
+    if env::var_os("DATAFUSION_EXPLAIN_FORMAT").is_none() && !args.on_workers() {
         options.explain.format = ExplainFormat::Tree;
     }
     // Reads a computed column as the table's of the same name where a field of a struct is read beside it, as ends of ranges are:

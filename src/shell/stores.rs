@@ -149,6 +149,18 @@ pub(crate) async fn register(context: &SessionContext, location: &str) -> Result
     Named { urls, ..Named::default() }.register(context).await
 }
 
+/// A store as the environment describes it.
+///
+/// # Errors
+/// When there is no such kind of store, or it cannot be set up.
+#[cfg(feature = "distributed")]
+pub(super) async fn of_the_environment(url: &Url) -> Result<Arc<dyn ObjectStore>> {
+    match Family::of(url) {
+        Some(family) => store(family, url, &[]).await,
+        None => plan_err!("{}:// is no object store that is known here", url.scheme()),
+    }
+}
+
 /// Lets the options of all families pass where datafusion-cli checks them.
 pub(super) fn register_options(context: &SessionContext) {
     context.register_table_options_extension(AwsOptions::default());

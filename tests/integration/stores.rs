@@ -333,8 +333,12 @@ impl Moto {
 
     /// The shell, with nothing but this server in its environment.
     fn shell(&self, sql: &str) -> Command {
+        self.anonymize(&["-q", "--fail-on-audit", "--format", "csv", "-c", sql])
+    }
+
+    fn anonymize(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
-        command.current_dir(path("")).args(["-q", "--fail-on-audit", "--format", "csv", "-c", sql]);
+        command.current_dir(path("")).args(arguments);
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("AWS_")) {
             command.env_remove(name);
         }
@@ -456,4 +460,43 @@ fn the_shell_against_s3() {
     let output = moto.shell(&missing).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && error.contains("s3a://missing/hospital/"), "{error}");
+}
+
+/// Input, ledger and public table in buckets, and workers that have nothing but their environment.
+#[cfg(feature = "distributed")]
+#[test]
+fn workers_against_s3() {
+    use super::cluster::Process;
+
+    let Some(mut moto) = Moto::start(&["lake", "ledgers"]) else { return };
+    for part in 0..4 {
+        let copy = format!(
+            "COPY (SELECT person_id, age, education, occupation FROM census(4000) WHERE person_id % 4 = {part}) \
+             TO 's3://lake/people/{part}.parquet' STORED AS PARQUET"
+        );
+        text(&moto.shell(&copy).output().unwrap());
+    }
+    let workers = [0, 1].map(|_| Process::of(moto.anonymize(&["worker", "--port", "0"])));
+    let urls = format!("{},{}", workers[0].url, workers[1].url);
+    let people = "CREATE EXTERNAL TABLE people STORED AS PARQUET LOCATION 's3://lake/people/';
+        SET distributed.file_scan_config_bytes_per_partition = 1;";
+    let on_workers = |sql: &str| {
+        let sql = format!("{people} {S3} {sql}");
+        moto.anonymize(&["-q", "--workers", &urls, "--format", "csv", "-c", &sql]).output().unwrap()
+    };
+    let insert = |skipped: u32| format!("INSERT INTO hospital SELECT * FROM people WHERE person_id % 10 <> {skipped}");
+    let explained = text(&on_workers(&format!("EXPLAIN {}", insert(2))));
+    assert!(explained.contains("PublishExec") && explained.contains("Stage 1"), "{explained}");
+    for skipped in [1, 2, 3] {
+        let published = text(&on_workers(&insert(skipped)));
+        assert!(published.contains("3600"), "{published}");
+    }
+    let read = text(&on_workers(
+        "SELECT count(*) AS releases FROM releases(hospital); SELECT count(*) FILTER (WHERE NOT passed) AS failed FROM audit(hospital);
+         SELECT count(*) AS cells FROM m_invariant(people, 4, id => person_id, quasi => age, sensitive => occupation, cells => 3)",
+    ));
+    for expected in ["releases\n3\n", "failed\n0\n", "cells\n4000\n"] {
+        assert!(read.contains(expected), "{read}");
+    }
+    assert!(moto.objects("ledgers").iter().all(|name| name.starts_with("hospital/")));
 }
