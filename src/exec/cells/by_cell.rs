@@ -8,6 +8,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use futures::StreamExt;
 
+use super::in_a_cell;
 use super::places::values_of;
 use crate::error::Error;
 use crate::exec::inputs::Streams;
@@ -101,13 +102,18 @@ impl ByCell {
     /// Reads what all cells need.
     ///
     /// # Errors
-    /// Those of the inputs, and when there is not enough memory.
+    /// Those of the inputs, and when there is not enough memory beside a cell's.
     pub(in crate::exec) async fn try_new(
         inputs: Streams,
         cells: u32,
         work: &Work,
         context: &TaskContext,
     ) -> Result<Self> {
+        let read = Self::read(inputs, cells, work, context).await;
+        read.map_err(|error| in_a_cell(error, work.method.name(), cells))
+    }
+
+    async fn read(inputs: Streams, cells: u32, work: &Work, context: &TaskContext) -> Result<Self> {
         let held = MemoryConsumer::new("CellsExec: hierarchies and updates").register(context.memory_pool());
         let previous = match inputs.previous {
             Some((kind, rows)) => {
