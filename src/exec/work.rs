@@ -171,8 +171,7 @@ impl Work {
         if self.parts {
             working += builder.microdata.rows() * (self.quasi + 3) * size_of::<u32>();
         }
-        // Before the method starts, codes exist twice: by column, and row after row.
-        self.reserve(collected + working.max(collected))?;
+        self.reserve(collected + working)?;
         let before = builder.microdata.rows();
         let (microdata, state) = monitor.phase("encoding", || builder.finish(rng.random()))?;
         let rows = microdata.rows;

@@ -124,8 +124,28 @@ pub(super) fn deal(
 
 /// Rows by their sensitive value, in one piece for each value; within it, in the order in which they were.
 pub(super) fn by_value<'a>(rows: &'a mut [u32], sensitive_codes: &[u32]) -> Vec<&'a mut [u32]> {
-    rows.sort_by_key(|&row| sensitive_codes[row as usize]);
+    let values = rows.iter().map(|&row| sensitive_codes[row as usize] as usize + 1).max().unwrap_or(0);
+    match values > rows.len() {
+        true => rows.sort_by_key(|&row| sensitive_codes[row as usize]),
+        false => count_into_order(rows, sensitive_codes, values),
+    }
     rows.chunk_by_mut(|&a, &b| sensitive_codes[a as usize] == sensitive_codes[b as usize]).collect()
+}
+
+/// Sorts rows by their value, of which there are few: the place of a row follows from how many rows have the values before.
+fn count_into_order(rows: &mut [u32], sensitive_codes: &[u32], values: usize) {
+    let value = |row: u32| sensitive_codes[row as usize] as usize;
+    let mut next = vec![0; values + 1];
+    rows.iter().for_each(|&row| next[value(row) + 1] += 1);
+    for value in 0..values {
+        next[value + 1] += next[value];
+    }
+    let before = rows.to_vec();
+    for row in before {
+        let next = &mut next[value(row)];
+        rows[*next] = row;
+        *next += 1;
+    }
 }
 
 /// Refuses rows of which one value, the most frequent one, makes up more than `1/l`; `what` is what they are called.

@@ -193,15 +193,17 @@ impl MicrodataBuilder {
         self.rows
     }
 
-    /// Bytes held, and bytes that [`finish`](Self::finish) will need to order the rows.
+    /// Bytes held, and bytes that [`finish`](Self::finish) will need to order the rows, and for these.
     pub fn size(&self) -> usize {
         let encoders = self.quasi.iter().chain(&self.sensitive).chain(&self.within).chain(&self.other);
         let order = match &self.identifiers {
             Some(identifiers) => identifiers.size(),
             None => self.rows * size_of::<(u64, u32)>(),
         };
+        let columns = encoders.clone().count();
         order
             + encoders.map(ColumnEncoder::size).sum::<usize>()
+            + self.rows * columns * size_of::<u32>()
             + self.hierarchies.as_ref().map_or(0, Hierarchies::size)
             + self.updates.as_ref().map_or(0, UpdatesBuilder::size)
     }
@@ -238,7 +240,7 @@ impl MicrodataBuilder {
             _ => Ok(None),
         };
         let is_empty =
-            |column: &Encoded| column.attribute.domain.has_null() && column.codes.iter().all(|&code| code == 0);
+            |column: &Encoded| column.attribute.domain.has_null() && column.codes.iter().all(|code| code == 0);
         let is_there = |column: &Encoded| !left_out.contains(column.attribute.field.name());
         let sensitive = alone(sensitive, &layout.sensitive)?.filter(is_there);
         let other = other.into_iter().zip(layout.beside()).map(|(encoder, field)| finish(encoder, field, None));
@@ -278,7 +280,10 @@ impl MicrodataBuilder {
             }
         };
         let in_order = |column: &Encoded| {
-            arrival.par_iter().with_min_len(4096).map(|&place| column.codes[place as usize]).collect()
+            let mut codes = vec![0; rows];
+            let chunks = codes.par_chunks_mut(4096).zip(arrival.par_chunks(4096));
+            chunks.for_each(|(codes, arrival)| column.codes.gather(arrival, codes.iter_mut()));
+            codes
         };
         let sensitive_codes = sensitive.as_ref().map_or_else(Vec::new, in_order);
         let within =
@@ -337,7 +342,7 @@ pub(crate) fn repeated_identifiers(repeated: usize, rows: usize, name: &str) -> 
 
 fn refuse_nulls(sensitive: &Encoded, rows: usize) -> Result<()> {
     let nulls = match sensitive.attribute.domain.has_null() {
-        true => sensitive.codes.iter().filter(|&&code| code == 0).count(),
+        true => sensitive.codes.iter().filter(|code| *code == 0).count(),
         false => 0,
     };
     if nulls == 0 {
@@ -364,10 +369,8 @@ fn row_after_row(columns: &[Encoded], arrival: &[u32]) -> Vec<u32> {
     }
     let mut codes = vec![0; arrival.len() * d];
     codes.par_chunks_mut(ROWS * d).zip(arrival.par_chunks(ROWS)).for_each(|(codes, arrival)| {
-        for (row, &place) in codes.chunks_exact_mut(d).zip(arrival) {
-            for (code, column) in row.iter_mut().zip(columns) {
-                *code = column.codes[place as usize];
-            }
+        for (j, column) in columns.iter().enumerate() {
+            column.codes.gather(arrival, codes.iter_mut().skip(j).step_by(d));
         }
     });
     codes

@@ -11,7 +11,8 @@ use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
-use super::{Attribute, Domain, Hierarchies, Hierarchy, Paths, compact_views, held, held_type};
+use super::near_numbers::NearNumbers;
+use super::{Attribute, Codes, Domain, Hierarchies, Hierarchy, Paths, compact_views, held, held_type};
 use crate::error::{Error, Result, thousands};
 
 /// Metadata key of a column that gives the order of its categories, as a JSON array of texts.
@@ -23,7 +24,13 @@ pub(crate) struct ColumnEncoder {
     field: FieldRef,
     distinct: Box<dyn GroupValues>,
     groups: Vec<usize>,
-    codes: Vec<u32>,
+    codes: Codes,
+    /// Those of a batch.
+    batch: Vec<u32>,
+    /// Codes that need no search, while most values are among them.
+    near: Option<NearNumbers>,
+    /// Places in a batch whose values are not.
+    far: Vec<u32>,
 }
 
 /// The order of a domain.
@@ -66,7 +73,7 @@ pub struct Encoded {
     /// The column and its domain.
     pub attribute: Attribute,
     /// Code of each row, in order of arrival.
-    pub codes: Vec<u32>,
+    pub codes: Codes,
     /// `final code = ranks[provisional code]`.
     pub ranks: Vec<u32>,
 }
@@ -79,7 +86,9 @@ impl ColumnEncoder {
     pub(crate) fn try_new(field: FieldRef) -> Result<Self> {
         let single = Schema::new(vec![Field::new(field.name(), held_type(field.data_type()), true)]);
         let distinct = new_group_values(Arc::new(single), &GroupOrdering::None)?;
-        Ok(Self { field, distinct, groups: Vec::new(), codes: Vec::new() })
+        let near = NearNumbers::of_type(field.data_type());
+        let (groups, batch, far) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { field, distinct, groups, codes: Codes::default(), batch, near, far })
     }
 
     /// Appends rows.
@@ -94,18 +103,49 @@ impl ColumnEncoder {
             )));
         }
         let mut groups = std::mem::take(&mut self.groups);
-        self.intern(array, &mut groups)?;
-        self.codes.extend(groups.iter().map(|&group| group as u32));
+        self.batch.clear();
+        match self.near.take() {
+            Some(near) => self.near = self.append_near(near, array, &mut groups)?,
+            None => {
+                self.intern(array, &mut groups)?;
+                self.batch.extend(groups.iter().map(|&group| group as u32));
+            }
+        }
+        self.codes.extend(&self.batch);
         self.groups = groups;
         Ok(())
     }
 
+    /// Codes of a batch of whole numbers. Returns what knows their codes, unless most of the numbers are not known to it.
+    fn append_near(
+        &mut self,
+        mut near: NearNumbers,
+        array: &ArrayRef,
+        groups: &mut Vec<usize>,
+    ) -> Result<Option<NearNumbers>> {
+        let is_first = near.size() == 0;
+        let mut far = std::mem::take(&mut self.far);
+        far.clear();
+        near.look_up(array, &mut self.batch, &mut far);
+        let most_are_far = far.len() > array.len() / 2;
+        if !far.is_empty() {
+            let places = UInt32Array::from(far);
+            let values = take(array, &places, None)?;
+            self.intern(&values, groups)?;
+            near.learn(&values, groups);
+            for (&place, &group) in places.values().iter().zip(groups.iter()) {
+                self.batch[place as usize] = group as u32;
+            }
+            far = places.values().to_vec();
+        }
+        self.far = far;
+        Ok((is_first || !most_are_far).then_some(near))
+    }
+
     /// Appends rows with the values of rows that are there, by their places.
     pub(crate) fn repeat(&mut self, rows: &[u32]) {
-        self.codes.reserve(rows.len());
-        for &row in rows {
-            self.codes.push(self.codes[row as usize]);
-        }
+        let codes: Vec<u32> = rows.iter().map(|&row| self.codes.at(row)).collect();
+        self.codes.extend(&codes);
     }
 
     /// The column.
@@ -123,7 +163,8 @@ impl ColumnEncoder {
 
     /// Bytes held.
     pub(crate) fn size(&self) -> usize {
-        self.distinct.size() + self.codes.capacity() * size_of::<u32>()
+        let near = self.near.as_ref().map_or(0, NearNumbers::size);
+        self.distinct.size() + self.codes.size() + near
     }
 
     /// Sorts the domain and makes the codes final. With a hierarchy, the domain is all of its leaves.
@@ -156,9 +197,7 @@ impl ColumnEncoder {
         for (rank, &provisional) in indices.values().iter().enumerate() {
             ranks[provisional as usize] = rank as u32;
         }
-        for code in &mut self.codes {
-            *code = ranks[*code as usize];
-        }
+        self.codes.rank(&ranks);
         let values = compact_views(take(&values, &indices, None)?);
         let domain = match order {
             Order::ByValue => Domain::new(values)?,
@@ -282,7 +321,10 @@ fn indices_as_given(values: &ArrayRef, order: &[String], column: &str) -> Result
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{BooleanArray, Decimal128Array, Float64Array, Int32Array, StringViewArray};
+    use datafusion::arrow::array::{
+        BooleanArray, Date32Array, Decimal128Array, Float64Array, Int8Array, Int32Array, Int64Array, StringViewArray,
+        UInt32Array, UInt64Array,
+    };
 
     use super::*;
 
@@ -300,8 +342,27 @@ mod tests {
         let encoded =
             encode(&(Arc::new(Int32Array::from(vec![Some(7), None, Some(3), Some(7)])) as ArrayRef), Order::ByValue)
                 .unwrap();
-        assert_eq!(encoded.codes, [2, 0, 1, 2]);
+        assert_eq!(encoded.codes.iter().collect::<Vec<_>>(), [2, 0, 1, 2]);
         assert!(encoded.attribute.domain.has_null());
+    }
+
+    #[test]
+    fn whole_numbers_near_and_far_with_and_without_null() {
+        let near: Vec<Option<i64>> = (0..2000).map(|i| (i % 7 != 0).then_some(i % 90)).collect();
+        let far: Vec<Option<i64>> = (0..2000).map(|i| Some((i * 7_919_333_777) % 1_000_003 * 9_000_000_000)).collect();
+        let ends = vec![Some(i64::MIN), None, Some(i64::MAX), Some(0), Some(-1), None, Some(i64::MIN), Some(20_000)];
+        let mixed: Vec<Option<i64>> =
+            near.iter().zip(&far).flat_map(|(near, far)| [*near, *far]).chain(ends.clone()).collect();
+        for numbers in [near, far, ends, mixed, vec![None; 10], vec![]] {
+            let mut domain = numbers.clone();
+            domain.sort_unstable();
+            domain.dedup();
+            let expected: Vec<u32> =
+                numbers.iter().map(|number| domain.binary_search(number).unwrap() as u32).collect();
+            let encoded = encode(&(Arc::new(Int64Array::from(numbers)) as ArrayRef), Order::ByValue).unwrap();
+            assert_eq!(encoded.codes.iter().collect::<Vec<_>>(), expected);
+            assert_eq!(encoded.attribute.domain.len(), domain.len());
+        }
     }
 
     #[test]
@@ -310,11 +371,16 @@ mod tests {
             Arc::new(StringViewArray::from(vec!["b", "a", "b", "c"])),
             Arc::new(BooleanArray::from(vec![true, false, true, true])),
             Arc::new(Float64Array::from(vec![1.5, -2.0, 1.5, f64::INFINITY])),
+            Arc::new(Int8Array::from(vec![-128, 127, -128, 0])),
+            Arc::new(UInt32Array::from(vec![0, u32::MAX, 5, u32::MAX])),
+            Arc::new(UInt64Array::from(vec![0, u64::MAX, 5, u64::MAX])),
+            Arc::new(Date32Array::from(vec![20_000, -400, 20_000, 0])),
             Arc::new(Decimal128Array::from(vec![5, -1, 5, 9]).with_precision_and_scale(20, 0).unwrap()),
         ];
         for column in columns {
             let encoded = encode(&column, Order::ByValue).unwrap();
-            let back = take(encoded.attribute.domain.values(), &UInt32Array::from(encoded.codes), None).unwrap();
+            let back =
+                take(encoded.attribute.domain.values(), &encoded.codes.iter().collect::<UInt32Array>(), None).unwrap();
             assert_eq!(&back, &column);
         }
     }
@@ -323,7 +389,7 @@ mod tests {
     fn a_given_order_counts_and_must_be_complete() {
         let column: ArrayRef = Arc::new(StringViewArray::from(vec!["low", "high", "mid", "low"]));
         let order = ["low", "mid", "high"].map(str::to_owned);
-        assert_eq!(encode(&column, Order::Given(&order)).unwrap().codes, [0, 2, 1, 0]);
+        assert_eq!(encode(&column, Order::Given(&order)).unwrap().codes.iter().collect::<Vec<_>>(), [0, 2, 1, 0]);
         let error = encode(&column, Order::Given(&order[..2])).unwrap_err().to_string();
         assert!(error.contains("lacks 1 of"), "{error}");
         assert!(!error.contains("high"), "{error}");

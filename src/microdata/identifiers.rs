@@ -94,12 +94,12 @@ pub struct Identifiers {
 impl Identifiers {
     fn try_new(values: ArrayRef, data_type: DataType, key: HashKey) -> Result<Self> {
         let mut order = hash(&values, key)?;
-        order.par_sort_unstable();
-        // Runs of one hash, nearly always of length one, in the order of their values.
+        order.par_sort_unstable_by_key(|&(hash, _)| hash);
+        // Runs of one hash, nearly always of length one, in the order of their values, and then of arrival.
         if order.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             let compare = make_comparator(&values, &values, SortOptions::default())?;
             order.chunk_by_mut(|a, b| a.0 == b.0).filter(|run| run.len() > 1).for_each(|run| {
-                run.sort_by(|a, b| compare(a.1 as usize, b.1 as usize));
+                run.sort_unstable_by(|a, b| compare(a.1 as usize, b.1 as usize).then(a.1.cmp(&b.1)));
             });
         }
         Ok(Self { values, data_type, order })

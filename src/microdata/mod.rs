@@ -7,6 +7,7 @@
 
 mod builder;
 mod cell;
+mod codes;
 mod commitments;
 mod composite;
 mod distance;
@@ -17,10 +18,12 @@ mod hierarchy;
 mod identifiers;
 mod layout;
 mod loss;
+mod near_numbers;
 mod order;
 mod place;
 mod roles;
 mod row_hashes;
+mod shuffle;
 mod strata;
 mod types;
 mod updates;
@@ -33,6 +36,7 @@ pub(crate) use builder::EncodedColumns;
 pub use builder::MicrodataBuilder;
 pub(crate) use builder::{null_identifiers, repeated_identifiers};
 pub(crate) use cell::{MOST_CELLS, cells_of};
+pub(crate) use codes::Codes;
 pub(crate) use commitments::commitments;
 pub(crate) use commitments::{
     Commitments, FORMER_PARTNERS_NAME, PARTNERS_NAME, name_of, partners_commitment, quasi_name_of,
@@ -50,6 +54,7 @@ pub(crate) use loss::{Loss, LossBuilder};
 pub(crate) use place::{PlaceCut, PlaceRouter, PlaceTree};
 pub use roles::{Role, Roles};
 pub(crate) use row_hashes::RowHashes;
+pub(crate) use shuffle::shuffle;
 pub(crate) use types::{compact_views, held, held_type};
 pub(crate) use types::{is_continuous, published_type};
 pub(crate) use updates::{Updates, UpdatesBuilder};

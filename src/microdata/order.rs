@@ -3,12 +3,11 @@
 use std::hash::Hasher;
 
 use rand::SeedableRng;
-use rand::seq::SliceRandom;
 use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 use siphasher::sip::SipHasher13;
 
-use super::{Encoded, HashKey};
+use super::{Encoded, HashKey, shuffle};
 
 /// Rows hashed at a time.
 const CHUNK: usize = 8192;
@@ -20,18 +19,19 @@ const CHUNK: usize = 8192;
 pub(super) fn by_codes(columns: &[&Encoded], rows: usize, key: HashKey) -> Vec<u32> {
     let hash = |row: u32| {
         let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
-        columns.iter().for_each(|column| hasher.write_u32(column.codes[row as usize]));
+        columns.iter().for_each(|column| hasher.write_u32(column.codes.at(row)));
         (hasher.finish(), row)
     };
     let mut order: Vec<(u64, u32)> = (0..rows as u32).into_par_iter().with_min_len(CHUNK).map(hash).collect();
-    order.par_sort_unstable();
+    // Rows that are alike may stand in any order.
+    order.par_sort_unstable_by_key(|&(hash, _)| hash);
     let repeated = order.windows(2).any(|pair| pair[0].0 == pair[1].0);
     let mut order: Vec<u32> = order.into_iter().map(|(_, row)| row).collect();
     if repeated {
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&key[0].to_le_bytes());
         seed[8..16].copy_from_slice(&key[1].to_le_bytes());
-        order.shuffle(&mut ChaCha20Rng::from_seed(seed));
+        shuffle(&mut order, &mut ChaCha20Rng::from_seed(seed));
     }
     order
 }

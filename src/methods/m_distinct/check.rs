@@ -22,19 +22,13 @@ pub(super) struct Promise<'a> {
 impl Promise<'_> {
     pub(super) fn check(&self, groups: &Groups, intervals: &[[u32; 2]], withheld: usize) -> Result<()> {
         let d = self.microdata.quasi.len();
-        check_every_row(self.microdata.rows, groups.len(), self.known, withheld, |group, first_seen| {
-            self.broken_by(groups, group, &intervals[group * d..][..d], first_seen)
+        check_every_row(self.microdata.rows, groups, self.known, withheld, |group| {
+            self.broken_by(groups, group, &intervals[group * d..][..d])
         })
     }
 
     /// What is wrong with a group, if anything.
-    fn broken_by(
-        &self,
-        groups: &Groups,
-        group: usize,
-        intervals: &[[u32; 2]],
-        first_seen: impl Fn(usize) -> bool,
-    ) -> Option<&'static str> {
+    fn broken_by(&self, groups: &Groups, group: usize, intervals: &[[u32; 2]]) -> Option<&'static str> {
         let range = groups.range(group);
         let values = &groups.sensitive[range.clone()];
         let mut sorted = values.to_vec();
@@ -46,9 +40,6 @@ impl Promise<'_> {
         let members = groups.members[range].iter().zip(values).enumerate();
         for (place, (&row, &value)) in members.filter(|(_, (row, _))| **row != COUNTERFEIT) {
             let row = row as usize;
-            if !first_seen(row) {
-                return Some("a row in two places");
-            }
             if self.microdata.sensitive_codes[row] != value {
                 return Some("a row with another's sensitive value");
             }

@@ -190,6 +190,11 @@ impl Trunk<'_> {
 
     /// The first cut both of whose sides keep the principle.
     fn first_allowed<const W: usize>(&self, items: &[Item<W>], cuts: Vec<Cut>, worker: &mut Worker<W>) -> Option<Cut> {
+        if !self.principle.looks_at_values() {
+            let least = self.principle.least();
+            let inside = |cut: &Cut| cut.sides(items).map(|(_, inside)| usize::from(inside)).sum::<usize>();
+            return cuts.into_iter().find(|cut| (least..=items.len().saturating_sub(least)).contains(&inside(cut)));
+        }
         cuts.into_iter().find(|cut| {
             for (item, inside) in cut.sides(items) {
                 worker.sides[usize::from(inside)].add(item.sensitive);

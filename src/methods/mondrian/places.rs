@@ -88,7 +88,7 @@ impl Trunk<'_> {
             return place;
         };
         let codes = &self.sample.quasi[attribute].codes;
-        let (left, right): (Vec<u32>, Vec<u32>) = rows.into_iter().partition(|&row| codes[row as usize] <= last);
+        let (left, right): (Vec<u32>, Vec<u32>) = rows.into_iter().partition(|&row| codes.at(row) <= last);
         let left = self.cut(left, first, below);
         let right = self.cut(right, first + below, cells - below);
         self.cuts[place] = PlaceCut::Cut { attribute, last, below: left, above: right };
@@ -106,7 +106,7 @@ impl Trunk<'_> {
             let codes = &self.sample.quasi[attribute].codes;
             let (mut below, mut above) = (self.nothing(), self.nothing());
             for &row in rows {
-                let side = if codes[row as usize] <= last { &mut below } else { &mut above };
+                let side = if codes.at(row) <= last { &mut below } else { &mut above };
                 self.widen(side, row);
             }
             if below.rows.min(above.rows) >= self.principle.least.max(LEAST) as f64 {
@@ -122,7 +122,7 @@ impl Trunk<'_> {
         let codes = &self.sample.quasi[attribute].codes;
         let mut weights: FxHashMap<u32, f64> = FxHashMap::default();
         for &row in rows {
-            *weights.entry(codes[row as usize]).or_default() += f64::from(self.sample.weights[row as usize]);
+            *weights.entry(codes.at(row)).or_default() += f64::from(self.sample.weights[row as usize]);
         }
         let mut values: Vec<(u32, f64)> = weights.into_iter().collect();
         values.sort_unstable_by_key(|(code, _)| *code);
@@ -153,8 +153,8 @@ impl Trunk<'_> {
         let codes = &self.sample.quasi[attribute].codes;
         let mut counts: [FxHashMap<u32, f64>; 2] = Default::default();
         for &row in rows {
-            let side = usize::from(codes[row as usize] > last);
-            let count = counts[side].entry(sensitive.codes[row as usize]).or_default();
+            let side = usize::from(codes.at(row) > last);
+            let count = counts[side].entry(sensitive.codes.at(row)).or_default();
             *count += f64::from(self.sample.weights[row as usize]);
         }
         // In the order of codes, so that sums are the same every time.
@@ -172,7 +172,7 @@ impl Trunk<'_> {
     fn widen(&self, side: &mut Side, row: u32) {
         side.rows += f64::from(self.sample.weights[row as usize]);
         for ((end, axis), column) in side.ends.iter_mut().zip(&self.axes).zip(&self.sample.quasi) {
-            let at = axis.at(column.codes[row as usize]);
+            let at = axis.at(column.codes.at(row));
             *end = [end[0].min(at), end[1].max(at)];
         }
     }
@@ -208,7 +208,7 @@ mod tests {
                 match cuts[place] {
                     PlaceCut::Cell(cell) => break cell,
                     PlaceCut::Cut { attribute, last, below, above } => {
-                        place = if sample.quasi[attribute].codes[row] <= last { below } else { above };
+                        place = if sample.quasi[attribute].codes.at(row as u32) <= last { below } else { above };
                     }
                 }
             };

@@ -25,11 +25,12 @@ struct Bucket<const W: usize> {
     ranges: Vec<[u32; 2]>,
     /// Number of lists.
     size: usize,
-    /// Scratch: which rows go left, the rows that go right, where counterfeits start, the costs of all places.
+    /// Scratch: which rows go left, the rows that go right, where counterfeits start, and for all places the box around their rows and the
+    /// cost of what is before them.
     goes_left: Vec<bool>,
     going_right: Vec<u32>,
     offsets: Vec<usize>,
-    costs: Vec<f32>,
+    slices: Vec<(Extent<W>, f32)>,
 }
 
 impl<const W: usize> Bucket<W> {
@@ -41,16 +42,16 @@ impl<const W: usize> Bucket<W> {
             ranges.push([end, end + list.len() as u32]);
             end += list.len() as u32;
         }
+        // Positions are not negative, so that their bits are in their order: whole numbers are sorted without a branch.
+        let mut keys: Vec<u64> = Vec::with_capacity(items.len());
         let orders = (0..d).map(|attribute| {
-            let mut order: Vec<u32> = (0..end).collect();
+            let key = |(item, place): (&Item<W>, u64)| u64::from(item.at[attribute].to_bits()) << 32 | place;
+            keys.clear();
+            keys.extend(items.iter().zip(0..).map(key));
             for &[start, end] in &ranges {
-                let list = &mut order[start as usize..end as usize];
-                list.sort_unstable_by(|&a, &b| {
-                    let at = |i: u32| items[i as usize].at[attribute];
-                    at(a).total_cmp(&at(b)).then(a.cmp(&b))
-                });
+                keys[start as usize..end as usize].sort_unstable();
             }
-            order
+            keys.iter().map(|&key| key as u32).collect()
         });
         Self {
             orders: orders.collect(),
@@ -58,7 +59,7 @@ impl<const W: usize> Bucket<W> {
             goes_left: vec![false; items.len()],
             going_right: Vec::new(),
             offsets: Vec::new(),
-            costs: Vec::new(),
+            slices: Vec::new(),
             ranges,
             items,
         }
@@ -170,13 +171,14 @@ impl<const W: usize> Bucket<W> {
     }
 
     fn best_place(&mut self, base: usize, height: usize, attribute: usize) -> (f32, usize) {
-        let mut costs = std::mem::take(&mut self.costs);
-        costs.clear();
-        costs.resize(height, 0.0);
+        let mut slices = std::mem::take(&mut self.slices);
+        slices.clear();
         let order = &self.orders[attribute];
-        // What place `k` of every list adds.
-        let widen = |extent: &mut Extent<W>, k: usize| {
-            for (list, &[start, end]) in self.ranges[base..base + self.size].iter().enumerate() {
+        let ranges = &self.ranges[base..base + self.size];
+        // What place `k` of every list adds, which both sides need.
+        let slice = |k: usize| {
+            let mut extent = Extent::NONE;
+            for (list, &[start, end]) in ranges.iter().enumerate() {
                 if (end - start) as usize == height {
                     extent.widen(&self.items[order[start as usize + k] as usize].at);
                 } else {
@@ -187,22 +189,24 @@ impl<const W: usize> Bucket<W> {
                     }
                 }
             }
+            extent
         };
         let mut extent = Extent::NONE;
-        for (k, cost) in costs.iter_mut().enumerate().skip(1) {
-            widen(&mut extent, k - 1);
-            *cost = k as f32 * extent.lengths();
+        for k in 0..height {
+            let slice = slice(k);
+            slices.push((slice, k as f32 * extent.lengths()));
+            extent = extent.with(&slice);
         }
         let mut extent = Extent::NONE;
         let mut best = (f32::INFINITY, 1);
-        for k in (1..height).rev() {
-            widen(&mut extent, k);
-            let cost = costs[k] + (height - k) as f32 * extent.lengths();
+        for (k, (slice, before)) in slices.iter().enumerate().skip(1).rev() {
+            extent = extent.with(slice);
+            let cost = before + (height - k) as f32 * extent.lengths();
             if cost < best.0 {
                 best = (cost, k);
             }
         }
-        self.costs = costs;
+        self.slices = slices;
         best
     }
 

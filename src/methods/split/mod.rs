@@ -12,9 +12,11 @@
 
 mod coarse;
 mod fine;
+mod median;
 mod secret;
 
 pub(super) use coarse::{Node, PARALLEL_FROM, best_attribute};
+pub(super) use median::Spare;
 use rayon::prelude::*;
 #[cfg(test)]
 pub(super) use secret::Choose;
@@ -35,6 +37,7 @@ pub(super) trait Splitter: Sync {
         bucket: usize,
         node: Node<'_, W>,
         members: &mut [u32],
+        spare: &mut Spare<W>,
         monitor: &Monitor,
     );
 }
@@ -49,9 +52,10 @@ impl Splitter for Sorted {
         _bucket: usize,
         node: Node<'_, W>,
         members: &mut [u32],
+        spare: &mut Spare<W>,
         monitor: &Monitor,
     ) {
-        coarse::split(microdata.quasi.len(), node, members, monitor);
+        coarse::split(microdata.quasi.len(), node, members, spare, monitor);
     }
 }
 
@@ -70,6 +74,12 @@ pub(super) fn split(
 /// Bytes of a row on its way through the splits.
 pub(super) fn item_bytes(quasi: usize) -> usize {
     (1 + width(quasi)) * size_of::<u32>()
+}
+
+/// Bytes of the room to put lists in order, for buckets whose longest lists have so many rows together: that of a list, and of the halves that
+/// other threads take from it.
+pub(super) fn spare_bytes(rows: usize, quasi: usize) -> usize {
+    2 * rows.saturating_mul(item_bytes(quasi) + size_of::<u32>())
 }
 
 fn split_wide<const W: usize>(
@@ -106,7 +116,7 @@ fn split_wide<const W: usize>(
             lists.of(number).map(|rows| rows.iter().map(|&row| Item::new(microdata, row)).collect()).collect();
         let lists = items.iter_mut().map(Vec::as_mut_slice).collect();
         let node = Node { lists, height: heights[number], secret: secret.of_bucket(number) };
-        splitter.split(microdata, number, node, members, monitor);
+        splitter.split(microdata, number, node, members, &mut Spare::default(), monitor);
     });
     monitor.check()?;
     Ok(members)

@@ -124,7 +124,7 @@ impl PerturbationsReader {
             let run = &order[place_of[first]..last_of[first] as usize];
             let same = |entry: &&u32| {
                 let original = &originals[**entry as usize * d..][..d];
-                quasi.iter().zip(original).all(|(column, &code)| column.codes[arrival as usize] == code)
+                quasi.iter().zip(original).all(|(column, &code)| column.codes.at(arrival) == code)
             };
             run.iter().filter(same).copied().max_by_key(|&entry| self.releases[entry as usize])
         };

@@ -152,7 +152,7 @@ impl Memory {
             for pair in pairs.chunks_exact(2) {
                 let Some(&j) = place_of.get(&pair[0]) else { continue };
                 noted[row * columns.len() + j] = true;
-                let code = travelling[j].codes[arrivals[row] as usize];
+                let code = travelling[j].codes.at(arrivals[row]);
                 changed[row] |= columns[j].to(*salt, code) != pair[1];
             }
         }

@@ -1,0 +1,67 @@
+//! Lists cut at a rank: which rows lie lowest.
+
+use super::Item;
+
+/// Room to put rows in order. As large as the longest list that it was used for.
+pub(in crate::methods) struct Spare<const W: usize> {
+    /// Positions as whole numbers.
+    places: Vec<u32>,
+    items: Vec<Item<W>>,
+}
+
+impl<const W: usize> Default for Spare<W> {
+    fn default() -> Self {
+        Self { places: Vec::new(), items: Vec::new() }
+    }
+}
+
+impl<const W: usize> Spare<W> {
+    /// Tells the `cut` rows of a list that lie lowest, when it is asked about all of them in order. Of rows that lie at the cut, the first ones:
+    /// their order is random, so that no attribute that was cut before decides between rows that are alike in this one.
+    pub(in crate::methods) fn lowest(
+        &mut self,
+        list: &[Item<W>],
+        attribute: usize,
+        cut: usize,
+    ) -> impl FnMut(&Item<W>) -> bool + use<W> {
+        // Positions are not negative, so that their bits are in their order: whole numbers are selected without a branch.
+        let place = move |item: &Item<W>| item.at[attribute].to_bits();
+        let (mut equal, mut median) = (0, 0);
+        if cut >= list.len() {
+            median = u32::MAX;
+        } else if cut > 0 {
+            self.places.clear();
+            self.places.extend(list.iter().map(place));
+            let (low, at, _) = self.places.select_nth_unstable(cut - 1);
+            median = *at;
+            equal = cut - low.iter().filter(|&&place| place < median).count();
+        }
+        move |item| {
+            let place = place(item);
+            let is_last = (place == median) & (equal > 0);
+            equal -= usize::from(is_last);
+            is_last | (place < median)
+        }
+    }
+
+    /// Moves the [`lowest`](Self::lowest) `cut` rows of a list to its front; both sides keep their order.
+    pub(in crate::methods) fn lowest_first(&mut self, list: &mut [Item<W>], attribute: usize, cut: usize) {
+        if cut == 0 || cut >= list.len() {
+            return;
+        }
+        let mut is_low = self.lowest(list, attribute, cut);
+        if self.items.len() < list.len() {
+            self.items.resize(list.len(), Item { row: 0, at: [0.0; W] });
+        }
+        let ordered = &mut self.items[..list.len()];
+        let (mut left, mut right) = (0, cut);
+        for item in list.iter() {
+            let low = is_low(item);
+            // Sides are a coin's toss, which a branch would mispredict.
+            ordered[if low { left } else { right }] = *item;
+            left += usize::from(low);
+            right += usize::from(!low);
+        }
+        list.copy_from_slice(ordered);
+    }
+}

@@ -1,0 +1,140 @@
+//! The codes of a column, in as few bytes as the greatest of them needs: most columns have fewer than 256 values, and what is small stays in
+//! the cache when rows are put in order.
+
+/// Codes of rows.
+#[derive(Debug, Clone)]
+pub enum Codes {
+    /// All below 2^8.
+    Bytes(Vec<u8>),
+    /// All below 2^16.
+    Short(Vec<u16>),
+    /// Any.
+    Wide(Vec<u32>),
+}
+
+impl Default for Codes {
+    fn default() -> Self {
+        Self::Bytes(Vec::new())
+    }
+}
+
+/// Evaluates an expression with the vector of codes, of whatever type.
+macro_rules! with_codes {
+    ($codes:expr, $vector:ident => $value:expr) => {
+        match $codes {
+            Codes::Bytes($vector) => $value,
+            Codes::Short($vector) => $value,
+            Codes::Wide($vector) => $value,
+        }
+    };
+}
+
+impl Codes {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        with_codes!(self, codes => codes.len())
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The code of a row that is there.
+    #[inline]
+    pub fn at(&self, row: u32) -> u32 {
+        with_codes!(self, codes => codes[row as usize].into())
+    }
+
+    /// All codes, row by row.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.len() as u32).map(|row| self.at(row))
+    }
+
+    /// The codes of rows that are there, each for a place of `out`.
+    pub(super) fn gather<'a>(&self, rows: &[u32], out: impl Iterator<Item = &'a mut u32>) {
+        with_codes!(self, codes => out.zip(rows).for_each(|(out, &row)| *out = codes[row as usize].into()));
+    }
+
+    /// Appends codes.
+    pub(crate) fn extend(&mut self, more: &[u32]) {
+        self.widen(more.iter().copied().max().unwrap_or(0));
+        match self {
+            Self::Bytes(codes) => codes.extend(more.iter().map(|&code| code as u8)),
+            Self::Short(codes) => codes.extend(more.iter().map(|&code| code as u16)),
+            Self::Wide(codes) => codes.extend_from_slice(more),
+        }
+    }
+
+    /// Replaces each code by its rank.
+    pub(super) fn rank(&mut self, ranks: &[u32]) {
+        self.widen((ranks.len() as u32).saturating_sub(1));
+        match self {
+            Self::Bytes(codes) => codes.iter_mut().for_each(|code| *code = ranks[*code as usize] as u8),
+            Self::Short(codes) => codes.iter_mut().for_each(|code| *code = ranks[*code as usize] as u16),
+            Self::Wide(codes) => codes.iter_mut().for_each(|code| *code = ranks[*code as usize]),
+        }
+    }
+
+    /// Makes room for codes up to this one.
+    fn widen(&mut self, greatest: u32) {
+        match self {
+            Self::Bytes(codes) if greatest > u8::MAX.into() => {
+                *self = match greatest > u16::MAX.into() {
+                    true => Self::Wide(codes.iter().copied().map(Into::into).collect()),
+                    false => Self::Short(codes.iter().copied().map(Into::into).collect()),
+                };
+            }
+            Self::Short(codes) if greatest > u16::MAX.into() => {
+                *self = Self::Wide(codes.iter().copied().map(Into::into).collect());
+            }
+            _ => {}
+        }
+    }
+
+    /// Bytes held.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Bytes(codes) => codes.capacity(),
+            Self::Short(codes) => codes.capacity() * size_of::<u16>(),
+            Self::Wide(codes) => codes.capacity() * size_of::<u32>(),
+        }
+    }
+}
+
+impl FromIterator<u32> for Codes {
+    fn from_iter<I: IntoIterator<Item = u32>>(codes: I) -> Self {
+        let mut all = Self::default();
+        all.extend(&codes.into_iter().collect::<Vec<_>>());
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_widen_as_they_come() {
+        let mut codes = Codes::default();
+        let mut expected = Vec::new();
+        for more in [vec![], vec![0, 255], vec![256], vec![3, 65_535], vec![65_536, 1], vec![u32::MAX - 2]] {
+            codes.extend(&more);
+            expected.extend(more);
+            assert_eq!(codes.iter().collect::<Vec<_>>(), expected);
+        }
+        let mut out = vec![0; 3];
+        codes.gather(&[7, 0, 1], out.iter_mut());
+        assert_eq!(out, [u32::MAX - 2, 0, 255]);
+        let at_once: Codes = [7, 1 << 20].into_iter().collect();
+        assert_eq!(at_once.iter().collect::<Vec<_>>(), [7, 1 << 20]);
+    }
+
+    #[test]
+    fn ranks_may_be_greater_than_codes() {
+        let mut codes: Codes = [0, 1, 0].into_iter().collect();
+        let ranks: Vec<u32> = (0..300).rev().collect();
+        codes.rank(&ranks);
+        assert_eq!(codes.iter().collect::<Vec<_>>(), [299, 298, 299]);
+    }
+}

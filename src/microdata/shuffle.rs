@@ -1,0 +1,124 @@
+//! A random order of many rows, drawn on all cores: every row is put into a random bucket, and each bucket is shuffled by itself (Rao 1961,
+//! Sandelius 1962). All orders are equally likely, and buckets fit into the cache, which rows from end to end do not.
+
+use rand::seq::SliceRandom;
+use rand::{Rng, RngCore, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
+
+/// Fewer rows are shuffled at once.
+const MANY: usize = 1 << 16;
+/// Parts that rows are thrown into buckets by. Draws are by part and bucket, so that they are the same on any number of cores.
+const PARTS: usize = 64;
+const BUCKETS: usize = 256;
+
+/// Puts items in random order.
+pub(crate) fn shuffle(items: &mut [u32], rng: &mut impl Rng) {
+    if items.len() < MANY {
+        return items.shuffle(rng);
+    }
+    let seed: [u8; 32] = rng.random();
+    let stream = |number: usize| {
+        let mut rng = ChaCha20Rng::from_seed(seed);
+        rng.set_stream(number as u64);
+        rng
+    };
+    let size = items.len().div_ceil(PARTS);
+    let parts = items.par_chunks(size).enumerate().map(|(number, part)| Thrown::new(part, &mut stream(number)));
+    let parts: Vec<Thrown> = parts.collect();
+    let mut buckets = Vec::with_capacity(BUCKETS);
+    let mut left = items;
+    for number in 0..BUCKETS {
+        let (bucket, after) = left.split_at_mut(parts.iter().map(|part| part.of(number).len()).sum());
+        buckets.push(bucket);
+        left = after;
+    }
+    buckets.into_par_iter().enumerate().for_each(|(number, bucket)| {
+        let mut left = &mut *bucket;
+        for part in &parts {
+            let (place, after) = left.split_at_mut(part.of(number).len());
+            place.copy_from_slice(part.of(number));
+            left = after;
+        }
+        bucket.shuffle(&mut stream(PARTS + number));
+    });
+}
+
+/// A part, bucket by bucket.
+struct Thrown {
+    items: Vec<u32>,
+    starts: Vec<usize>,
+}
+
+impl Thrown {
+    fn new(part: &[u32], rng: &mut ChaCha20Rng) -> Self {
+        let mut buckets = vec![0_u8; part.len()];
+        rng.fill_bytes(&mut buckets);
+        let mut starts = vec![0; BUCKETS + 1];
+        buckets.iter().for_each(|&bucket| starts[bucket as usize + 1] += 1);
+        for bucket in 0..BUCKETS {
+            starts[bucket + 1] += starts[bucket];
+        }
+        let (mut items, mut next) = (vec![0; part.len()], starts.clone());
+        for (&item, &bucket) in part.iter().zip(&buckets) {
+            let next = &mut next[bucket as usize];
+            items[*next] = item;
+            *next += 1;
+        }
+        Self { items, starts }
+    }
+
+    fn of(&self, bucket: usize) -> &[u32] {
+        &self.items[self.starts[bucket]..self.starts[bucket + 1]]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shuffled(rows: usize, seed: u64, threads: usize) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..rows as u32).collect();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| shuffle(&mut order, &mut ChaCha20Rng::seed_from_u64(seed)));
+        order
+    }
+
+    #[test]
+    fn every_item_once_and_the_same_on_any_number_of_threads() {
+        for rows in [0, 1, 1000, MANY - 1, MANY, MANY + 1, 100_003] {
+            let order = shuffled(rows, 7, 1);
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..rows as u32));
+            assert_eq!(order, shuffled(rows, 7, 5));
+        }
+        assert_ne!(shuffled(MANY, 1, 2), shuffled(MANY, 2, 2));
+    }
+
+    /// Where an item goes is uniform, and says nothing of where its neighbour goes.
+    #[test]
+    fn places_are_uniform_and_independent() {
+        const ROWS: usize = 70_000;
+        const CELLS: usize = 8;
+        let mut counts = vec![0_u32; CELLS * CELLS];
+        let mut joint = vec![0_u32; CELLS * CELLS];
+        for seed in 0..4 {
+            let order = shuffled(ROWS, seed, 2);
+            let mut place = vec![0; ROWS];
+            order.iter().enumerate().for_each(|(at, &item)| place[item as usize] = at);
+            let cell = |at: usize| at * CELLS / ROWS;
+            place.iter().enumerate().for_each(|(item, &at)| counts[cell(item) * CELLS + cell(at)] += 1);
+            place.windows(2).for_each(|pair| joint[cell(pair[0]) * CELLS + cell(pair[1])] += 1);
+            let kept = order.iter().zip(0..).filter(|(item, at)| **item == *at).count();
+            assert!(kept < 10, "{kept} items where they were");
+        }
+        // Chi-square with at most 63 degrees of freedom: above 130 in one of a million samples.
+        for counts in [counts, joint] {
+            let all: u32 = counts.iter().sum();
+            let expected = f64::from(all) / (CELLS * CELLS) as f64;
+            let chi: f64 = counts.iter().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum();
+            assert!(chi < 130.0, "{chi}");
+        }
+    }
+}
