@@ -18,21 +18,14 @@ impl Default for Codes {
     }
 }
 
-/// Evaluates an expression with the vector of codes, of whatever type.
-macro_rules! with_codes {
-    ($codes:expr, $vector:ident => $value:expr) => {
-        match $codes {
-            Codes::Bytes($vector) => $value,
-            Codes::Short($vector) => $value,
-            Codes::Wide($vector) => $value,
-        }
-    };
-}
-
 impl Codes {
     /// Number of rows.
     pub fn len(&self) -> usize {
-        with_codes!(self, codes => codes.len())
+        match self {
+            Self::Bytes(codes) => codes.len(),
+            Self::Short(codes) => codes.len(),
+            Self::Wide(codes) => codes.len(),
+        }
     }
 
     /// Whether there are no rows.
@@ -43,7 +36,11 @@ impl Codes {
     /// The code of a row that is there.
     #[inline]
     pub fn at(&self, row: u32) -> u32 {
-        with_codes!(self, codes => codes[row as usize].into())
+        match self {
+            Self::Bytes(codes) => codes[row as usize].into(),
+            Self::Short(codes) => codes[row as usize].into(),
+            Self::Wide(codes) => codes[row as usize],
+        }
     }
 
     /// All codes, row by row.
@@ -53,7 +50,12 @@ impl Codes {
 
     /// The codes of rows that are there, each for a place of `out`.
     pub(super) fn gather<'a>(&self, rows: &[u32], out: impl Iterator<Item = &'a mut u32>) {
-        with_codes!(self, codes => out.zip(rows).for_each(|(out, &row)| *out = codes[row as usize].into()));
+        let places = out.zip(rows);
+        match self {
+            Self::Bytes(codes) => places.for_each(|(out, &row)| *out = codes[row as usize].into()),
+            Self::Short(codes) => places.for_each(|(out, &row)| *out = codes[row as usize].into()),
+            Self::Wide(codes) => places.for_each(|(out, &row)| *out = codes[row as usize]),
+        }
     }
 
     /// Appends codes.

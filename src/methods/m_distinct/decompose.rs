@@ -202,9 +202,9 @@ fn best_place<const W: usize>(node: &Node<'_, W>, attribute: usize, scratch: &mu
     };
     let mut before = [0.0; SEARCH_HEIGHT];
     let mut extent = Extent::NONE;
-    for k in 1..h {
+    for (k, before) in before.iter_mut().enumerate().take(h).skip(1) {
         around(&mut extent, k - 1, k);
-        before[k] = k as f32 * extent.lengths();
+        *before = k as f32 * extent.lengths();
     }
     let mut extent = Extent::NONE;
     let mut best = (f32::INFINITY, h / 2);
