@@ -171,7 +171,8 @@ impl Work {
         if self.parts {
             working += builder.microdata.rows() * (self.quasi + 3) * size_of::<u32>();
         }
-        self.reserve(collected + working)?;
+        // Before the method starts, what is encoded is copied into order.
+        self.reserve(collected + working.max(collected))?;
         let before = builder.microdata.rows();
         let (microdata, state) = monitor.phase("encoding", || builder.finish(rng.random()))?;
         let rows = microdata.rows;

@@ -123,23 +123,22 @@ impl ColumnEncoder {
         array: &ArrayRef,
         groups: &mut Vec<usize>,
     ) -> Result<Option<NearNumbers>> {
-        let is_first = near.size() == 0;
         let mut far = std::mem::take(&mut self.far);
         far.clear();
         near.look_up(array, &mut self.batch, &mut far);
-        let most_are_far = far.len() > array.len() / 2;
+        let mut without_room = 0;
         if !far.is_empty() {
             let places = UInt32Array::from(far);
             let values = take(array, &places, None)?;
             self.intern(&values, groups)?;
-            near.learn(&values, groups);
+            without_room = near.learn(&values, groups);
             for (&place, &group) in places.values().iter().zip(groups.iter()) {
                 self.batch[place as usize] = group as u32;
             }
             far = places.values().to_vec();
         }
         self.far = far;
-        Ok((is_first || !most_are_far).then_some(near))
+        Ok((without_room <= array.len() / 2).then_some(near))
     }
 
     /// Appends rows with the values of rows that are there, by their places.

@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{
 };
 
 /// How far apart the least and the greatest number can lie whose codes are kept.
-const SPAN: usize = 1 << 16;
+const SPAN: usize = 1 << 14;
 /// The code of what has none here.
 pub(super) const UNKNOWN: u32 = u32::MAX;
 
@@ -68,29 +68,35 @@ impl NearNumbers {
         usize::try_from(place).ok().and_then(|place| self.codes.get(place)).copied().unwrap_or(UNKNOWN)
     }
 
-    /// Keeps the codes of numbers, as far as there is room for them.
-    pub(super) fn learn(&mut self, numbers: &ArrayRef, codes: &[usize]) {
-        by_type!(self.learn_in(numbers, codes));
+    /// Keeps the codes of numbers, as far as there is room for them. Returns for how many there is none.
+    pub(super) fn learn(&mut self, numbers: &ArrayRef, codes: &[usize]) -> usize {
+        by_type!(self.learn_in(numbers, codes))
     }
 
-    fn learn_in<T: ArrowPrimitiveType<Native: Into<i64>>>(&mut self, numbers: &PrimitiveArray<T>, codes: &[usize]) {
+    fn learn_in<T>(&mut self, numbers: &PrimitiveArray<T>, codes: &[usize]) -> usize
+    where
+        T: ArrowPrimitiveType<Native: Into<i64>>,
+    {
         if self.codes.is_empty() {
-            let Some(least) = numbers.iter().flatten().map(Into::into).min() else { return };
+            let Some(least) = numbers.iter().flatten().map(Into::into).min() else { return 0 };
             // Some room below, for what comes later.
             self.least = least.saturating_sub(SPAN as i64 / 4);
             self.codes = vec![UNKNOWN; SPAN];
         }
+        let mut far = 0;
         for (number, &code) in numbers.iter().zip(codes) {
             match number {
                 None => self.null = code as u32,
                 Some(number) => {
                     let place = number.into().wrapping_sub(self.least) as u64;
-                    if let Some(known) = usize::try_from(place).ok().and_then(|place| self.codes.get_mut(place)) {
-                        *known = code as u32;
+                    match usize::try_from(place).ok().and_then(|place| self.codes.get_mut(place)) {
+                        Some(known) => *known = code as u32,
+                        None => far += 1,
                     }
                 }
             }
         }
+        far
     }
 
     /// Bytes held.

@@ -25,14 +25,18 @@ impl Splitter for Decompose {
     fn split<const W: usize>(
         &self,
         microdata: &Microdata,
-        _bucket: usize,
+        bucket: usize,
         node: Node<'_, W>,
         members: &mut [u32],
         spare: &mut Spare<W>,
         monitor: &Monitor,
     ) {
+        if node.height <= 1 {
+            return Sorted.split(microdata, bucket, node, members, spare, monitor);
+        }
+        let scratch = Scratch::new(microdata, members.len());
         let bucket = Bucket { microdata, monitor };
-        bucket.split(node, members, &mut Scratch { spare: std::mem::take(spare), ..Scratch::new(microdata) });
+        bucket.split(node, members, &mut Scratch { spare: std::mem::take(spare), ..scratch });
     }
 }
 
@@ -52,9 +56,10 @@ struct Scratch<const W: usize> {
 }
 
 impl<const W: usize> Scratch<W> {
-    fn new(microdata: &Microdata) -> Self {
+    /// For so many members.
+    fn new(microdata: &Microdata, members: usize) -> Self {
         let values = microdata.sensitive.as_ref().map_or(0, |sensitive| sensitive.domain.len());
-        Self { spare: Spare::default(), places: Places::new(values), order: Vec::new() }
+        Self { spare: Spare::default(), places: Places::new(values, members), order: Vec::new() }
     }
 }
 
@@ -82,7 +87,7 @@ impl Bucket<'_> {
         if members_left.len() >= PARALLEL_FROM {
             rayon::join(
                 || self.split(left, members_left, scratch),
-                || self.split(right, members_right, &mut Scratch::new(self.microdata)),
+                || self.split(right, members_right, &mut Scratch::new(self.microdata, size * k)),
             );
         } else {
             self.split(left, members_left, scratch);

@@ -1,24 +1,35 @@
 //! Rows by entry and value on the two sides of a cut, and moves from one side to the other.
 
+use rustc_hash::FxHashMap;
+
 use crate::methods::split::Item;
 
 /// A number for each of some values. Forgetting them takes no time.
 pub(super) struct Places {
-    /// By value: when it was told, and its number.
-    of: Vec<[u32; 2]>,
+    /// By value: when it was told, and its number. Empty if there are more values than rows.
+    table: Vec<[u32; 2]>,
+    /// The same then.
+    map: FxHashMap<u32, [u32; 2]>,
     now: u32,
 }
 
 impl Places {
-    /// Of so many values that there may be.
-    pub(super) fn new(values: usize) -> Self {
-        Self { of: vec![[0, 0]; values], now: 1 }
+    /// Of so many values that there may be, in so many rows.
+    pub(super) fn new(values: usize, rows: usize) -> Self {
+        let table = if values <= rows { vec![[0, 0]; values] } else { Vec::new() };
+        Self { table, map: FxHashMap::default(), now: 1 }
+    }
+
+    #[inline]
+    fn known(&mut self, value: u32) -> &mut [u32; 2] {
+        if self.table.is_empty() { self.map.entry(value).or_default() } else { &mut self.table[value as usize] }
     }
 
     /// Of no values.
     pub(super) fn forget(&mut self) {
         self.now = self.now.checked_add(1).unwrap_or_else(|| {
-            self.of.fill([0, 0]);
+            self.table.fill([0, 0]);
+            self.map.clear();
             1
         });
     }
@@ -26,9 +37,10 @@ impl Places {
     /// The number of a value, which is this one if it has none yet.
     #[inline]
     pub(super) fn get_or_insert(&mut self, value: u32, number: u32) -> u32 {
-        let known = &mut self.of[value as usize];
-        if known[0] != self.now {
-            *known = [self.now, number];
+        let now = self.now;
+        let known = self.known(value);
+        if known[0] != now {
+            *known = [now, number];
         }
         known[1]
     }
@@ -36,7 +48,8 @@ impl Places {
     /// The number of a value that has one.
     #[inline]
     pub(super) fn of(&self, value: u32) -> usize {
-        self.of[value as usize][1] as usize
+        let known = if self.table.is_empty() { self.map.get(&value) } else { self.table.get(value as usize) };
+        known.map_or(0, |known| known[1] as usize)
     }
 
     /// Numbers the values of some rows, ascending from 0; returns how many they are.
@@ -44,14 +57,14 @@ impl Places {
         self.forget();
         let mut different = Vec::new();
         for value in values {
-            if self.of[value as usize][0] != self.now {
-                self.of[value as usize][0] = self.now;
+            let now = self.now;
+            if std::mem::replace(&mut self.known(value)[0], now) != now {
                 different.push(value);
             }
         }
         different.sort_unstable();
         for (&value, number) in different.iter().zip(0..) {
-            self.of[value as usize][1] = number;
+            self.known(value)[1] = number;
         }
         different.len()
     }

@@ -264,12 +264,10 @@ impl Method for MDistinct {
         format!("{}-distinctness{}", self.m, if self.disjoint { " with disjoint first groups" } else { "" })
     }
 
-    /// For each row its places in lists and, in a bucket, its positions; twice the room in which lists are put in order, as rows may change
-    /// sides; for each member of the release its row, its value, its group and its share of the intervals. Counterfeits are charged to the
-    /// monitor once their number is known.
+    /// For each row its places in lists and, in a bucket, its positions; for each member of the release its row, its value, its group and its
+    /// share of the intervals. Counterfeits, and the room in which lists are put in order, are charged to the monitor once they are known.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        let spare = split::spare_bytes(rows / self.m.max(1), quasi);
-        rows * (28 + split::item_bytes(quasi)) + 2 * spare + self.member_bytes(rows, quasi)
+        rows * (28 + split::item_bytes(quasi)) + self.member_bytes(rows, quasi)
     }
 
     /// Anonymizes a snapshot so that it is safe beside all earlier releases. The state must have everybody's *most recent*

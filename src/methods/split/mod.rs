@@ -76,10 +76,11 @@ pub(super) fn item_bytes(quasi: usize) -> usize {
     (1 + width(quasi)) * size_of::<u32>()
 }
 
-/// Bytes of the room to put lists in order, for buckets whose longest lists have so many rows together: that of a list, and of the halves that
-/// other threads take from it.
-pub(super) fn spare_bytes(rows: usize, quasi: usize) -> usize {
-    2 * rows.saturating_mul(item_bytes(quasi) + size_of::<u32>())
+/// Bytes of the room to put lists in order, where the longest lists of the buckets that are split at a time have so many rows together: that
+/// of a list and, as rows may change sides, of a copy; and what other threads take for the halves that they split.
+fn spare_bytes<const W: usize>(rows: usize) -> usize {
+    let halves = 2 + rayon::current_num_threads().ilog2() as usize;
+    halves * rows.saturating_mul(size_of::<Item<W>>() + size_of::<u32>())
 }
 
 fn split_wide<const W: usize>(
@@ -100,6 +101,10 @@ fn split_wide<const W: usize>(
     if total >= u32::MAX as usize {
         return Err(Error::refused("a release of more than four billion rows and counterfeits is not supported"));
     }
+    let mut longest: Vec<usize> =
+        (0..heights.len()).map(|number| lists.of(number).map(<[u32]>::len).max().unwrap_or(0)).collect();
+    longest.sort_unstable_by_key(|&rows| std::cmp::Reverse(rows));
+    monitor.charge(spare_bytes::<W>(longest.iter().take(rayon::current_num_threads()).sum()))?;
     let mut members = vec![0; total];
     let mut work = Vec::with_capacity(heights.len());
     let mut left = members.as_mut_slice();
