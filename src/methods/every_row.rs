@@ -43,3 +43,28 @@ pub(super) fn check_every_row(
         Some(what) => Err(Error::internal(format!("the release failed its own check ({what}); nothing was published"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row that is there twice in the place of another, which could pass for one that is withheld; and others.
+    #[test]
+    fn every_row_leaves_once() {
+        let judged = |members: [u32; 4], withheld: usize| {
+            let groups = Groups { starts: vec![0, 2, 4], members: members.to_vec(), ..Groups::default() };
+            match check_every_row(4, &groups, &Signatures::default(), withheld, |_| None) {
+                Ok(()) => "fine".to_owned(),
+                Err(error) => error.to_string(),
+            }
+        };
+        assert_eq!(judged([2, 0, 3, 1], 0), "fine");
+        assert_eq!(judged([2, 0, COUNTERFEIT, 1], 1), "fine");
+        for withheld in 0..3 {
+            assert!(judged([2, 0, 2, 1], withheld).contains("a row in two places"));
+            assert!(judged([2, 2, COUNTERFEIT, 1], withheld).contains("a row in two places"));
+        }
+        assert!(judged([2, 0, COUNTERFEIT, 1], 0).contains("a row missing"));
+        assert!(judged([2, 0, 3, 1], 1).contains("a row missing"));
+    }
+}

@@ -193,8 +193,7 @@ fn best_place<const W: usize>(node: &Node<'_, W>, attribute: usize, scratch: &mu
     order.clear();
     for list in &node.lists {
         let start = order.len();
-        // Positions are not negative, so that their bits are in their order.
-        order.extend(list.iter().zip(0..).map(|(item, place)| u64::from(item.at[attribute].to_bits()) << 32 | place));
+        order.extend(list.iter().zip(0..).map(|(item, place)| item.key(attribute, place)));
         order[start..].sort_unstable();
     }
     let around = |extent: &mut Extent<W>, from: usize, to: usize| {

@@ -42,12 +42,10 @@ impl<const W: usize> Bucket<W> {
             ranges.push([end, end + list.len() as u32]);
             end += list.len() as u32;
         }
-        // Positions are not negative, so that their bits are in their order: whole numbers are sorted without a branch.
         let mut keys: Vec<u64> = Vec::with_capacity(items.len());
         let orders = (0..d).map(|attribute| {
-            let key = |(item, place): (&Item<W>, u64)| u64::from(item.at[attribute].to_bits()) << 32 | place;
             keys.clear();
-            keys.extend(items.iter().zip(0..).map(key));
+            keys.extend(items.iter().zip(0..).map(|(item, place)| item.key(attribute, place)));
             for &[start, end] in &ranges {
                 keys[start as usize..end as usize].sort_unstable();
             }

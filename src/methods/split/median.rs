@@ -65,3 +65,33 @@ impl<const W: usize> Spare<W> {
         list.copy_from_slice(ordered);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_come_first_and_both_sides_keep_their_order() {
+        for rows in [0, 1, 2, 7, 300] {
+            // Few positions, so that many rows lie at the cut.
+            let list: Vec<Item<4>> =
+                (0..rows).map(|row| Item { row, at: [0.0, (row * 7 % 5) as f32 / 4.0, 0.0, 0.0] }).collect();
+            for cut in [0, 1, rows as usize / 2, (rows as usize).saturating_sub(1), rows as usize] {
+                let (mut sorted, mut cut_list) = (list.clone(), list.clone());
+                sorted.sort_by(|a, b| a.at[1].total_cmp(&b.at[1]));
+                let mut expected: Vec<u32> = sorted.iter().map(|item| item.row).collect();
+                let cut = cut.min(expected.len());
+                expected[..cut].sort_unstable();
+                expected[cut..].sort_unstable();
+                Spare::default().lowest_first(&mut cut_list, 1, cut);
+                if (1..list.len()).contains(&cut) {
+                    assert_eq!(cut_list.iter().map(|item| item.row).collect::<Vec<_>>(), expected, "{rows} {cut}");
+                }
+                let mut spare = Spare::default();
+                let mut is_low = spare.lowest(&list, 1, cut);
+                let low: Vec<u32> = list.iter().filter(|item| is_low(item)).map(|item| item.row).collect();
+                assert_eq!(low, expected[..cut]);
+            }
+        }
+    }
+}
