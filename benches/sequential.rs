@@ -2,8 +2,8 @@
 //! `cargo bench --bench sequential`.
 //!
 //! Prints the loss (LM) of ten releases over the paper's subsets of columns, made one by one with `sequential_release` and projected from
-//! `non_sequential`, and the time of each; loss and time over `l`, `p` and the number of rows; ten releases of people who become more; the
-//! time of two solvers of assignments. On 100,000 people of the American Community Survey and on ADULT, where they are there, with
+//! `non_sequential`, and the time of each; loss and time over `l`, `p` and the number of rows; ten releases of people who become
+//! more. On 100,000 people of the American Community Survey and on ADULT, where they are there, with
 //! hierarchies; and on synthetic census microdata without.
 //!
 //! With `--check`, the census only, and an error when worlds and ten releases take more than ten seconds or a release loses more than its
@@ -14,13 +14,7 @@ use std::time::Instant;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Float64Type;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use lapjv::lapjv;
 use mimalloc::MiMalloc;
-use ndarray::Array2;
-use pathfinding::kuhn_munkres::kuhn_munkres_min;
-use pathfinding::matrix::Matrix;
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 /// As in the shell.
 #[global_allocator]
@@ -63,7 +57,6 @@ fn main() {
         }
         leaving(&context, &directory).await;
         census.growing(&context).await;
-        solvers();
     });
 }
 
@@ -326,33 +319,6 @@ async fn leaving(context: &SessionContext, directory: &str) {
                 [0, 1, 2].map(|column| row.column(column).as_primitive::<Float64Type>().value(0));
             println!("| {method} | {release} | {people} | {share:.2} | {loss:.4} |");
         }
-    }
-}
-
-/// Two exact solvers on losses like those of a release: of boxes with two attributes, half of them single values.
-fn solvers() {
-    println!("\n| rows | pathfinding, ms | lapjv, ms |\n|---:|---:|---:|");
-    let mut rng = ChaCha8Rng::seed_from_u64(1);
-    for n in [100, 300, 1000] {
-        let boxes: Vec<[[i64; 2]; 2]> = (0..n)
-            .map(|_| {
-                let (a, b) = (rng.random_range(0..16), rng.random_range(0..16));
-                [[a, a], [a.min(b), a.max(b)]]
-            })
-            .collect();
-        let points: Vec<[i64; 2]> = (0..n).map(|_| [rng.random_range(0..16), rng.random_range(0..16)]).collect();
-        let added = |[lo, hi]: [i64; 2], at: i64| (lo - at).max(at - hi).max(0);
-        let cost = |(i, j): (usize, usize)| (0..2).map(|k: usize| added(boxes[i][k], points[j][k])).sum::<i64>() << 20;
-        let whole = Matrix::from_fn(n, n, cost);
-        let float = Array2::from_shape_fn((n, n), |at| cost(at) as f64);
-        let start = Instant::now();
-        let (least, _) = kuhn_munkres_min(&whole);
-        let first = start.elapsed();
-        let start = Instant::now();
-        let (columns, _) = lapjv(&float).unwrap();
-        let second = start.elapsed();
-        assert_eq!(least, columns.iter().enumerate().map(|(i, &j)| cost((i, j))).sum::<i64>());
-        println!("| {n} | {:.2} | {:.2} |", first.as_secs_f64() * 1e3, second.as_secs_f64() * 1e3);
     }
 }
 

@@ -69,7 +69,7 @@
 //! - X. Xiao, Y. Tao: *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets.* SIGMOD 2007. All of
 //!   `methods::m_invariance`.
 //! - F. Li, S. Zhou: *Challenging More Updates: Towards Anonymous Re-publication of Fully Dynamic Datasets.* 2008. All of
-//!   `methods::m_distinct`.
+//!   `methods::m_distinct`; its exact form, and `methods::dynamic`.
 //! - Li et al.: *MuCo: Publishing Microdata with Privacy Preservation through Mutual Cover.* 2023. `methods::muco`,
 //!   [`risk::Perturbed`].
 //! - K. Wang, Y. Xu, R. Wong, A. Fu: *Anonymizing Temporal Data.* ICDM 2010. All of `methods::reposition`.
@@ -98,8 +98,9 @@ pub use exec::{
 #[cfg(feature = "publication")]
 pub use exec::{PublishExec, PublishJob};
 pub use methods::anatomy::Anatomy;
+pub use methods::dynamic::Dynamic;
 pub use methods::m_distinct::{MDistinct, Possible};
-pub use methods::m_invariance::{Balance, MInvariance, OnIneligible};
+pub use methods::m_invariance::{Assignment, Balance, MInvariance, OnIneligible};
 pub use methods::mondrian::{Cuts, Diversity, Mondrian};
 pub use methods::muco::Muco;
 pub use methods::reposition::{Clock, Cost, Late, MoveCost, Reposition};

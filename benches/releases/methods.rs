@@ -52,13 +52,13 @@ pub(crate) const METHODS: [Method; 11] = [
         name: "sequential_worlds, l = 5",
         call: "sequential_worlds('census', 5, PEOPLE)",
         bytes: 28.0,
-        most_rows: 1_000_000,
+        most_rows: MOST,
     },
     Method {
         name: "sequential_release, l = 5",
         call: "sequential_release('census', 'worlds', PEOPLE)",
         bytes: 28.0,
-        most_rows: 1_000_000,
+        most_rows: MOST,
     },
     Method { name: "mondrian, k = 10", call: "mondrian('census', 10, quasi => (QUASI))", bytes: 16.0, most_rows: MOST },
     Method {

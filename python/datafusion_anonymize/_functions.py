@@ -31,6 +31,8 @@ def m_invariant(
     within: str | None = None,
     insensitive: Columns | None = None,
     cells: int | Literal["auto"] | None = None,
+    assignment: Literal["eligible", "drawn"] | None = None,
+    domain: Input | None = None,
 ) -> Release:
     """A release of people who come and go, safe beside all earlier releases (m-invariance).
 
@@ -52,6 +54,9 @@ def m_invariant(
         insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
         cells: in how many parts a release is made, one after the other, so that none is larger than memory (or
             'auto') ['auto']
+        assignment: new rows get signatures all together, and must be eligible; or each draws one by the shares of
+            the first release ('eligible', 'drawn') ['eligible']
+        domain: with 'drawn': all values that can ever come, also those that the first release has not [none]
     """
     return make("m_invariant", {
         "input": input,
@@ -67,6 +72,8 @@ def m_invariant(
         "within": within,
         "insensitive": insensitive,
         "cells": cells,
+        "assignment": assignment,
+        "domain": domain,
     })
 
 
@@ -81,6 +88,7 @@ def m_distinct(
     previous: Inputs | None = None,
     disjoint: bool | None = None,
     close_updates: bool | None = None,
+    exact: bool | None = None,
     balance: Literal["minimal", "blind"] | None = None,
     on_ineligible: Literal["refuse", "counterfeit", "withhold"] | None = None,
     seed: Seed | None = None,
@@ -102,6 +110,8 @@ def m_distinct(
         previous: identifier, signature and perhaps release of earlier private releases [none: the first release]
         disjoint: true: values of a first group can never become alike (m-Distinct*) [false]
         close_updates: true adds the pairs that are missing for transitivity [false]
+        exact: true: nobody's value is likelier than 1/m, also to who knows this program and the probabilities in
+            updates [false]
         balance: who fills gaps: as few counterfeits as possible, or without regard to who is new ('minimal',
             'blind') ['minimal']
         on_ineligible: when one value makes up more than 1/m of the new rows; the last two give people away
@@ -123,6 +133,7 @@ def m_distinct(
         "previous": previous,
         "disjoint": disjoint,
         "close_updates": close_updates,
+        "exact": exact,
         "balance": balance,
         "on_ineligible": on_ineligible,
         "seed": seed,

@@ -8,7 +8,7 @@ use datafusion::common::Result;
 use super::metadata::{ReleaseMetadata, ValueMetadata};
 use super::scale::Scale;
 use crate::error::refusal;
-use crate::methods::AnyMethod;
+use crate::methods::{AnyMethod, StateKind};
 use crate::microdata::{ORDER_KEY, Role, trees_of};
 use crate::release::{self, COUNTERFEIT_MARK, COUNTERFEITS, Description, GROUP_ID, GROUP_SIZE, HI, LO, NODE, NULLS};
 
@@ -73,7 +73,7 @@ pub(crate) struct Released {
     /// Whether rows carry the size of their group and the number of counterfeits in it. Where they do not, every row is a
     /// person.
     pub groups: bool,
-    /// Whether rows were generalized one by one: what they carry is of the whole release, and nobody need be at an end of an interval.
+    /// Whether rows are in no groups that are told: what they carry is of the whole release, and nobody need be at an end of an interval.
     pub alone: bool,
     /// Whether rows say themselves whether they are counterfeits, as only the publisher's do.
     pub marked: bool,
@@ -143,11 +143,13 @@ impl Released {
         let groups = has(GROUP_SIZE) && has(COUNTERFEITS);
         let form = AnyMethod::described(&description).map(|method| method.form());
         // Rows that all stand for somebody have no groups.
-        let alone = form == Some(release::Form::Rows);
-        let in_no_group = match form {
-            Some(release::Form::Perturbed) => columns.iter().all(|column| column.form == Form::Exact),
-            _ => alone && !says_ghosts(&description),
-        };
+        let perturbed = form == Some(release::Form::Perturbed);
+        let alone = perturbed || form == Some(release::Form::Rows);
+        let in_no_group = !says_ghosts(&description)
+            && match form {
+                Some(release::Form::Perturbed) => columns.iter().all(|column| column.form == Form::Exact),
+                _ => alone,
+            };
         if !groups && !in_no_group {
             return Err(refusal!(
                 function,
@@ -155,7 +157,6 @@ impl Released {
                  counterfeits would be counted as people: select them, too"
             ));
         }
-        let perturbed = !groups && form == Some(release::Form::Perturbed);
         Ok(Self { columns, groups, alone, marked: groups && has(COUNTERFEIT_MARK), perturbed, description })
     }
 
@@ -211,7 +212,9 @@ impl Released {
 /// Whether a release can have rows of people who have left, and says how many.
 fn says_ghosts(description: &Description) -> bool {
     AnyMethod::described(description)
-        .is_some_and(|method| matches!(method, AnyMethod::Sequential(sequential) if sequential.ghosts))
+        .and_then(|method| method.state())
+        // Releases of calls have all people once.
+        .is_some_and(|state| state.is_counted() && (state != StateKind::Dealt || description.number.is_some()))
 }
 
 /// Refuses columns of a group that go by another one's name.

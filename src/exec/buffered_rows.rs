@@ -1,12 +1,12 @@
 //! A buffer of rows that have not left the window, and the batches that rows leave in.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, interleave_record_batch};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::physical_plan::spill::get_record_batch_memory_size;
-use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::methods::reposition::Clock;
@@ -14,33 +14,43 @@ use crate::methods::reposition::Clock;
 /// Batches by number. A row is the number of its batch and its place there.
 #[derive(Default)]
 pub(super) struct BufferedRows {
-    batches: FxHashMap<u32, (RecordBatch, usize)>,
-    next: u32,
+    /// Batches from the first one that is held, with how many of their rows are.
+    batches: VecDeque<Option<(RecordBatch, usize)>>,
+    /// Number of that one.
+    first: u32,
     bytes: usize,
 }
 
 impl BufferedRows {
     /// Keeps a batch, and returns its first row; the others follow.
     pub(super) fn keep(&mut self, batch: RecordBatch) -> u64 {
-        let number = self.next;
-        self.next = self.next.wrapping_add(1);
+        let number = self.first.wrapping_add(self.batches.len() as u32);
         let rows = batch.num_rows();
         if rows > 0 {
             self.bytes += get_record_batch_memory_size(&batch);
-            self.batches.insert(number, (batch, rows));
         }
+        self.batches.push_back((rows > 0).then_some((batch, rows)));
         u64::from(number) << 32
+    }
+
+    /// Where the batch of a row is.
+    fn place(&self, row: u64) -> usize {
+        ((row >> 32) as u32).wrapping_sub(self.first) as usize
     }
 
     /// Lets go of a row, and of its batch if that was the last one.
     pub(super) fn release(&mut self, row: u64) {
-        let number = (row >> 32) as u32;
-        if let Some((batch, rows)) = self.batches.get_mut(&number) {
-            *rows -= 1;
-            if *rows == 0 {
-                self.bytes -= get_record_batch_memory_size(batch);
-                self.batches.remove(&number);
-            }
+        let place = self.place(row);
+        let Some(slot) = self.batches.get_mut(place) else { return };
+        let Some((batch, rows)) = slot else { return };
+        *rows -= 1;
+        if *rows > 0 {
+            return;
+        }
+        self.bytes -= get_record_batch_memory_size(batch);
+        *slot = None;
+        while self.batches.pop_front_if(|slot| slot.is_none()).is_some() {
+            self.first = self.first.wrapping_add(1);
         }
     }
 
@@ -49,23 +59,20 @@ impl BufferedRows {
     /// # Errors
     /// When one is not held, which is a bug.
     pub(super) fn take(&self, rows: impl ExactSizeIterator<Item = u64>) -> Result<RecordBatch> {
-        let mut places: FxHashMap<u32, usize> = FxHashMap::default();
+        const NONE: usize = usize::MAX;
+        let mut taken = vec![NONE; self.batches.len()];
         let mut batches: Vec<&RecordBatch> = Vec::new();
         let mut indices = Vec::with_capacity(rows.len());
         for row in rows {
-            let number = (row >> 32) as u32;
-            let place = match places.get(&number) {
-                Some(&place) => place,
-                None => {
-                    let Some((batch, _)) = self.batches.get(&number) else {
-                        return Err(Error::internal("a row that is to be published is gone"));
-                    };
-                    batches.push(batch);
-                    places.insert(number, batches.len() - 1);
-                    batches.len() - 1
-                }
+            let place = self.place(row);
+            let Some(Some((batch, _))) = self.batches.get(place) else {
+                return Err(Error::internal("a row that is to be published is gone"));
             };
-            indices.push((place, row as u32 as usize));
+            if taken[place] == NONE {
+                taken[place] = batches.len();
+                batches.push(batch);
+            }
+            indices.push((taken[place], row as u32 as usize));
         }
         Ok(interleave_record_batch(&batches, &indices)?)
     }

@@ -111,6 +111,7 @@ impl InputKinds {
             Some("the input"),
             self.previous.map(|_| "previous"),
             self.hierarchies.then_some("hierarchies"),
+            // Of m-invariance, the domain.
             self.updates.then_some("updates"),
             self.identifiers.then_some("the input"),
             self.places.then_some("the input"),

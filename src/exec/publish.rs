@@ -190,7 +190,8 @@ impl Publishing {
     ) -> Result<u64> {
         let observer = transaction.observer();
         streams.microdata = observer.snapshot(streams.microdata, self.layout.fields().count());
-        streams.updates = streams.updates.map(|updates| observer.update_relation(updates));
+        let domain = self.publication.spec.has_domain();
+        streams.updates = streams.updates.map(|updates| observer.update_relation(updates, domain));
         if self.cells > 1 {
             return Box::pin(self.publish_in_cells(transaction, work, streams, progress, context)).await;
         }
@@ -221,6 +222,8 @@ impl Publishing {
             held = Some(windowed.held);
         }
         let mut snapshot = work.collect(streams).await?;
+        snapshot.set_number(transaction.number());
+        snapshot.remember(&self.remembered());
         let trees = snapshot.microdata.trees().map_err(|error| error.in_function(work.method.name()))?;
         transaction.check_updates().await?;
         if held.is_none()
@@ -345,6 +348,8 @@ impl Publishing {
         let mut writer = None;
         let mut refusals = Refusals::of(count);
         while let Some((cell, mut snapshot)) = cells.next(&work).await.map_err(|error| in_a_cell(error, name, count))? {
+            snapshot.set_number(number);
+            snapshot.remember(&self.remembered());
             let begun = match writer.take() {
                 Some(begun) => Some(begun),
                 None if refusals.any() => None,
@@ -371,6 +376,14 @@ impl Publishing {
         }
     }
 
+    /// The columns that the INSERT does not name, where people have in them what they had.
+    fn remembered(&self) -> Vec<String> {
+        match self.publication.spec.method.as_method().leaves_out() {
+            LeftOut::Remembered => self.left_out.clone(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Which columns the release may lack: none where others may have them, in other cells or in other snapshots.
     fn leave_out(&self) -> LeftOut {
         let spec = &self.publication.spec;
@@ -391,7 +404,7 @@ impl Publishing {
             number: Some(number),
         };
         let (view, form, nodes) = (View::Public, spec.method.form(), spec.hierarchies);
-        let counted = state == Some(StateKind::ValuedWorlds);
+        let counted = state.is_some_and(StateKind::is_counted);
         let shape = Shape { view, form, signatures: false, labels: false, nodes, counted };
         Ok(ReleaseWriter {
             public: Arc::new(schema(&self.layout.clone().with_trees(trees), shape, &description)),
@@ -399,6 +412,7 @@ impl Publishing {
             state,
             leave_out: self.leave_out(),
             left_out: self.left_out.clone(),
+            remembered: self.remembered(),
             number,
             batch_size: self.batch_size,
             files,

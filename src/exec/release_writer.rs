@@ -30,6 +30,8 @@ pub(super) struct ReleaseWriter {
     pub leave_out: LeftOut,
     /// Columns that were not named.
     pub left_out: Vec<String>,
+    /// Sensitive columns among these that the release lacks, because people have in them what they had.
+    pub remembered: Vec<String>,
     /// Number of the release.
     pub number: u64,
     pub batch_size: usize,
@@ -100,7 +102,7 @@ impl ReleaseWriter {
         if tag.is_none() {
             self.written.refuse_missing()?;
         }
-        let public = present(&self.public, &release, self.leave_out);
+        let public = present(&self.public, &release, self.leave_out, &self.remembered);
         let published = monitor.phase("shuffle", || Ok(Published::new(release, public, &mut rng)))?;
         let published = match tag {
             Some(tag) => published.in_cell(tag),
@@ -246,15 +248,18 @@ impl Written {
 }
 
 /// Those columns of a release that its microdata has, where it may lack some.
-fn present(schema: &SchemaRef, release: &Release, leave_out: LeftOut) -> SchemaRef {
+fn present(schema: &SchemaRef, release: &Release, leave_out: LeftOut, remembered: &[String]) -> SchemaRef {
     let microdata = &release.microdata;
     let attributes = microdata.quasi.iter().chain(&microdata.sensitive).chain(&microdata.other);
     let names: Vec<&String> = attributes.map(|attribute| attribute.field.name()).collect();
-    let may_lack = |field: &FieldRef| match field.metadata().get(Role::KEY).and_then(|role| Role::parse(role)) {
+    let role = |field: &FieldRef| field.metadata().get(Role::KEY).and_then(|role| Role::parse(role));
+    let hidden = |field: &FieldRef| role(field) == Some(Role::Sensitive) && remembered.contains(field.name());
+    let may_lack = |field: &FieldRef| match role(field) {
         Some(Role::Quasi) => leave_out != LeftOut::Nothing,
         Some(Role::Sensitive | Role::Other) => leave_out == LeftOut::Anything,
         _ => false,
     };
-    let fields = schema.fields().iter().filter(|field| !may_lack(field) || names.contains(&field.name()));
+    let there = |field: &&FieldRef| !hidden(field) && (!may_lack(field) || names.contains(&field.name()));
+    let fields = schema.fields().iter().filter(there);
     Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()))
 }

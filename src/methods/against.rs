@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::AnyMethod;
 use super::balance::{Balance, OnIneligible};
-use super::m_invariance::MInvariance;
+use super::m_invariance::{Assignment, MInvariance};
 
 /// The best informed reader for whom the bound of a release is proved, of those in `docs/threats.md`: everybody knows what the ones before
 /// know.
@@ -14,6 +14,9 @@ pub(crate) enum Against {
     Paper,
     /// Puts together what can be known of all people at once.
     People,
+    /// Has the source of this program, and weighs tables by how likely it was to publish what it did; takes the values of whoever came
+    /// after the first release for drawn independently by its shares, and does not know how many people of each value came.
+    Law,
     /// Has the source of this program, and weighs tables by how likely it was to publish what it did.
     Program,
 }
@@ -23,6 +26,7 @@ impl fmt::Display for Against {
         f.write_str(match self {
             Self::Paper => "the paper's",
             Self::People => "combines people",
+            Self::Law => "knows the program, not the counts",
             Self::Program => "knows the program",
         })
     }
@@ -32,6 +36,16 @@ impl MInvariance {
     /// Whether the people who first appear under a signature are equally many of each of its values, at every release that is made
     /// so: no new row fills a gap, none is padded and none left out.
     pub(crate) fn is_balanced(&self) -> bool {
+        self.looks_at_no_gap() && self.assignment == Assignment::Eligible
+    }
+
+    /// Whether new people draw their signatures. Each for themselves, so that they are not equally many; but the mode is agreed before the
+    /// first release, and holds from then on.
+    pub(crate) fn is_drawn(&self) -> bool {
+        self.looks_at_no_gap() && self.assignment == Assignment::Drawn
+    }
+
+    fn looks_at_no_gap(&self) -> bool {
         self.balance == Balance::Blind && self.on_ineligible == OnIneligible::Refuse
     }
 }
@@ -41,7 +55,10 @@ impl AnyMethod {
     pub(crate) fn against(&self) -> Against {
         let or_the_papers = |safe: bool| if safe { Against::Program } else { Against::Paper };
         match self {
+            Self::MInvariance(method) if method.is_drawn() => Against::Law,
             Self::MInvariance(method) => or_the_papers(method.is_balanced()),
+            Self::MDistinct(method) if method.exact => Against::Program,
+            Self::Dynamic(_) => Against::Program,
             // That everybody keeps m joint worlds; how probable they are depends on what is known of updates.
             Self::MDistinct(_) => Against::People,
             // k looks at no sensitive value.

@@ -106,6 +106,15 @@ impl Policy {
     /// Why there are no [`moves`](Self::moves), and what would do. `most` says what the most frequent one is one of (`value
     /// of disease`), `values` how many different ones are to be had.
     pub(super) fn refusal(&self, new: &[usize], need: &[usize], most: &str, values: &str) -> Error {
+        self.refusal_or(new, need, most, values, ", or set on_ineligible to 'counterfeit' or 'withhold'")
+    }
+
+    /// The same where nobody is padded or left out in any mode.
+    pub(super) fn refusal_of_all(&self, new: &[usize], need: &[usize], most: &str, values: &str) -> Error {
+        self.refusal_or(new, need, most, values, "")
+    }
+
+    fn refusal_or(&self, new: &[usize], need: &[usize], most: &str, values: &str, otherwise: &str) -> Error {
         let m = self.m;
         if new.len() < m {
             let few = new.len();
@@ -124,8 +133,8 @@ impl Policy {
         };
         Error::refused(format!(
             "the {} new rows are not {m}-eligible: the most frequent {most} makes up {:.2}% of them and at most \
-             1/m = {:.2}% is allowed, {} rows too many{few}; {instead}add rows of other values, or set on_ineligible \
-             to 'counterfeit' or 'withhold'; whoever learns that these rows were refused and sees them published with others later \
+             1/m = {:.2}% is allowed, {} rows too many{few}; {instead}add rows of other values{otherwise}; \
+             whoever learns that these rows were refused and sees them published with others later \
              can become certain of their values",
             thousands(total),
             100.0 * greatest as f64 / total as f64,

@@ -21,7 +21,7 @@ pub(super) fn deal(
 ) {
     for (rows, &padding) in lines.iter_mut().zip(padding) {
         rows.resize(rows.len() + padding, COUNTERFEIT);
-        lots.shuffle(rows);
+        lots.shuffle_rows(rows);
     }
     for (number, step) in steps.iter().enumerate() {
         for (place, &value) in step.signature.iter().enumerate() {

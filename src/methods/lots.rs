@@ -7,6 +7,7 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 
 use super::split::Secret;
+use crate::microdata;
 
 /// Uniform choices, independent of each other.
 pub(super) trait Lots {
@@ -24,6 +25,11 @@ pub(super) trait Lots {
     /// The same for many items, by fewer numbers.
     fn shuffle<T>(&mut self, items: &mut [T]) {
         self.arrange(items);
+    }
+
+    /// The same for very many rows, on all cores.
+    fn shuffle_rows(&mut self, rows: &mut [u32]) {
+        self.shuffle(rows);
     }
 
     /// So many of the items, any of them, in any order.
@@ -46,6 +52,10 @@ impl<R: Rng> Lots for R {
 
     fn shuffle<T>(&mut self, items: &mut [T]) {
         SliceRandom::shuffle(items, self);
+    }
+
+    fn shuffle_rows(&mut self, rows: &mut [u32]) {
+        microdata::shuffle(rows, self);
     }
 
     fn choose<'a, T>(&mut self, items: &'a mut [T], wanted: usize) -> &'a [T] {

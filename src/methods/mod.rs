@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`m_invariance`] | re-publication when rows come and go |
 //! | [`m_distinct`] | re-publication when values change, too |
+//! | [`dynamic`] | re-publication when everything changes: rows, values, columns |
 //! | [`mondrian`] | one release, generalized: k-anonymity, l-diversity, t-closeness |
 //! | [`anatomy`] | one release, exact quasi-identifiers: l-diversity |
 //! | [`muco`] | one release of rows that still look like rows: delta-probability |
@@ -52,6 +53,7 @@ mod known_others;
 mod sample;
 
 pub(crate) mod anatomy;
+pub(crate) mod dynamic;
 pub(crate) mod m_distinct;
 pub(crate) mod m_invariance;
 pub(crate) mod mondrian;
@@ -77,8 +79,9 @@ use crate::error::{Error, Result, refusal};
 use crate::microdata::{Layout, Microdata};
 use crate::release::{Description, Form, Release};
 use anatomy::Anatomy;
+use dynamic::Dynamic;
 use m_distinct::MDistinct;
-use m_invariance::MInvariance;
+use m_invariance::{Assignment, MInvariance};
 use mondrian::{Diversity, Mondrian, PlacePrinciple};
 use muco::Muco;
 use sequential::{NonSequential, Sequential, SequentialRelease, Worlds};
@@ -91,6 +94,8 @@ pub enum LeftOut {
     Nothing,
     /// Quasi-identifiers.
     Quasi,
+    /// Quasi-identifiers, and sensitive columns of people who were published before: what they had in them is remembered.
+    Remembered,
     /// Quasi-identifiers, the sensitive attribute and what travels with it.
     Anything,
 }
@@ -145,6 +150,8 @@ pub struct Needs {
     pub sensitive: bool,
     /// Columns that travel with it, if there are any; other methods publish none.
     pub other: bool,
+    /// How probable changes of the sensitive attribute are.
+    pub probabilities: bool,
 }
 
 /// What decides on the cell of a row.
@@ -166,6 +173,8 @@ pub enum AnyMethod {
     MInvariance(MInvariance),
     /// Re-publication when values change, too.
     MDistinct(MDistinct),
+    /// Re-publication when rows, values and columns change.
+    Dynamic(Dynamic),
     /// One release, generalized.
     Mondrian(Mondrian),
     /// One release with exact quasi-identifiers.
@@ -186,11 +195,16 @@ pub enum AnyMethod {
 const FAIR_IN_CELLS: &str = "a release with fair cuts cannot be made in cells: the first cuts would be made by a sample, and a cut that was \
                              not made would tell something; leave cells out, or choose other cuts";
 
+/// Why cells do not draw signatures.
+const DRAWN_IN_CELLS: &str = "a release with assignment => 'drawn' cannot be made in cells: each would take the shares of its own people of the \
+                              first release for those of all, and lack values that others have; leave cells out, or take assignment => 'eligible'";
+
 impl AnyMethod {
     pub(crate) fn as_method(&self) -> &dyn Method {
         match self {
             Self::MInvariance(method) => method,
             Self::MDistinct(method) => method,
+            Self::Dynamic(method) => method,
             Self::Mondrian(method) => method,
             Self::Anatomy(method) => method,
             Self::Muco(method) => method,
@@ -234,8 +248,15 @@ impl AnyMethod {
         let within = within.map(CellsBy::Column);
         let refused = |why: &str| Err(refusal!(self.name(), argument "cells", "{why}"));
         let by = match self {
+            Self::MInvariance(method) if method.assignment == Assignment::Drawn => return refused(DRAWN_IN_CELLS),
+            Self::MDistinct(MDistinct { exact: true, .. }) | Self::Dynamic(_) if !remembered => {
+                return refused(
+                    "such a release cannot be made in cells by a call: a cell sees the earlier releases of its own people, and not how many there \
+                     were, which says how often values could change; leave cells out, or make a publication, which numbers its releases",
+                );
+            }
             // Earlier releases say nothing of the column `within`, and people may change theirs.
-            Self::MInvariance(_) | Self::MDistinct(_) => identifier,
+            Self::MInvariance(_) | Self::MDistinct(_) | Self::Dynamic(_) => identifier,
             Self::Muco(method) if method.equal => {
                 return refused(
                     "a release with delta => 'equal' cannot be made in cells: the first cuts would be made by a sample, and a cut that was \
@@ -283,15 +304,15 @@ impl AnyMethod {
         }
     }
 
-    /// Why its releases are not for publications, if they are not.
+    /// Why its releases of such a table are not for publications, if they are not, and the argument that it is about.
     #[cfg(feature = "publication")]
-    pub(crate) fn not_published_again(&self) -> Option<&'static str> {
+    pub(crate) fn not_published_again(&self, layout: &Layout) -> Option<(&'static str, &'static str)> {
         match self {
-            Self::Muco(method) if method.equal => Some(
-                "with delta => 'equal' all rows of a group stand for all of its people, so that a row must not go when one of them leaves, \
-                 and counterfeits for those who left are not made; publish one release with COPY, take m_invariant where there will be several, \
-                 or give a number for delta",
-            ),
+            Self::Muco(method) if method.equal && layout.within.is_some() => Some((
+                "within",
+                "with delta => 'equal' the people of a group stay together for ever, and one who moves to another part would be known in it by \
+                 their row; leave within out, give the column in quasi, or give a number for delta",
+            )),
             _ => None,
         }
     }
@@ -343,7 +364,7 @@ impl AnyMethod {
         rng: &mut ChaCha20Rng,
     ) -> Result<Release> {
         let release = match microdata.within {
-            Some(_) if matches!(self.form(), Form::Rows | Form::Worlds) => {
+            Some(_) if matches!(self.form(), Form::Rows | Form::Worlds) || state.is_of_the_whole() => {
                 Err(Error::internal("worlds of parts of a table"))
             }
             Some(_) => strata::anonymize(self.as_method(), microdata, state, monitor, rng),
@@ -370,7 +391,9 @@ mod tests {
         let (allow_removals, allow_former_worlds) = (true, false);
         let methods = [
             AnyMethod::MInvariance(MInvariance::new(4)),
+            AnyMethod::MInvariance(MInvariance::new(4).with_assignment(Assignment::Drawn)),
             AnyMethod::MDistinct(MDistinct { updates: Possible::Any, ..MDistinct::new(4) }),
+            AnyMethod::MDistinct(MDistinct::new(4).with_exact(true)),
             AnyMethod::Mondrian(Mondrian::new(5)),
             AnyMethod::Anatomy(Anatomy { l }),
             AnyMethod::Muco(Muco::try_new(0.5, None, cuts).unwrap()),

@@ -30,6 +30,18 @@ pub struct MicrodataBuilder {
     updates: Option<UpdatesBuilder>,
 }
 
+/// What rows have in a column that stand for people who have left.
+pub(crate) enum OfGhosts {
+    /// No values: the column is left out.
+    Nothing,
+    /// These.
+    Values(ArrayRef),
+    /// Those with these provisional codes.
+    Codes(Vec<u32>),
+    /// The values of the rows whose quasi-identifiers they have.
+    Beside,
+}
+
 /// Encoded columns before their rows are put in order: what else is to be found in them has the same codes.
 pub struct EncodedColumns<'a> {
     /// Key of the identifiers' hash.
@@ -139,7 +151,7 @@ impl MicrodataBuilder {
     }
 
     /// Appends rows of these people, with the quasi-identifiers of rows that are there, by their places; `value_of` has their values of the
-    /// columns that travel, `None` of columns that are left out.
+    /// sensitive column and of those that go with it.
     ///
     /// # Errors
     /// When there are too many rows, and those of `value_of`.
@@ -147,7 +159,7 @@ impl MicrodataBuilder {
         &mut self,
         people: &ArrayRef,
         beside: &[u32],
-        value_of: impl Fn(&FieldRef) -> Result<Option<ArrayRef>>,
+        value_of: impl Fn(&FieldRef) -> Result<OfGhosts>,
     ) -> Result<()> {
         let Some(identifiers) = &mut self.identifiers else { return Err(Error::internal("rows of nobody")) };
         if self.within.is_some() {
@@ -157,8 +169,12 @@ impl MicrodataBuilder {
         self.quasi.iter_mut().for_each(|encoder| encoder.repeat(beside));
         for encoder in self.sensitive.iter_mut().chain(&mut self.other) {
             let field = FieldRef::clone(encoder.field());
-            let values = value_of(&field)?.unwrap_or_else(|| new_null_array(field.data_type(), people.len()));
-            encoder.append(&values)?;
+            match value_of(&field)? {
+                OfGhosts::Nothing => encoder.append(&new_null_array(field.data_type(), people.len()))?,
+                OfGhosts::Values(values) => encoder.append(&values)?,
+                OfGhosts::Codes(codes) => encoder.append_codes(&codes)?,
+                OfGhosts::Beside => encoder.repeat(beside),
+            }
         }
         self.rows += people.len();
         Ok(())

@@ -147,6 +147,18 @@ impl ColumnEncoder {
         self.codes.extend(&codes);
     }
 
+    /// Appends rows with values that have these provisional codes, as [`intern`](Self::intern) gave them.
+    ///
+    /// # Errors
+    /// When there is no such code.
+    pub(crate) fn append_codes(&mut self, codes: &[u32]) -> Result<()> {
+        if codes.iter().any(|&code| code as usize >= self.distinct.len()) {
+            return Err(Error::internal("codes of values that were never seen"));
+        }
+        self.codes.extend(codes);
+        Ok(())
+    }
+
     /// The column.
     pub(crate) fn field(&self) -> &FieldRef {
         &self.field

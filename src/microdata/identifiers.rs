@@ -162,16 +162,19 @@ impl Identifiers {
     /// When Arrow cannot compare values of the type.
     pub fn find_in(&self, other: &Self) -> Result<Vec<Option<u32>>> {
         let compare = make_comparator(&self.values, &other.values, SortOptions::default())?;
-        let mut start = 0;
-        let mut found = Vec::with_capacity(self.order.len());
-        for &(hash, row) in &self.order {
-            while start < other.order.len() && other.order[start].0 < hash {
-                start += 1;
+        let mut found = vec![None; self.order.len()];
+        let chunks = found.par_chunks_mut(CHUNK).zip(self.order.par_chunks(CHUNK));
+        chunks.for_each(|(found, own)| {
+            let mut start = own.first().map_or(0, |first| other.order.partition_point(|entry| entry.0 < first.0));
+            for (found, &(hash, row)) in found.iter_mut().zip(own) {
+                while start < other.order.len() && other.order[start].0 < hash {
+                    start += 1;
+                }
+                let same_hash = other.order[start..].iter().take_while(|entry| entry.0 == hash);
+                let equal = |entry: &&(u64, u32)| compare(row as usize, entry.1 as usize) == Ordering::Equal;
+                *found = same_hash.into_iter().find(equal).map(|entry| entry.1);
             }
-            let same_hash = other.order[start..].iter().take_while(|entry| entry.0 == hash);
-            let equal = |entry: &&(u64, u32)| compare(row as usize, entry.1 as usize) == Ordering::Equal;
-            found.push(same_hash.into_iter().find(equal).map(|entry| entry.1));
-        }
+        });
         Ok(found)
     }
 }

@@ -32,8 +32,8 @@ pub(crate) mod census;
 
 use datafusion::arrow::datatypes::FieldRef;
 
-pub(crate) use builder::EncodedColumns;
 pub use builder::MicrodataBuilder;
+pub(crate) use builder::{EncodedColumns, OfGhosts};
 pub(crate) use builder::{null_identifiers, repeated_identifiers};
 pub(crate) use cell::{MOST_CELLS, cells_of};
 pub(crate) use codes::Codes;

@@ -8,12 +8,19 @@ use super::ColumnEncoder;
 use crate::error::{Error, Result, thousands};
 
 /// Pairs of codes of the sensitive attribute: the first can become the second before the next release.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Updates {
     /// Ascending, each once.
     pub pairs: Vec<(u32, u32)>,
+    /// How probable each pair is, where the publisher says so; empty if of none.
+    pub probabilities: Vec<Option<f64>>,
+}
+
+impl Updates {
     /// Whether the publisher gave probabilities, so that no pair can be added without one.
-    pub weighted: bool,
+    pub fn weighted(&self) -> bool {
+        !self.probabilities.is_empty()
+    }
 }
 
 /// Reads the rows of an update relation.
@@ -94,7 +101,10 @@ impl UpdatesBuilder {
         match wrong.into_iter().find(|(count, _)| *count > 0) {
             Some((count, what)) => Err(refused(&format!("has {} {what}", thousands(count)))),
             None => Ok(Updates {
-                weighted: pairs.iter().any(|(.., weight)| weight.is_some()),
+                probabilities: match pairs.iter().any(|(.., weight)| weight.is_some()) {
+                    true => pairs.iter().map(|&(.., weight)| weight).collect(),
+                    false => Vec::new(),
+                },
                 pairs: pairs.into_iter().map(|(a, b, _)| (a, b)).collect(),
             }),
         }
@@ -134,7 +144,7 @@ mod tests {
     fn pairs_are_sorted_and_repeated_ones_dropped() {
         let b = (Some("b"), Some("a"), None);
         let updates = read(&[b, (Some("a"), Some("b"), None), b], false).unwrap();
-        assert_eq!(updates, Updates { pairs: vec![(0, 1), (1, 0)], weighted: false });
+        assert_eq!(updates, Updates { pairs: vec![(0, 1), (1, 0)], probabilities: Vec::new() });
     }
 
     #[test]
@@ -152,8 +162,8 @@ mod tests {
         assert!(refusal(&[pair(0.5), stays(None)]).contains("none for others"));
         assert!(refusal(&[pair(0.5), stays(Some(0.25))]).contains("add up"));
         assert!(refusal(&[pair(0.75), stays(Some(0.5))]).contains("add up"));
-        assert!(read(&[pair(0.5), stays(Some(0.5))], true).unwrap().weighted);
-        assert!(!read(&[(Some("cold"), Some("flu"), None)], true).unwrap().weighted);
-        assert!(read(&[pair(0.75)], true).unwrap().weighted);
+        assert!(read(&[pair(0.5), stays(Some(0.5))], true).unwrap().weighted());
+        assert!(!read(&[(Some("cold"), Some("flu"), None)], true).unwrap().weighted());
+        assert_eq!(read(&[pair(0.75)], true).unwrap().probabilities, [Some(0.75)]);
     }
 }

@@ -52,10 +52,12 @@ impl Fingerprint {
 }
 
 /// Keyed fingerprint of what an update relation allows: rows that are repeated, that say that a value can stay as it is, or
-/// that follow from others, do not change it.
+/// that follow from others, do not change it. Of a domain, whose rows say of each value that it can stay as it is and nothing else, it is that
+/// of the values.
 #[derive(Debug)]
 pub(crate) struct RelationFingerprint {
     key: [u64; 2],
+    domain: bool,
     converter: Option<RowConverter>,
     numbers: HashMap<OwnedRow, u32>,
     /// Values by number, and the bits of the probability if there is one.
@@ -63,9 +65,9 @@ pub(crate) struct RelationFingerprint {
 }
 
 impl RelationFingerprint {
-    /// Of no rows.
-    pub(crate) fn new(key: [u64; 2]) -> Self {
-        Self { key, converter: None, numbers: HashMap::new(), pairs: BTreeSet::new() }
+    /// Of no rows of an update relation, or of a domain.
+    pub(crate) fn new(key: [u64; 2], domain: bool) -> Self {
+        Self { key, domain, converter: None, numbers: HashMap::new(), pairs: BTreeSet::new() }
     }
 
     /// Adds rows: a value, what it can become, and perhaps the probability.
@@ -112,6 +114,10 @@ impl RelationFingerprint {
             hasher.write_u64(probability.map_or(0, |bits| bits.wrapping_add(1)));
             sum = sum.wrapping_add(hasher.finish128().as_u128());
         };
+        if self.domain {
+            (0..values.len() as u32).for_each(|value| add(value, value, None));
+            return format!("{sum:032x}");
+        }
         // What probabilities do not say does not follow.
         if self.pairs.iter().any(|(.., probability)| probability.is_some()) {
             self.pairs.iter().for_each(|&(from, to, probability)| add(from, to, probability));
@@ -174,12 +180,16 @@ mod tests {
     }
 
     fn relation(pairs: &[(&str, &str)]) -> String {
+        of_rows(pairs, false)
+    }
+
+    fn of_rows(pairs: &[(&str, &str)], domain: bool) -> String {
         let end = |of: fn(&(&str, &str)) -> String| -> ArrayRef {
             Arc::new(StringArray::from_iter_values(pairs.iter().map(of)))
         };
         let columns = [("from", end(|pair| pair.0.to_owned())), ("to", end(|pair| pair.1.to_owned()))];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
-        let mut fingerprint = RelationFingerprint::new([1, 2]);
+        let mut fingerprint = RelationFingerprint::new([1, 2], domain);
         fingerprint.add(&batch.slice(0, pairs.len() / 2)).unwrap();
         fingerprint.add(&batch.slice(pairs.len() / 2, pairs.len() - pairs.len() / 2)).unwrap();
         fingerprint.finish()
@@ -198,6 +208,16 @@ mod tests {
     }
 
     #[test]
+    fn a_domain_is_its_values() {
+        let domain =
+            |values: &[&'static str]| of_rows(&values.iter().map(|value| (*value, *value)).collect::<Vec<_>>(), true);
+        assert_eq!(domain(&["a", "b", "c"]), domain(&["c", "a", "b", "a"]));
+        for other in [&["a", "b"][..], &["a", "b", "d"], &["a", "b", "c", "d"], &[]] {
+            assert_ne!(domain(other), domain(&["a", "b", "c"]), "{other:?}");
+        }
+    }
+
+    #[test]
     fn probabilities_belong_to_a_relation() {
         let weighted = |stays: bool, probability: f64| {
             let (from, to) = (vec!["a", "a"], vec!["b", "a"]);
@@ -207,7 +227,7 @@ mod tests {
                 ("probability", Arc::new(Float64Array::from(vec![probability, 1.0 - probability]))),
             ];
             let batch = RecordBatch::try_from_iter(columns).unwrap();
-            let mut fingerprint = RelationFingerprint::new([1, 2]);
+            let mut fingerprint = RelationFingerprint::new([1, 2], false);
             fingerprint.add(&batch.slice(0, if stays { 2 } else { 1 })).unwrap();
             fingerprint.finish()
         };

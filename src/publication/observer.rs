@@ -45,9 +45,13 @@ impl Observer {
         })
     }
 
-    /// The rows of the update relation, looked at.
-    pub(crate) fn update_relation(&mut self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
-        let fingerprint = self.updates.insert(Arc::new(Mutex::new(RelationFingerprint::new(self.key))));
+    /// The rows of the update relation, or of the domain, looked at.
+    pub(crate) fn update_relation(
+        &mut self,
+        rows: SendableRecordBatchStream,
+        domain: bool,
+    ) -> SendableRecordBatchStream {
+        let fingerprint = self.updates.insert(Arc::new(Mutex::new(RelationFingerprint::new(self.key, domain))));
         look(rows, fingerprint, RelationFingerprint::add)
     }
 

@@ -163,6 +163,9 @@ impl OpenPublication {
     /// Whether all releases are balanced once the next one is made, of a method that balances: what the ledger is to say.
     pub(super) fn balanced(&self) -> Option<bool> {
         let AnyMethod::MInvariance(method) = &self.metadata.spec.method else { return None };
+        if method.is_drawn() {
+            return None;
+        }
         // What is agreed has never changed, so that releases of a version that did not say were made so, too.
         let before = self.newest().and_then(|newest| newest.balanced).unwrap_or(true);
         Some(before && method.is_balanced())

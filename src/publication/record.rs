@@ -34,7 +34,7 @@ pub(crate) struct Record {
     /// many there are between those that are published.
     pub(crate) information_loss: f64,
     /// Of m-invariance: whether this release and all before it were made so that at each the people who first appear
-    /// under a signature were equally many of each value. `None` of other methods, and of versions that did not say.
+    /// under a signature were equally many of each value. `None` of other methods, where signatures are drawn, and of versions that did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) balanced: Option<bool>,
     /// What is held back after it, of a stream that is repositioned.

@@ -26,7 +26,7 @@ pub struct PublicationSpec {
     pub types: Vec<String>,
     /// Whether values generalize along hierarchies.
     pub hierarchies: bool,
-    /// Whether there is an update relation; which one, its fingerprint in the records says.
+    /// Whether there is an update relation, or a domain; which one, its fingerprint in the records says.
     #[serde(default)]
     pub updates: bool,
     /// How rows are repositioned before the method sees them, if they are. Then the method works within the published time.
@@ -93,6 +93,11 @@ impl PublicationSpec {
         }
     }
 
+    /// Whether the relation beside the snapshots, if there is one, is of all values that can come, and not of updates.
+    pub(crate) fn has_domain(&self) -> bool {
+        self.updates && matches!(self.method, AnyMethod::MInvariance(_))
+    }
+
     /// How these differ from the ones that the publication was begun with, in words; empty if they do not.
     pub(crate) fn differences(&self, begun: &Self) -> Vec<String> {
         let mut found = Vec::new();
@@ -123,7 +128,9 @@ impl PublicationSpec {
         compare("other", self.roles.other.join(", "), begun.roles.other.join(", "));
         compare("insensitive", self.roles.insensitive.join(", "), begun.roles.insensitive.join(", "));
         compare("hierarchies", given(self.hierarchies), given(begun.hierarchies));
-        compare("updates", given(self.updates), given(begun.updates));
+        // Of m-invariance, the same place is for the domain.
+        let relation = if matches!(self.method, AnyMethod::MInvariance(_)) { "domain" } else { "updates" };
+        compare(relation, given(self.updates), given(begun.updates));
         if self.cells > 0 {
             compare("cells", self.cells.to_string(), begun.cells.to_string());
         }

@@ -192,6 +192,15 @@ impl Transaction {
         if self.open.newest().is_none_or(|newest| newest.updates == self.updates) {
             return Ok(());
         }
+        if self.publication().spec.has_domain() {
+            return Err(refusal!(
+                "publication",
+                argument "domain",
+                "the domain has other values than the one that the first release was made with, and it cannot change: that a value was \
+                 added when somebody came who has it would tell whose it is. Nothing was published; restore the domain, or begin another \
+                 publication for people who are not in this one"
+            ));
+        }
         Err(refusal!(
             "publication",
             argument "updates",

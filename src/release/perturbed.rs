@@ -11,8 +11,14 @@ pub struct Perturbed {
     pub unchangeable: usize,
     /// Rows that came out as they were: the rows of those, and some of groups in which only one quasi-identifier differs.
     pub unchanged: usize,
-    /// Rows that are published as an earlier release did. They are the last members, as if they were one group.
+    /// Rows that are published as an earlier release did, or as it has dealt them. They are the last members.
     pub repeated: usize,
+    /// Of rows that were dealt, the place of each member in the order of its group; empty of others.
+    pub places: Vec<u32>,
+    /// Of these, for each quasi-identifier the place of whom they show, member after member.
+    pub shown: Vec<u32>,
+    /// Members who have left and are there for the sake of others: counterfeits, of which nobody may know which they are.
+    pub ghosts: usize,
 }
 
 impl Perturbed {
@@ -23,5 +29,8 @@ impl Perturbed {
         self.unchangeable += other.unchangeable;
         self.unchanged += other.unchanged;
         self.repeated += other.repeated;
+        self.places.extend(other.places);
+        self.shown.extend(other.shown);
+        self.ghosts += other.ghosts;
     }
 }

@@ -175,7 +175,7 @@ impl Published {
                 let numbers = groups.iter().map(|&group| self.base + i64::from(self.numbers[group as usize]));
                 Arc::new(Int64Array::from_iter_values(numbers))
             }
-            GROUP_SIZE | COUNTERFEITS if self.release.body.form() == Form::Rows => {
+            GROUP_SIZE | COUNTERFEITS if matches!(self.release.body.form(), Form::Rows | Form::Perturbed) => {
                 let all = if name == GROUP_SIZE { self.len() } else { self.release.counterfeits() };
                 let all =
                     i32::try_from(all).map_err(|_| Error::refused("there are more rows than a release can have"))?;
@@ -348,6 +348,27 @@ impl Published {
         let length = |member| if worlds.is_new[row_of(member)] { worlds.width } else { 0 };
         let offsets = OffsetBuffer::from_lengths(members.iter().map(length));
         Ok(Arc::new(ListArray::try_new(item, offsets, values, None)?))
+    }
+
+    /// Of some members whose quasi-identifiers were dealt in their group: the number of the group in the release, their place in its order, and the
+    /// places of whom they show.
+    ///
+    /// # Errors
+    /// When nothing was dealt.
+    pub(crate) fn dealt(&self, members: &[u32]) -> Result<[ArrayRef; 3]> {
+        let d = self.release.microdata.quasi.len();
+        let perturbed = self.release.body.perturbed();
+        let perturbed = perturbed.filter(|perturbed| perturbed.places.len() == self.len());
+        let perturbed = perturbed.ok_or_else(|| Error::internal("rows that were not dealt"))?;
+        let of_members = members.iter().map(|&member| member as usize);
+        let groups = Int64Array::from_iter_values(of_members.clone().map(|member| i64::from(self.group_of[member])));
+        let places = Int32Array::from_iter_values(of_members.clone().map(|member| perturbed.places[member] as i32));
+        let shown = of_members.flat_map(|member| &perturbed.shown[member * d..][..d]);
+        let shown = Arc::new(Int32Array::from_iter_values(shown.map(|&place| place as i32)));
+        let offsets = OffsetBuffer::from_lengths(members.iter().map(|_| d));
+        let item = Arc::new(Field::new_list_field(DataType::Int32, true));
+        let shown = ListArray::try_new(item, offsets, shown, None)?;
+        Ok([Arc::new(groups), Arc::new(places), Arc::new(shown)])
     }
 
     /// Seals of the values of some members that travel.

@@ -18,6 +18,8 @@ use crate::microdata::ColumnEncoder;
 pub(crate) enum Lineage {
     /// m-invariance: everybody has one signature for ever.
     Invariant,
+    /// The same, and whoever came after the first release has one of its signatures, or one with a value that it has not.
+    Drawn,
     /// m-Distinct: everybody has one label for ever, people of a group have different ones, and the value at every label of a
     /// group is one that the value at that label can have become, of the group that each of its people was in most recently.
     Distinct {
@@ -278,7 +280,7 @@ impl Histories {
         let short = tally.marks.iter().filter(|(mark, _)| self.signatures[**mark as usize].len() < m);
         let short = short.map(|(_, (entries, _))| entries).sum();
         let (ledger, releases, repeated) = match lineage {
-            Lineage::Invariant => {
+            Lineage::Invariant | Lineage::Drawn => {
                 ("ledger: one signature for everybody", "m-invariant: groups are of the ledger's people", tally.again)
             }
             Lineage::Distinct { .. } => (
@@ -291,6 +293,9 @@ impl Histories {
             Check::none(None, ledger, repeated + self.nulls, tally.entries, "entries are too many"),
             Check::none(None, "ledger: signatures of m values", short, tally.entries, "are shorter"),
         ];
+        if lineage == Lineage::Drawn {
+            checks.extend(self.drawn());
+        }
         if let Lineage::Distinct { close, disjoint } = lineage {
             let updates = self.relation(close)?;
             if !close {
@@ -313,6 +318,30 @@ impl Histories {
         }
         checks.extend(std::mem::take(&mut self.tally.agreement).checks(releases, &self.releases));
         Ok(checks)
+    }
+
+    /// Whether the people of the first release can be equally many of each value of their signatures, and all others have signatures that
+    /// they could draw.
+    fn drawn(&self) -> [Check; 2] {
+        let fresh = &self.tally.fresh;
+        let first = fresh.keys().map(|&(release, ..)| release).min();
+        let (mut people, mut seen) = (FxHashMap::<u32, u64>::default(), FxHashSet::<u32>::default());
+        for (&(_, mark, _), &entries) in fresh.iter().filter(|((release, ..), _)| Some(*release) == first) {
+            *people.entry(mark).or_default() += entries;
+            seen.extend(&self.signatures[mark as usize]);
+        }
+        let length = |mark: u32| self.signatures[mark as usize].len().max(1) as u64;
+        let uneven = people.iter().filter(|&(&mark, entries)| entries % length(mark) > 0).count();
+        let foreign = |mark: u32| {
+            !people.contains_key(&mark) && self.signatures[mark as usize].iter().all(|value| seen.contains(value))
+        };
+        let later = || fresh.iter().filter(|((release, ..), _)| Some(*release) != first);
+        let all = later().map(|(_, entries)| *entries as usize).sum();
+        let wrong = later().filter(|((_, mark, _), _)| foreign(*mark)).map(|(_, entries)| *entries as usize).sum();
+        [
+            Check::none(None, "drawn: the first release is balanced", uneven, people.len(), "signatures are not"),
+            Check::none(None, "drawn: signatures are those of the first release", wrong, all, "entries have others"),
+        ]
     }
 
     /// Whether everybody has the same label in all entries, and it is the place of a value; and no value has two.
@@ -452,7 +481,8 @@ mod tests {
         let lists: ArrayRef =
             Arc::new(ListArray::from_iter_primitive::<datafusion::arrow::datatypes::Int32Type, _, _>(lists));
         let labels = numbers(|row| row.3);
-        let labels = (lineage != Lineage::Invariant && entries.iter().any(|row| row.3 != NONE)).then_some(&labels);
+        let labels =
+            (matches!(lineage, Lineage::Distinct { .. }) && entries.iter().any(|row| row.3 != NONE)).then_some(&labels);
         histories.append_entries(&numbers(|row| row.0), &lists, labels, &numbers(|row| row.1)).unwrap();
         for (number, groups) in (1..).zip(releases) {
             histories.append_release(number, &release(groups)).unwrap();
@@ -521,6 +551,21 @@ mod tests {
             ["ledger: one signature for everybody in a release", APART, HOSTS],
             "and one of them has no row"
         );
+    }
+
+    /// A first release of two signatures; then one of these, and one with a value that came later, or with none.
+    #[test]
+    fn signatures_that_could_not_be_drawn_are_found() {
+        let first = [(1, 1, [1, 3], NONE), (2, 1, [1, 3], NONE), (3, 1, [2, 4], NONE), (4, 1, [2, 4], NONE)];
+        let of_first: &[Group] = &[([1, 3], 0), ([2, 4], 0)];
+        let with = |signature: [i32; 2]| [&first[..], &[(5, 2, [1, 3], NONE), (6, 2, signature, NONE)]].concat();
+        assert!(failing(&with([1, 5]), &[of_first, &[([1, 3], 1), ([1, 5], 1)]], &[], Lineage::Drawn).is_empty());
+        let foreign: [&[Group]; 2] = [of_first, &[([1, 3], 1), ([1, 4], 1)]];
+        let name = "drawn: signatures are those of the first release";
+        assert_eq!(failing(&with([1, 4]), &foreign, &[], Lineage::Drawn), [name]);
+        assert!(failing(&with([1, 4]), &foreign, &[], Lineage::Invariant).is_empty());
+        let lost: [&[Group]; 1] = [&[([1, 3], 1), ([2, 4], 0)]];
+        assert_eq!(failing(&first[1..], &lost, &[], Lineage::Drawn), ["drawn: the first release is balanced"]);
     }
 
     /// What a reader who combines people could use: labels that change, a place twice, values that are legal in another order only.

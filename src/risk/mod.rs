@@ -14,11 +14,12 @@
 //! | `perturbed` | who finds whom in a release whose values were replaced at random |
 //! | `worlds` | whether what a reader thinks possible is consistent with rows that are generalized one by one |
 //! | `released`, `audit`, `randomness` | checks of what releases promise, and of the order of their rows |
-//! | `entries`, `memory`, `repeats`, `partners`, `rings` | checks of a ledger: of signatures, of published values, of worlds |
+//! | `entries`, `memory`, `repeats`, `dealt`, `partners`, `rings` | checks of a ledger: of signatures, of published values, of what was dealt, of worlds |
 
 mod audit;
 mod background;
 mod cover;
+mod dealt;
 mod entries;
 mod evidence;
 mod intersection;
@@ -50,6 +51,7 @@ pub use updates::{Update, Updates};
 pub use worlds::{ReleasedRows, World};
 
 pub(crate) use audit::{Check, Promise, ReleaseFindings, part_of};
+pub(crate) use dealt::DealtRings;
 pub(crate) use evidence::{BackgroundColumns, Evidence, EvidenceBuilder, ReleaseColumns};
 pub(crate) use joint::{BUDGET, Fact, Joint};
 pub(crate) use lifespan::{AdversaryModel, Disclosure, Findings, Sets, Wanted};

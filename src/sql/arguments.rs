@@ -200,6 +200,11 @@ impl Arguments {
             .ok_or_else(|| refusal!(self.function(), argument name, "argument {name} is missing"))
     }
 
+    /// Whether a parameter was given a value.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
     /// An optional relation.
     pub(super) fn relation_if_given(&mut self, name: &str) -> Option<LogicalPlan> {
         let (name, value) = self.values.remove_entry(name)?;
@@ -257,6 +262,11 @@ impl Arguments {
             Some(Value::Seed(seed)) => Some(seed.clone()),
             _ => None,
         }
+    }
+
+    /// Whether it was given.
+    pub(super) fn is_given(&self, name: &str) -> bool {
+        self.values.contains_key(name)
     }
 
     /// A truth value, `false` if not given.

@@ -3,7 +3,7 @@
 use super::arguments::Arguments;
 use super::signature::{Kind, Parameter, Preset};
 use crate::estimate::Distribution;
-use crate::methods::m_invariance::{Balance, OnIneligible};
+use crate::methods::m_invariance::{Assignment, Balance, OnIneligible};
 use crate::methods::mondrian::Cuts;
 
 /// The words of a parameter and their meanings. The first is what holds if the parameter is left out.
@@ -63,6 +63,9 @@ pub(super) static ON_INELIGIBLE: Choice<OnIneligible, 3> = Choice::new(
     ],
     "'counterfeit'",
 );
+/// Under which signatures new rows go.
+pub(super) static ASSIGNMENT: Choice<Assignment, 2> =
+    Choice::new("assignment", [("eligible", Assignment::Eligible), ("drawn", Assignment::Drawn)], "'drawn'");
 /// How a table is cut into groups.
 pub(super) static CUTS: Choice<Cuts, 2> =
     Choice::new("cuts", [("tight", Cuts::Tight), ("median", Cuts::Median)], "'median'");

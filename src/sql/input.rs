@@ -9,13 +9,18 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuil
 
 use super::signature::{Parameter, suggestion};
 use crate::error::refusal;
+use crate::methods::StateKind;
 use crate::methods::state::RELEASE;
 use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, ORDER_KEY, PARTS_KEY, Roles, published_type};
 use crate::release::{COMMITMENTS, LABEL, PARTNERS, SIGNATURE, commitments_type, signature_type};
 
 /// The update relation's parameter.
 pub(super) const UPDATES: &str = Parameter::UPDATES.name;
-/// Its optional column.
+/// The parameter of all values that can come.
+pub(super) const DOMAIN: &str = Parameter::DOMAIN.name;
+/// What its column can be called, if not as the sensitive one.
+const VALUE: &str = "value";
+/// The update relation's optional column.
 const PROBABILITY: &str = "probability";
 /// What sequential releases know of people.
 pub(super) const WORLDS: &str = "worlds";
@@ -75,11 +80,12 @@ impl Input {
         LogicalPlanBuilder::from(self.plan).project(expressions)?.build()
     }
 
-    /// Identifier and signature of everybody published, and with `latest` the label and, if there is a column of it, the number of the
-    /// release. Where they have other types than the microdata, both
+    /// Identifier and signature of everybody published; where signatures change, the label and, if there is a column of it, the number of
+    /// the release; where the first release counts, that number. Where they have other types than the microdata, both
     /// sides get a type that holds them all: a cast that can fail would print the value it failed on.
-    pub(super) fn ledger(self, columns: &mut [InputColumn], roles: &Roles, latest: bool) -> Result<LogicalPlan> {
+    pub(super) fn ledger(self, columns: &mut [InputColumn], roles: &Roles, kind: StateKind) -> Result<LogicalPlan> {
         let function = self.function;
+        let (latest, first) = (kind.is_labelled(), kind == StateKind::NumberedSignatures);
         let (Some(id), Some(sensitive)) = (&roles.id, &roles.sensitive) else {
             return internal_err!("{function}: previous without identifier or sensitive attribute");
         };
@@ -138,18 +144,34 @@ impl Input {
             label.field = retyped(&label.field, DataType::Int64);
             wanted.push(label);
         }
-        if latest && self.plan.schema().fields().iter().any(|field| field.name() == RELEASE) {
+        let is_numbered = self.plan.schema().fields().iter().any(|field| field.name() == RELEASE);
+        if first && !is_numbered {
+            return Err(refusal!(
+                function,
+                argument self.argument,
+                "previous has no column {RELEASE}: with assignment => 'drawn' new rows draw by the shares of the first release, so previous \
+                 must say which rows are of it. Number the private releases in their order: previous => (SELECT {id}, {SIGNATURE}, 1 AS \
+                 {RELEASE} FROM first UNION ALL SELECT {id}, {SIGNATURE}, 2 FROM second)"
+            ));
+        }
+        if (latest || first) && is_numbered {
             let mut release = self.column(RELEASE)?;
             if !release.field.data_type().is_integer() {
                 return Err(refusal!(
                     function,
-                    "column {RELEASE} of previous must be a whole number, the greatest for the latest release; it is \
+                    "column {RELEASE} of previous must be a whole number, the least for the first release and the greatest for the latest; it is \
                      {}",
                     release.field.data_type()
                 ));
             }
             release.field = retyped(&release.field, DataType::Int64);
             wanted.push(release);
+        } else if kind == StateKind::DatedSignatures {
+            return Err(refusal!(
+                function,
+                "previous has no column {RELEASE}: it must be known how many releases ago everybody was published, which says how often values could \
+                 change, so number the releases one after the other, for example (SELECT 1 AS {RELEASE}, * FROM first UNION ALL SELECT 2, * FROM second)"
+            ));
         }
         Self { plan, ..self }.project(wanted)
     }
@@ -220,7 +242,10 @@ impl Input {
 
     /// A value, what it can become, and the probability if there is a column of it. Values get the type of the sensitive
     /// column, or both one that holds them all.
-    pub(super) fn updates(self, sensitive: &mut InputColumn) -> Result<LogicalPlan> {
+    ///
+    /// # Errors
+    /// When there are no such columns, or no probabilities and these are needed.
+    pub(super) fn updates(self, sensitive: &mut InputColumn, weighted: bool) -> Result<LogicalPlan> {
         let function = self.function;
         let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
         let [mut from, mut to] = self.update_ends()?;
@@ -244,12 +269,56 @@ impl Input {
             }
             probability.field = retyped(&probability.field, DataType::Float64);
             wanted.push(probability);
+        } else if weighted {
+            return Err(refusal!(
+                function,
+                argument self.argument,
+                "{} has no column {PROBABILITY}: the law of changes must be known, so give every row the probability \
+                 that the value becomes the other one until the next release (the row for staying as it is may be left out); it has {}",
+                self.argument,
+                names.join(", ")
+            ));
         }
         self.project(wanted)
     }
 }
 
 impl Input {
+    /// All values that the sensitive column can have, each as one that can become itself: what an update relation says, and says no more.
+    /// Values get the type of the sensitive column, or both one that holds them all.
+    ///
+    /// # Errors
+    /// When it is not clear which column has them, or they are of another type.
+    pub(super) fn domain(self, sensitive: &mut InputColumn) -> Result<LogicalPlan> {
+        let function = self.function;
+        let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
+        let own = sensitive.field.name().as_str();
+        let name = match names.as_slice() {
+            [only] => *only,
+            _ if names.contains(&own) => own,
+            _ if names.contains(&VALUE) => VALUE,
+            _ => {
+                return Err(refusal!(
+                    function,
+                    argument self.argument,
+                    "domain must have one column, or one that is called {own} or {VALUE}: all values that {own} can ever have; it has {}",
+                    names.join(", ")
+                ));
+            }
+        };
+        let value = self.column(name)?;
+        let common = common_type(function, sensitive, &value, self.argument)?;
+        let there = Expr::Column(value.column.clone()).is_not_null();
+        let plan = LogicalPlanBuilder::from(self.plan.clone()).filter(there)?.build()?;
+        let schema = Arc::clone(plan.schema());
+        let values = Expr::Column(value.column);
+        let values = match values.get_type(schema.as_ref())? == common {
+            true => values,
+            false => cast(values, common),
+        };
+        LogicalPlanBuilder::from(plan).project([values.clone().alias("from_value"), values.alias("to_value")])?.build()
+    }
+
     /// Attribute and value as texts, and share as a number.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::anatomy::AnatomyFunction;
+use super::dynamic::DynamicFunction;
 use super::m_distinct::MDistinctFunction;
 use super::m_invariant::MInvariantFunction;
 use super::method::MethodFunction;
@@ -17,6 +18,7 @@ pub(super) fn methods() -> Vec<Arc<dyn MethodFunction>> {
     vec![
         Arc::new(MInvariantFunction),
         Arc::new(MDistinctFunction),
+        Arc::new(DynamicFunction),
         Arc::new(MondrianFunction),
         Arc::new(AnatomyFunction),
         Arc::new(MucoFunction),

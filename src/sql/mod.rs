@@ -11,6 +11,7 @@ mod composite;
 mod computed;
 mod described;
 mod disclosure;
+mod dynamic;
 mod estimate;
 mod flat;
 mod function;

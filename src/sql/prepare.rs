@@ -9,7 +9,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use super::arguments::Arguments;
 use super::composite::Composite;
-use super::input::{Input, UPDATES, WORLDS};
+use super::input::{DOMAIN, Input, UPDATES, WORLDS};
 use super::opaque::OpaqueTable;
 use super::options::AnonymizeOptions;
 use super::roles::{roles, sensitive_columns};
@@ -58,17 +58,31 @@ pub(super) fn prepare(
         && let Some(sensitive) = &roles.sensitive
         && let Some(column) = columns.iter_mut().find(|column| column.field.name() == sensitive)
     {
-        updates = Some(Input { function, argument: UPDATES, plan }.updates(column)?);
+        updates = Some(Input { function, argument: UPDATES, plan }.updates(column, method.needs().probabilities)?);
+    }
+    if let Some(plan) = arguments.relation_if_given(DOMAIN)
+        && let Some(sensitive) = &roles.sensitive
+        && let Some(column) = columns.iter_mut().find(|column| column.field.name() == sensitive)
+    {
+        if let Some(composite) = &composite {
+            return Err(refusal!(
+                function,
+                argument DOMAIN,
+                "domain has the values of one sensitive column, and there are several; {}",
+                composite.way_out()
+            ));
+        }
+        updates = Some(Input { function, argument: DOMAIN, plan }.domain(column)?);
     }
     let mut previous = None;
     if let Some(plan) = arguments.relation_if_given("previous") {
         let earlier = Input { function, argument: "previous", plan };
         refuse_new_draws(&earlier)?;
-        let Some(kind @ (StateKind::Signatures | StateKind::LabelledSignatures)) = method.state() else {
+        let signatures = |kind: &StateKind| kind.shown().0;
+        let Some(kind) = method.state().filter(signatures) else {
             return internal_err!("{function}: previous of a method without signatures");
         };
-        let latest = kind == StateKind::LabelledSignatures;
-        previous = Some((kind, "previous", earlier.ledger(&mut columns, &roles, latest)?));
+        previous = Some((kind, "previous", earlier.ledger(&mut columns, &roles, kind)?));
     }
     if let Some(plan) = arguments.relation_if_given(WORLDS) {
         let earlier = Input { function, argument: WORLDS, plan };

@@ -126,6 +126,8 @@ impl Parameter {
     pub(super) const PRIOR: Self = Self::optional("prior", Kind::Relation, "'margins.csv'");
     /// Which sensitive values can become which.
     pub(super) const UPDATES: Self = Self::optional("updates", Kind::WordOrRelation("any"), "updates");
+    /// All values that the sensitive column can ever have.
+    pub(super) const DOMAIN: Self = Self::optional("domain", Kind::Relation, "all_diseases");
     /// The column whose values are tables of their own.
     pub(super) const WITHIN: Self = Self::optional("within", Kind::Column, "month");
     /// The earlier private releases.

@@ -101,3 +101,62 @@ async fn who_matches_everything_is_seldom_right() {
     println!("ACS, four quasi-identifiers, delta = 0.2: of those who match everything, {greatest:.3} are right");
     assert!(greatest > 0.0 && greatest < 0.2, "{greatest}");
 }
+
+/// Releases with equal shares, each by a program that knows the ledger only: people leave, come, return and get older; nobody's row is missing whom others
+/// need, and what is asked of the releases is of those who are there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publication_of_equal_shares_keeps_its_rings() {
+    let directory = tempfile::tempdir().unwrap();
+    let location = directory.path().join("equal").display().to_string();
+    let open = async || {
+        let context = session();
+        let create = format!(
+            "CREATE EXTERNAL TABLE equal (person_id BIGINT, age INT, education INT, birthplace INT, income INT)
+             STORED AS PUBLICATION LOCATION '{location}'
+             OPTIONS ('method' 'muco', 'delta' 'equal', 'l' '4', 'id' 'person_id', 'quasi' 'age, education, birthplace', 'sensitive' 'income')"
+        );
+        run(&context, &create).await.unwrap();
+        run(&context, "CREATE TABLE people AS SELECT * FROM census(4000, 4)").await.unwrap();
+        context
+    };
+    // Who is there: seven eighths of those who have come, others each time; from the third on somebody returns.
+    let there = |n: usize| format!("person_id <= {} AND person_id * 7919 % 8 <> {n} % 8", 2000 + 400 * n);
+    let mut people = Vec::new();
+    for n in 0..5_usize {
+        let context = open().await;
+        let snapshot =
+            format!("SELECT person_id, age + {n} AS age, education, birthplace, income FROM people WHERE {}", there(n));
+        people.push(number(&context, &format!("SELECT count(*) FROM ({snapshot})")).await);
+        run(&context, &format!("INSERT INTO equal {snapshot}")).await.unwrap();
+        assert_eq!(number(&context, "SELECT count(*) FROM equal").await, people[n]);
+        // Every age that is shown is one of somebody who is there, and counts are near.
+        let foreign = format!("SELECT count(*) FROM release(equal) WHERE age NOT IN (SELECT age FROM ({snapshot}))");
+        assert_eq!(number(&context, &foreign).await, 0);
+        let old = "SELECT count(*) FROM {} WHERE age >= 45 AND education >= 8";
+        let truth = number(&context, &old.replace("{}", &format!("({snapshot})"))).await as f64;
+        let estimate = number(&context, &old.replace("{}", "equal")).await as f64;
+        assert!((estimate - truth).abs() < 0.1 * truth, "release {}: {estimate} instead of {truth}", n + 1);
+    }
+    let context = open().await;
+    let said = run(&context, "SELECT rows - counterfeits, counterfeits, reader FROM releases(equal) ORDER BY release")
+        .await
+        .unwrap();
+    let column = |i: usize| -> Vec<i64> {
+        let columns = said.iter().map(|batch| {
+            datafusion::arrow::compute::cast(batch.column(i), &datafusion::arrow::datatypes::DataType::Int64).unwrap()
+        });
+        columns.flat_map(|column| column.as_primitive::<Int64Type>().values().to_vec()).collect()
+    };
+    assert_eq!(column(0), people);
+    let counterfeits = column(1);
+    assert!(counterfeits[0] == 0 && counterfeits[1..].iter().all(|&count| count > 150), "{counterfeits:?}");
+    let failed = "SELECT count(*) FROM audit(equal) WHERE NOT passed";
+    assert_eq!(number(&context, failed).await, 0);
+    assert!(number(&context, "SELECT count(*) FROM audit(equal) WHERE \"check\" LIKE '%ring%'").await == 8);
+    // The same people as they are: a further release would be the same rows, and is recognized.
+    let again = format!(
+        "INSERT INTO equal SELECT person_id, age + 4 AS age, education, birthplace, income FROM people WHERE {}",
+        there(4)
+    );
+    assert_eq!(super::publications::count(&context, &again).await, 0);
+}

@@ -76,6 +76,7 @@ files! {
     columns
     composite
     disclosure
+    drawn
     errors
     estimated
     hierarchies

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::bitmaps::Bitmaps;
 use super::intervals::{Intervals, Sizes, Tight, Values};
 use super::people::Originals;
-use super::rows::{Column, Rows};
+use super::rows::{Column, Cumulative, Rows};
 use super::{Axis, Comparison};
 use crate::error::{Error, Result};
 use crate::estimate::columns::{Form, OriginalColumn};
@@ -180,7 +180,7 @@ impl Collector {
         let of_column = |collected: &Collected| {
             let released = match &collected.released {
                 ReleasedColumn::Exact(codes) => codes.len() * 8 + Bitmaps::size(codes.len()),
-                ReleasedColumn::Interval { lo, .. } => lo.len() * 96,
+                ReleasedColumn::Interval { lo, .. } => lo.len() * 104,
                 ReleasedColumn::Histogram { codes, .. } => codes.len() * 32,
             };
             collected.encoder.size() + collected.original.len() * 8 + Bitmaps::size(self.people) + released
@@ -222,9 +222,7 @@ impl Collector {
         debug_assert_eq!(people, codes.first().map_or(0, Vec::len));
         let mut exact = finished.iter().enumerate().filter(|(_, column)| matches!(column.released, Column::Exact(_)));
         let cumulative = match (exact.next(), exact.next()) {
-            (Some((place, column)), None) => {
-                Rows::cumulative(&column.exact, column.places.len(), &starts).map(|below| (place, below))
-            }
+            (Some((place, column)), None) => Cumulative::of(place, &column.exact, column.places.len(), &starts, !sums),
             _ => None,
         };
         let columns = finished.into_iter().map(|column| column.released).collect();
@@ -295,6 +293,7 @@ impl Collected {
                         intervals.tight = Some(Tight::new(&ends, &intervals, sizes, tight, values));
                     }
                 }
+                intervals.merge();
                 Column::Intervals(Box::new(intervals))
             }
             ReleasedColumn::Histogram { starts, codes, counts } => {

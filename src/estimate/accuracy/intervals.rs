@@ -4,13 +4,18 @@
 //! In the latter case a value is measured by the ends before it and, for the even part, by where it lies; so an interval is as long as what is spread
 //! over it, and a query's part of it is an overlap of lengths here, too.
 
+use rustc_hash::FxHashSet;
+
 use super::Axis;
+use super::kinds::kinds;
 use crate::estimate::ends::{Count, before_and_even};
 use crate::estimate::raking::{Span, rake};
 
-/// Intervals of one attribute.
+/// Intervals of one attribute: one for each group, or for each kind of group.
 #[derive(Debug, Default)]
 pub(super) struct Intervals {
+    /// Which interval each group has; without, every group has its own.
+    pub kinds: Option<Vec<u32>>,
     pub lo: Vec<f64>,
     /// The last value; of values that are counted, one more.
     pub end: Vec<f64>,
@@ -86,6 +91,26 @@ pub(super) struct Range {
 }
 
 impl Intervals {
+    /// Keeps one of all intervals that are alike, if that are few: groups have an interval, and people, in common with many others.
+    pub(super) fn merge(&mut self) {
+        let even: FxHashSet<u32> = self.tight.iter().flat_map(|tight| &tight.even).copied().collect();
+        let alike = |group: usize| {
+            let own = [&self.lo, &self.end, &self.whole, &self.per_length].map(|of| of[group].to_bits());
+            let of_tight = |tight: &Tight| {
+                [&tight.lo, &tight.end, &tight.per_measure, &tight.at_end].map(|of| of[group].to_bits())
+            };
+            (own, self.tight.as_ref().map(of_tight), even.contains(&(group as u32)))
+        };
+        let Some((first, kinds)) = kinds(self.lo.len(), alike) else { return };
+        let keep = |of: &mut Vec<f64>| *of = first.iter().map(|&group| of[group as usize]).collect();
+        [&mut self.lo, &mut self.end, &mut self.whole, &mut self.per_length].into_iter().for_each(keep);
+        if let Some(tight) = &mut self.tight {
+            [&mut tight.lo, &mut tight.end, &mut tight.per_measure, &mut tight.at_end].into_iter().for_each(keep);
+            tight.even = (0..).zip(&first).filter(|(_, group)| even.contains(group)).map(|(kind, _)| kind).collect();
+        }
+        self.kinds = Some(kinds);
+    }
+
     /// Multiplies weights by the share of each interval that lies between two values.
     pub(super) fn weigh(&self, from: f64, to: f64, axis: &Axis, groups: std::ops::Range<usize>, weights: &mut [f64]) {
         let codes = axis.codes(from, to);

@@ -6,11 +6,12 @@
 //! of the sensitive attribute. Queries that select nobody are drawn again.
 //!
 //! All queries are answered in one pass over columns: ranges of values that are known exactly by bitmaps, those of intervals by
-//! their overlaps, group by group.
+//! their overlaps, group by group; or once for all groups that are alike.
 
 mod bitmaps;
 mod collect;
 mod intervals;
+mod kinds;
 mod people;
 mod query;
 mod rows;

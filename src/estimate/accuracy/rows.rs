@@ -2,8 +2,9 @@
 
 use super::bitmaps::{self, Bitmaps};
 use super::intervals::Intervals;
+use super::kinds::{Lanes, Shares, add_up, kinds};
 use super::query::Query;
-use super::{Aggregate, Axis, Scratch};
+use super::{Aggregate, Axis, BATCH, Scratch};
 
 /// Groups looked at by all queries of a batch before the next ones: what is known of them stays in the nearest cache.
 const GROUPS: usize = 512;
@@ -32,31 +33,62 @@ pub(super) struct Rows {
     pub columns: Vec<Column>,
     /// The sensitive attribute of each row, where sums of it are asked for and the release tells it row by row.
     pub values: Vec<f64>,
-    /// Of the only exact column, by value and then by group: how many rows have a lesser value.
-    pub cumulative: Option<(usize, Vec<Vec<u16>>)>,
+    /// Of the only exact column.
+    pub cumulative: Option<Cumulative>,
 }
 
-impl Rows {
-    /// Counts ahead how many rows of each group lie below each value of a column, if that is little.
-    pub(super) fn cumulative(codes: &[Option<u32>], values: usize, starts: &[u32]) -> Option<Vec<Vec<u16>>> {
+/// How many rows of each group have a lesser value, for each value of a column.
+#[derive(Debug)]
+pub(super) struct Cumulative {
+    column: usize,
+    /// By value, and then by group or kind of group.
+    below: Vec<Vec<u16>>,
+    /// Which kind each group is of, and how many rows groups of the kind have; without, every group is told of.
+    kinds: Option<(Vec<u32>, Vec<f64>)>,
+}
+
+impl Cumulative {
+    /// Counts ahead, if that is little; with `merge`, once for groups that are alike, which sums of the column cannot be made of.
+    pub(super) fn of(column: usize, codes: &[Option<u32>], values: usize, starts: &[u32], merge: bool) -> Option<Self> {
         let groups = starts.len() - 1;
         let small = starts.windows(2).all(|pair| pair[1] - pair[0] < u32::from(u16::MAX));
         if groups < 2 || !small || (values + 1).saturating_mul(groups) > CUMULATIVE / size_of::<u16>() {
             return None;
         }
-        let mut below = vec![vec![0; groups]; values + 1];
-        for group in 0..groups {
-            for code in codes[starts[group] as usize..starts[group + 1] as usize].iter().flatten() {
-                below[*code as usize + 1][group] += 1;
+        let own = |group: usize| &codes[starts[group] as usize..starts[group + 1] as usize];
+        // As many rows of each value, in any order.
+        let alike = |group: usize| {
+            let mut codes = own(group).to_vec();
+            codes.sort_unstable();
+            codes
+        };
+        let kinds = if merge { kinds(groups, alike) } else { None };
+        let told: Vec<usize> = match &kinds {
+            Some((first, _)) => first.iter().map(|&group| group as usize).collect(),
+            None => (0..groups).collect(),
+        };
+        let mut below = vec![vec![0; told.len()]; values + 1];
+        for (place, &group) in told.iter().enumerate() {
+            for code in own(group).iter().flatten() {
+                below[*code as usize + 1][place] += 1;
             }
         }
         for value in 0..values {
             let (before, after) = below.split_at_mut(value + 1);
             after[0].iter_mut().zip(&before[value]).for_each(|(after, before)| *after += before);
         }
-        Some(below)
+        let sizes = told.iter().map(|&group| own(group).len() as f64).collect();
+        Some(Self { column, below, kinds: kinds.map(|(_, kinds)| (kinds, sizes)) })
     }
 
+    /// Of each group or kind the number of rows with these values.
+    fn inside(&self, (first, last): (usize, usize), groups: std::ops::Range<usize>) -> impl Iterator<Item = f64> {
+        let (first, last) = (&self.below[first][groups.clone()], &self.below[last][groups]);
+        first.iter().zip(last).map(|(first, last)| f64::from(last - first))
+    }
+}
+
+impl Rows {
     /// Answers queries, one after the other.
     pub(super) fn answers(
         &self,
@@ -66,18 +98,32 @@ impl Rows {
         scratch: &mut Scratch,
     ) -> Vec<f64> {
         let selected: Vec<Option<Vec<u64>>> = queries.iter().map(|query| self.selected(query, axes, scratch)).collect();
-        let mut counts = vec![0.0; queries.len()];
-        let mut sums = vec![0.0; queries.len()];
+        let shares = self.shares(queries, axes);
+        let (mut counts, mut sums) = ([0.0; BATCH], [0.0; BATCH]);
+        let [mut people, mut values] = [vec![[0.0; BATCH]; GROUPS], vec![[0.0; BATCH]; GROUPS]];
+        let alike = aggregate == Aggregate::Count && self.are_told_by_kinds();
         for first in (0..self.real.len()).step_by(GROUPS) {
             let groups = first..(first + GROUPS).min(self.real.len());
             for (i, (query, selected)) in queries.iter().zip(&selected).enumerate() {
                 let weights = &mut scratch.weights;
+                let put = |lanes: &mut [Lanes], weights: &[f64]| {
+                    lanes.iter_mut().zip(weights).for_each(|(lanes, &weight)| lanes[i] = weight);
+                };
+                if alike {
+                    self.count(query, axes, None, groups.clone(), weights);
+                    people.iter_mut().zip(&*weights).for_each(|(lanes, &weight)| *lanes = [weight; BATCH]);
+                    break;
+                }
                 self.count(query, axes, selected.as_deref(), groups.clone(), weights);
-                counts[i] += weights.iter().sum::<f64>();
+                put(&mut people, weights);
                 if aggregate != Aggregate::Count {
                     self.value(query, axes, selected.as_deref(), groups.clone(), weights);
-                    sums[i] += weights.iter().sum::<f64>();
+                    put(&mut values, weights);
                 }
+            }
+            add_up(&people[..groups.len()], first, &shares, &mut counts);
+            if aggregate != Aggregate::Count {
+                add_up(&values[..groups.len()], first, &shares, &mut sums);
             }
         }
         let answer = |(count, sum): (f64, f64)| match aggregate {
@@ -85,12 +131,58 @@ impl Rows {
             Aggregate::Avg if count > 0.0 => sum / count,
             Aggregate::Sum | Aggregate::Avg => sum,
         };
-        counts.into_iter().zip(sums).map(answer).collect()
+        counts.into_iter().zip(sums).map(answer).take(queries.len()).collect()
+    }
+
+    /// Whether queries differ in nothing but in [`shares`](Self::shares).
+    fn are_told_by_kinds(&self) -> bool {
+        let counted = self.cumulative.as_ref().is_some_and(|counted| counted.kinds.is_some());
+        self.columns.iter().all(|column| match column {
+            Column::Exact(_) => counted,
+            Column::Intervals(intervals) => intervals.kinds.is_some(),
+            Column::Histograms { .. } => false,
+        })
+    }
+
+    /// The shares that groups have of the ranges of queries, as far as they have kinds; of a cumulative column, numbers of rows.
+    fn shares(&self, queries: &[Query], axes: &[Axis]) -> Vec<Shares<'_>> {
+        let mut all = Vec::new();
+        for (attribute, column) in self.columns.iter().enumerate() {
+            let ranges = queries.iter().map(|query| query.ranges.iter().find(|range| range.0 == attribute)).enumerate();
+            match (column, &self.cumulative) {
+                (Column::Intervals(intervals), _) => {
+                    let Some(kinds) = &intervals.kinds else { continue };
+                    let number = intervals.lo.len();
+                    let mut shares = Shares::whole(kinds, number);
+                    for (query, range) in ranges {
+                        let Some(&(_, from, to)) = range else { continue };
+                        let mut weights = vec![1.0; number];
+                        intervals.weigh(from, to, &axes[attribute], 0..number, &mut weights);
+                        shares.set(query, weights.into_iter());
+                    }
+                    all.push(shares);
+                }
+                (Column::Exact(_), Some(Cumulative { kinds: Some((kinds, sizes)), .. })) => {
+                    let mut shares = Shares::whole(kinds, sizes.len());
+                    for (query, range) in ranges {
+                        match (range, &self.cumulative) {
+                            (Some(&(_, lo, hi)), Some(cumulative)) => {
+                                shares.set(query, cumulative.inside(axes[attribute].codes(lo, hi), 0..sizes.len()));
+                            }
+                            _ => shares.set(query, sizes.iter().copied()),
+                        }
+                    }
+                    all.push(shares);
+                }
+                _ => {}
+            }
+        }
+        all
     }
 
     /// The rows that lie in the ranges of exact columns, unless they have been counted ahead or there are no such ranges.
     fn selected(&self, query: &Query, axes: &[Axis], scratch: &mut Scratch) -> Option<Vec<u64>> {
-        let counted = |attribute: usize| self.cumulative.as_ref().is_some_and(|(column, _)| *column == attribute);
+        let counted = |attribute: usize| self.cumulative.as_ref().is_some_and(|counted| counted.column == attribute);
         let mut selected = None;
         for &(attribute, lo, hi) in &query.ranges {
             if let Column::Exact(bitmaps) = &self.columns[attribute]
@@ -108,7 +200,7 @@ impl Rows {
         selected
     }
 
-    /// Expected numbers of people in some groups.
+    /// Expected numbers of people in some groups, but for [`shares`](Self::shares).
     fn count(
         &self,
         query: &Query,
@@ -120,18 +212,18 @@ impl Rows {
         weights.clear();
         let real = &self.real[groups.clone()];
         let bounds = self.starts[groups.start..=groups.end].windows(2).map(|pair| (pair[0] as usize, pair[1] as usize));
-        let ahead = self.cumulative.as_ref().and_then(|(column, below)| {
-            let range = query.ranges.iter().find(|(attribute, ..)| attribute == column);
-            range.map(|&(attribute, lo, hi)| (axes[attribute].codes(lo, hi), below))
+        let range = self.cumulative.as_ref().and_then(|counted| {
+            let range = query.ranges.iter().find(|range| range.0 == counted.column)?;
+            Some((counted, axes[range.0].codes(range.1, range.2)))
         });
-        match (selected, ahead) {
+        let kinds = self.cumulative.as_ref().is_some_and(|counted| counted.kinds.is_some());
+        match (selected, range) {
             (Some(selected), _) => weights.extend(
                 bounds.zip(real).map(|((start, end), real)| real * f64::from(bitmaps::count(selected, start, end))),
             ),
-            (None, Some(((first, last), below))) => {
-                let (first, last) = (&below[first][groups.clone()], &below[last][groups.clone()]);
-                let inside = first.iter().zip(last).map(|(first, last)| f64::from(last - first));
-                weights.extend(inside.zip(real).map(|(inside, real)| inside * real));
+            _ if kinds => weights.extend_from_slice(real),
+            (None, Some((counted, codes))) => {
+                weights.extend(counted.inside(codes, groups.clone()).zip(real).map(|(inside, real)| inside * real));
             }
             (None, None) => weights.extend(bounds.zip(real).map(|((start, end), real)| real * (end - start) as f64)),
         }
@@ -169,11 +261,12 @@ impl Rows {
         self.weigh(query, axes, groups, weights);
     }
 
-    /// Multiplies by the shares of the attributes that are not exact.
+    /// Multiplies by the shares of the attributes that are not exact, and of which groups are of no kinds.
     fn weigh(&self, query: &Query, axes: &[Axis], groups: std::ops::Range<usize>, weights: &mut [f64]) {
         for &(attribute, from, to) in &query.ranges {
             match &self.columns[attribute] {
                 Column::Exact(_) => {}
+                Column::Intervals(intervals) if intervals.kinds.is_some() => {}
                 Column::Intervals(intervals) => {
                     intervals.weigh(from, to, &axes[attribute], groups.clone(), weights);
                 }

@@ -23,6 +23,7 @@ const METHOD: MDistinct = MDistinct {
     updates: Possible::Listed,
     balance: Balance::Blind,
     on_ineligible: OnIneligible::Refuse,
+    exact: false,
 };
 
 fn pairs() -> Pairs {

@@ -108,9 +108,9 @@ impl Bucket {
             })
     }
 
-    /// Adds a new row.
-    pub(super) fn add(&mut self, entry: usize, value: u32) {
-        self.count(entry, value, |count| count + 1);
+    /// Adds new rows.
+    pub(super) fn add(&mut self, entry: usize, value: u32, rows: usize) {
+        self.count(entry, value, |count| count + rows);
     }
 
     /// Takes a new row away.

@@ -40,7 +40,7 @@ impl Boxed {
     }
 
     fn add(&mut self, entry: usize, value: u32, at: &[f32]) {
-        self.bucket.add(entry, value);
+        self.bucket.add(entry, value, 1);
         let ends = self.ends.get_or_insert_with(|| at.iter().map(|&at| [at, at]).collect());
         ends.iter_mut().zip(at).for_each(|(end, at)| *end = [end[0].min(*at), end[1].max(*at)]);
     }

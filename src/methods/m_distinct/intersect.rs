@@ -79,7 +79,7 @@ mod tests {
     fn relation(pairs: &[(u32, u32)]) -> Relation {
         let mut pairs = pairs.to_vec();
         pairs.sort_unstable();
-        Relation::new(Some(&Updates { pairs, weighted: false }), 6, false).unwrap()
+        Relation::new(Some(&Updates { pairs, ..Updates::default() }), 6, false).unwrap()
     }
 
     fn meeting(relation: &mut Relation, a: &[u32], b: &[u32]) -> Option<Vec<Vec<u32>>> {

@@ -19,6 +19,11 @@
 //! *possible*. To one who knows how *probable* updates are it can be: who meets the very value that one of the last group had,
 //! where values mostly stay, has probably had it.
 //!
+//! **Exact** releases ([`exact`](MDistinct::exact)) are for that reader, and for one who knows this program besides: with the
+//! probabilities, who returns only meets people whose last groups go on by the same laws, counterfeits go on by them, too, and new
+//! people are by themselves. Then everybody has each value of their group with the same probability, `1/m` at most. The proof is
+//! in `docs/theory.md`; `enumeration` is its test.
+//!
 //! # Method
 //! F. Li and S. Zhou, *Challenging More Updates: Towards Anonymous Re-publication of Fully Dynamic Datasets*, 2008. Their
 //! Definition 14 (cover in both directions) and also its strict form (a one-to-one map, whichever) keep `m` values possible in
@@ -34,6 +39,7 @@
 //! | split | `decompose` | polynomial |
 //! | counterfeits | `complete`, `representatives` | random, never a value twice |
 //! | | `check` | |
+//! | exact releases | `exact`, `law`, `check_exact` | instead of all of these |
 //!
 //! The paper's score for putting a row into a bucket also looks at how much the bucket's box grows. Ours does not: a choice
 //! that depends on where the rows of a value lie tells who has it (see `methods::deal`). Boxes are kept small by
@@ -51,10 +57,13 @@
 
 mod bucket;
 mod check;
+mod check_exact;
 mod complete;
 mod decompose;
+mod exact;
 mod halves;
 mod intersect;
+mod law;
 mod newcomers;
 mod relation;
 mod relocate;
@@ -63,6 +72,10 @@ mod units;
 
 #[cfg(test)]
 mod attack;
+#[cfg(test)]
+mod chains;
+#[cfg(test)]
+mod enumeration;
 #[cfg(test)]
 mod greedy;
 #[cfg(test)]
@@ -76,6 +89,8 @@ use serde::{Deserialize, Serialize};
 
 use self::bucket::{Buckets, Cell};
 use self::check::Promise;
+use self::check_exact::ExactPromise;
+use self::exact::Drawn;
 use self::newcomers::{NOWHERE, Places};
 use self::relation::Relation;
 use super::balance::Policy;
@@ -83,7 +98,7 @@ pub(crate) use super::balance::{Balance, OnIneligible};
 use super::lots::Lots;
 use super::split::{self, Lists};
 use super::state::Signatures;
-use super::{Method, Monitor, Needs, State, StateKind};
+use super::{LeftOut, Method, Monitor, Needs, State, StateKind};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::Microdata;
 use crate::release::{Body, Form, Release};
@@ -126,6 +141,15 @@ pub struct MDistinct {
     /// What to do with new rows that are not m-eligible.
     #[serde(default)]
     pub on_ineligible: OnIneligible,
+    /// Whether everybody has each value of their group with the same probability, also to a reader who knows this program and the law of changes.
+    /// Needs probabilities, disjoint first groups, blind balancing, and new rows that are eligible.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub exact: bool,
+}
+
+/// Whether a parameter is as it was before there was one.
+fn is_unset(parameter: &bool) -> bool {
+    !parameter
 }
 
 /// Why there is no next release.
@@ -156,6 +180,19 @@ impl MDistinct {
             updates: Possible::Listed,
             balance: Balance::Minimal,
             on_ineligible: OnIneligible::default(),
+            exact: false,
+        }
+    }
+
+    /// With `exact`, also what that needs: disjoint first groups, blind balancing, and a refusal of new rows that are not eligible.
+    #[must_use]
+    pub fn with_exact(self, exact: bool) -> Self {
+        match exact {
+            true => {
+                let (balance, on_ineligible) = (Balance::Blind, OnIneligible::Refuse);
+                Self { disjoint: true, balance, on_ineligible, exact, ..self }
+            }
+            false => Self { exact, ..self },
         }
     }
 
@@ -253,15 +290,25 @@ impl Method for MDistinct {
     }
 
     fn state(&self) -> Option<StateKind> {
-        Some(StateKind::LabelledSignatures)
+        Some(if self.exact { StateKind::DatedSignatures } else { StateKind::LabelledSignatures })
     }
 
     fn needs(&self) -> Needs {
-        Needs { id: true, sensitive: true, ..Needs::default() }
+        Needs { id: true, sensitive: true, probabilities: self.exact, ..Needs::default() }
+    }
+
+    /// Who is in a group with whom, and what counterfeits have, does not depend on which quasi-identifiers exact releases have.
+    fn leaves_out(&self) -> LeftOut {
+        if self.exact { LeftOut::Quasi } else { LeftOut::Nothing }
     }
 
     fn guarantee(&self) -> String {
-        format!("{}-distinctness{}", self.m, if self.disjoint { " with disjoint first groups" } else { "" })
+        let how = match (self.exact, self.disjoint) {
+            (true, _) => ", exactly",
+            (false, true) => " with disjoint first groups",
+            (false, false) => "",
+        };
+        format!("{}-distinctness{how}", self.m)
     }
 
     /// For each row its places in lists and, in a bucket, its positions; for each member of the release its row, its value, its group and its
@@ -276,8 +323,8 @@ impl Method for MDistinct {
     /// # Errors
     /// [`Error::Refused`] when the relation is not transitive, when it has no labels, when a returning row's sensitive
     /// value cannot have followed from its last one or leaves none for the others of its group, when a signature
-    /// has fewer than `m` values, when there are fewer than `m` sensitive values (or components of them), and when the new rows
-    /// are not m-eligible after balancing and `on_ineligible` is to refuse.
+    /// has fewer than `m` values, when there are fewer than `m` sensitive values (or components of them), when the new rows
+    /// are not m-eligible after balancing and `on_ineligible` is to refuse, and for exact releases when changes have no probabilities.
     fn anonymize(
         &self,
         microdata: Microdata,
@@ -286,6 +333,16 @@ impl Method for MDistinct {
         rng: &mut ChaCha20Rng,
     ) -> Result<Release> {
         let known = state.signatures()?;
+        if self.exact {
+            if microdata.quasi.is_empty() {
+                return Err(Error::refused("there is no quasi-identifier in the table; a release needs one"));
+            }
+            let drawn = self.draw_exact(&microdata, known, monitor, rng)?;
+            let promise = ExactPromise { microdata: &microdata, known, m: self.m };
+            monitor.phase("check", || promise.check(&drawn))?;
+            let Drawn { groups, intervals, .. } = drawn;
+            return Ok(Release { withheld: 0, groups, body: Body::Grouped { intervals }, microdata });
+        }
         self.policy().check_signatures(known)?;
         let values = microdata.sensitive()?.domain.len();
         let mut relation = monitor.phase("relation", || match self.updates {

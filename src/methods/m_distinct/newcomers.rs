@@ -5,7 +5,7 @@
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use super::bucket::Buckets;
+use super::bucket::{Bucket, Buckets};
 use super::relation::Relation;
 use super::units::{Units, What};
 use crate::error::{Error, Result};
@@ -62,7 +62,7 @@ pub(super) fn settle(
             && let Some(row) = rows[value as usize].pop()
         {
             *left -= 1;
-            buckets.list[bucket].add(entry, value);
+            buckets.list[bucket].add(entry, value, 1);
             places.put(row, bucket, entry);
         }
     }
@@ -70,7 +70,7 @@ pub(super) fn settle(
     for (value, rows) in rows.into_iter().enumerate() {
         lines[units.unit_of[value] as usize].extend(rows);
     }
-    for (line, &withheld) in lines.iter_mut().zip(&moves.withheld) {
+    for (line, &withheld) in lines.iter_mut().zip(&moves.withheld).filter(|(_, withheld)| **withheld > 0) {
         line.shuffle(rng);
         line.truncate(line.len().saturating_sub(withheld));
     }
@@ -86,12 +86,45 @@ pub(super) fn settle(
         entries.iter().enumerate().for_each(|(entry, &(_, place))| entry_of[place] = entry);
         homes.push((bucket, entry_of));
     }
+    // Rows of a step and place come one after the other: they are counted, and then added.
+    let mut open = None;
+    let mut counts = Counts { rows: vec![0; relation.values()], values: Vec::new() };
     deal(lines, &moves.padding, &steps, rng, |step, place, row| {
         let (bucket, entry_of) = &homes[step];
-        buckets.list[*bucket].add(entry_of[place], microdata.sensitive_codes[row as usize]);
-        places.put(row, *bucket, entry_of[place]);
+        let home = (*bucket, entry_of[place]);
+        if open != Some(home) {
+            counts.add_to(&mut buckets.list, open.replace(home));
+        }
+        counts.add(microdata.sensitive_codes[row as usize]);
+        places.put(row, home.0, home.1);
     });
+    counts.add_to(&mut buckets.list, open);
     Ok(moves.withheld.iter().sum())
+}
+
+/// Rows of each value.
+struct Counts {
+    rows: Vec<usize>,
+    /// Values that have some.
+    values: Vec<u32>,
+}
+
+impl Counts {
+    fn add(&mut self, value: u32) {
+        let rows = &mut self.rows[value as usize];
+        if *rows == 0 {
+            self.values.push(value);
+        }
+        *rows += 1;
+    }
+
+    /// Adds them to an entry of a bucket, and begins anew.
+    fn add_to(&mut self, buckets: &mut [Bucket], home: Option<(usize, usize)>) {
+        let Some((bucket, entry)) = home else { return };
+        for value in self.values.drain(..) {
+            buckets[bucket].add(entry, value, std::mem::take(&mut self.rows[value as usize]));
+        }
+    }
 }
 
 /// A gap and a value that can fill it.
@@ -136,7 +169,7 @@ fn offers(
             of_value[value as usize] -= 1;
             of_unit[units.unit_of[value as usize] as usize] -= 1;
             // For the frequencies; taken back below.
-            bucket.add(entry, value);
+            bucket.add(entry, value, 1);
             offers.push(Offer { bucket: number, entry, value });
         }
     }

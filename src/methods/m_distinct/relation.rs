@@ -22,6 +22,27 @@ impl Relation {
     /// # Errors
     /// When it is not transitive and is not to be closed, or cannot be because the missing pairs have no probability.
     pub(super) fn new(updates: Option<&Updates>, values: usize, close: bool) -> Result<Self> {
+        let (relation, missing) = Self::read(updates, values, close)?;
+        if missing > 0 && updates.is_some_and(Updates::weighted) {
+            return Err(Error::refused(format!(
+                "`updates` has probabilities and lacks {} pairs to be transitive, and what is added with close_updates would \
+                 have none; add these pairs with theirs, or leave out the probabilities",
+                thousands(missing)
+            )));
+        }
+        Ok(relation)
+    }
+
+    /// The same of values that change by a law, to which pairs that are added are impossible until the next release and possible later.
+    ///
+    /// # Errors
+    /// When it is not transitive and is not to be closed.
+    pub(super) fn with_law(updates: Option<&Updates>, values: usize, close: bool) -> Result<Self> {
+        Self::read(updates, values, close).map(|(relation, _)| relation)
+    }
+
+    /// The closed relation, and how many pairs were missing, which are refused unless they are to be added.
+    fn read(updates: Option<&Updates>, values: usize, close: bool) -> Result<(Self, usize)> {
         let mut relation =
             Self { sets: Vec::new(), numbers: FxHashMap::default(), set_of: Vec::with_capacity(values), classes: true };
         let pairs = updates.map_or(&[][..], |updates| &updates.pairs);
@@ -55,18 +76,11 @@ impl Relation {
                 thousands(missing)
             )));
         }
-        if missing > 0 && updates.is_some_and(|updates| updates.weighted) {
-            return Err(Error::refused(format!(
-                "`updates` has probabilities and lacks {} pairs to be transitive, and what is added with close_updates would \
-                 have none; add these pairs with theirs, or leave out the probabilities",
-                thousands(missing)
-            )));
-        }
         relation.classes = (0..values as u32).all(|value| {
             let number = relation.set_of(value);
             relation.set(number).iter().all(|&other| relation.set_of(other) == number)
         });
-        Ok(relation)
+        Ok((relation, missing))
     }
 
     /// Every value can become every other.
@@ -176,7 +190,8 @@ mod tests {
     fn relation(pairs: &[(u32, u32)], values: usize, close: bool, weighted: bool) -> Result<Relation> {
         let mut pairs = pairs.to_vec();
         pairs.sort_unstable();
-        Relation::new(Some(&Updates { pairs, weighted }), values, close)
+        let probabilities = if weighted { vec![Some(0.1); pairs.len()] } else { Vec::new() };
+        Relation::new(Some(&Updates { pairs, probabilities }), values, close)
     }
 
     #[test]

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn rows_of_two_kinds_complete_each_other() {
         let pairs = vec![(0, 2), (1, 2), (3, 5), (4, 5)];
-        let mut relation = Relation::new(Some(&Updates { pairs, weighted: false }), 6, false).unwrap();
+        let mut relation = Relation::new(Some(&Updates { pairs, ..Updates::default() }), 6, false).unwrap();
         let mut buckets = Buckets::default();
         // Groups (0, 3) of which the first have 2 now, and groups (1, 4) of which the second have 5 now.
         for (entry, (values, value)) in [([0, 3], 2), ([1, 4], 5)].into_iter().enumerate() {

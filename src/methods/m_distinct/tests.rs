@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, AsArray, Int32Array, Int64Array, ListBuilder, RecordBatch, StringArray, StringBuilder,
+    ArrayRef, AsArray, Float64Array, Int32Array, Int64Array, ListBuilder, RecordBatch, StringArray, StringBuilder,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use proptest::prelude::*;
@@ -28,12 +28,40 @@ pub(super) type Known = BTreeMap<i64, (Vec<String>, usize)>;
 /// What can become what.
 pub(super) type Pairs = Vec<(String, String)>;
 
+/// What exact releases need beside that.
+pub(super) struct Dated {
+    /// Release in which everybody was last.
+    pub releases: BTreeMap<i64, u64>,
+    /// Number of the release that is made.
+    pub number: u64,
+    /// Probability of each pair.
+    pub probabilities: Vec<f64>,
+}
+
 pub(super) fn encode(rows: &[Row], known: &Known, pairs: &Pairs, key: u64) -> Result<(Microdata, State)> {
-    encode_with(rows, known, pairs, key, true)
+    encode_with(rows, known, pairs, key, Some(StateKind::LabelledSignatures), None)
+}
+
+/// For exact releases.
+pub(super) fn encode_dated(
+    rows: &[Row],
+    known: &Known,
+    pairs: &Pairs,
+    key: u64,
+    dated: &Dated,
+) -> Result<(Microdata, State)> {
+    encode_with(rows, known, pairs, key, Some(StateKind::DatedSignatures), Some(dated))
 }
 
 /// With labels, or as earlier versions left it.
-fn encode_with(rows: &[Row], known: &Known, pairs: &Pairs, key: u64, labels: bool) -> Result<(Microdata, State)> {
+fn encode_with(
+    rows: &[Row],
+    known: &Known,
+    pairs: &Pairs,
+    key: u64,
+    kind: Option<StateKind>,
+    dated: Option<&Dated>,
+) -> Result<(Microdata, State)> {
     let quasi = rows.first().map_or(1, |row| row.1.len());
     let fields = (0..quasi).map(|j| Arc::new(Field::new(format!("q{j}"), DataType::Int32, true)));
     let layout = Layout {
@@ -51,8 +79,7 @@ fn encode_with(rows: &[Row], known: &Known, pairs: &Pairs, key: u64, labels: boo
     columns.push(Arc::new(rows.iter().map(|row| Some(row.2.as_str())).collect::<StringArray>()));
     let schema = Arc::new(Schema::new(layout.fields().cloned().collect::<Vec<_>>()));
     // Of a release without labels no more is known than that of one of m-invariance.
-    let kind = if labels { StateKind::LabelledSignatures } else { StateKind::Signatures };
-    let mut builder = SnapshotBuilder::try_new(layout, Some(kind))?;
+    let mut builder = SnapshotBuilder::try_new(layout, kind.or(Some(StateKind::Signatures)))?;
     builder.microdata.append(&RecordBatch::try_new(schema, columns).unwrap())?;
     let mut signatures = ListBuilder::new(StringBuilder::new());
     known.values().for_each(|(values, _)| signatures.append_value(values.iter().map(Some)));
@@ -60,15 +87,24 @@ fn encode_with(rows: &[Row], known: &Known, pairs: &Pairs, key: u64, labels: boo
         ("id", Arc::new(known.keys().copied().collect::<Int64Array>())),
         ("signature", Arc::new(signatures.finish())),
     ];
-    if labels {
+    if kind.is_some() {
         columns.push((LABEL, Arc::new(known.values().map(|(_, label)| *label as i32 + 1).collect::<Int32Array>())));
+    }
+    if let Some(dated) = dated {
+        let releases = known.keys().map(|id| dated.releases[id] as i64);
+        columns.push(("release", Arc::new(releases.collect::<Int64Array>())));
+        builder.set_number(dated.number);
     }
     let previous = RecordBatch::try_from_iter(columns);
     builder.append_previous(&previous.unwrap())?;
     let texts = |of: fn(&(String, String)) -> &String| -> ArrayRef {
         Arc::new(pairs.iter().map(|pair| Some(of(pair))).collect::<StringArray>())
     };
-    let updates = RecordBatch::try_from_iter([("from", texts(|pair| &pair.0)), ("to", texts(|pair| &pair.1))]);
+    let mut columns = vec![("from", texts(|pair| &pair.0)), ("to", texts(|pair| &pair.1))];
+    if let Some(dated) = dated {
+        columns.push(("probability", Arc::new(dated.probabilities.iter().copied().collect::<Float64Array>())));
+    }
+    let updates = RecordBatch::try_from_iter(columns);
     builder.microdata.append_updates(&updates.unwrap())?;
     builder.finish([key, 1])
 }
@@ -366,7 +402,7 @@ fn changes_are_held_against_the_own_value_and_ledgers_without_labels_are_refused
     (swapped[0].2, swapped[1].2) = ("pneumonia".into(), "dyspepsia".into());
     let text = publish(&swapped, &first, &pairs, &MDistinct::new(2), 0).unwrap_err().to_string();
     assert!(text.contains("2 returning rows cannot have followed from the one"), "{text}");
-    let (microdata, state) = encode_with(&second, &first, &pairs, 0, false).unwrap();
+    let (microdata, state) = encode_with(&second, &first, &pairs, 0, None, None).unwrap();
     let release =
         MDistinct::new(2).anonymize(microdata, &state, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(0));
     assert!(release.unwrap_err().to_string().contains("signature_label"));
@@ -525,7 +561,8 @@ proptest! {
     fn the_identity_is_m_invariance(chain in chains(40), seed in any::<u64>()) {
         let Chain { snapshots, method, .. } = chain;
         let method = MDistinct { disjoint: false, ..method };
-        let invariance = MInvariance { m: method.m, balance: method.balance, on_ineligible: method.on_ineligible };
+        let invariance =
+            MInvariance::new(method.m).with_balance(method.balance).with_on_ineligible(method.on_ineligible);
         let mut known = Known::new();
         for snapshot in &snapshots {
             // People keep the value that they had first.

@@ -119,7 +119,7 @@ mod tests {
         let mut pairs = pairs.to_vec();
         pairs.sort_unstable();
         pairs.dedup();
-        Relation::new(Some(&Updates { pairs, weighted: false }), values, true).unwrap()
+        Relation::new(Some(&Updates { pairs, ..Updates::default() }), values, true).unwrap()
     }
 
     #[test]

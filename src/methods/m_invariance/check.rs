@@ -1,6 +1,8 @@
 //! The last look at a release before a row leaves: does it keep what m-invariance promises? Linear time, and nothing is
 //! taken from the phases but how many rows they left out on purpose.
 
+use rustc_hash::FxHashSet;
+
 use crate::error::Result;
 use crate::methods::every_row::check_every_row;
 use crate::methods::state::Signatures;
@@ -12,6 +14,8 @@ pub(super) struct Promise<'a> {
     pub microdata: &'a Microdata,
     pub known: &'a Signatures,
     pub m: usize,
+    /// The signatures that new rows can have, where they draw them.
+    pub drawn: Option<FxHashSet<&'a [u32]>>,
 }
 
 impl Promise<'_> {
@@ -32,6 +36,10 @@ impl Promise<'_> {
         let rows = groups.members[range].iter().zip(signature).filter(|(row, _)| **row != COUNTERFEIT);
         for (&row, &value) in rows {
             let row = row as usize;
+            let is_new = self.known.number_of(row).is_none();
+            if is_new && self.drawn.as_ref().is_some_and(|drawn| !drawn.contains(signature)) {
+                return Some("a new row under a signature that is not one of the first release's");
+            }
             if self.microdata.sensitive_codes[row] != value {
                 return Some("a row with another's sensitive value");
             }
@@ -42,6 +50,10 @@ impl Promise<'_> {
             if !codes.all(|(code, [lo, hi])| (lo..=hi).contains(&code)) {
                 return Some("an interval that does not cover its row");
             }
+        }
+        // Some value must be there in all groups of a signature, or there is one group too many.
+        if groups.members[groups.range(group)].iter().all(|&row| row == COUNTERFEIT) {
+            return Some("a group of nobody");
         }
         (!self.microdata.can_publish(intervals)).then_some("an interval that is not a value of the hierarchy")
     }
@@ -66,7 +78,11 @@ mod tests {
         let (again, _) = encode(&rows, &published, 3).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(3);
         let release = MInvariance::new(2).anonymize(again, &state, &Monitor::default(), &mut rng).unwrap();
-        let judged = |change: &dyn Fn(&mut Groups), intervals: &[[u32; 2]], m: usize| -> String {
+        let judged = |change: &dyn Fn(&mut Groups),
+                      intervals: &[[u32; 2]],
+                      m: usize,
+                      drawn: Option<FxHashSet<&[u32]>>|
+         -> String {
             let mut groups = Groups {
                 starts: release.groups.starts.clone(),
                 members: release.groups.members.clone(),
@@ -74,12 +90,12 @@ mod tests {
                 ..Groups::default()
             };
             change(&mut groups);
-            match (Promise { microdata: &microdata, known, m }).check(&groups, intervals, 0) {
+            match (Promise { microdata: &microdata, known, m, drawn }).check(&groups, intervals, 0) {
                 Ok(()) => "fine".to_owned(),
                 Err(error) => error.to_string(),
             }
         };
-        let verdict = |change: &dyn Fn(&mut Groups), m: usize| judged(change, release.body.intervals(), m);
+        let verdict = |change: &dyn Fn(&mut Groups), m: usize| judged(change, release.body.intervals(), m, None);
         let old = |groups: &Groups| {
             let member =
                 groups.members.iter().position(|&row| row != COUNTERFEIT && known.number_of(row as usize).is_some());
@@ -95,7 +111,7 @@ mod tests {
         };
         assert!(verdict(&lost, 2).contains("a row missing"));
         let empty: Vec<[u32; 2]> = release.body.intervals().iter().map(|[lo, _]| [*lo, 0]).collect();
-        assert!(judged(&|_| {}, &empty, 2).contains("cover"));
+        assert!(judged(&|_| {}, &empty, 2, None).contains("cover"));
         let twice = |groups: &mut Groups| {
             let first = real(groups);
             let row = groups.members[first];
@@ -113,5 +129,12 @@ mod tests {
             groups.starts[group + 1..].iter_mut().for_each(|start| *start += 1);
         };
         assert!(verdict(&merged, 2).contains("another signature"));
+        let foreign = FxHashSet::default();
+        assert!(judged(&|_| {}, release.body.intervals(), 2, Some(foreign)).contains("not one of the first release's"));
+        let nobody = |groups: &mut Groups| {
+            let last = groups.starts[groups.len() - 1] as usize;
+            groups.members[last..].fill(COUNTERFEIT);
+        };
+        assert!(verdict(&nobody, 2).contains("a group of nobody"));
     }
 }

@@ -76,7 +76,7 @@ impl Division {
                 thousands(updated)
             )));
         }
-        division.find_lacking(microdata);
+        division.measure(microdata);
         Ok(division)
     }
 
@@ -131,7 +131,10 @@ impl Division {
         })
     }
 
-    fn find_lacking(&mut self, microdata: &Microdata) {
+    /// Makes buckets as high as their rows need them, and finds what these lack.
+    pub(super) fn measure(&mut self, microdata: &Microdata) {
+        self.lacking.iter_mut().for_each(Vec::clear);
+        self.need = 0;
         let starts = self.list_starts();
         let mut counts = vec![0; starts[starts.len() - 1]];
         for (&bucket, &value) in self.bucket_of.iter().zip(&microdata.sensitive_codes) {
@@ -154,6 +157,11 @@ impl Division {
     /// How many rows of each value all old buckets together lack.
     pub(super) fn needs(&self) -> Vec<usize> {
         self.lacking.iter().map(|lacking| lacking.iter().map(|&(_, rows)| rows).sum()).collect()
+    }
+
+    /// How many places in buckets are without a row.
+    pub(super) fn need(&self) -> usize {
+        self.need
     }
 
     /// How many places in old buckets stay without a row.

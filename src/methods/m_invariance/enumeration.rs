@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use datafusion::arrow::array::AsArray;
 use rand::{Rng, SeedableRng};
 
-use super::tests::{Known, Row, encode_within};
+use super::tests::{Earlier, Known, Row, encode_beside};
 use super::*;
 use crate::error::Error;
 use crate::methods::choices::{Every, Share, orders};
@@ -17,18 +17,25 @@ use crate::release::COUNTERFEIT;
 
 /// Releases of a few people.
 #[derive(Debug, Clone)]
-struct History {
-    method: MInvariance,
+pub(super) struct History {
+    pub(super) method: MInvariance,
     /// Values of those who come with each release. People are numbered as they come.
-    cohorts: Vec<Vec<u8>>,
+    pub(super) cohorts: Vec<Vec<u8>>,
     /// Who is present, release by release.
-    present: Vec<Vec<usize>>,
+    pub(super) present: Vec<Vec<usize>>,
     /// Quasi-identifiers of everybody, release by release.
-    places: Vec<Vec<Vec<i32>>>,
+    pub(super) places: Vec<Vec<Vec<i32>>>,
     /// The part in which everybody is, release by release, if releases are made within parts.
-    parts: Option<Vec<Vec<i32>>>,
+    pub(super) parts: Option<Vec<Vec<i32>>>,
     /// The secret that decides where counterfeits stand, if the reader knows it.
-    secret: Option<u64>,
+    pub(super) secret: Option<u64>,
+    /// Law by which the values of those who come after the first release are drawn, as numbers of people; empty if readers know
+    /// instead how often each occurs. Then it only counts how many come.
+    pub(super) law: Vec<(u8, u128)>,
+    /// Values that are declared.
+    pub(super) domain: Vec<u8>,
+    /// Whether only batches that are not eligible draw their signatures.
+    pub(super) fallback: bool,
 }
 
 /// All choices, but for a secret that is known.
@@ -52,20 +59,35 @@ type Group = (Vec<usize>, Vec<u8>);
 type Seen = Vec<Group>;
 
 /// What a reader can infer.
-struct Inferred {
+pub(super) struct Inferred {
     /// Histories that were published, over all worlds.
-    outcomes: usize,
+    pub(super) outcomes: usize,
     /// Those with a counterfeit.
-    counterfeits: usize,
+    pub(super) counterfeits: usize,
     /// How many times likelier somebody's value is than 1 of the signature's values, at most.
-    most: Share,
+    pub(super) most: Share,
     /// Whether nothing at all is likelier or less likely than that.
-    exact: bool,
+    pub(super) exact: bool,
     /// The probability of somebody's value who was present and is in no group, at most.
     left_out: Share,
 }
 
 impl History {
+    /// Of these people, of whom nothing is said yet.
+    pub(super) fn of(method: MInvariance, cohorts: Vec<Vec<u8>>) -> Self {
+        Self {
+            method,
+            cohorts,
+            present: Vec::new(),
+            places: Vec::new(),
+            parts: None,
+            secret: None,
+            law: Vec::new(),
+            domain: Vec::new(),
+            fallback: false,
+        }
+    }
+
     /// What is published at a release in this world, beside what the earlier ones made known; `None` if it is refused.
     fn release(&self, world: &World, number: usize, known: &BTreeMap<usize, Vec<u8>>) -> BTreeMap<Option<Seen>, Share> {
         let present = &self.present[number];
@@ -78,7 +100,16 @@ impl History {
         let signature = |values: &Vec<u8>| values.iter().copied().map(name).collect::<BTreeSet<_>>();
         let known: Known = known.iter().map(|(&person, values)| (person as i64, signature(values))).collect();
         let parts = self.parts.as_ref().map(|parts| present.iter().map(|&person| parts[number][person]).collect());
-        let (microdata, state) = encode_within(&rows, parts, &known, 9).unwrap();
+        let release = |person: i64| if (person as usize) < self.cohorts[0].len() { 1 } else { 2 };
+        let domain: Vec<String> = self.domain.iter().copied().map(name).collect();
+        let earlier = Earlier { known: &known, release: Some(&release), domain: &domain };
+        let (microdata, state) = encode_beside(&rows, parts, &earlier, 9).unwrap();
+        let before: usize = self.cohorts[..number].iter().map(Vec::len).sum();
+        let assignment = match self.fallback && is_eligible(&world[before..], self.method.m) {
+            true => Assignment::Eligible,
+            false => self.method.assignment,
+        };
+        let method = self.method.clone().with_assignment(assignment);
         let of_person: Vec<usize> =
             microdata.people.as_ref().unwrap().arrival.iter().map(|&arrival| present[arrival as usize]).collect();
         let values = microdata.sensitive.as_ref().unwrap().domain.values();
@@ -96,7 +127,7 @@ impl History {
             let mut asked = Asked(every, self.secret);
             let mut seen = Seen::new();
             for (microdata, state, rows) in &parts {
-                let drawn = self.method.draw(microdata, state.signatures().unwrap(), &monitor, &mut asked);
+                let drawn = method.draw(microdata, state.signatures().unwrap(), &monitor, &mut asked);
                 let groups = match drawn {
                     Ok(drawn) => drawn.groups,
                     Err(Error::Refused(_)) => return None,
@@ -114,22 +145,40 @@ impl History {
         })
     }
 
+    /// What the values of those who come with a release can be to the reader.
+    fn values(&self, number: usize) -> Vec<(Vec<u8>, Share)> {
+        let cohort = &self.cohorts[number];
+        if self.law.is_empty() || number == 0 {
+            return orders(cohort).into_iter().map(|order| (order, Share::new(1, 1))).collect();
+        }
+        let all = self.law.iter().map(|(_, people)| people).sum();
+        let mut values = vec![(Vec::new(), Share::new(1, 1))];
+        for _ in cohort {
+            let longer = |(values, share): &(Vec<u8>, Share), (value, people): &(u8, u128)| {
+                ([values.as_slice(), &[*value]].concat(), share.times(Share::new(*people, all)))
+            };
+            values = values.iter().flat_map(|before| self.law.iter().map(move |next| longer(before, next))).collect();
+        }
+        values
+    }
+
     /// Weighs all worlds by how likely they lead to what is published.
-    fn infer(&self) -> Inferred {
+    pub(super) fn infer(&self) -> Inferred {
         let mut histories: BTreeMap<Vec<Seen>, Vec<(World, Share)>> =
             BTreeMap::from([(Vec::new(), vec![(World::new(), Share::new(1, 1))])]);
         for number in 0..self.present.len() {
-            let orders = orders(&self.cohorts[number]);
+            let orders = self.values(number);
             let mut longer: BTreeMap<Vec<Seen>, Vec<(World, Share)>> = BTreeMap::new();
             for (history, worlds) in histories {
                 let known: BTreeMap<usize, Vec<u8>> = signatures(&history);
                 for (world, share) in worlds {
-                    for order in &orders {
+                    for (order, prior) in &orders {
                         let world = [world.as_slice(), order].concat();
                         for (seen, likely) in self.release(&world, number, &known) {
                             let Some(seen) = seen else { continue };
                             let history = [history.as_slice(), &[seen]].concat();
-                            longer.entry(history).or_default().push((world.clone(), share.times(likely)));
+                            let share = share.times(*prior).times(likely);
+                            longer.entry(history).or_default().push((world.clone(), share));
                         }
                     }
                 }
@@ -181,11 +230,11 @@ fn signatures(history: &[Seen]) -> BTreeMap<usize, Vec<u8>> {
 }
 
 /// Buckets are split by as many threads as there are; which asks first must not change.
-fn alone<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+pub(super) fn alone<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(f)
 }
 
-fn is_eligible(values: &[u8], m: usize) -> bool {
+pub(super) fn is_eligible(values: &[u8], m: usize) -> bool {
     values.iter().all(|value| values.iter().filter(|other| *other == value).count() * m <= values.len())
 }
 
@@ -217,7 +266,7 @@ fn any(balance: Balance, releases: usize, within: bool, rng: &mut ChaCha20Rng) -
         let places = (0..releases).map(|_| (0..all).map(|_| place()).collect()).collect();
         let parts = within.then(|| (0..releases).map(|_| (0..all).map(|_| rng.random_range(0..2)).collect()).collect());
         let method = MInvariance::new(m).with_balance(balance);
-        return History { method, cohorts, present, places, parts, secret: None };
+        return History { present, places, parts, ..History::of(method, cohorts) };
     }
 }
 
@@ -236,7 +285,7 @@ fn histories(balance: Balance, releases: usize, within: bool, wanted: usize) -> 
 }
 
 /// Nobody's value is likelier, or less likely, than any other of the signature; with counterfeits in so many of the histories.
-fn assert_exact(found: &[(History, Inferred)]) -> usize {
+pub(super) fn assert_exact(found: &[(History, Inferred)]) -> usize {
     for (history, inferred) in found {
         assert!(inferred.exact, "{:?} times likelier: {history:?}", inferred.most);
     }
@@ -286,7 +335,7 @@ fn a_gap(balance: Balance) -> History {
     let places = (0..2).map(|_| (0..5).map(|person| vec![person]).collect()).collect();
     let method = MInvariance::new(2).with_balance(balance);
     let cohorts = vec![b"ab".to_vec(), b"bcd".to_vec()];
-    History { method, cohorts, present: vec![vec![0, 1], vec![0, 2, 3, 4]], places, parts: None, secret: None }
+    History { present: vec![vec![0, 1], vec![0, 2, 3, 4]], places, ..History::of(method, cohorts) }
 }
 
 /// A counterfeit beside somebody, although somebody came who could have filled the gap if it were b: so it is a, and theirs is b.
@@ -308,7 +357,7 @@ fn padding_and_withholding_make_certain() {
         let method = MInvariance::new(2).with_balance(Balance::Blind).with_on_ineligible(on_ineligible);
         let places = vec![(0..3).map(|person| vec![person]).collect()];
         let (cohorts, present) = (vec![b"aab".to_vec()], vec![vec![0, 1, 2]]);
-        let history = History { method, cohorts, present, places, parts: None, secret: None };
+        let history = History { present, places, ..History::of(method, cohorts) };
         alone(|| history.infer())
     };
     assert_eq!(inferred(OnIneligible::Counterfeit).most, Share::new(2, 1));

@@ -12,6 +12,9 @@
 //! each of its values, and everything that is done commutes with renaming the values among all people of the signature. The proof is in
 //! `docs/theory.md`; `enumeration` and `relabelling` are its tests, which also find what the other modes give away.
 //!
+//! With [`Assignment::Drawn`] the same holds, exactly, of a reader to whom the values of all who come after the first release are drawn
+//! independently by its shares. Such a reader need not be told that a batch was eligible, for none has to be.
+//!
 //! # Method
 //! X. Xiao and Y. Tao, *m-Invariance: Towards Privacy Preserving Re-publication of Dynamic Datasets*, SIGMOD 2007. The four
 //! phases of its Section 4 are the files `division`, `methods::balance`, `choose` (with the counts of
@@ -26,9 +29,12 @@
 mod check;
 mod choose;
 mod division;
+mod reference;
 
 #[cfg(test)]
 mod attack;
+#[cfg(test)]
+mod drawn;
 #[cfg(test)]
 mod enumeration;
 #[cfg(test)]
@@ -43,6 +49,8 @@ use serde::{Deserialize, Serialize};
 
 use self::check::Promise;
 use self::division::Division;
+pub use self::reference::Assignment;
+use self::reference::Reference;
 pub use super::balance::{Balance, OnIneligible};
 use super::balance::{Moves, Policy};
 use super::lots::Lots;
@@ -65,6 +73,9 @@ pub struct MInvariance {
     /// What to do with new rows that are not m-eligible.
     #[serde(default)]
     pub on_ineligible: OnIneligible,
+    /// Under which signatures new rows go. All releases of the same people must have the same mode.
+    #[serde(default, skip_serializing_if = "Assignment::is_eligible")]
+    pub assignment: Assignment,
 }
 
 impl MInvariance {
@@ -73,11 +84,18 @@ impl MInvariance {
         with_balance(balance: Balance);
         /// What to do with new rows that are not m-eligible.
         with_on_ineligible(on_ineligible: OnIneligible);
+        /// Under which signatures new rows go.
+        with_assignment(assignment: Assignment);
     }
 
     /// The method with its defaults.
     pub fn new(m: usize) -> Self {
-        Self { m, balance: Balance::default(), on_ineligible: OnIneligible::default() }
+        Self {
+            m,
+            balance: Balance::default(),
+            on_ineligible: OnIneligible::default(),
+            assignment: Assignment::default(),
+        }
     }
 
     fn member_bytes(&self, members: usize, quasi: usize) -> usize {
@@ -125,9 +143,51 @@ impl MInvariance {
         lots: &mut impl Lots,
     ) -> Result<Drawn> {
         self.policy().check_signatures(known)?;
+        let reference = self.reference(microdata, known)?;
         let mut division = monitor.phase("division", || Division::new(microdata, known))?;
+        let withheld = match &reference {
+            Some(reference) => {
+                monitor.phase("assignment", || reference.assign(&mut division, microdata, lots))?;
+                monitor.charge(self.member_bytes(division.need(), microdata.quasi.len()))?;
+                0
+            }
+            None => self.assign_all(microdata, &mut division, monitor, lots)?,
+        };
+        let (groups, intervals) = monitor.phase("split", || {
+            let groups = self.groups(microdata, &division, lots.secret(), monitor)?;
+            let intervals = Release::cover(microdata, &groups)?;
+            Ok((groups, intervals))
+        })?;
+        let drawn = reference.as_ref().map(Reference::signatures);
+        let promise = Promise { microdata, known, m: self.m, drawn };
+        monitor.phase("check", || promise.check(&groups, &intervals, withheld))?;
+        Ok(Drawn { groups, intervals, withheld })
+    }
+
+    /// What new rows draw their signatures by; `None` where they are assigned all together, as in any first release.
+    fn reference(&self, microdata: &Microdata, known: &Signatures) -> Result<Option<Reference>> {
+        if self.assignment == Assignment::Eligible {
+            return Ok(None);
+        }
+        if self.balance != Balance::Blind || self.on_ineligible != OnIneligible::Refuse {
+            return Err(Error::internal("signatures that are drawn, and new rows that look at others"));
+        }
+        match known.all().is_empty() {
+            true => Ok(None),
+            false => Reference::of(microdata, known, self.m).map(Some),
+        }
+    }
+
+    /// Balances old buckets and assigns the new rows, all of them together. Returns how many are withheld.
+    fn assign_all(
+        &self,
+        microdata: &Microdata,
+        division: &mut Division,
+        monitor: &Monitor,
+        lots: &mut impl Lots,
+    ) -> Result<usize> {
         let moves = monitor.phase("balancing", || {
-            let moves = self.moves(microdata, &division, lots)?;
+            let moves = self.moves(microdata, division, lots)?;
             division.balance(&moves, lots);
             Ok(moves)
         })?;
@@ -140,18 +200,10 @@ impl MInvariance {
             let old = if padded { Vec::new() } else { division.signatures(lots) };
             let mut steps = assignment::reuse(&mut counts, self.m, old);
             steps.extend(assignment::steps(&counts, self.m, lots)?);
-            choose::assign(&mut division, &steps, &moves.padding, lots);
+            choose::assign(division, &steps, &moves.padding, lots);
             Ok(())
         })?;
-        let (groups, intervals) = monitor.phase("split", || {
-            let groups = self.groups(microdata, &division, lots.secret(), monitor)?;
-            let intervals = Release::cover(microdata, &groups)?;
-            Ok((groups, intervals))
-        })?;
-        let withheld = moves.withheld.iter().sum();
-        let promise = Promise { microdata, known, m: self.m };
-        monitor.phase("check", || promise.check(&groups, &intervals, withheld))?;
-        Ok(Drawn { groups, intervals, withheld })
+        Ok(moves.withheld.iter().sum())
     }
 
     fn policy(&self) -> Policy {
@@ -176,7 +228,10 @@ impl Method for MInvariance {
     }
 
     fn state(&self) -> Option<StateKind> {
-        Some(StateKind::Signatures)
+        Some(match self.assignment {
+            Assignment::Eligible => StateKind::Signatures,
+            Assignment::Drawn => StateKind::NumberedSignatures,
+        })
     }
 
     fn needs(&self) -> Needs {
@@ -204,7 +259,8 @@ impl Method for MInvariance {
     /// # Errors
     /// [`Error::Refused`](crate::error::Error::Refused) when a returning row's sensitive value is not in its signature (an internal update), when a
     /// signature has fewer than `m` values, when there are fewer than `m` sensitive values, and when the
-    /// new rows are not m-eligible after balancing and `on_ineligible` is to refuse.
+    /// new rows are not m-eligible after balancing and `on_ineligible` is to refuse; where signatures are drawn, when a new row has a
+    /// value that neither the first release nor the domain has, or the first release is not all there.
     fn anonymize(
         &self,
         microdata: Microdata,

@@ -45,6 +45,25 @@ pub(super) fn encode_within(
     known: &Known,
     key: u64,
 ) -> Result<(Microdata, State)> {
+    encode_beside(rows, parts, &Earlier { known, release: None, domain: &[] }, key)
+}
+
+/// What there was before.
+pub(super) struct Earlier<'a> {
+    pub known: &'a Known,
+    /// The release in which somebody came, where that counts.
+    pub release: Option<&'a dyn Fn(i64) -> i64>,
+    /// All values, where they are declared.
+    pub domain: &'a [String],
+}
+
+pub(super) fn encode_beside(
+    rows: &[Row],
+    parts: Option<Vec<i32>>,
+    earlier: &Earlier<'_>,
+    key: u64,
+) -> Result<(Microdata, State)> {
+    let known = earlier.known;
     let layout = layout(rows.first().map_or(1, |row| row.1.len()), parts.is_some());
     let mut columns: Vec<ArrayRef> = vec![Arc::new(rows.iter().map(|row| row.0).collect::<Int64Array>())];
     for j in 0..layout.quasi.len() {
@@ -59,13 +78,24 @@ pub(super) fn encode_within(
     for set in known.values() {
         signatures.append_value(set.iter().map(Some));
     }
-    let previous = RecordBatch::try_from_iter([
+    let mut previous = vec![
         ("id", Arc::new(known.keys().copied().collect::<Int64Array>()) as ArrayRef),
         ("signature", Arc::new(signatures.finish())),
-    ]);
-    let mut builder = SnapshotBuilder::try_new(layout, Some(StateKind::Signatures))?;
+    ];
+    let mut kind = StateKind::Signatures;
+    if let Some(release) = earlier.release {
+        kind = StateKind::NumberedSignatures;
+        let releases: Int64Array = known.keys().map(|&id| release(id)).collect();
+        previous.push(("release", Arc::new(releases)));
+    }
+    let mut builder = SnapshotBuilder::try_new(layout, Some(kind))?;
     builder.microdata.append(&batch)?;
-    builder.append_previous(&previous.unwrap())?;
+    builder.append_previous(&RecordBatch::try_from_iter(previous).unwrap())?;
+    if !earlier.domain.is_empty() {
+        let values: ArrayRef = Arc::new(earlier.domain.iter().map(Some).collect::<StringArray>());
+        let values = RecordBatch::try_from_iter([("from_value", Arc::clone(&values)), ("to_value", values)]);
+        builder.microdata.append_updates(&values.unwrap())?;
+    }
     builder.finish([key, 1])
 }
 
@@ -293,6 +323,7 @@ proptest! {
             m,
             balance: if blind { Balance::Blind } else { Balance::Minimal },
             on_ineligible,
+            assignment: Assignment::Eligible,
         };
         let mut known = Known::new();
         for snapshot in snapshots {
@@ -318,7 +349,7 @@ proptest! {
     fn nothing_depends_on_the_order_of_arrival_or_on_threads((snapshots, m) in chains(), seed in any::<u64>()) {
         let mut backward = snapshots[0].clone();
         backward.reverse();
-        let params = MInvariance { m, balance: Balance::Minimal, on_ineligible: OnIneligible::Counterfeit };
+        let params = MInvariance::new(m).with_balance(Balance::Minimal).with_on_ineligible(OnIneligible::Counterfeit);
         let Ok(release) = publish(&snapshots[0], &Known::new(), &params, seed) else { return Ok(()) };
         let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let alone = one.install(|| publish(&backward, &Known::new(), &params, seed)).unwrap();
@@ -327,7 +358,7 @@ proptest! {
 
     #[test]
     fn withheld_rows_are_counted_and_stay_new((snapshots, m) in chains(), seed in any::<u64>()) {
-        let params = MInvariance { m, balance: Balance::Minimal, on_ineligible: OnIneligible::Withhold };
+        let params = MInvariance::new(m).with_balance(Balance::Minimal).with_on_ineligible(OnIneligible::Withhold);
         let Ok(release) = publish(&snapshots[0], &Known::new(), &params, seed) else { return Ok(()) };
         let published: BTreeSet<u32> =
             release.groups.members.iter().copied().filter(|&row| row != COUNTERFEIT).collect();

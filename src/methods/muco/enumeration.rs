@@ -5,8 +5,32 @@ use std::collections::BTreeMap;
 
 use crate::methods::Monitor;
 use crate::methods::choices::{Every, Share, orders};
-use crate::methods::mondrian::Cuts;
+use crate::methods::lots::Lots;
+use crate::methods::mondrian::{Cuts, Source};
 use crate::methods::sample::Table;
+use crate::methods::split::Secret;
+use crate::methods::state::Dealt;
+
+/// All choices but the order of rings, which a single release does not show.
+struct Asked(Every);
+
+impl Source for Asked {
+    fn at(&self, _offset: usize, _rows: usize) -> impl Lots {
+        Self(self.0)
+    }
+}
+
+impl Lots for Asked {
+    fn below(&mut self, n: usize) -> usize {
+        self.0.below(n)
+    }
+
+    fn shuffle<T>(&mut self, _items: &mut [T]) {}
+
+    fn secret(&mut self) -> Secret {
+        self.0.secret()
+    }
+}
 
 /// A group: who is in it, and its rows: quasi-identifiers and sensitive value.
 type Group = (Vec<u32>, Vec<(Vec<u32>, u32)>);
@@ -24,7 +48,9 @@ fn infer(quasi: &[&[i32]], values: &[i32], l: usize, cuts: Cuts) -> (Share, Shar
         let monitor = Monitor::default();
         let d = microdata.quasi.len();
         let law = Every::new(0).law(|every| {
-            let (groups, perturbed) = super::equal::release(&microdata, l, cuts, [&every, &every], &monitor).unwrap();
+            let every = Asked(every);
+            let (groups, perturbed) =
+                super::equal::release(&microdata, &Dealt::default(), l, cuts, [&every, &every], &monitor).unwrap();
             let of_group = |group: usize| -> Group {
                 let range = groups.range(group);
                 let mut people: Vec<u32> =

@@ -22,7 +22,8 @@
 //! Every draw from the same tables is another look at the originals: averages of many converge to them. In a publication, rows of people
 //! whose quasi-identifiers have not changed are therefore published as they were ([`Perturbations`]), and the others are grouped among
 //! themselves, because a reader of both releases can tell them. Whoever leaves, or changes, takes a published row away; a
-//! reader who knows who that was learns what the row says. Where rows go, [`m_invariance`](super::m_invariance) is the method.
+//! reader who knows who that was learns what the row says. With equal shares it stays, and several releases are as safe as one; other
+//! methods where rows go are [`m_invariance`](super::m_invariance) and [`sequential`](super::sequential).
 //!
 //! # Method
 //! Li et al., *MuCo: Publishing Microdata with Privacy Preservation through Mutual Cover*, 2023. Its steps are the files of this
@@ -50,6 +51,8 @@ mod tables;
 
 #[cfg(test)]
 mod enumeration;
+#[cfg(test)]
+mod releases;
 #[cfg(test)]
 mod tests;
 
@@ -132,18 +135,11 @@ impl Muco {
         monitor: &Monitor,
         rng: &mut impl Rng,
     ) -> Result<(Groups, Perturbed)> {
-        let sensitive = microdata.sensitive()?;
         if microdata.rows == 0 {
             return Ok((Groups { starts: vec![0], ..Groups::default() }, Perturbed::default()));
         }
-        let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
-        let most = assignment::by_value(&mut rows, &microdata.sensitive_codes).iter().map(|rows| rows.len()).max();
-        assignment::check_eligible(what, microdata.rows, most.unwrap_or(0), self.l, sensitive.field.name())?;
-        drop(rows);
+        check_eligible(microdata, what, self.l)?;
         let (dealing, drawing) = (rng.random(), rng.random());
-        if self.equal {
-            return equal::release(microdata, self.l, self.cuts, [&Streams(dealing), &Streams(drawing)], monitor);
-        }
         let distances: Vec<Distance> = microdata.quasi.iter().map(Distance::of).collect::<Result<_>>()?;
         let groups = monitor.phase("grouping", || match self.fair {
             true => grouping::fair(microdata, self.l, self.cuts, &Streams(dealing), monitor),
@@ -158,6 +154,15 @@ impl Muco {
         monitor.phase("check", || check::check(&source, &groups, &perturbed, self))?;
         Ok((groups, perturbed))
     }
+}
+
+/// # Errors
+/// When the most frequent sensitive value makes up more than `1/l` of the rows.
+fn check_eligible(microdata: &Microdata, what: &str, l: usize) -> Result<()> {
+    let sensitive = microdata.sensitive()?;
+    let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
+    let most = assignment::by_value(&mut rows, &microdata.sensitive_codes).iter().map(|rows| rows.len()).max();
+    assignment::check_eligible(what, microdata.rows, most.unwrap_or(0), l, sensitive.field.name())
 }
 
 /// Adds the rows that are published as they were, behind the groups.
@@ -192,7 +197,7 @@ impl Method for Muco {
     }
 
     fn state(&self) -> Option<StateKind> {
-        Some(StateKind::Perturbations)
+        Some(if self.equal { StateKind::Dealt } else { StateKind::Perturbations })
     }
 
     fn needs(&self) -> Needs {
@@ -210,7 +215,8 @@ impl Method for Muco {
     /// tables.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         if self.equal {
-            return rows * (mondrian::leaves_with_worlds_bytes(quasi) + 24 + 8 * quasi);
+            // Of each row also whose values it shows, while that is dealt and for the ledger.
+            return rows * (mondrian::leaves_with_worlds_bytes(quasi) + 40 + 16 * quasi);
         }
         let tables = reduced::REMEMBERED.min(rows.saturating_mul(quasi * self.l * 16));
         let leaves = match self.fair {
@@ -220,10 +226,12 @@ impl Method for Muco {
         rows * (leaves + 24 + 12 * quasi) + tables
     }
 
-    /// Anonymizes a table. Rows of which it is known what was published are published as they were.
+    /// Anonymizes a table. Rows of which it is known what was published are published as they were; with equal shares, rings of which
+    /// somebody is there as they were dealt.
     ///
     /// # Errors
-    /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows that are drawn.
+    /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows that are drawn, and with equal shares when
+    /// somebody has another one than was published.
     fn anonymize(
         &self,
         microdata: Microdata,
@@ -231,6 +239,12 @@ impl Method for Muco {
         monitor: &Monitor,
         rng: &mut ChaCha20Rng,
     ) -> Result<Release> {
+        if self.equal {
+            let (cutting, dealing) = (Streams(rng.random()), Streams(rng.random()));
+            let (groups, perturbed) =
+                equal::release(&microdata, state.dealt()?, self.l, self.cuts, [&cutting, &dealing], monitor)?;
+            return Ok(Release { microdata, groups, body: Body::Perturbed(perturbed), withheld: 0 });
+        }
         let known = state.perturbations()?;
         let (repeated, fresh): (Vec<u32>, Vec<u32>) =
             (0..microdata.rows as u32).partition(|&row| known.of(row).is_some());

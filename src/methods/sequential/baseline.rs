@@ -49,7 +49,7 @@ impl Method for NonSequential {
     }
 
     fn needs(&self) -> Needs {
-        Needs { id: false, sensitive: true, other: true }
+        Needs { sensitive: true, other: true, ..Needs::default() }
     }
 
     fn guarantee(&self) -> String {

@@ -1,19 +1,17 @@
 //! One release: rows that are consistent with every world (Algorithm 2).
 
-use lapjv::lapjv;
-use ndarray::Array2;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
+use super::MOST_PART;
+use super::lap::{Matrix, least};
 use super::measure::Measure;
 use super::parts::{Cutting, Part};
 use crate::error::{Error, Result};
 use crate::methods::Monitor;
-use crate::microdata::Microdata;
-
-/// Losses as whole numbers: sums over 1,000 rows and 64 attributes of 32 bits each stay far below 2^53, up to which doubles are exact.
-const UNIT: f64 = (1_u64 << 26) as f64;
+use crate::methods::assignment::by_value;
+use crate::microdata::{Microdata, shuffle};
 
 /// In place of somebody: nobody.
 const NONE: u32 = u32::MAX;
@@ -30,6 +28,17 @@ pub(super) struct Matched {
 
 /// The values that travel, as numbers: of each row, the class of rows with the same sensitive value and the same others.
 pub(super) fn classes(microdata: &Microdata) -> Vec<u32> {
+    if microdata.sensitive.is_some() && microdata.other.is_empty() {
+        let mut class_of = Vec::new();
+        for &code in &microdata.sensitive_codes {
+            let code = code as usize;
+            class_of.resize(class_of.len().max(code + 1), 0);
+            class_of[code] = 1;
+        }
+        let mut classes = 0;
+        class_of.iter_mut().for_each(|class| classes += std::mem::replace(class, classes));
+        return microdata.sensitive_codes.iter().map(|&code| class_of[code as usize]).collect();
+    }
     let key = |row: u32| (microdata.sensitive_codes.get(row as usize), microdata.other_of(row));
     let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
     rows.par_sort_unstable_by(|&a, &b| key(a).cmp(&key(b)));
@@ -74,7 +83,7 @@ impl Matching<'_> {
         order.shuffle(rng);
         let Some((&first, others)) = order.split_first() else { return Err(Error::internal("a release of no world")) };
         let everybody: Vec<u32> = (0..microdata.rows as u32).collect();
-        let donors: Vec<u32> = everybody.iter().map(|&person| self.carried(first, person)).collect();
+        let donors: Vec<u32> = everybody.par_iter().map(|&person| self.carried(first, person)).collect();
         let mut matched = Matched {
             boxes: microdata.quasi_codes.iter().map(|&code| [code, code]).collect(),
             classes: donors.iter().map(|&donor| of_row[donor as usize]).collect(),
@@ -87,14 +96,17 @@ impl Matching<'_> {
         }
         matched.people[first] = everybody;
         for &world in others {
-            let mut people = self.matched(&matched, &of_row, world, rng)?;
+            let people = self.matched(&matched, &of_row, world, rng)?;
             // Every row has the values of somebody. Who carries them in this world lies near that person, by all columns.
             let mut linked = self.linked(&donors, world);
-            let [of_matched, of_linked] = [&people, &linked].map(|people| self.added(&matched.boxes, people));
+            let of_people = self.losses(&matched.boxes, &people);
+            let [of_matched, of_linked] =
+                [&of_people, &self.losses(&matched.boxes, &linked)].map(|losses| self.added(&matched.boxes, losses));
             if of_linked < WORTH_IT * of_matched {
                 self.improve(&matched, &mut linked, rng)?;
             }
-            people = self.better(&matched.boxes, people, &linked);
+            let of_linked = self.losses(&matched.boxes, &linked);
+            let people = better(people, &linked, |row| f64::from(of_people[row]) - f64::from(of_linked[row]));
             cover(microdata, &mut matched.boxes, &people);
             matched.people[world] = people;
         }
@@ -107,22 +119,19 @@ impl Matching<'_> {
 
     /// Rows of each class with the people whose values are of that class in a world, in parts from the same corner, the best for each part.
     fn matched(&self, matched: &Matched, of_row: &[u32], world: usize, rng: &mut impl Rng) -> Result<Vec<u32>> {
-        let class_in = |person: u32| of_row[self.carried(world, person) as usize];
+        let everybody = 0..self.microdata.rows as u32;
+        let class_in: Vec<u32> =
+            everybody.into_par_iter().map(|person| of_row[self.carried(world, person) as usize]).collect();
         // In random order, so that ties are.
         let (mut rows, mut people) = (self.shuffled(rng), self.shuffled(rng));
-        rows.par_sort_by_key(|&row| matched.classes[row as usize]);
-        people.par_sort_by_key(|&person| class_in(person));
-        let mut sides = Vec::new();
-        let mut left = people.as_mut_slice();
-        for rows in rows.chunk_by_mut(|&a, &b| matched.classes[a as usize] == matched.classes[b as usize]) {
-            let (people, after) = left.split_at_mut(rows.len());
-            let class = matched.classes[rows[0] as usize];
-            if people.iter().any(|&person| class_in(person) != class) {
-                return Err(Error::internal("a world with other values than the release; nothing was published"));
-            }
-            sides.push((rows, people));
-            left = after;
+        let (rows, people) = rayon::join(|| by_value(&mut rows, &matched.classes), || by_value(&mut people, &class_in));
+        let agree = |(rows, people): (&&mut [u32], &&mut [u32])| {
+            rows.len() == people.len() && matched.classes[rows[0] as usize] == class_in[people[0] as usize]
+        };
+        if rows.len() != people.len() || !rows.iter().zip(&people).all(agree) {
+            return Err(Error::internal("a world with other values than the release; nothing was published"));
         }
+        let sides: Vec<(&mut [u32], &mut [u32])> = rows.into_iter().zip(people).collect();
         let cutting = self.cutting(matched);
         let cut = |(rows, people)| -> Result<Vec<Part<'_>>> {
             self.monitor.check()?;
@@ -145,14 +154,13 @@ impl Matching<'_> {
     fn linked(&self, donors: &[u32], world: usize) -> Vec<u32> {
         let mut carrier = vec![0; self.microdata.rows];
         (0..self.microdata.rows as u32).for_each(|person| carrier[self.carried(world, person) as usize] = person);
-        donors.iter().map(|&donor| carrier[donor as usize]).collect()
+        donors.par_iter().map(|&donor| carrier[donor as usize]).collect()
     }
 
     /// Exchanges people between rows of the same class that lie close together.
     fn improve(&self, matched: &Matched, people: &mut [u32], rng: &mut impl Rng) -> Result<()> {
         let mut rows = self.shuffled(rng);
-        rows.par_sort_by_key(|&row| matched.classes[row as usize]);
-        let classes = rows.chunk_by_mut(|&a, &b| matched.classes[a as usize] == matched.classes[b as usize]);
+        let classes = by_value(&mut rows, &matched.classes);
         let cutting = self.cutting(matched);
         let cut = |rows| -> Result<Vec<&[u32]>> {
             self.monitor.check()?;
@@ -160,7 +168,7 @@ impl Matching<'_> {
             cutting.cut_rows(rows, &mut parts);
             Ok(parts)
         };
-        let parts: Vec<Vec<&[u32]>> = classes.collect::<Vec<_>>().into_par_iter().map(cut).collect::<Result<_>>()?;
+        let parts: Vec<Vec<&[u32]>> = classes.into_par_iter().map(cut).collect::<Result<_>>()?;
         let parts: Vec<&[u32]> = parts.into_iter().flatten().collect();
         let now = &*people;
         let assigned = parts.par_iter().map(|&rows| {
@@ -174,39 +182,9 @@ impl Matching<'_> {
         Ok(())
     }
 
-    /// Of two ways to give people rows, the one that loses less, for each smallest set of rows to which both give the same people: from a row
-    /// to its person's row the other way, and on until it closes.
-    fn better(&self, boxes: &[[u32; 2]], mut one: Vec<u32>, other: &[u32]) -> Vec<u32> {
-        const SEEN: u32 = u32::MAX;
-        let mut row_of_other = vec![0; other.len()];
-        other.iter().enumerate().for_each(|(row, &person)| row_of_other[person as usize] = row as u32);
-        let mut cycle = Vec::new();
-        for first in 0..other.len() as u32 {
-            if row_of_other[other[first as usize] as usize] == SEEN {
-                continue;
-            }
-            cycle.clear();
-            let (mut row, mut saved) = (first, 0.0);
-            loop {
-                let person = one[row as usize];
-                let loss = |person| f64::from(self.loss(boxes, row, person));
-                saved += loss(person) - loss(other[row as usize]);
-                cycle.push(row);
-                row = std::mem::replace(&mut row_of_other[person as usize], SEEN);
-                if row == first || row == SEEN {
-                    break;
-                }
-            }
-            if saved > 0.0 {
-                cycle.iter().for_each(|&row| one[row as usize] = other[row as usize]);
-            }
-        }
-        one
-    }
-
     fn shuffled(&self, rng: &mut impl Rng) -> Vec<u32> {
         let mut rows: Vec<u32> = (0..self.microdata.rows as u32).collect();
-        rows.shuffle(rng);
+        shuffle(&mut rows, rng);
         rows
     }
 
@@ -214,45 +192,62 @@ impl Matching<'_> {
         Cutting { microdata: self.microdata, measure: self.measure, boxes: &matched.boxes, most: self.p }
     }
 
-    /// Loss of a row that covers a person, too.
-    fn loss(&self, boxes: &[[u32; 2]], row: u32, person: u32) -> f32 {
+    /// Losses of rows that cover people, too.
+    fn losses(&self, boxes: &[[u32; 2]], people: &[u32]) -> Vec<f32> {
         let d = self.microdata.quasi.len();
-        self.measure.with(&boxes[row as usize * d..][..d], self.microdata.quasi_of(person))
+        let with = |(around, &person): (&[[u32; 2]], &u32)| self.measure.with(around, self.microdata.quasi_of(person));
+        boxes.par_chunks_exact(d).zip(people).with_min_len(1024).map(with).collect()
     }
 
-    /// What people add to the loss of their rows.
-    fn added(&self, boxes: &[[u32; 2]], people: &[u32]) -> f64 {
+    /// What these losses are more than those of the rows alone.
+    fn added(&self, boxes: &[[u32; 2]], losses: &[f32]) -> f64 {
+        // In pieces, so that the sum is the same on any number of threads.
+        const PIECE: usize = 1 << 12;
         let d = self.microdata.quasi.len();
-        let of_row = |(row, &person): (usize, &u32)| {
-            f64::from(self.loss(boxes, row as u32, person) - self.measure.sum(&boxes[row * d..][..d]))
-        };
-        people.iter().enumerate().map(of_row).sum()
+        let more = |(around, loss): (&[[u32; 2]], &f32)| f64::from(loss - self.measure.sum(around));
+        let pieces = boxes.par_chunks(PIECE * d).zip(losses.par_chunks(PIECE));
+        let sums: Vec<f64> = pieces.map(|(boxes, losses)| boxes.chunks_exact(d).zip(losses).map(more).sum()).collect();
+        sums.into_iter().sum()
     }
 
     /// For each row of a part its person: the assignment with the least loss.
     pub(super) fn assign(&self, boxes: &[[u32; 2]], rows: &[u32], people: &[u32]) -> Result<Vec<u32>> {
         self.monitor.check()?;
-        let d = self.microdata.quasi.len();
         let mut chosen = self.exact(boxes, rows, people);
         let mut taken = vec![false; people.len()];
         chosen.iter().filter(|&&place| place != NONE).for_each(|&place| taken[place as usize] = true);
         let open: Vec<usize> = (0..rows.len()).filter(|&place| chosen[place] == NONE).collect();
         let free: Vec<u32> = (0..people.len() as u32).filter(|&place| !taken[place as usize]).collect();
-        let mut costs = Vec::with_capacity(open.len() * free.len());
-        for &place in &open {
-            let around = &boxes[rows[place] as usize * d..][..d];
-            // What the row loses already is the same whoever it gets.
-            let before = self.measure.sum(around);
-            let added = |&place: &u32| {
-                let codes = self.microdata.quasi_of(people[place as usize]);
-                (f64::from((self.measure.with(around, codes) - before).max(0.0)) * UNIT).round()
-            };
-            costs.extend(free.iter().map(added));
-        }
-        for (&row, place) in open.iter().zip(least(open.len(), costs)?) {
+        let costs =
+            self.costs(boxes, open.iter().map(|&place| rows[place]), free.iter().map(|&place| people[place as usize]));
+        for (&row, place) in open.iter().zip(least(&costs)?) {
             chosen[row] = free[place as usize];
         }
         Ok(chosen.into_iter().map(|place| people[place as usize]).collect())
+    }
+
+    /// What each of so many people adds to the loss of each of as many rows.
+    fn costs(
+        &self,
+        boxes: &[[u32; 2]],
+        rows: impl ExactSizeIterator<Item = u32>,
+        people: impl Iterator<Item = u32> + Clone,
+    ) -> Matrix {
+        let d = self.microdata.quasi.len();
+        let codes = |j: usize| people.clone().map(move |person| self.microdata.quasi_of(person)[j]);
+        let columns: Vec<Vec<u32>> = (0..d).map(|j| codes(j).collect()).collect();
+        let places: Vec<Vec<f32>> =
+            columns.iter().map(|codes| codes.iter().map(|&code| code as f32).collect()).collect();
+        let mut matrix = Matrix::new(rows.len());
+        for (number, row) in rows.enumerate() {
+            let around = &boxes[row as usize * d..][..d];
+            let costs = matrix.row_mut(number);
+            for (j, ((&interval, codes), places)) in around.iter().zip(&columns).zip(&places).enumerate() {
+                self.measure.add(j, interval, codes, places, costs);
+            }
+        }
+        matrix.round(self.measure.most());
+        matrix
     }
 
     /// Places of the people whom rows already are, for rows that are single values; `NONE` for others.
@@ -266,19 +261,32 @@ impl Matching<'_> {
             return chosen;
         }
         let d = self.microdata.quasi.len();
-        let around = |place: u32| &boxes[rows[place as usize] as usize * d..][..d];
-        let codes = |place: u32| self.microdata.quasi_of(people[place as usize]);
-        let mut points: Vec<u32> = (0..rows.len() as u32).collect();
-        points.retain(|&place| around(place).iter().all(|[lo, hi]| lo == hi));
+        let around = |row: u32| &boxes[row as usize * d..][..d];
+        // One number for each combination of values, with the place below it; where there are too many, all rows are as well matched at cost.
+        let sizes = self.microdata.quasi.iter().map(|attribute| attribute.domain.len() as u64);
+        let all = sizes.clone().try_fold(MOST_PART as u64 + 1, u64::checked_mul);
+        let fits = all.is_some() && rows.len() <= MOST_PART;
+        let key = |place: usize, codes: &mut dyn Iterator<Item = u32>| {
+            let one = codes.zip(sizes.clone()).fold(0, |key, (code, size)| key * size + u64::from(code));
+            one * (MOST_PART as u64 + 1) + place as u64
+        };
+        let is_point = |row: u32| around(row).iter().all(|[lo, hi]| lo == hi);
+        let points = rows.iter().enumerate().filter(|(_, row)| fits && is_point(**row));
+        let mut points: Vec<u64> =
+            points.map(|(place, &row)| key(place, &mut around(row).iter().map(|[lo, _]| *lo))).collect();
+        if points.is_empty() {
+            return chosen;
+        }
+        let codes = people.iter().map(|&person| self.microdata.quasi_of(person)).enumerate();
+        let mut free: Vec<u64> = codes.map(|(place, codes)| key(place, &mut codes.iter().copied())).collect();
         // Both keep the order in which they came, which is random, among those that are alike.
-        points.sort_by(|&a, &b| around(a).cmp(around(b)));
-        let mut free: Vec<u32> = (0..people.len() as u32).collect();
-        free.sort_by(|&a, &b| codes(a).cmp(codes(b)));
-        let mut free = free.into_iter().peekable();
-        for row in points {
-            let at = around(row).iter().map(|[lo, _]| lo);
-            while free.next_if(|&place| codes(place).iter().lt(at.clone())).is_some() {}
-            if let Some(place) = free.next_if(|&place| codes(place).iter().eq(at.clone())) {
+        points.sort_unstable();
+        free.sort_unstable();
+        let split = |key: u64| (key / (MOST_PART as u64 + 1), (key % (MOST_PART as u64 + 1)) as u32);
+        let mut free = free.into_iter().map(split).peekable();
+        for (at, row) in points.into_iter().map(split) {
+            while free.next_if(|&(other, _)| other < at).is_some() {}
+            if let Some((_, place)) = free.next_if(|&(other, _)| other == at) {
                 chosen[row as usize] = place;
             }
         }
@@ -298,12 +306,31 @@ fn cover(microdata: &Microdata, boxes: &mut [[u32; 2]], people: &[u32]) {
     });
 }
 
-/// For each row of a square matrix of whole numbers its column in an assignment with the least sum.
-pub(super) fn least(n: usize, costs: Vec<f64>) -> Result<Vec<u32>> {
-    if n < 2 {
-        return Ok(vec![0; n]);
+/// Of two ways to give people rows, the one that loses less, for each smallest set of rows to which both give the same people: from a row
+/// to its person's row the other way, and on until it closes. `saved` is what a row loses less the other way.
+fn better(mut one: Vec<u32>, other: &[u32], saved: impl Fn(usize) -> f64) -> Vec<u32> {
+    const SEEN: u32 = u32::MAX;
+    let mut row_of_other = vec![0; other.len()];
+    other.iter().enumerate().for_each(|(row, &person)| row_of_other[person as usize] = row as u32);
+    let mut cycle = Vec::new();
+    for first in 0..other.len() as u32 {
+        if row_of_other[other[first as usize] as usize] == SEEN {
+            continue;
+        }
+        cycle.clear();
+        let (mut row, mut sum) = (first, 0.0);
+        loop {
+            sum += saved(row as usize);
+            cycle.push(row);
+            let person = one[row as usize];
+            row = std::mem::replace(&mut row_of_other[person as usize], SEEN);
+            if row == first || row == SEEN {
+                break;
+            }
+        }
+        if sum > 0.0 {
+            cycle.iter().for_each(|&row| one[row as usize] = other[row as usize]);
+        }
     }
-    let costs = Array2::from_shape_vec((n, n), costs).map_err(|_| Error::internal("costs that are no square"))?;
-    let (columns, _) = lapjv(&costs).map_err(|_| Error::internal("an assignment that was not found"))?;
-    Ok(columns.into_iter().map(|column| column as u32).collect())
+    one
 }

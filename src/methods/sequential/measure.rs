@@ -30,6 +30,8 @@ struct Scale {
     hierarchy: Option<Arc<Hierarchy>>,
     /// Rows with codes below each code, and the sum of `n log2 n` over those codes; empty for the loss metric.
     below: Vec<(f64, f64)>,
+    /// Loss of one more value, where every one more loses as much: by the loss metric without a hierarchy.
+    step: Option<f32>,
     /// Loss of the smallest published value that holds the codes `lo` to `hi`, at `lo * values + hi`; empty for large domains.
     table: Vec<f32>,
 }
@@ -79,6 +81,28 @@ impl Measure {
         sum
     }
 
+    /// The most that a row can lose.
+    pub(super) fn most(&self) -> f32 {
+        let whole = |(j, scale): (usize, &Scale)| self.of(j, [0, scale.values.saturating_sub(1) as u32]);
+        self.scales.iter().enumerate().map(whole).sum()
+    }
+
+    /// Adds to each cost what an interval of quasi-identifier `j` loses more when it holds a code, too. `places` are the codes once more.
+    pub(super) fn add(&self, j: usize, [lo, hi]: [u32; 2], codes: &[u32], places: &[f32], costs: &mut [f32]) {
+        if let Some(step) = self.scales[j].step {
+            let (lo, hi) = (lo as f32, hi as f32);
+            let above_0 = |number: f32| if number > 0.0 { number } else { 0.0 };
+            // One of the two is 0.
+            let add = |(cost, &place): (&mut f32, &f32)| *cost += (above_0(lo - place) + above_0(place - hi)) * step;
+            return costs.iter_mut().zip(places).for_each(add);
+        }
+        let before = self.of(j, [lo, hi]);
+        for (cost, &code) in costs.iter_mut().zip(codes) {
+            let added = self.of(j, [lo.min(code), hi.max(code)]) - before;
+            *cost += if added > 0.0 { added } else { 0.0 };
+        }
+    }
+
     /// How wide an interval is, 0 to 1, whatever the loss.
     pub(super) fn width(&self, j: usize, lo: f32, hi: f32) -> f32 {
         (hi - lo) / (self.scales[j].values.max(2) - 1) as f32
@@ -98,7 +122,9 @@ impl Scale {
                 below.push(sums);
             }
         }
-        let mut scale = Self { values, hierarchy: attribute.hierarchy.clone(), below, table: Vec::new() };
+        let is_even = below.is_empty() && attribute.hierarchy.is_none();
+        let step = is_even.then(|| 1.0 / (values.max(2) - 1) as f32);
+        let mut scale = Self { values, hierarchy: attribute.hierarchy.clone(), below, step, table: Vec::new() };
         if values <= TABLED {
             let mut table = vec![0.0; values * values];
             for lo in 0..values {

@@ -41,6 +41,7 @@
 
 mod baseline;
 mod check;
+mod lap;
 mod matching;
 mod measure;
 mod parts;
@@ -145,11 +146,11 @@ impl SequentialRelease {
         with_allow_former_worlds(allow_former_worlds: bool);
     }
 
-    /// For each row its box, its class and its person in each world; and the losses of the parts that are matched at a time. `worlds`
-    /// is how many there are.
+    /// For each row its box, its class and its person in each world, and where it lies while it is cut; and the losses of the parts that are
+    /// matched at a time. `worlds` is how many there are.
     fn bytes(&self, rows: usize, quasi: usize, worlds: usize) -> usize {
         let at_a_time = self.p.min(rows).pow(2) * 2 * size_of::<f64>() * rayon::current_num_threads();
-        rows * (8 * quasi + 8 * worlds + 56) + at_a_time
+        rows * (16 * quasi + 8 * worlds + 72) + at_a_time
     }
 
     /// # Errors
@@ -259,7 +260,7 @@ impl Method for SequentialRelease {
     }
 
     fn needs(&self) -> Needs {
-        Needs { id: true, sensitive: false, other: true }
+        Needs { id: true, other: true, ..Needs::default() }
     }
 
     fn guarantee(&self) -> String {
@@ -315,7 +316,7 @@ impl Method for Sequential {
     }
 
     fn needs(&self) -> Needs {
-        Needs { id: true, sensitive: true, other: true }
+        Needs { id: true, sensitive: true, other: true, ..Needs::default() }
     }
 
     fn leaves_out(&self) -> LeftOut {

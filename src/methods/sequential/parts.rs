@@ -16,44 +16,81 @@ pub(super) struct Cutting<'a> {
     pub most: usize,
 }
 
+/// Sides of more rows are cut on several cores.
+const LARGE: usize = 1 << 14;
+
 impl Cutting<'_> {
     /// Cuts both sides alike, at the middle of the attribute that spreads most, until parts are small enough. Where there is an end of a
     /// value near the middle, values stay together. Both sides have nearly the same values, so both sides of a cut have, too. Rows that
     /// tie stay in the order in which they came, which must be random.
     pub(super) fn cut<'a>(&self, rows: &'a mut [u32], people: &'a mut [u32], parts: &mut Vec<Part<'a>>) {
-        let n = rows.len();
-        if n <= self.most {
-            parts.push((rows, people));
-            return;
+        let lengths = self.in_order(rows, people);
+        let (mut rows, mut people) = (&*rows, &*people);
+        for length in lengths {
+            let (part, of_people);
+            (part, rows) = rows.split_at(length);
+            (of_people, people) = people.split_at(length);
+            parts.push((part, of_people));
         }
-        let mut middle = self.middle(n);
-        if let Some(j) = self.widest(rows, people) {
-            let code = |person: u32| 2 * self.microdata.quasi_of(person)[j];
-            rows.sort_by_key(|&row| self.center(row, j));
-            people.sort_by_key(|&person| code(person));
-            middle = near_middle(middle, n, |place| code(people[place - 1]) != code(people[place]));
-        }
-        let (rows, more_rows) = rows.split_at_mut(middle);
-        let (people, more_people) = people.split_at_mut(middle);
-        self.cut(rows, people, parts);
-        self.cut(more_rows, more_people, parts);
     }
 
     /// Cuts rows alone, for parts in which every row keeps the person that it has.
     pub(super) fn cut_rows<'a>(&self, rows: &'a mut [u32], parts: &mut Vec<&'a [u32]>) {
+        let lengths = self.in_order(rows, &mut []);
+        let mut rows = &*rows;
+        for length in lengths {
+            let part;
+            (part, rows) = rows.split_at(length);
+            parts.push(part);
+        }
+    }
+
+    /// Puts rows and people in the order of parts, and returns their lengths.
+    fn in_order(&self, rows: &mut [u32], people: &mut [u32]) -> Vec<usize> {
+        if rows.len() <= self.most {
+            return vec![rows.len()];
+        }
+        let d = self.microdata.quasi.len();
+        let centers: Vec<u32> = rows.iter().flat_map(|&row| (0..d).map(move |j| self.center(row, j))).collect();
+        let codes = people.iter().flat_map(|&person| self.microdata.quasi_of(person).iter().map(|code| 2 * code));
+        let codes: Vec<u32> = codes.collect();
+        let sides = [centers.as_slice(), codes.as_slice()].map(|places| Side { d, places });
+        let mut orders = [rows.len(), people.len()].map(|number| (0..number as u32).collect::<Vec<u32>>());
+        let [of_rows, of_people] = &mut orders;
+        let lengths = self.halve(&sides, [of_rows, of_people]);
+        for (ids, order) in [rows, people].into_iter().zip(orders) {
+            let before = ids.to_vec();
+            ids.iter_mut().zip(order).for_each(|(id, at)| *id = before[at as usize]);
+        }
+        lengths
+    }
+
+    /// The same for some of them, by their numbers. There may be no people.
+    fn halve(&self, sides: &[Side<'_>; 2], [rows, people]: [&mut [u32]; 2]) -> Vec<usize> {
         let n = rows.len();
         if n <= self.most {
-            parts.push(rows);
-            return;
+            return vec![n];
         }
         let mut middle = self.middle(n);
-        if let Some(j) = self.widest(rows, &[]) {
-            rows.sort_by_key(|&row| self.center(row, j));
-            middle = near_middle(middle, n, |place| self.center(rows[place - 1], j) != self.center(rows[place], j));
+        if let Some(j) = self.widest(sides, [rows, people]) {
+            let [of_rows, of_people] = sides;
+            if people.is_empty() {
+                middle = of_rows.near_middle(rows, j, middle);
+            } else {
+                middle = of_people.near_middle(people, j, middle);
+                of_people.lowest_first(people, j, middle);
+            }
+            of_rows.lowest_first(rows, j, middle);
         }
         let (rows, more_rows) = rows.split_at_mut(middle);
-        self.cut_rows(rows, parts);
-        self.cut_rows(more_rows, parts);
+        let (people, more_people) = people.split_at_mut(middle.min(people.len()));
+        let (left, right) = ([rows, people], [more_rows, more_people]);
+        let (mut lengths, more) = match n > LARGE {
+            true => rayon::join(|| self.halve(sides, left), || self.halve(sides, right)),
+            false => (self.halve(sides, left), self.halve(sides, right)),
+        };
+        lengths.extend(more);
+        lengths
     }
 
     /// As many rows as whole parts need.
@@ -72,23 +109,106 @@ impl Cutting<'_> {
     }
 
     /// The quasi-identifier that spreads most over both sides; `None` if all are alike.
-    fn widest(&self, rows: &[u32], people: &[u32]) -> Option<usize> {
+    fn widest(&self, sides: &[Side<'_>; 2], numbers: [&[u32]; 2]) -> Option<usize> {
         let d = self.microdata.quasi.len();
-        let mut ends = vec![(f32::INFINITY, f32::NEG_INFINITY); d];
-        let mut widen = |j: usize, at: f32| ends[j] = (ends[j].0.min(at), ends[j].1.max(at));
-        for &row in rows {
-            (0..d).for_each(|j| widen(j, 0.5 * self.center(row, j) as f32));
+        let mut ends = vec![(u32::MAX, 0_u32); d];
+        for (side, numbers) in sides.iter().zip(numbers) {
+            for &number in numbers {
+                for (end, &place) in ends.iter_mut().zip(side.of(number)) {
+                    *end = (end.0.min(place), end.1.max(place));
+                }
+            }
         }
-        for &person in people {
-            self.microdata.quasi_of(person).iter().enumerate().for_each(|(j, &code)| widen(j, code as f32));
-        }
-        let widths = ends.iter().enumerate().map(|(j, &(lo, hi))| (self.measure.width(j, lo, hi), j));
+        let half = |place: u32| 0.5 * place as f32;
+        let widths = ends.iter().enumerate().map(|(j, &(lo, hi))| (self.measure.width(j, half(lo), half(hi)), j));
         widths.filter(|(width, _)| *width > 0.0).max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))).map(|(_, j)| j)
     }
 }
 
-/// The place nearest to the middle, of those not far from it, at which a value ends; the middle if there is none.
-fn near_middle(middle: usize, n: usize, ends: impl Fn(usize) -> bool) -> usize {
-    let near = (0..n / 4).flat_map(|off| [middle.saturating_sub(off), middle + off]);
-    near.filter(|&place| place > 0 && place < n).find(|&place| ends(place)).unwrap_or(middle)
+/// Where rows or people lie: twice the codes of `d` quasi-identifiers, one after the other.
+struct Side<'a> {
+    d: usize,
+    places: &'a [u32],
+}
+
+impl Side<'_> {
+    fn of(&self, number: u32) -> &[u32] {
+        &self.places[number as usize * self.d..][..self.d]
+    }
+
+    /// What lies at a rank in the order of quasi-identifier `j`, and how many lie below.
+    fn at(&self, numbers: &[u32], j: usize, rank: usize) -> (u32, usize) {
+        let mut places: Vec<u32> = numbers.iter().map(|&number| self.of(number)[j]).collect();
+        let (below, &mut at, _) = places.select_nth_unstable(rank);
+        (at, below.iter().filter(|&&place| place < at).count())
+    }
+
+    /// The rank nearest to the middle, of those not far from it, at which a value ends; the middle if there is none.
+    fn near_middle(&self, numbers: &[u32], j: usize, middle: usize) -> usize {
+        let n = numbers.len();
+        if middle == 0 || middle >= n {
+            return middle;
+        }
+        let (at, below) = self.at(numbers, j, middle);
+        let upto = below + numbers.iter().filter(|&&number| self.of(number)[j] == at).count();
+        let far = n / 4;
+        let (before, after) = (middle - below, upto - middle);
+        match (below > 0 && before < far, upto < n && after < far) {
+            (true, true) if after < before => upto,
+            (true, _) => below,
+            (false, true) => upto,
+            (false, false) => middle,
+        }
+    }
+
+    /// Moves the `cut` that lie lowest to the front; both sides keep their order.
+    fn lowest_first(&self, numbers: &mut [u32], j: usize, cut: usize) {
+        if cut == 0 || cut >= numbers.len() {
+            return;
+        }
+        let (last, below) = self.at(numbers, j, cut - 1);
+        let mut equal = cut - below;
+        let mut ordered = vec![0; numbers.len()];
+        let (mut left, mut right) = (0, cut);
+        for &number in &*numbers {
+            let place = self.of(number)[j];
+            let is_last = (place == last) & (equal > 0);
+            equal -= usize::from(is_last);
+            let low = is_last | (place < last);
+            ordered[if low { left } else { right }] = number;
+            left += usize::from(low);
+            right += usize::from(!low);
+        }
+        numbers.copy_from_slice(&ordered);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against sorting.
+        #[test]
+        fn sides_are_cut_as_if_they_were_sorted(places in prop::collection::vec(0_u32..12, 2..200), middle in 0.0..1.0) {
+            let n = places.len();
+            let middle = (n as f64 * middle) as usize;
+            let side = Side { d: 1, places: &places };
+            let mut numbers: Vec<u32> = (0..n as u32).rev().collect();
+            let mut sorted = numbers.clone();
+            sorted.sort_by_key(|&number| places[number as usize]);
+            let ends = |place: usize| places[sorted[place - 1] as usize] != places[sorted[place] as usize];
+            let near = (0..n / 4).flat_map(|off| [middle.saturating_sub(off), middle + off]);
+            let expected = near.filter(|&place| place > 0 && place < n).find(|&place| ends(place)).unwrap_or(middle);
+            let cut = side.near_middle(&numbers, 0, middle);
+            prop_assert!(middle == 0 || cut == expected, "{cut} {expected}");
+            side.lowest_first(&mut numbers, 0, cut);
+            let [low, of_sorted] = [&numbers[..cut], &sorted[..cut]].map(|low| low.iter().collect::<std::collections::BTreeSet<_>>());
+            prop_assert_eq!(low, of_sorted);
+            let descends = |numbers: &[u32]| numbers.is_sorted_by(|a, b| a > b);
+            prop_assert!(cut == 0 || (descends(&numbers[..cut]) && descends(&numbers[cut..])));
+        }
+    }
 }

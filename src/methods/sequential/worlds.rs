@@ -113,7 +113,7 @@ impl Method for Worlds {
     }
 
     fn needs(&self) -> Needs {
-        Needs { id: true, sensitive: true, other: true }
+        Needs { id: true, sensitive: true, other: true, ..Needs::default() }
     }
 
     fn guarantee(&self) -> String {

@@ -4,7 +4,7 @@
 //! counterfeits with the values that were sealed, and with the quasi-identifiers of somebody of the ring who is there, drawn by lot. Which of the
 //! worlds is the true one has no part in any of this: who is there, who is in a ring with whom, and the lot are the same in all.
 
-use datafusion::arrow::array::{ArrayRef, UInt32Array};
+use datafusion::arrow::array::UInt32Array;
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::FieldRef;
 use rand::{Rng, SeedableRng};
@@ -12,7 +12,7 @@ use rand_chacha::ChaCha20Rng;
 
 use super::worlds::{Memory, NONE};
 use crate::error::{Error, Result, thousands};
-use crate::microdata::{HashKey, MicrodataBuilder, name_of};
+use crate::microdata::{HashKey, MicrodataBuilder, OfGhosts, name_of};
 
 impl Memory {
     /// Appends the rows of people who are to be there as ghosts, and says how many these are. None where values are not remembered, or
@@ -45,11 +45,13 @@ impl Memory {
         }
         let entry_of = self.entries_of(&ghosts, &travelling)?;
         let people = self.known.at(&self.places(&ghosts))?;
-        let value_of = |field: &FieldRef| -> Result<Option<ArrayRef>> {
-            let Some(j) = travelling.iter().position(|column| column.name() == field.name()) else { return Ok(None) };
+        let value_of = |field: &FieldRef| -> Result<OfGhosts> {
+            let Some(j) = travelling.iter().position(|column| column.name() == field.name()) else {
+                return Ok(OfGhosts::Nothing);
+            };
             let column = values.column_by_name(field.name());
             let column = column.ok_or_else(|| Error::internal("a column that travels and is not remembered"))?;
-            Ok(Some(take(column, &entry_of[j], None)?))
+            Ok(OfGhosts::Values(take(column, &entry_of[j], None)?))
         };
         microdata.append_beside(&people, &beside, value_of)?;
         Ok(ghosts.len())

@@ -5,13 +5,18 @@
 //! | kind | of whom | what |
 //! |---|---|---|
 //! | [`Signatures`](StateKind::Signatures) | everybody ever published | the sensitive values of their group, for ever |
+//! | [`NumberedSignatures`](StateKind::NumberedSignatures) | the same | the same, and who of them was in the first release |
 //! | [`LabelledSignatures`](StateKind::LabelledSignatures) | the same | those of the most recent group, and everybody's place among them |
+//! | [`DatedSignatures`](StateKind::DatedSignatures) | the same | the same at every release, so that it is known when that was |
 //! | [`Perturbations`](StateKind::Perturbations) | everybody and their quasi-identifiers | the values that were published in their place |
+//! | [`Dealt`](StateKind::Dealt) | everybody ever published | their ring, their sensitive value, and whose quasi-identifiers their row shows, for ever |
 //! | [`Worlds`](StateKind::Worlds) | everybody | whose values they carry in which world; commitments to the values that travel |
 //! | [`ValuedWorlds`](StateKind::ValuedWorlds) | everybody | the same, and these values |
 
+mod dealt;
 mod ghosts;
 mod perturbations;
+mod remembered;
 mod signatures;
 mod worlds;
 
@@ -21,11 +26,15 @@ use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::dealt::Dealt;
+use self::dealt::DealtReader;
+#[cfg(feature = "publication")]
+pub(crate) use self::dealt::{PLACE, RING, SHOWN, VALUE};
 pub(crate) use self::perturbations::Perturbations;
 use self::perturbations::PerturbationsReader;
 pub(crate) use self::perturbations::{original_column, published_column};
 pub(crate) use self::signatures::Signatures;
-use self::signatures::SignaturesReader;
+use self::signatures::{Says, SignaturesReader};
 use self::worlds::WorldsReader;
 #[cfg(test)]
 pub(in crate::methods) use self::worlds::resealed;
@@ -64,10 +73,16 @@ pub(crate) fn ledger_schema(kind: Option<StateKind>, layout: &Layout) -> Result<
 pub enum StateKind {
     /// Identifier and signature, the same for ever.
     Signatures,
+    /// The same, and the number of the release: how many people the first one had under each signature.
+    NumberedSignatures,
     /// Identifier, signature, the label of everybody's own value in it, and the number of the release: the latest one counts.
     LabelledSignatures,
+    /// The same of everybody at every release: the number of the latest one says how many releases ago it was.
+    DatedSignatures,
     /// Identifier, number of the release, and of every quasi-identifier the original and then the published value.
     Perturbations,
+    /// Identifier, sensitive value, ring and place in it, the places of whom the row shows, and the number of the release that drew the ring.
+    Dealt,
     /// Identifier, partners and commitments.
     Worlds,
     /// The same, and the values that the commitments are to: for people who leave.
@@ -78,10 +93,20 @@ impl StateKind {
     /// Whether a private release shows signatures, and labels beside them.
     pub(crate) fn shown(self) -> (bool, bool) {
         match self {
-            Self::Signatures => (true, false),
-            Self::LabelledSignatures => (true, true),
-            Self::Perturbations | Self::Worlds | Self::ValuedWorlds => (false, false),
+            Self::Signatures | Self::NumberedSignatures => (true, false),
+            Self::LabelledSignatures | Self::DatedSignatures => (true, true),
+            Self::Perturbations | Self::Dealt | Self::Worlds | Self::ValuedWorlds => (false, false),
         }
+    }
+
+    /// Whether people who leave stay in releases without groups, as counterfeits, so that releases say how many these are.
+    pub(crate) fn is_counted(self) -> bool {
+        matches!(self, Self::Dealt | Self::ValuedWorlds)
+    }
+
+    /// Whether signatures change and everybody has a label in theirs, for ever.
+    pub(crate) fn is_labelled(self) -> bool {
+        matches!(self, Self::LabelledSignatures | Self::DatedSignatures)
     }
 
     fn schema(self, layout: &Layout) -> Result<SchemaRef> {
@@ -89,10 +114,11 @@ impl StateKind {
         let id = layout.identifier.as_ref().ok_or_else(nothing)?;
         let mut fields = vec![Field::new(IDENTIFIER, id.data_type().clone(), false)];
         match self {
-            Self::Signatures | Self::LabelledSignatures => {
+            Self::Signatures | Self::NumberedSignatures | Self::LabelledSignatures | Self::DatedSignatures => {
                 let sensitive = layout.sensitive.as_ref().ok_or_else(nothing)?;
-                fields.extend(signatures::fields(sensitive, self == Self::LabelledSignatures));
+                fields.extend(signatures::fields(sensitive, self.is_labelled()));
             }
+            Self::Dealt => fields.extend(dealt::fields(layout.sensitive.as_ref().ok_or_else(nothing)?)),
             Self::Worlds | Self::ValuedWorlds => {
                 fields.extend(worlds::fields(id, layout, self == Self::ValuedWorlds));
             }
@@ -118,7 +144,7 @@ impl StateKind {
     /// # Errors
     /// When a ledger with these columns was made by a version that remembered less than is needed.
     pub(crate) fn check_ledger(self, columns: &Schema) -> Result<()> {
-        if self == Self::LabelledSignatures && columns.index_of(LABEL).is_err() {
+        if self.is_labelled() && columns.index_of(LABEL).is_err() {
             return Err(Error::refused(UNLABELLED));
         }
         Ok(())
@@ -130,9 +156,11 @@ impl StateKind {
     /// When that is of another kind, which is a bug.
     pub(crate) fn members(self, published: &Published, known: &State) -> Result<Vec<u32>> {
         Ok(match self {
-            Self::Signatures => signatures::members(published, known.signatures()?, false),
+            Self::Signatures | Self::NumberedSignatures => signatures::members(published, known.signatures()?, false),
             Self::LabelledSignatures => signatures::members(published, known.signatures()?, true),
+            Self::DatedSignatures => published.members(|_| true),
             Self::Perturbations => perturbations::members(published, known.perturbations()?),
+            Self::Dealt => dealt::members(published, known.dealt()?),
             Self::Worlds | Self::ValuedWorlds => worlds::members(published, known.worlds()?),
         })
     }
@@ -151,8 +179,13 @@ impl StateKind {
         let mut columns: Vec<ArrayRef> = vec![published.identifiers(members)?];
         let release: ArrayRef = Arc::new(Int64Array::from(vec![number as i64; members.len()]));
         match self {
-            Self::Signatures => columns.extend(signatures::entries(published, members, false)?),
-            Self::LabelledSignatures => columns.extend(signatures::entries(published, members, true)?),
+            Self::Signatures | Self::NumberedSignatures => {
+                columns.extend(signatures::entries(published, members, false)?);
+            }
+            Self::LabelledSignatures | Self::DatedSignatures => {
+                columns.extend(signatures::entries(published, members, true)?);
+            }
+            Self::Dealt => columns.extend(dealt::entries(published, members)?),
             Self::Worlds | Self::ValuedWorlds => columns.extend(worlds::entries(published, members, schema)?),
             Self::Perturbations => {}
         }
@@ -175,6 +208,8 @@ pub enum State {
     Signatures(Signatures),
     /// Everybody's published values.
     Perturbations(Perturbations),
+    /// Everybody's rings.
+    Dealt(Dealt),
     /// Everybody's worlds.
     Worlds(Partners),
 }
@@ -184,8 +219,14 @@ impl State {
     pub fn before_the_first(kind: Option<StateKind>) -> Self {
         match kind {
             None => Self::Nothing,
-            Some(StateKind::Signatures | StateKind::LabelledSignatures) => Self::Signatures(Signatures::default()),
+            Some(
+                StateKind::Signatures
+                | StateKind::NumberedSignatures
+                | StateKind::LabelledSignatures
+                | StateKind::DatedSignatures,
+            ) => Self::Signatures(Signatures::default()),
             Some(StateKind::Perturbations) => Self::Perturbations(Perturbations::default()),
+            Some(StateKind::Dealt) => Self::Dealt(Dealt::default()),
             Some(StateKind::Worlds | StateKind::ValuedWorlds) => Self::Worlds(Partners::default()),
         }
     }
@@ -210,6 +251,15 @@ impl State {
 
     /// # Errors
     /// As for [`signatures`](Self::signatures).
+    pub fn dealt(&self) -> Result<&Dealt> {
+        match self {
+            Self::Dealt(dealt) => Ok(dealt),
+            _ => Err(Self::of_another_kind()),
+        }
+    }
+
+    /// # Errors
+    /// As for [`signatures`](Self::signatures).
     pub fn worlds(&self) -> Result<&Partners> {
         match self {
             Self::Worlds(partners) => Ok(partners),
@@ -224,6 +274,7 @@ impl State {
             Self::Nothing => false,
             Self::Signatures(signatures) => rows.any(|row| signatures.number_of(row as usize).is_some()),
             Self::Perturbations(perturbations) => perturbations.knows_anybody(),
+            Self::Dealt(dealt) => !dealt.is_empty(),
             Self::Worlds(partners) => rows.any(|row| partners.of(row).is_some()),
         }
     }
@@ -232,12 +283,18 @@ impl State {
         Error::internal("state of another kind than the method's")
     }
 
-    /// What it says about some of the rows. Worlds are of the whole: of a part there are none.
+    /// Whether it is of the whole, and says nothing of parts: of people who are together for ever, and can be in several of them.
+    pub(super) fn is_of_the_whole(&self) -> bool {
+        matches!(self, Self::Dealt(dealt) if !dealt.is_empty())
+    }
+
+    /// What it says about some of the rows. Worlds and rings are of the whole: of a part there are none.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
         match self {
             Self::Nothing => Self::Nothing,
             Self::Signatures(signatures) => Self::Signatures(signatures.part(rows)),
             Self::Perturbations(perturbations) => Self::Perturbations(perturbations.part(rows)),
+            Self::Dealt(_) => Self::Dealt(Dealt::default()),
             Self::Worlds(_) => Self::Worlds(Partners::default()),
         }
     }
@@ -246,8 +303,9 @@ impl State {
 /// Reads the entries of one kind.
 #[derive(Debug)]
 enum StateReader {
-    Signatures { reader: SignaturesReader, labelled: bool },
+    Signatures(SignaturesReader),
     Perturbations(PerturbationsReader),
+    Dealt(DealtReader),
     Worlds(Option<WorldsReader>),
 }
 
@@ -256,25 +314,31 @@ impl StateReader {
         let id = layout.identifier.as_ref().map(|field| field.data_type().clone());
         let id = id.ok_or_else(|| Error::internal("earlier releases of nobody"))?;
         Ok(match kind {
-            StateKind::Signatures => Self::Signatures { reader: SignaturesReader::new(id), labelled: false },
-            StateKind::LabelledSignatures => Self::Signatures { reader: SignaturesReader::new(id), labelled: true },
+            StateKind::Signatures => Self::Signatures(SignaturesReader::new(id, Says::Signatures)),
+            StateKind::NumberedSignatures => Self::Signatures(SignaturesReader::new(id, Says::First)),
+            StateKind::LabelledSignatures => Self::Signatures(SignaturesReader::new(id, Says::Labels)),
+            StateKind::DatedSignatures => Self::Signatures(SignaturesReader::new(id, Says::Dates)),
             StateKind::Perturbations => Self::Perturbations(PerturbationsReader::new(id, layout.quasi.len())),
+            StateKind::Dealt => Self::Dealt(DealtReader::new(id, layout.quasi.len())),
             StateKind::Worlds | StateKind::ValuedWorlds => Self::Worlds(None),
         })
     }
 
     fn size(&self) -> usize {
         match self {
-            Self::Signatures { reader, .. } => reader.size(),
+            Self::Signatures(reader) => reader.size(),
             Self::Perturbations(reader) => reader.size(),
+            Self::Dealt(reader) => reader.size(),
             Self::Worlds(reader) => reader.as_ref().map_or(0, WorldsReader::size),
         }
     }
 
-    fn finish(self, columns: &EncodedColumns<'_>) -> Result<State> {
+    /// `number` is that of the release that is made, where it is known.
+    fn finish(self, columns: &EncodedColumns<'_>, number: Option<u64>) -> Result<State> {
         Ok(match self {
-            Self::Signatures { reader, .. } => State::Signatures(reader.finish(columns)?),
+            Self::Signatures(reader) => State::Signatures(reader.finish(columns, number)?),
             Self::Perturbations(reader) => State::Perturbations(reader.finish(columns)?),
+            Self::Dealt(reader) => State::Dealt(reader.finish(columns.key)?.of_rows(columns, 0)?),
             Self::Worlds(None) => State::Worlds(Partners::default()),
             Self::Worlds(Some(reader)) => State::Worlds(reader.finish(columns.key)?.of_rows(columns, 0)?),
         })
@@ -288,6 +352,10 @@ pub struct SnapshotBuilder {
     layout: Layout,
     kind: Option<StateKind>,
     state: Option<StateReader>,
+    /// Number of the release that is made, where it is known.
+    number: Option<u64>,
+    /// Columns in which people have what they had before, as far as they are sensitive.
+    remembered: Vec<String>,
 }
 
 impl SnapshotBuilder {
@@ -296,7 +364,19 @@ impl SnapshotBuilder {
     /// # Errors
     /// When a column's type cannot be grouped by.
     pub fn try_new(layout: Layout, kind: Option<StateKind>) -> Result<Self> {
-        Ok(Self { microdata: MicrodataBuilder::try_new(layout.clone())?, layout, kind, state: None })
+        let microdata = MicrodataBuilder::try_new(layout.clone())?;
+        Ok(Self { microdata, layout, kind, state: None, number: None, remembered: Vec::new() })
+    }
+
+    /// Says which number the release gets; else it is the one after the greatest of earlier releases.
+    pub fn set_number(&mut self, number: u64) {
+        self.number = Some(number);
+    }
+
+    /// Says that people have in these columns what they had when they were last published, as far as they are sensitive. Of methods that know
+    /// everybody's own value.
+    pub(crate) fn remember(&mut self, columns: &[String]) {
+        self.remembered = columns.to_vec();
     }
 
     /// Appends entries of earlier releases, with the columns of their kind.
@@ -313,11 +393,15 @@ impl SnapshotBuilder {
         };
         let (quasi, sensitive) = self.microdata.encoders();
         match reader {
-            StateReader::Signatures { reader, labelled } => match sensitive {
-                Some(sensitive) => reader.append(batch, *labelled, sensitive),
+            StateReader::Signatures(reader) => match sensitive {
+                Some(sensitive) => reader.append(batch, sensitive),
                 None => Err(Error::internal("signatures without a sensitive attribute")),
             },
             StateReader::Perturbations(reader) => reader.append(batch, quasi),
+            StateReader::Dealt(reader) => match sensitive {
+                Some(sensitive) => reader.append(batch, sensitive),
+                None => Err(Error::internal("rings without a sensitive attribute")),
+            },
             StateReader::Worlds(reader) => match &self.layout.identifier {
                 Some(id) => reader.get_or_insert_with(|| WorldsReader::new(id.data_type())).append(batch),
                 None => Err(Error::internal("worlds of nobody")),
@@ -328,7 +412,7 @@ impl SnapshotBuilder {
     /// Bytes held, and bytes that [`finish`](Self::finish) will need to order the rows.
     pub fn size(&self) -> usize {
         // Who is missing is found out before the rows are put in order, which takes as much.
-        let missing = if self.kind == Some(StateKind::ValuedWorlds) { self.microdata.people_size() } else { 0 };
+        let missing = if self.kind.is_some_and(StateKind::is_counted) { self.microdata.people_size() } else { 0 };
         self.microdata.size() + missing + self.state.as_ref().map_or(0, StateReader::size)
     }
 
@@ -337,19 +421,28 @@ impl SnapshotBuilder {
     /// # Errors
     /// Those of [`MicrodataBuilder::finish_with`], and contradictory or incomplete entries.
     pub fn finish(self, key: HashKey) -> Result<(Microdata, State)> {
-        let Self { mut microdata, kind, state, .. } = self;
+        let Self { mut microdata, kind, state, number, remembered, .. } = self;
         let state = match state {
             Some(StateReader::Worlds(Some(reader))) => {
                 let memory = reader.finish(key)?;
                 let ghosts = memory.append_ghosts(&mut microdata, key)?;
                 return microdata.finish_with(key, |columns| Ok(State::Worlds(memory.of_rows(columns, ghosts)?)));
             }
+            Some(StateReader::Dealt(reader)) => {
+                let memory = reader.finish(key)?;
+                let ghosts = memory.append_ghosts(&mut microdata, key)?;
+                return microdata.finish_with(key, |columns| Ok(State::Dealt(memory.of_rows(columns, ghosts)?)));
+            }
             state => state,
         };
-        microdata.finish_with(key, |columns| match state {
-            Some(reader) => reader.finish(columns),
+        let (mut microdata, state) = microdata.finish_with(key, |columns| match state {
+            Some(reader) => reader.finish(columns, number),
             None => Ok(State::before_the_first(kind)),
-        })
+        })?;
+        if !remembered.is_empty() {
+            remembered::fill(&mut microdata, state.signatures()?, &remembered)?;
+        }
+        Ok((microdata, state))
     }
 }
 

@@ -25,10 +25,21 @@ pub struct Signatures {
     number_of: Vec<u32>,
     /// Label of each row that was published, from 0; empty if nobody has any.
     label_of: Vec<u32>,
+    /// How many releases ago each row was published last, where that is known; else empty.
+    steps_of: Vec<u32>,
     all: Arc<[Box<[u32]>]>,
+    /// How many people of the first release have each; empty if that was not asked for, or nobody was ever published.
+    first: Arc<[usize]>,
 }
 
-/// Instead of a signature's number, or a label: never published.
+/// Releases that somebody can have missed.
+const MOST_STEPS: u32 = 10_000;
+
+/// Why it is not known how long ago people were published.
+const UNDATED: &str = "`previous` does not say which release its rows are from (column release), which tells how often a value could change \
+    since; number the releases one after the other";
+
+/// Instead of a signature's number, a label, or steps: never published.
 const NEW: u32 = u32::MAX;
 
 impl Signatures {
@@ -55,19 +66,50 @@ impl Signatures {
         self.label_of.get(row).copied().filter(|&label| label != NEW)
     }
 
+    /// How many releases ago a row was published last: 1 if it was in the last one. `None` if it never was, or that is not known.
+    #[inline]
+    pub fn steps_of(&self, row: usize) -> Option<u32> {
+        self.steps_of.get(row).copied().filter(|&steps| steps != NEW)
+    }
+
     /// What is known of some of the rows.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
         let of_rows = |all: &Vec<u32>| match all.is_empty() {
             true => Vec::new(),
             false => rows.iter().map(|&row| all[row as usize]).collect(),
         };
-        Self { number_of: of_rows(&self.number_of), label_of: of_rows(&self.label_of), all: Arc::clone(&self.all) }
+        Self {
+            number_of: of_rows(&self.number_of),
+            label_of: of_rows(&self.label_of),
+            steps_of: of_rows(&self.steps_of),
+            all: Arc::clone(&self.all),
+            first: Arc::clone(&self.first),
+        }
     }
+
+    /// How many people of the first release have each signature, those who are not in the microdata included.
+    pub fn first(&self) -> &[usize] {
+        &self.first
+    }
+}
+
+/// What earlier releases say beside everybody's signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Says {
+    /// Nothing.
+    Signatures,
+    /// By their numbers, which one is the first.
+    First,
+    /// Labels; and by their numbers, if they have any, which one is the latest.
+    Labels,
+    /// Labels; and by their numbers, how long ago everybody was published.
+    Dates,
 }
 
 /// Reads the identifier and `signature` columns of earlier private releases.
 #[derive(Debug)]
 pub(super) struct SignaturesReader {
+    says: Says,
     identifiers: IdentifierBuilder,
     signature_of: Vec<u32>,
     /// Label of each entry, from 0; empty if there are none.
@@ -81,8 +123,9 @@ pub(super) struct SignaturesReader {
 
 impl SignaturesReader {
     /// A builder for identifiers of the given type.
-    pub(super) fn new(identifier: DataType) -> Self {
+    pub(super) fn new(identifier: DataType, says: Says) -> Self {
         Self {
+            says,
             identifiers: IdentifierBuilder::new(identifier),
             signature_of: Vec::new(),
             label_of: Vec::new(),
@@ -93,14 +136,15 @@ impl SignaturesReader {
         }
     }
 
-    /// Appends a batch: identifiers, lists of sensitive values, with `labelled` the places of people's own values in these (from 1),
-    /// and the numbers of the releases if later ones count instead of earlier ones. Rows without identifier
+    /// Appends a batch: identifiers, lists of sensitive values, with labels the places of people's own values in these (from 1),
+    /// and the numbers of the releases where one of them counts. Rows without identifier
     /// (counterfeits) are skipped. The values join the domain of the sensitive attribute, so that codes agree.
     ///
     /// # Errors
     /// When a published row has no signature, no label or no number, when a signature holds NULL, and with labels when it holds
     /// a value twice or has no such place.
-    pub(super) fn append(&mut self, batch: &RecordBatch, labelled: bool, sensitive: &mut ColumnEncoder) -> Result<()> {
+    pub(super) fn append(&mut self, batch: &RecordBatch, sensitive: &mut ColumnEncoder) -> Result<()> {
+        let (labelled, numbered) = (matches!(self.says, Says::Labels | Says::Dates), self.says != Says::Signatures);
         let [ids, lists, ..] = batch.columns() else {
             return Err(Error::internal("signatures without identifiers"));
         };
@@ -108,7 +152,10 @@ impl SignaturesReader {
         if labelled && labels.is_none() {
             return Err(Error::internal("labelled signatures without labels"));
         }
-        let releases = batch.column_by_name(RELEASE).filter(|_| labelled);
+        let releases = batch.column_by_name(RELEASE).filter(|_| numbered);
+        if self.says == Says::First && releases.is_none() {
+            return Err(Error::internal("signatures without the numbers of their releases"));
+        }
         let published = datafusion::arrow::compute::is_not_null(ids)?;
         let labels = labels.map(|labels| datafusion::arrow::compute::filter(labels, &published)).transpose()?;
         let labels = labels.map(|labels| cast(&labels, &DataType::Int64)).transpose()?;
@@ -194,8 +241,9 @@ impl SignaturesReader {
     ///
     /// # Errors
     /// When an identifier was published with two different signatures, without a number that says which is the later one, or with
-    /// two different labels, or some with labels and some without.
-    pub(super) fn finish(self, columns: &EncodedColumns<'_>) -> Result<Signatures> {
+    /// two different labels, or some with labels and some without; and when it must be known how long ago people were published, and
+    /// is not, or is so long that releases cannot be numbered one after the other.
+    pub(super) fn finish(self, columns: &EncodedColumns<'_>, number: Option<u64>) -> Result<Signatures> {
         let EncodedColumns { key, .. } = *columns;
         let (Some(microdata), Some(sensitive)) = (columns.identifiers, columns.sensitive) else {
             return Ok(Signatures::default());
@@ -227,13 +275,21 @@ impl SignaturesReader {
         let published = self.identifiers.finish(key)?;
         let label_of = self.label_of;
         let (mut torn, mut moved) = (0, 0);
-        let release = |entry: &(u64, u32)| self.releases.get(entry.1 as usize).copied().unwrap_or_default();
+        let dated = self.says == Says::Dates;
+        if dated && self.releases.len() != signature_of.len() {
+            return Err(Error::refused(UNDATED));
+        }
+        let mut last_of = if dated { self.releases.clone() } else { Vec::new() };
+        let number_of = |entry: &(u64, u32)| self.releases.get(entry.1 as usize).copied().unwrap_or_default();
+        // Only with labels does a later signature take the place of an earlier one.
+        let release = |entry: &(u64, u32)| if labelled { number_of(entry) } else { 0 };
         for run in published.runs()?.filter(|run| run.len() > 1) {
             let last = run.iter().map(release).max().unwrap_or_default();
             let mut latest =
                 run.iter().filter(|entry| release(entry) == last).map(|entry| signature_of[entry.1 as usize]);
             let signature = latest.next().unwrap_or(NEW);
             torn += usize::from(latest.any(|other| other != signature));
+            run.iter().filter(|_| dated).for_each(|entry| last_of[entry.1 as usize] = last);
             run.iter().for_each(|entry| signature_of[entry.1 as usize] = signature);
             let label = |entry: &(u64, u32)| label_of.get(entry.1 as usize);
             moved += usize::from(run.iter().any(|entry| label(entry) != label(&run[0])));
@@ -258,7 +314,17 @@ impl SignaturesReader {
                 thousands(torn)
             )));
         }
-        let (mut signatures_of_rows, mut labels_of_rows) = (Vec::new(), Vec::new());
+        let mut first = Vec::new();
+        if let (Says::First, Some(earliest)) = (self.says, self.releases.iter().min()) {
+            first.resize(sets.len(), 0);
+            for run in published.runs()? {
+                if run.iter().any(|entry| number_of(entry) == *earliest) {
+                    first[signature_of[run[0].1 as usize] as usize] += 1;
+                }
+            }
+        }
+        let steps_of = steps(&last_of, number)?;
+        let (mut signatures_of_rows, mut labels_of_rows, mut steps_of_rows) = (Vec::new(), Vec::new(), Vec::new());
         if !published.is_empty() {
             let entries = microdata.find_in(&published)?;
             let of_rows = |all: &[u32]| -> Vec<u32> {
@@ -268,10 +334,39 @@ impl SignaturesReader {
             if labelled {
                 labels_of_rows = of_rows(&label_of);
             }
+            if dated {
+                steps_of_rows = of_rows(&steps_of);
+            }
         }
         let signatures = sets.into_iter().map(|(set, _)| set).collect();
-        Ok(Signatures { number_of: signatures_of_rows, label_of: labels_of_rows, all: signatures })
+        Ok(Signatures {
+            number_of: signatures_of_rows,
+            label_of: labels_of_rows,
+            steps_of: steps_of_rows,
+            all: signatures,
+            first: first.into(),
+        })
     }
+}
+
+/// How many releases ago these were, which are numbered one after the other. `number` is that of the release that is made; where it is not
+/// known, it follows the last one.
+fn steps(releases: &[i64], number: Option<u64>) -> Result<Vec<u32>> {
+    let Some(&last) = releases.iter().max() else { return Ok(Vec::new()) };
+    let next = match number {
+        Some(number) => number as i64,
+        None => last.saturating_add(1),
+    };
+    let ago = |&release: &i64| {
+        let steps = u32::try_from(next.saturating_sub(release)).ok();
+        steps.filter(|steps| (1..=MOST_STEPS).contains(steps)).ok_or(())
+    };
+    releases.iter().map(ago).collect::<std::result::Result<_, _>>().map_err(|()| {
+        Error::refused(format!(
+            "`previous` has releases whose numbers are more than {} apart: the numbers say how many times a value could change since, so              number releases one after the other, 1, 2, 3 and so on",
+            thousands(MOST_STEPS as usize)
+        ))
+    })
 }
 
 /// Columns of an entry behind whom it is about, but for the release that it is from.

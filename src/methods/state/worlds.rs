@@ -11,6 +11,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArra
 use datafusion::arrow::compute::{cast, concat};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use rayon::prelude::*;
 
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{
@@ -271,30 +272,51 @@ impl WorldsReader {
         self.identifiers.append(ids)?;
         self.partners.append(&partners)?;
         let commitments = cast(&commitments, &DataType::Int64)?;
-        let mut rest: &[i64] = commitments.as_primitive::<Int64Type>().values();
-        let options = FormatOptions::new();
-        let texts = ArrayFormatter::try_new(partners.as_ref(), &options)?;
-        let mut start = 0;
-        for (&length, &sealed) in of_partners.iter().zip(&of_commitments) {
-            let (own, others) = rest.split_at(sealed);
-            rest = others;
-            if length > 0 {
-                let [salt, pairs @ ..] = own else { return Err(refused(FORGED)) };
-                let is_sealed = |name| -> Result<bool> {
-                    let commitment = partners_commitment(name, *salt, &texts, start..start + length)?;
-                    Ok(pairs.chunks_exact(2).any(|pair| pair == [name, commitment]))
-                };
-                if !is_sealed(PARTNERS_NAME)? {
-                    let former = is_sealed(FORMER_PARTNERS_NAME)?;
-                    self.former += usize::from(former);
-                    self.forged += usize::from(!former);
-                }
-            }
-            start += length;
+        let values: &[i64] = commitments.as_primitive::<Int64Type>().values();
+        let lengths: Vec<(usize, usize)> = of_partners.into_iter().zip(of_commitments).collect();
+        for (forged, former) in Self::unsealed(partners.as_ref(), values, &lengths)? {
+            self.forged += forged;
+            self.former += former;
         }
         self.commitments.extend(commitments.as_primitive::<Int64Type>().values());
-        self.lengths.extend(of_partners.into_iter().zip(of_commitments));
+        self.lengths.extend(lengths);
         Ok(())
+    }
+
+    /// How many entries of a batch have partners that are not those that were sealed, and how many those of an earlier version; of one piece after
+    /// the other.
+    fn unsealed(partners: &dyn Array, commitments: &[i64], lengths: &[(usize, usize)]) -> Result<Vec<(usize, usize)>> {
+        const PIECE: usize = 1 << 10;
+        let mut starts = Vec::new();
+        let mut start = (0, 0);
+        for piece in lengths.chunks(PIECE) {
+            starts.push(start);
+            piece.iter().for_each(|length| start = (start.0 + length.0, start.1 + length.1));
+        }
+        let of_piece = |(piece, &(mut start, mut sealed)): (&[(usize, usize)], &(usize, usize))| {
+            let options = FormatOptions::new();
+            let texts = ArrayFormatter::try_new(partners, &options)?;
+            let (mut forged, mut former) = (0, 0);
+            for &(length, seals) in piece {
+                let own = &commitments[sealed..sealed + seals];
+                sealed += seals;
+                if length > 0 {
+                    let [salt, pairs @ ..] = own else { return Err(refused(FORGED)) };
+                    let is_sealed = |name| -> Result<bool> {
+                        let commitment = partners_commitment(name, *salt, &texts, start..start + length)?;
+                        Ok(pairs.chunks_exact(2).any(|pair| pair == [name, commitment]))
+                    };
+                    if !is_sealed(PARTNERS_NAME)? {
+                        let is_former = is_sealed(FORMER_PARTNERS_NAME)?;
+                        former += usize::from(is_former);
+                        forged += usize::from(!is_former);
+                    }
+                }
+                start += length;
+            }
+            Ok((forged, former))
+        };
+        lengths.par_chunks(PIECE).zip(&starts).map(of_piece).collect()
     }
 
     /// What it says, person by person. `key` orders identifiers.

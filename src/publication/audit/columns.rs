@@ -21,6 +21,21 @@ pub(super) fn sensitive_value(schema: &SchemaRef) -> Option<(String, Vec<String>
     (columns.len() > 1).then(|| (name_of_parts(&columns), columns))
 }
 
+/// Which of several agreed sensitive columns a release has, if it does not have them all: it is a part of what was made, and its groups are not those of
+/// whole values.
+pub(super) fn some_sensitive(schema: &SchemaRef, agreed: Option<&String>) -> Option<Vec<String>> {
+    let there = columns_of(schema, Role::Sensitive);
+    let agreed = agreed?;
+    let whole = there.as_slice() == std::slice::from_ref(agreed) || name_of_parts(&there) == *agreed;
+    (!whole && there.iter().all(|name| is_part(name, agreed))).then_some(there)
+}
+
+/// Whether a column is one of those that a value is called after. Names of stored columns have no commas.
+fn is_part(name: &str, whole: &str) -> bool {
+    let inner = whole.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or_default();
+    inner.split(", ").any(|part| part == name)
+}
+
 /// Whether the columns are those of a public release, and say the truth about it. Where groups are hidden, there are no columns
 /// of them.
 pub(super) fn described(
@@ -38,7 +53,15 @@ pub(super) fn described(
     };
     // Several sensitive columns are one value to the method.
     let value = sensitive_value(schema);
-    let of_value = |name: &String| value.as_ref().is_some_and(|(whole, parts)| parts.contains(name) && agreed(whole));
+    // Those that a release lacks are remembered, where a method does that.
+    let some = promises
+        .some_values
+        .then(|| some_sensitive(schema, roles.and_then(|roles| roles.sensitive.as_ref())))
+        .flatten();
+    let of_value = |name: &String| {
+        value.as_ref().is_some_and(|(whole, parts)| parts.contains(name) && agreed(whole))
+            || some.as_ref().is_some_and(|parts| parts.contains(name))
+    };
     let expected: Vec<&String> = published.iter().flatten().filter(|name| agreed(name) || of_value(name)).collect();
     let own: &[&str] = match (promises.hidden, promises.counted) {
         (false, _) => reserved_names(View::Public),
@@ -52,7 +75,9 @@ pub(super) fn described(
             let may_lack = |column: &String| promises.some_columns && (promises.hidden || roles.quasi.contains(column));
             let public = roles.columns().filter(|column| Some(*column) != roles.id.as_ref() && !may_lack(column));
             let there = |column: &String| {
-                expected.contains(&column) || value.as_ref().is_some_and(|(whole, _)| whole == column)
+                expected.contains(&column)
+                    || value.as_ref().is_some_and(|(whole, _)| whole == column)
+                    || some.is_some() && roles.sensitive.as_ref() == Some(column)
             };
             public.filter(|column| !there(column)).count()
         });

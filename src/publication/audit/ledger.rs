@@ -18,7 +18,9 @@ use super::FUNCTION;
 use super::promises::Remembered;
 use crate::error::{Error, refusal};
 use crate::methods::m_distinct::Possible;
-use crate::methods::state::{IDENTIFIER, RELEASE, former_worlds, original_column, published_column};
+use crate::methods::state::{
+    IDENTIFIER, PLACE, RELEASE, RING, SHOWN, VALUE, former_worlds, original_column, published_column,
+};
 use crate::methods::{AnyMethod, StateKind};
 use crate::microdata::cells_of;
 use crate::publication::blocking::blocking;
@@ -31,7 +33,7 @@ use crate::publication::ledger_state::{self, LedgerState};
 use crate::publication::place::{Access, Place};
 use crate::publication::record::Record;
 use crate::release::{COMMITMENTS, LABEL, PARTNERS, SIGNATURE};
-use crate::risk::{Check, Histories, Partnerships, ReleasedTable, Repeats};
+use crate::risk::{Check, DealtRings, Histories, Partnerships, ReleasedTable, Repeats};
 
 fn named(error: Error) -> DataFusionError {
     error.in_function(FUNCTION)
@@ -83,11 +85,17 @@ impl Ledger {
     /// Whether the update relation is the one that a release was made with; `None` if releases have none.
     pub(super) fn agreed(&self, said: Option<&String>, updates: Option<&[RecordBatch]>) -> Result<Option<Check>> {
         let Some(said) = said else { return Ok(None) };
-        let mut fingerprint = RelationFingerprint::new(self.metadata.key);
+        let domain = self.metadata.spec.has_domain();
+        let mut fingerprint = RelationFingerprint::new(self.metadata.key, domain);
         updates.unwrap_or_default().iter().try_for_each(|batch| fingerprint.add(batch))?;
         let same = fingerprint.finish() == *said;
-        let figures = if same { "the same updates" } else { "other updates" };
-        Ok(Some(Check::new(None, "update relation: that of the first release", same, figures)))
+        let (check, figures) = match (domain, same) {
+            (true, true) => ("domain: that of the first release", "the same values"),
+            (true, false) => ("domain: that of the first release", "other values"),
+            (false, true) => ("update relation: that of the first release", "the same updates"),
+            (false, false) => ("update relation: that of the first release", "other updates"),
+        };
+        Ok(Some(Check::new(None, check, same, figures)))
     }
 
     /// Whether every value can become every other.
@@ -111,7 +119,7 @@ impl Ledger {
         let kind = self.metadata.spec.method.state();
         let rows: u64 = self.state.entries.iter().map(|kept| kept.file.rows).sum();
         let passes = match (kind, context.memory_pool().memory_limit()) {
-            (Some(StateKind::Signatures | StateKind::LabelledSignatures), MemoryLimit::Finite(limit)) => {
+            (Some(kind), MemoryLimit::Finite(limit)) if kind.shown().0 => {
                 (rows as usize * ENTRY_BYTES).div_ceil((limit / 4).max(1)).clamp(1, MOST_PASSES)
             }
             _ => 1,
@@ -173,6 +181,7 @@ pub(super) enum Past {
     Nothing,
     Signatures(Box<Histories>),
     Rows(Repeats),
+    Dealt(Box<DealtRings>),
     Worlds(Partnerships),
 }
 
@@ -184,7 +193,10 @@ impl Past {
             return Ok(Self::Nothing);
         };
         match kind {
-            StateKind::Signatures | StateKind::LabelledSignatures => {
+            StateKind::Signatures
+            | StateKind::NumberedSignatures
+            | StateKind::LabelledSignatures
+            | StateKind::DatedSignatures => {
                 let Some(signatures) = column(SIGNATURE) else { return Ok(Self::Nothing) };
                 let DataType::List(item) = signatures.data_type() else {
                     return Err(refusal!(FUNCTION, "the signatures of the ledger are not lists"));
@@ -201,6 +213,11 @@ impl Past {
             StateKind::Worlds | StateKind::ValuedWorlds if column(PARTNERS).is_none() => Ok(Self::Nothing),
             StateKind::Worlds | StateKind::ValuedWorlds => {
                 Ok(Self::Worlds(Partnerships::try_new(ids.data_type()).map_err(named)?))
+            }
+            StateKind::Dealt => {
+                let Some(values) = column(VALUE) else { return Ok(Self::Nothing) };
+                let rings = DealtRings::try_new(ids.data_type(), values.data_type()).map_err(named)?;
+                Ok(Self::Dealt(Box::new(rings)))
             }
             StateKind::Perturbations => {
                 let published = columns_of(entries, published_column);
@@ -234,6 +251,11 @@ impl Past {
                 }
                 Ok(())
             }
+            Self::Dealt(rings) => {
+                let columns = [IDENTIFIER, VALUE, RING, PLACE, SHOWN, RELEASE].map(column);
+                let [ids, values, numbers, places, shown, releases] = columns;
+                rings.append_entries([ids?, values?, numbers?, places?, shown?, releases?]).map_err(named)
+            }
             Self::Rows(repeats) => {
                 let (originals, published) =
                     (columns_of(entries, original_column), columns_of(entries, published_column));
@@ -256,6 +278,7 @@ impl Past {
             Self::Unknown(_) | Self::Nothing => 0,
             Self::Signatures(histories) => histories.size(),
             Self::Rows(repeats) => repeats.size(),
+            Self::Dealt(rings) => rings.size(),
             Self::Worlds(partnerships) => partnerships.size(),
         }
     }
@@ -275,6 +298,7 @@ impl Past {
                 partnerships.append_release(number, table.rows() as u64);
                 Ok(())
             }
+            Self::Dealt(rings) => rings.append_release(number, table),
             Self::Rows(repeats) => {
                 let columns = quasi.iter().filter_map(|name| rows.column_by_name(name)).map(ArrayRef::clone);
                 repeats.append_release(number, &columns.collect::<Vec<_>>())
@@ -287,6 +311,7 @@ impl Past {
         match (self, promised) {
             (Self::Signatures(histories), Remembered::Signatures(m, lineage)) => histories.checks(m, lineage),
             (Self::Rows(repeats), Remembered::Rows) => Ok(repeats.checks()),
+            (Self::Dealt(rings), Remembered::Dealt(l)) => Ok(rings.checks(l)),
             (Self::Worlds(partnerships), Remembered::Worlds(l, removals)) => Ok(partnerships.checks(l, removals)),
             (Self::Nothing, Remembered::Nothing) => Ok(Vec::new()),
             _ => {

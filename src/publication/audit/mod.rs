@@ -16,7 +16,7 @@ use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use url::Url;
 
-use self::columns::{columns_of, described, sensitive_value};
+use self::columns::{columns_of, described, sensitive_value, some_sensitive};
 use self::files::Files;
 use self::ledger::{Ledger, Past};
 use self::parts::Parts;
@@ -117,6 +117,12 @@ impl Audit {
                 checks.push(noted(&row));
             }
             checks.extend(held_against(&row));
+            let agreed = metadata.and_then(|metadata| metadata.spec.roles.sensitive.as_ref());
+            let some = some_sensitive(&schema, agreed).filter(|_| promises.some_values);
+            if let Some(there) = &some {
+                let figures = format!("{} are, so what is looked at is sizes of groups", there.len());
+                checks.push(Check::new(Some(number), "which sensitive columns are there", true, figures));
+            }
             let mut looked = Looked { findings: ReleaseFindings::default(), whole: None, past };
             let Ok(mut rows) = Parts::of(&table, &session, promises.whole.is_some(), memory.new_empty()).await else {
                 checks.push(Check::new(Some(number), "rows can be read", false, "they cannot"));
@@ -137,8 +143,10 @@ impl Audit {
                 // The rows, and their codes.
                 let kept = looked.past.as_ref().map_or(0, Past::size);
                 memory.try_resize(3 * part.get_array_memory_size() + kept)?;
-                let (groups, whole, columns) = (promises.groups.clone(), promises.whole, columns.clone());
-                looked = blocking(move || looked.look(number, &part, &columns, &groups, whole)).await?;
+                let groups = if some.is_some() { Vec::new() } else { promises.groups.clone() };
+                let (whole, columns) = (promises.whole, columns.clone());
+                let compared = some.is_none();
+                looked = blocking(move || looked.look(number, &part, &columns, &groups, whole, compared)).await?;
             };
             if unreadable {
                 checks.push(Check::new(Some(number), "rows can be read", false, "they cannot"));
@@ -174,6 +182,9 @@ fn held_against(row: &ReleaseRow) -> Option<Check> {
     let figures = match (agree, against) {
         (false, _) => "the ledger says that all releases are balanced, and they say that they are not",
         (_, Against::Program) => "one who knows this program",
+        (_, Against::Law) => {
+            "one who knows this program, and not how many people of each value came after the first release"
+        }
         (_, Against::People) => "one who combines people",
         (_, Against::Paper) => "that of the method's paper, not one who knows this program",
     };
@@ -217,13 +228,14 @@ impl Looked {
         columns: &TableColumns,
         groups: &[Promise],
         whole: Option<usize>,
+        compared: bool,
     ) -> Result<Self> {
         let named = |error: Error| error.in_function(FUNCTION);
         let rows = &with_sensitive_value(rows).map_err(named)?;
         let table = ReleasedTable::try_new(rows, columns).map_err(named)?;
         self.findings.add(&table, groups);
         self.whole = whole.and_then(|l| table.no_value_beyond(Some(number), l));
-        if let Some(past) = &mut self.past {
+        if let Some(past) = self.past.as_mut().filter(|_| compared) {
             past.append(number, &table, rows, &columns.quasi).map_err(named)?;
         }
         Ok(self)

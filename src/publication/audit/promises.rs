@@ -18,6 +18,8 @@ pub(super) struct Promises {
     pub(super) counted: bool,
     /// Whether releases may lack quasi-identifiers that were agreed, and where groups are hidden any columns.
     pub(super) some_columns: bool,
+    /// Whether they may lack sensitive columns, whose values are remembered.
+    pub(super) some_values: bool,
 }
 
 /// What a ledger remembers from release to release.
@@ -28,6 +30,8 @@ pub(super) enum Remembered {
     Signatures(usize, Lineage),
     /// Published rows.
     Rows,
+    /// Rings of at least so many people.
+    Dealt(usize),
     /// Partners in so many worlds, of people who may be missing in a release or not.
     Worlds(usize, bool),
 }
@@ -45,16 +49,21 @@ impl Promises {
             hidden: false,
             counted: false,
             some_columns: false,
+            some_values: false,
         };
         Some(match method {
-            "m_invariant" | "m_distinct" => {
+            "m_invariant" | "m_distinct" | "dynamic" => {
                 let m = number("m")?;
                 let lineage = match method {
+                    "m_invariant" if word("assignment") == Some("drawn") => Lineage::Drawn,
                     "m_invariant" => Lineage::Invariant,
+                    "dynamic" => Lineage::Distinct { close: is_set("close_updates"), disjoint: true },
                     _ => Lineage::Distinct { close: is_set("close_updates"), disjoint: is_set("disjoint") },
                 };
-                let some_columns = method == "m_invariant";
-                Self { memory: Remembered::Signatures(m, lineage), some_columns, ..alone(vec![Promise::Unique { m }]) }
+                let some_columns = method != "m_distinct" || is_set("exact");
+                let some_values = method == "dynamic";
+                let memory = Remembered::Signatures(m, lineage);
+                Self { memory, some_columns, some_values, ..alone(vec![Promise::Unique { m }]) }
             }
             "mondrian" => {
                 let k = number("k").map(|k| Promise::Anonymous { k });
@@ -67,6 +76,11 @@ impl Promises {
                 alone(k.into_iter().chain(l).chain(t).collect())
             }
             "anatomy" => alone(vec![Promise::Frequency { l: number("l")? }]),
+            // Whole rings have l different values, each once.
+            "muco" if is_set("equal") => {
+                let l = number("l")?;
+                Self { memory: Remembered::Dealt(l), whole: Some(l), hidden: true, counted: true, ..alone(Vec::new()) }
+            }
             // Delta is a promise of tables that nobody keeps.
             "muco" => Self { memory: Remembered::Rows, hidden: true, ..alone(Vec::new()) },
             // That a release is consistent with all worlds cannot be told without the people's quasi-identifiers, which nobody keeps.

@@ -4,12 +4,16 @@
 //! the probability of a value is its share of the products of weights. Down the tree of [`Walk`] candidates only become more
 //! and heavier, so that both are kept up to date with each box, and a point costs nothing more, however many values there are.
 
+use std::ops::Range;
+
 use super::super::evidence::NONE;
 use super::Boxes;
 use super::walk::{Visitor, Walk};
 
 /// Products of weights outside are added up anew, by logarithms.
-const SAFE: std::ops::Range<f64> = 1e-200..1e200;
+const SAFE: Range<f64> = 1e-200..1e200;
+/// Products outside are multiplied anew when a weight changes, and not by the quotient: nothing of them may be left.
+const PRECISE: Range<f64> = 1e-250..1e250;
 
 /// KnownPeople whom the same releases had, and those releases.
 pub(in crate::risk) struct Counts<'a> {
@@ -44,11 +48,11 @@ impl Counts<'_> {
         let (mut ends, mut places) = (Vec::new(), Vec::new());
         for (number, boxes) in (0..).zip(self.releases) {
             let first = if apart { number as usize * boxes.quasi } else { 0 };
-            for (place, own) in (0..).zip(boxes.ends.chunks_exact(boxes.quasi)) {
+            for (place, own) in boxes.ends.chunks_exact(boxes.quasi).enumerate() {
                 let start = ends.len();
                 ends.resize(start + attributes, [0, u32::MAX]);
                 ends[start + first..][..own.len()].copy_from_slice(own);
-                places.push((number, place));
+                places.push(Place::of(boxes, number, place));
             }
         }
         let points = self.points.len() / attributes.max(1);
@@ -65,6 +69,8 @@ impl Counts<'_> {
             people,
             cells: vec![(0.0, 0); self.values * k],
             present: vec![0; self.values],
+            products: vec![0.0; self.values],
+            before: Vec::new(),
             touched: Vec::new(),
             sizes: vec![0; k],
             common: 0,
@@ -78,9 +84,33 @@ impl Counts<'_> {
     /// Bytes that this takes, about.
     pub(in crate::risk) fn bytes(releases: &[&Boxes], values: usize, attributes: usize, people: usize) -> usize {
         let boxes: usize = releases.iter().map(|boxes| boxes.group.len()).sum();
-        let cells = values * (releases.len() * size_of::<(f64, u32)>() + size_of::<u32>());
-        let walk = boxes * (2 * attributes * size_of::<[u32; 2]>() + 4 * size_of::<u32>());
-        cells + walk + people * (attributes * 4 + releases.len() * 40)
+        let cells = values * (releases.len() * size_of::<(f64, u32)>() + size_of::<(f64, u32)>());
+        // Of the boxes around a node.
+        let before: usize = releases.iter().map(|boxes| boxes.packed.0.len()).sum::<usize>() * size_of::<(f64, f64)>();
+        let walk = boxes * (2 * attributes * size_of::<[u32; 2]>() + 2 * size_of::<u32>() + size_of::<Place>());
+        cells + before + walk + people * (attributes * 4 + releases.len() * 40)
+    }
+}
+
+/// A box: where the values of its group are in its release, and how many rows have each of them, or all, if they do not have the same.
+struct Place {
+    release: u32,
+    values: Range<u32>,
+    rows: f64,
+    even: bool,
+}
+
+impl Place {
+    fn of(boxes: &Boxes, release: u32, place: usize) -> Self {
+        let group = boxes.group[place];
+        let range = boxes.range(group);
+        let (rows, share) = (f64::from(boxes.rows[place]), boxes.packed.1[group as usize]);
+        let values = range.start as u32..range.end as u32;
+        Self { release, values, rows: rows * share.unwrap_or(1.0), even: share.is_some() }
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.values.start as usize..self.values.end as usize
     }
 }
 
@@ -88,16 +118,20 @@ impl Counts<'_> {
 struct Counter<'a, 'b> {
     asked: &'a Counts<'b>,
     boxes: usize,
-    /// Release and place of each box.
-    places: Vec<(u32, u32)>,
+    /// What there is to each box, side by side.
+    places: Vec<Place>,
     /// KnownPeople of each point.
     people: Vec<Vec<u32>>,
     /// By what weights of each release are multiplied, for products to stay near 1.
     scale: Vec<f64>,
-    /// Of each value and release, the rows of the boxes around the node, and how many of these boxes have it.
+    /// Of each release and value, the rows of the boxes around the node, and how many of these boxes have it.
     cells: Vec<(f64, u32)>,
     /// Number of releases that have the value.
     present: Vec<u32>,
+    /// Of values that all releases have, the product of their weights.
+    products: Vec<f64>,
+    /// What rows and products were before boxes were entered, value by value of each.
+    before: Vec<(f64, f64)>,
     /// Values that a release has, in the order in which they were found.
     touched: Vec<u32>,
     /// Number of values of each release.
@@ -109,9 +143,9 @@ struct Counter<'a, 'b> {
 }
 
 impl Counter<'_, '_> {
-    fn of(&self, value: u32) -> &[(f64, u32)] {
-        let k = self.scale.len();
-        &self.cells[value as usize * k..][..k]
+    /// What each release has of a value.
+    fn of(&self, value: u32) -> impl Iterator<Item = &(f64, u32)> {
+        self.cells.iter().skip(value as usize).step_by(self.asked.values.max(1))
     }
 
     /// The share that the product of a value's weights has in the sum of all: `total`, and the logarithm of the factor that it was
@@ -120,13 +154,13 @@ impl Counter<'_, '_> {
         if let Some(factor) = factor {
             return self.logarithm(value).map_or(0.0, |logarithm| (logarithm - factor).exp() / total);
         }
-        let weights = self.of(value).iter().zip(&self.scale);
+        let weights = self.of(value).zip(&self.scale);
         weights.map(|((sum, _), scale)| sum * scale).product::<f64>() / total
     }
 
     /// Logarithm of the product of a value's weights in the releases that cover the point; `None` if one of them does not have it.
     fn logarithm(&self, value: u32) -> Option<f64> {
-        let covering = self.of(value).iter().zip(&self.sizes).filter(|(_, size)| **size > 0);
+        let covering = self.of(value).zip(&self.sizes).filter(|(_, size)| **size > 0);
         covering.map(|((sum, boxes), _)| (*boxes > 0).then(|| sum.ln())).sum()
     }
 }
@@ -141,51 +175,67 @@ impl Visitor for Counter<'_, '_> {
 
     fn enter(&mut self, place: u32) {
         let k = self.scale.len();
-        let (release, place) = self.places[place as usize];
-        let release = release as usize;
-        let Self { asked, cells, present, touched, sizes, common, weight, scale, .. } = self;
-        asked.releases[release].for_each(place, |value, rows| {
-            let cells = &mut cells[value as usize * k..][..k];
-            let (sum, boxes) = &mut cells[release];
-            let new = *boxes == 0;
+        let Self { asked, places, cells, present, products, before, touched, sizes, common, weight, scale, .. } = self;
+        let (place, values) = (&places[place as usize], asked.values);
+        let (release, range) = (place.release as usize, place.range());
+        let boxes = asked.releases[release];
+        let shares = &boxes.shares[range.clone()];
+        for (&value, (_, share)) in boxes.packed.0[range].iter().zip(shares) {
+            let rows = if place.even { place.rows } else { place.rows * share };
+            let value = value as usize;
+            let (sum, boxes) = &mut cells[release * values + value];
+            let (old, new) = (*sum, *boxes == 0);
+            let was = products[value];
+            before.push((old, was));
             *sum += rows;
             *boxes += 1;
-            let more = if new { *sum } else { rows };
+            let sum = *sum;
+            let mut completes = false;
             if new {
-                let present = &mut present[value as usize];
+                let present = &mut present[value];
                 *present += 1;
                 sizes[release] += 1;
-                *common += u32::from(*present as usize == k);
+                completes = *present as usize == k;
+                *common += u32::from(completes);
                 if *present == 1 {
-                    touched.push(value);
+                    touched.push(value as u32);
                 }
             }
-            if present[value as usize] as usize == k {
-                let others = cells.iter().zip(&*scale).enumerate().filter(|(other, _)| *other != release);
-                let others: f64 = others.map(|(_, ((sum, _), scale))| sum * scale).product();
-                *weight += others * more * scale[release];
+            if present[value] as usize == k {
+                let was = if completes { 0.0 } else { was };
+                let product = match PRECISE.contains(&was) {
+                    true => was * (sum / old),
+                    false => {
+                        let own = cells.iter().skip(value).step_by(values).zip(&*scale);
+                        own.map(|((sum, _), scale)| sum * scale).product()
+                    }
+                };
+                products[value] = product;
+                *weight += product - was;
             }
-        });
+        }
     }
 
     fn leave(&mut self, place: u32) {
         let k = self.scale.len();
-        let (release, place) = self.places[place as usize];
-        let release = release as usize;
-        let Self { asked, cells, present, sizes, common, .. } = self;
-        asked.releases[release].for_each(place, |value, rows| {
-            let (sum, boxes) = &mut cells[value as usize * k + release];
+        let Self { asked, places, cells, present, products, before, sizes, common, .. } = self;
+        let place = &places[place as usize];
+        let (release, range) = (place.release as usize, place.range());
+        let start = before.len() - range.len();
+        for (&value, &(rows, product)) in asked.releases[release].packed.0[range].iter().zip(&before[start..]) {
+            let value = value as usize;
+            let (sum, boxes) = &mut cells[release * asked.values + value];
+            *sum = rows;
+            products[value] = product;
             *boxes -= 1;
-            if *boxes > 0 {
-                *sum -= rows;
-                return;
+            if *boxes == 0 {
+                let present = &mut present[value];
+                *common -= u32::from(*present as usize == k);
+                *present -= 1;
+                sizes[release] -= 1;
             }
-            *sum = 0.0;
-            let present = &mut present[value as usize];
-            *common -= u32::from(*present as usize == k);
-            *present -= 1;
-            sizes[release] -= 1;
-        });
+        }
+        before.truncate(start);
     }
 
     fn restore(&mut self, (touched, weight): (usize, f64)) {
@@ -204,12 +254,17 @@ impl Visitor for Counter<'_, '_> {
             total = (logarithms.iter().map(|logarithm| (logarithm - most).exp()).sum(), Some(most));
         }
         for &person in points.iter().flat_map(|&point| &self.people[point as usize]) {
+            // Values do not change, so it is the same in all releases, as a rule.
+            let mut last = (NONE, None);
             for release in (0..k).filter(|&release| self.sizes[release] > 0) {
                 let at = person as usize * k + release;
                 self.found.candidates[at] = self.sizes[release];
                 self.found.remaining[at] = remaining;
                 let truth = self.asked.truth[at];
-                self.found.risk[at] = (remaining > 0 && truth != NONE).then(|| self.share(truth, total));
+                if last.0 != truth {
+                    last = (truth, (remaining > 0).then(|| self.share(truth, total)));
+                }
+                self.found.risk[at] = last.1;
             }
         }
     }

@@ -4,6 +4,10 @@
 pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     ("m_invariant", "a release of people who come and go, safe beside all earlier releases (m-invariance)"),
     ("m_distinct", "a release of people who come and go and whose sensitive values change (m-Distinct)"),
+    (
+        "dynamic",
+        "a release of people who come and go, whose values may change, with other columns each time; safe beside all earlier ones",
+    ),
     ("mondrian", "one release with ranges: k-anonymity, l-diversity, t-closeness"),
     ("anatomy", "one release with exact quasi-identifiers beside the sensitive values of their group"),
     ("muco", "one release whose rows still look like rows (mutual cover)"),
@@ -96,6 +100,18 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
         "where groups are: where least is lost, at the median of the widest column, or so that cuts tell nothing of values",
         "",
     ),
+    (
+        "m_invariant",
+        "assignment",
+        "new rows get signatures all together, and must be eligible; or each draws one by the shares of the first release",
+        "",
+    ),
+    (
+        "m_invariant",
+        "domain",
+        "with 'drawn': all values that can ever come, also those that the first release has not",
+        "none",
+    ),
     ("m_invariant", "m", "least number of different sensitive values in a group: the bound is 1/m", "required"),
     ("m_distinct", "m", "least number of values that stay possible for everybody", "required"),
     (
@@ -104,8 +120,28 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
         "identifier, signature and perhaps release of earlier private releases",
         "none: the first release",
     ),
+    ("dynamic", "m", "least number of different sensitive values in a group: the bound is 1/m", "required"),
+    (
+        "dynamic",
+        "updates",
+        "from_value, to_value and probability: what values can become, by which law",
+        "no value can change",
+    ),
+    (
+        "dynamic",
+        "previous",
+        "identifier, signature, signature_label and release of earlier private releases",
+        "none: the first release",
+    ),
+    ("dynamic", "close_updates", "true: changes that take several releases are possible without being listed", "false"),
     ("m_distinct", "disjoint", "true: values of a first group can never become alike (m-Distinct*)", "false"),
     ("m_distinct", "close_updates", "true adds the pairs that are missing for transitivity", "false"),
+    (
+        "m_distinct",
+        "exact",
+        "true: nobody's value is likelier than 1/m, also to who knows this program and the probabilities in updates",
+        "false",
+    ),
     ("mondrian", "k", "least number of rows in a group", "none"),
     ("mondrian", "l", "diversity of a group's sensitive values", "none"),
     ("mondrian", "diversity", "what l means", ""),

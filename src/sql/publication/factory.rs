@@ -24,7 +24,7 @@ use crate::sql::arguments::Arguments;
 use crate::sql::cells::WantedCells;
 use crate::sql::choice::BALANCE;
 use crate::sql::composite::way_out;
-use crate::sql::input::{Input, InputColumn, UPDATES};
+use crate::sql::input::{DOMAIN, Input, InputColumn, UPDATES};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::reposition::{LATE, clock, parameters};
 use crate::sql::roles::{roles, sensitive_columns};
@@ -76,11 +76,6 @@ impl TableProviderFactory for PublicationFactory {
         let stream = options.reposition(session)?;
         let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
         let method = function.method(&arguments)?;
-        if let Some(why) = method.not_published_again() {
-            return Err(
-                refusal!("publication", argument "delta", "no publication is made with these parameters of {}: {why}", method.name()),
-            );
-        }
         let mut needs = method.as_method().needs();
         // People are remembered by their identifiers.
         needs.id |= method.state().is_some();
@@ -114,12 +109,25 @@ impl TableProviderFactory for PublicationFactory {
             None => None,
         };
         let layout = layout(&whole, &roles, method.name())?;
-        let updates = match (arguments.relation_if_given(UPDATES), &layout.sensitive) {
-            (Some(plan), Some(sensitive)) => {
-                Some(updates(Input { function: method.name(), argument: UPDATES, plan }, sensitive)?)
+        if let Some((argument, why)) = method.not_published_again(&layout) {
+            return Err(
+                refusal!("publication", argument argument, "no publication is made with these parameters of {}: {why}", method.name()),
+            );
+        }
+        let mut updates = None;
+        let weighted = method.as_method().needs().probabilities;
+        for argument in [UPDATES, DOMAIN] {
+            if let (Some(plan), Some(sensitive)) = (arguments.relation_if_given(argument), &layout.sensitive) {
+                if argument == DOMAIN && !parts.is_empty() {
+                    return Err(refusal!(
+                        "publication",
+                        argument DOMAIN,
+                        "option domain is for one sensitive column, and there are several; leave it out, or combine them in the INSERT"
+                    ));
+                }
+                updates = Some(values(Input { function: method.name(), argument, plan }, sensitive, weighted)?);
             }
-            _ => None,
-        };
+        }
         let repositioned = match &stream {
             Some(arguments) => Some(repositioned(arguments, &layout, &method)?),
             None => None,
@@ -294,6 +302,14 @@ fn repositioned(arguments: &Arguments, layout: &Layout, method: &AnyMethod) -> R
     if layout.sensitive.is_none() {
         return Err(refusal!(function, argument "sensitive", "option sensitive is missing"));
     }
+    if matches!(method, AnyMethod::MInvariance(method) if method.is_drawn()) {
+        return Err(refusal!(
+            function,
+            argument "assignment",
+            "with assignment 'drawn' no snapshot is ineligible, so none need be repositioned, and which records are moved would tell of \
+             their values: leave option assignment out, or publish each snapshot as it comes with 'method' 'm_invariant'"
+        ));
+    }
     let params = parameters(arguments)?;
     let asked = method.parameters().map_err(|error| error.in_function(method.name()))?;
     for name in ["m", "l", "k"] {
@@ -322,17 +338,20 @@ fn repositioned(arguments: &Arguments, layout: &Layout, method: &AnyMethod) -> R
     Ok(Repositioned { params, clock: clock(arguments, time.name(), time.data_type())? })
 }
 
-/// The update relation, with values of the declared type of the sensitive column.
-fn updates(relation: Input, sensitive: &FieldRef) -> Result<LogicalPlan> {
-    let function = relation.function;
+/// The update relation (`weighted`: with probabilities) or the domain, with values of the declared type of the sensitive column.
+fn values(relation: Input, sensitive: &FieldRef, weighted: bool) -> Result<LogicalPlan> {
+    let (function, argument) = (relation.function, relation.argument);
     let mut column = InputColumn { column: Column::from_name(sensitive.name()), field: Arc::clone(sensitive) };
-    let plan = relation.updates(&mut column)?;
+    let plan = match argument {
+        DOMAIN => relation.domain(&mut column)?,
+        _ => relation.updates(&mut column, weighted)?,
+    };
     match column.field.data_type() == sensitive.data_type() {
         true => Ok(plan),
         false => Err(refusal!(
             function,
-            argument UPDATES,
-            "{UPDATES} has values of type {}, but column {} is declared as {}; declare it so that it holds them all",
+            argument argument,
+            "{argument} has values of type {}, but column {} is declared as {}; declare it so that it holds them all",
             column.field.data_type(),
             sensitive.name(),
             sensitive.data_type()
@@ -357,7 +376,7 @@ fn released_schema(method: &AnyMethod, nodes: bool, layout: &Layout) -> Result<S
         signatures: false,
         labels: false,
         nodes,
-        counted: method.state() == Some(StateKind::ValuedWorlds),
+        counted: method.state().is_some_and(StateKind::is_counted),
     };
     Ok(schema(layout, shape, &description))
 }

@@ -71,6 +71,7 @@ fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Re
             (params.m, params.on_ineligible, Changes::Any)
         }
         AnyMethod::MDistinct(params) => (params.m, params.on_ineligible, Changes::Listed),
+        AnyMethod::Dynamic(params) => (params.m, OnIneligible::Refuse, Changes::Listed),
         AnyMethod::MInvariance(params) => (params.m, params.on_ineligible, Changes::Listed),
         method @ (AnyMethod::Muco(_) | AnyMethod::Sequential(_)) => {
             return Err(refusal!(
@@ -115,7 +116,9 @@ fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Re
         inputs.push(snapshot.project(columns)?);
     }
     // Within parts, new people are counted part by part, and with other policies too many are no reason to refuse.
-    let limited = on_ineligible == OnIneligible::Refuse && spec.roles.within.is_none();
+    // Where people draw signatures, no batch but the first is refused for its counts.
+    let drawn = matches!(&spec.method, AnyMethod::MInvariance(params) if params.is_drawn());
+    let limited = on_ineligible == OnIneligible::Refuse && spec.roles.within.is_none() && !drawn;
     let computation = SnapshotsCheck {
         id,
         sensitive,

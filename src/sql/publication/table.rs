@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{DFSchemaRef, Result};
+use datafusion::common::{DFSchemaRef, Result, ScalarValue};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::source_as_provider;
@@ -31,7 +31,7 @@ use super::survey::survey;
 use crate::error::{Error, refusal};
 use crate::estimate::{ESTIMATE, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
-use crate::methods::StateKind;
+use crate::methods::{LeftOut, StateKind};
 use crate::microdata::Layout;
 use crate::publication::{OpenPublication, Publication};
 use crate::sql::cells::WantedCells;
@@ -206,7 +206,11 @@ impl TableProvider for PublicationTable {
         let open = OpenPublication::open(publication.clone(), session.runtime_env()).await?;
         let mut publication = open.publication().clone();
         let left_out = marked_columns(&input.schema());
-        let microdata = self.microdata(&publication, parts, input, session.config_options())?;
+        let remembered = match publication.spec.method.as_method().leaves_out() {
+            LeftOut::Remembered => left_out.as_slice(),
+            _ => &[],
+        };
+        let microdata = self.microdata(&publication, parts, remembered, input, session.config_options())?;
         let name = publication.spec.method.name();
         let previous = ledger(&open, &publication, &microdata.schema())?;
         let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
@@ -258,21 +262,27 @@ impl TableProvider for PublicationTable {
 const PUBLISHED: &str = "what was published cannot be changed, because it may have been read";
 
 impl PublicationTable {
-    /// The columns with roles, in the order of the layout.
+    /// The columns with roles, in the order of the layout. Those sensitive ones that are remembered have any value, which is not looked at.
     fn microdata(
         &self,
         publication: &Publication,
         parts: &[FieldRef],
+        remembered: &[String],
         input: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = input.schema();
+        let roles = &publication.spec.roles;
         let declared = |name: &String| -> Result<Arc<dyn PhysicalExpr>> {
             let column = self.schema.index_of(name)?;
+            let is_sensitive =
+                |name: &String| roles.sensitive.as_ref() == Some(name) || parts.iter().any(|part| part.name() == name);
+            if remembered.contains(name) && is_sensitive(name) {
+                return Ok(expressions::lit(ScalarValue::new_default(self.schema.field(column).data_type())?));
+            }
             let found: Arc<dyn PhysicalExpr> = Arc::new(expressions::Column::new(schema.field(column).name(), column));
             expressions::cast(found, &schema, self.schema.field(column).data_type().clone())
         };
-        let roles = &publication.spec.roles;
         let columns = roles.columns().map(|name| {
             let expr = if !parts.is_empty() && roles.sensitive.as_ref() == Some(name) {
                 let columns = parts.iter().map(|part| declared(part.name())).collect::<Result<Vec<_>>>()?;
