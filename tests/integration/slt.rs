@@ -77,8 +77,10 @@ files! {
     composite
     disclosure
     drawn
+    dynamic
     errors
     estimated
+    exact
     hierarchies
     information_loss
     insensitive
