@@ -23,6 +23,7 @@ mod chart;
 mod cost;
 mod counterfeits;
 mod covered;
+mod dynamic;
 mod experiment;
 mod harness;
 mod input;
@@ -58,7 +59,7 @@ use store::Store;
 pub(crate) use store::write;
 
 /// All experiments, in the order of the page.
-const EXPERIMENTS: [Experiment; 8] = [
+const EXPERIMENTS: [Experiment; 9] = [
     vulnerable::EXPERIMENT,
     counterfeits::EXPERIMENT,
     query_error::EXPERIMENT,
@@ -67,6 +68,7 @@ const EXPERIMENTS: [Experiment; 8] = [
     sequential::EXPERIMENT,
     reposition::EXPERIMENT,
     muco::EXPERIMENT,
+    dynamic::EXPERIMENT,
 ];
 
 /// Runs experiments, and writes their results and the page.

@@ -335,8 +335,8 @@ fn whole(rows: &datafusion::arrow::array::RecordBatch, name: &str) -> Vec<i64> {
     column.as_primitive::<Int64Type>().values().to_vec()
 }
 
-/// Under `'minimal'` new people fill the gaps that they can, so that counterfeits are of rare values: who has learned from half of the groups which
-/// values those are tells counterfeits of the other half by them. Under `'blind'` the same reader is at chance. Who leaves has nothing to do with values.
+/// Under `'minimal'` new people fill the gaps that they can, so that counterfeits are of rare values: who takes, of every group, the value that is
+/// rarest in the release tells them. Under `'blind'` the same reader is at chance. Who leaves has nothing to do with values.
 #[tokio::test(flavor = "multi_thread")]
 async fn counterfeits_are_told_by_their_values_where_gaps_are_filled() {
     let context = session();
@@ -358,19 +358,17 @@ async fn counterfeits_are_told_by_their_values_where_gaps_are_filled() {
         };
         run(&context, &release(0, "")).await.unwrap();
         run(&context, &release(1, &format!(", previous => {balance}0"))).await.unwrap();
-        let found = run(&context, &format!("SELECT group_id, job, counterfeit FROM {balance}1 WHERE counterfeits > 0"))
-            .await
-            .unwrap();
+        let sql = format!(
+            "SELECT group_id, counterfeit, frequency FROM
+             (SELECT *, count(*) OVER (PARTITION BY job) AS frequency FROM {balance}1) WHERE counterfeits > 0"
+        );
+        let found = run(&context, &sql).await.unwrap();
         let rows = concat_batches(&found[0].schema(), &found).unwrap();
-        let (groups, jobs) = (whole(&rows, "group_id"), whole(&rows, "job"));
+        let groups = whole(&rows, "group_id");
         let marks: Vec<bool> =
             rows.column_by_name("counterfeit").unwrap().as_boolean().iter().map(|mark| mark == Some(true)).collect();
-        let (training, rest): (Vec<usize>, Vec<usize>) = (0..groups.len()).partition(|&row| groups[row] % 2 == 0);
-        let score = learned(training.into_iter().map(|row| (jobs[row], marks[row])));
-        let of = |column: &[i64]| rest.iter().map(|&row| column[row]).collect::<Vec<_>>();
-        let scores: Vec<f64> = rest.iter().map(|&row| score(&jobs[row])).collect();
-        let of_rest: Vec<bool> = rest.iter().map(|&row| marks[row]).collect();
-        let (share, number) = concordance(&of(&groups), &of_rest, &scores);
+        let scores: Vec<f64> = whole(&rows, "frequency").into_iter().map(|rows| -(rows as f64)).collect();
+        let (share, number) = concordance(&groups, &marks, &scores);
         println!("{balance}: right in {:.1} % of pairs ({number} groups)", 100.0 * share);
         assert!(number > 100.0, "{balance}: {number} groups with counterfeits are too few");
         shares.insert(balance, (share, (share - 0.5) * 2.0 * number.sqrt()));
@@ -418,7 +416,8 @@ async fn moved_records_are_told_by_their_values_and_by_nothing_else() {
     let of_days = both(&days);
     let scores: Vec<f64> = of_days.iter().map(|&row| frequent[&(days[row], kinds[row])]).collect();
     let (by_value, number) = told(&days, &of_days, &scores);
-    assert!(number > 100.0 && by_value > 0.8, "{by_value} of {number} days");
+    assert!(number > 100.0 && by_value > 0.6, "{by_value} of {number} days");
+    assert!((by_value - 0.5) * 2.0 * number.sqrt() > DEVIATIONS, "{by_value} of {number} days");
     // Of those with one value, by all else that there is: a classifier that has learned from the other half.
     let of_value: Vec<i64> = days.iter().zip(&kinds).map(|(day, kind)| day * 100 + kind).collect();
     let columns = ["age", "gender", "education", "person_id"].map(|name| whole(&rows, name));

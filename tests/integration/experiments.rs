@@ -17,7 +17,7 @@ use super::support::{err, number, out, session, table};
 
 /// What is run once, for all tests.
 const EXPERIMENTS: &[&str] =
-    &["vulnerable", "counterfeits", "query-error", "cost", "internal-updates", "sequential", "reposition", "muco"];
+    &["vulnerable", "counterfeits", "query-error", "cost", "internal-updates", "sequential", "reposition", "muco", "dynamic"];
 /// What the papers found must be found again.
 const OPTIONS: &[&str] = &["--quick", "--check"];
 
