@@ -11,7 +11,7 @@ from pathlib import Path
 TARGET = Path(__file__).parent / "datafusion_anonymize" / "_functions.py"
 
 #: Functions that make a release, and the others with what they return. What is not here is a method of an object.
-RELEASES = ["m_invariant", "m_distinct", "mondrian", "anatomy", "muco", "sequential_release", "non_sequential"]
+RELEASES = ["m_invariant", "m_distinct", "dynamic", "mondrian", "anatomy", "muco", "sequential_release", "non_sequential"]
 TABLES = ["sequential_worlds", "reposition", "profile", "advise", "query_accuracy", "census"]
 #: What is reached in another way: release.loss(), release.estimate(), to_pandas(ranges="columns"), and the methods of a publication.
 ELSEWHERE = ["information_loss", "estimated", "flat", "release", "releases", "audit", "check_snapshots"]

@@ -143,7 +143,7 @@ def publication(
 
     Args:
         location: where readers find it, a folder or URL.
-        method: ``"m_invariant"``, ``"m_distinct"``, ``"sequential"``, ``"muco"``, ``"mondrian"``, ``"anatomy"`` or ``"reposition"``.
+        method: ``"m_invariant"``, ``"m_distinct"``, ``"dynamic"``, ``"sequential"``, ``"muco"``, ``"mondrian"``, ``"anatomy"`` or ``"reposition"``.
         schema: the table that is inserted into, or one like it; only its columns count.
         private: where the ledger is; beside ``location`` unless told otherwise.
         storage: options of object stores, such as ``{"aws.region": ".."}``.

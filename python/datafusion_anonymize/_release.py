@@ -14,7 +14,7 @@ from ._table import Table
 from ._types import Input
 
 #: Methods whose private view is always there, for they cannot do without an identifier.
-_KNOW_PEOPLE = {"m_invariant", "m_distinct", "sequential_release"}
+_KNOW_PEOPLE = {"m_invariant", "m_distinct", "dynamic", "sequential_release"}
 #: Functions that make releases.
 MAKERS = (*sorted(_KNOW_PEOPLE), "anatomy", "mondrian", "muco", "non_sequential")
 
@@ -173,7 +173,9 @@ def chain(previous: object) -> tuple[object, ...]:
 
 def _previous(query: Query, function: str, arguments: Mapping[str, object], memory: tuple[object, ...]) -> str:
     tables = [query.table(entry if is_path(entry) else Table(cast(_native.Table, entry))) for entry in memory]
-    if len(tables) == 1:
+    # How many releases ago somebody was published says how often their value could change; and shares are those of the first release.
+    dated = function == "dynamic" or bool(arguments.get("exact")) or arguments.get("assignment") == "drawn"
+    if len(tables) == 1 and not (dated and "release" not in query.session.columns(f"SELECT * FROM {tables[0]}")):
         return tables[0]
     selects = []
     for number, table in enumerate(tables, 1):
@@ -181,7 +183,7 @@ def _previous(query: Query, function: str, arguments: Mapping[str, object], memo
         known = [name for name in ("signature", "signature_label") if name in columns]
         who = arguments.get("id") or next((name for name in columns if name not in known), "")
         chosen = ", ".join(identifier(str(name)) for name in (who, *known))
-        if function == "m_distinct":
+        if dated or function == "m_distinct":
             if "release" in columns:
                 raise Refused("previous: a table of several releases cannot be joined with others; give one table of all of them")
             chosen += f", CAST({number} AS BIGINT) AS release"

@@ -166,6 +166,7 @@ def test_05_ranges_have_tests_of_their_own() -> None:
 LONG = {
     "m_invariant": "an.m_invariant(big, m=10, **who)",
     "m_distinct": "an.m_distinct(big, m=5, updates='any', **who)",
+    "dynamic": "an.dynamic(big, m=5, **who)",
     "mondrian": "an.mondrian(big, k=10, l=5, **who)",
     "anatomy": "an.anatomy(big, l=10, **who)",
     "muco": "an.muco(big, delta=0.1, **who)",

@@ -83,6 +83,20 @@ def test_a_chain_of_m_distinct(people: an.Table) -> None:
     assert an.disclosure([first, second, third], original=people, updates="any", **CENSUS, strength="group").vulnerable == 0
 
 
+def test_a_chain_where_everything_changes(people: an.Table) -> None:
+    law = [{"from_value": job, "to_value": job ^ 1, "probability": 0.05} for job in range(50)]
+    some = {**CENSUS, "quasi": ["age", "gender"]}
+    first = an.dynamic(people, m=3, updates=law, **CENSUS)
+    second = an.dynamic(people, m=3, updates=law, previous=first, **some)
+    third = an.dynamic(people, m=3, updates=law, previous=second, **CENSUS)
+    assert "education" not in second.columns and "education" in third.columns
+    assert "signature_label" in third.private.columns
+    exact = an.m_distinct(people, m=3, updates=law, exact=True, **CENSUS)
+    assert len(an.m_distinct(people, m=3, updates=law, exact=True, previous=exact, **CENSUS)) >= len(people)
+    drawn = an.m_invariant(people, m=3, assignment="drawn", **CENSUS)
+    assert len(an.m_invariant(people, m=3, assignment="drawn", previous=drawn, **CENSUS)) == len(people)
+
+
 def test_previous_can_be_a_file(q1: an.Table, q2: an.Table, tmp_path) -> None:
     first = an.m_invariant(q1, m=2, **WHO)
     first.private.write_parquet(tmp_path / "q1_private.parquet")

@@ -117,7 +117,14 @@ impl People {
         let ranks: Vec<i32> = input.ranks(&input.sensitive[0]).await?.into_iter().map(|rank| rank as i32).collect();
         let first = (ranks.len() / 3) as u32;
         let rng = ChaCha8Rng::seed_from_u64(input.seed);
-        Ok(Self { present: (0..first).collect(), gone: Vec::new(), next: first, other: vec![false; ranks.len()], ranks, rng })
+        Ok(Self {
+            present: (0..first).collect(),
+            gone: Vec::new(),
+            next: first,
+            other: vec![false; ranks.len()],
+            ranks,
+            rng,
+        })
     }
 
     /// Values that are in pairs.
@@ -224,8 +231,7 @@ fn call(harness: &Harness, method: &str, m: usize, changes: Changes, release: us
 async fn remember(harness: &Harness, method: &str, release: usize) -> Result<()> {
     let id = quoted(&harness.input.id);
     let label = if method == "m_invariant" { "" } else { ", signature_label" };
-    let entries =
-        format!("SELECT {id}, signature{label}, {release} AS release FROM published WHERE {id} IS NOT NULL");
+    let entries = format!("SELECT {id}, signature{label}, {release} AS release FROM published WHERE {id} IS NOT NULL");
     match release {
         1 => harness.keep("ledger", &entries).await.map(drop),
         _ => harness.run(&format!("INSERT INTO ledger {entries}")).await,
@@ -303,7 +309,11 @@ fn findings(results: &Results) -> Vec<Finding> {
     let mut findings = vec![
         Finding::new(
             "Releases that do not know of each other give values away",
-            format!("{} versions, after {} to {RELEASES} releases", ends(&results.series("vulnerable", NO_MEMORY)), LOOKS[0]),
+            format!(
+                "{} versions, after {} to {RELEASES} releases",
+                ends(&results.series("vulnerable", NO_MEMORY)),
+                LOOKS[0]
+            ),
             results.greatest("vulnerable", Some(NO_MEMORY)) > 0.0,
         ),
         Finding::new(

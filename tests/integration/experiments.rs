@@ -16,8 +16,17 @@ use tempfile::tempdir;
 use super::support::{err, number, out, session, table};
 
 /// What is run once, for all tests.
-const EXPERIMENTS: &[&str] =
-    &["vulnerable", "counterfeits", "query-error", "cost", "internal-updates", "sequential", "reposition", "muco", "dynamic"];
+const EXPERIMENTS: &[&str] = &[
+    "vulnerable",
+    "counterfeits",
+    "query-error",
+    "cost",
+    "internal-updates",
+    "sequential",
+    "reposition",
+    "muco",
+    "dynamic",
+];
 /// What the papers found must be found again.
 const OPTIONS: &[&str] = &["--quick", "--check"];
 
