@@ -188,12 +188,13 @@ impl Publishing {
         progress: &Progress,
         context: &TaskContext,
     ) -> Result<u64> {
+        let periods = transaction.periods()?;
         let observer = transaction.observer();
         streams.microdata = observer.snapshot(streams.microdata, self.layout.fields().count());
         let domain = self.publication.spec.has_domain();
         streams.updates = streams.updates.map(|updates| observer.update_relation(updates, domain));
         if self.cells > 1 {
-            return Box::pin(self.publish_in_cells(transaction, work, streams, progress, context)).await;
+            return Box::pin(self.publish_in_cells(transaction, periods, work, streams, progress, context)).await;
         }
         // Charged until what is held back is in the ledger.
         let window = MemoryConsumer::new("PublishExec: window").register(context.memory_pool());
@@ -223,6 +224,7 @@ impl Publishing {
         }
         let mut snapshot = work.collect(streams).await?;
         snapshot.set_number(transaction.number());
+        snapshot.set_periods(periods);
         snapshot.remember(&self.remembered());
         let trees = snapshot.microdata.trees().map_err(|error| error.in_function(work.method.name()))?;
         transaction.check_updates().await?;
@@ -287,6 +289,7 @@ impl Publishing {
     async fn publish_in_cells(
         &self,
         mut transaction: Transaction,
+        periods: Option<(Vec<u64>, u64)>,
         work: Arc<Work>,
         streams: Streams,
         progress: &Progress,
@@ -308,7 +311,7 @@ impl Publishing {
         let (files, made) = channel(1);
         let (number, release_id) = (transaction.number(), transaction.release_id().to_owned());
         let (outcome, staged) = futures::join!(
-            self.write_cells(work, cells, (number, &release_id), files),
+            self.write_cells(work, cells, periods, (number, &release_id), files),
             stage(&mut transaction, made, progress)
         );
         let ledger = MemoryConsumer::new("PublishExec: ledger").register(context.memory_pool());
@@ -339,6 +342,7 @@ impl Publishing {
         &self,
         work: Arc<Work>,
         mut cells: ByCell,
+        periods: Option<(Vec<u64>, u64)>,
         (number, release_id): (u64, &str),
         files: Sender<Finished>,
     ) -> Result<Outcome> {
@@ -349,6 +353,7 @@ impl Publishing {
         let mut refusals = Refusals::of(count);
         while let Some((cell, mut snapshot)) = cells.next(&work).await.map_err(|error| in_a_cell(error, name, count))? {
             snapshot.set_number(number);
+            snapshot.set_periods(periods.clone());
             snapshot.remember(&self.remembered());
             let begun = match writer.take() {
                 Some(begun) => Some(begun),

@@ -37,6 +37,9 @@ pub(crate) struct Record {
     /// under a signature were equally many of each value. `None` of other methods, where signatures are drawn, and of versions that did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) balanced: Option<bool>,
+    /// Which periods all releases up to this one are of, the first one's first; empty where nobody said, and every release is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) periods: Vec<u64>,
     /// What is held back after it, of a stream that is repositioned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_back: Option<HeldBack>,
@@ -150,6 +153,7 @@ mod tests {
             withheld: 0,
             information_loss: 0.0,
             balanced: None,
+            periods: Vec::new(),
             held_back: None,
         }
     }

@@ -16,6 +16,8 @@ pub(crate) enum Changes {
     Listed,
     /// In any way.
     Any,
+    /// By a law: from snapshot to snapshot one pair of the relation, or none; and of new people, too many can have values that can become alike.
+    Law,
 }
 
 /// People of one snapshot whose value has become another one since the last snapshot that had them.
@@ -57,7 +59,8 @@ pub(crate) struct Rehearsal {
     people: ColumnEncoder,
     values: ColumnEncoder,
     becomes: FxHashMap<u32, Vec<u32>>,
-    reach: FxHashMap<u32, FxHashSet<u32>>,
+    /// What a value can become, and over how many pairs at least.
+    reach: FxHashMap<u32, FxHashMap<u32, u32>>,
     /// Of everybody, by code: the last snapshot that had them, and their value in it.
     last: Vec<(u32, u32)>,
     snapshot: u32,
@@ -137,7 +140,7 @@ impl Rehearsal {
                 self.repeated += 1;
             } else if snapshot == 0 {
                 *self.new.entry(value).or_default() += 1;
-            } else if !self.allows(before, value) {
+            } else if !self.allows(before, value, self.snapshot - snapshot) {
                 self.found.push(Change { snapshot: self.snapshot, values: [before, value], person: person as u32 });
             }
         }
@@ -151,7 +154,7 @@ impl Rehearsal {
             + self.last.capacity() * size_of::<(u32, u32)>()
             + self.found.capacity() * size_of::<Change>()
             + self.becomes.values().map(|to| to.capacity() * 4 + 48).sum::<usize>()
-            + self.reach.values().map(|to| to.capacity() * 5 + 48).sum::<usize>()
+            + self.reach.values().map(|to| to.capacity() * 9 + 48).sum::<usize>()
     }
 
     /// All that was found.
@@ -173,7 +176,7 @@ impl Rehearsal {
         Ok(Findings { people, values, changes, frequent })
     }
 
-    fn allows(&mut self, from: u32, to: u32) -> bool {
+    fn allows(&mut self, from: u32, to: u32, snapshots: u32) -> bool {
         if from == to || self.changes == Changes::Any {
             return true;
         }
@@ -181,14 +184,51 @@ impl Rehearsal {
         let reached = match self.reach.entry(from) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
-                let (mut seen, mut open) = (FxHashSet::default(), vec![from]);
-                while let Some(value) = open.pop() {
-                    open.extend(becomes.get(&value).into_iter().flatten().filter(|&&next| seen.insert(next)));
+                let (mut pairs, mut last, mut seen) = (0, vec![from], FxHashMap::default());
+                while !last.is_empty() {
+                    pairs += 1;
+                    let next = last.iter().filter_map(|value| becomes.get(value)).flatten();
+                    let next: FxHashSet<u32> = next.copied().filter(|next| !seen.contains_key(next)).collect();
+                    seen.extend(next.iter().map(|&next| (next, pairs)));
+                    last = next.into_iter().collect();
                 }
                 unknown.insert(seen)
             }
         };
-        reached.contains(&to)
+        let pairs = reached.get(&to);
+        pairs.is_some_and(|pairs| self.changes != Changes::Law || *pairs <= snapshots)
+    }
+
+    /// Of values that can become alike, all people, as of the one that most of them have; by a law, a group has one of these.
+    fn alike(&self, new: FxHashMap<u32, u64>) -> FxHashMap<u32, u64> {
+        if self.changes != Changes::Law {
+            return new;
+        }
+        // The component of each value that can change: its least one.
+        let mut component: FxHashMap<u32, u32> = FxHashMap::default();
+        let pairs = || self.becomes.iter().flat_map(|(from, to)| to.iter().map(move |to| (*from, *to)));
+        loop {
+            let mut changed = false;
+            for (from, to) in pairs() {
+                let of = |value: u32| component.get(&value).copied().unwrap_or(value);
+                let least = of(from).min(of(to));
+                for value in [from, to] {
+                    changed |= component.insert(value, least) != Some(least);
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        let mut together: FxHashMap<u32, (u64, u64, u32)> = FxHashMap::default();
+        for (value, people) in new {
+            let entry = together.entry(component.get(&value).copied().unwrap_or(value)).or_default();
+            entry.0 += people;
+            if (people, std::cmp::Reverse(value)) > (entry.1, std::cmp::Reverse(entry.2)) {
+                (entry.1, entry.2) = (people, value);
+            }
+        }
+        together.into_values().map(|(all, _, value)| (value, all)).collect()
     }
 
     fn end_snapshot(&mut self) -> Result<()> {
@@ -206,7 +246,7 @@ impl Rehearsal {
         let new = std::mem::take(&mut self.new);
         let all: u64 = new.values().sum();
         if let Some(m) = self.m {
-            let too_many = new.into_iter().filter(|(_, people)| people.saturating_mul(m) > all);
+            let too_many = self.alike(new).into_iter().filter(|(_, people)| people.saturating_mul(m) > all);
             self.frequent.extend(too_many.map(|(value, people)| Frequent { snapshot: number, value, people }));
         }
         Ok(())
@@ -281,6 +321,24 @@ mod tests {
         let found = rehearse(&snapshots, &[], Changes::Any, Some(2)).unwrap();
         let b = found.values.attribute.domain.values().as_string_view().value(found.frequent[0].value as usize);
         assert_eq!((found.frequent.len(), found.frequent[0].snapshot, found.frequent[0].people, b), (1, 2, 1, "b"));
+    }
+
+    #[test]
+    fn by_a_law_changes_take_their_time_and_values_that_become_alike_are_one() {
+        let snapshots: [Snapshot<'_>; 3] = [
+            &[(Some(1), "a"), (Some(2), "b"), (Some(3), "d"), (Some(4), "e")],
+            &[(Some(1), "c"), (Some(3), "d")],
+            &[(Some(2), "c"), (Some(4), "e"), (Some(1), "c")],
+        ];
+        let updates = [("a", "b"), ("b", "c")];
+        let found = rehearse(&snapshots, &updates, Changes::Law, Some(2)).unwrap();
+        // 1 would need two snapshots; 2 has had them.
+        assert_eq!(changes(&found), [(2, 1, "a".to_owned(), "c".to_owned())]);
+        assert!(found.frequent.is_empty(), "two of four, which is half");
+        let found = rehearse(&snapshots[..1], &updates, Changes::Law, Some(3)).unwrap();
+        let value = found.values.attribute.domain.values().as_string_view().value(found.frequent[0].value as usize);
+        assert_eq!((found.frequent.len(), found.frequent[0].people, value), (1, 2, "a"));
+        assert!(rehearse(&snapshots[..1], &updates, Changes::Listed, Some(3)).unwrap().frequent.is_empty());
     }
 
     #[test]

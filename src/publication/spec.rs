@@ -93,6 +93,11 @@ impl PublicationSpec {
         }
     }
 
+    /// Whether values change by a law from period to period.
+    pub(crate) fn counts_periods(&self) -> bool {
+        self.updates && self.method.as_method().needs().probabilities
+    }
+
     /// Whether the relation beside the snapshots, if there is one, is of all values that can come, and not of updates.
     pub(crate) fn has_domain(&self) -> bool {
         self.updates && matches!(self.method, AnyMethod::MInvariance(_))
@@ -190,6 +195,9 @@ pub struct Publication {
     /// Whether an INSERT publishes all that is held back.
     #[serde(default)]
     pub finish: bool,
+    /// Which period the snapshot is of, where values change by a law from period to period; else every release is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period: Option<u64>,
     /// Whether buckets are balanced as they were when the publication was begun, because nothing else was asked for.
     #[serde(default)]
     pub as_begun: bool,

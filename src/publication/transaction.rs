@@ -225,6 +225,37 @@ impl Transaction {
         ))
     }
 
+    /// The periods of earlier releases, and that of this one, where somebody says which; else every release is one of its own.
+    ///
+    /// # Errors
+    /// When it is before that of an earlier release, or is not said any more.
+    pub(crate) fn periods(&self) -> Result<Option<(Vec<u64>, u64)>> {
+        const PERIOD: &str = "period";
+        let earlier = self.open.newest().map(|newest| newest.periods.clone()).unwrap_or_default();
+        let Some(period) = self.publication().period else {
+            return match earlier.last() {
+                None => Ok(None),
+                Some(newest) => Err(refusal!(
+                    "publication",
+                    argument PERIOD,
+                    "earlier releases say which period they are of, the newest {newest}, and this one does not; declare the publication with \
+                     option {PERIOD}, such as '{PERIOD}' '{}'",
+                    newest + 1
+                )),
+            };
+        };
+        let earlier = if earlier.is_empty() { (1..self.number()).collect() } else { earlier };
+        match earlier.last() {
+            Some(newest) if period < *newest => Err(refusal!(
+                "publication",
+                argument PERIOD,
+                "{PERIOD} is {period}, and the newest release is of period {newest}; releases come in the order of their periods. Nothing was \
+                 published"
+            )),
+            _ => Ok(Some((earlier, period))),
+        }
+    }
+
     /// Stages a file of the release.
     ///
     /// # Errors
@@ -263,6 +294,11 @@ impl Transaction {
     /// A conflict if another release was decided in the meantime. When a store fails; the error says what is to be done.
     pub(crate) async fn publish(mut self, outcome: Outcome, merged: Merged, held: Option<Held>) -> Result<u64> {
         let rows = self.observer.rows();
+        let mut periods = Vec::new();
+        if let Some((earlier, period)) = self.periods()? {
+            periods = earlier;
+            periods.push(period);
+        }
         let (held_back, held) = held.map_or((None, None), |held| (Some(held.record), held.file));
         let record = Record {
             number: self.number(),
@@ -278,6 +314,7 @@ impl Transaction {
             withheld: outcome.withheld,
             information_loss: outcome.information_loss,
             balanced: self.open.balanced(),
+            periods,
             held_back,
         };
         let staged = self.attempt.entries;
@@ -293,8 +330,15 @@ impl Transaction {
 
     /// The release that was made of this snapshot, if there is one: a job that was killed runs again, somebody is in doubt, or a
     /// whole script runs again. Where snapshots may be repeated, only the newest release counts, as to the first two.
+    /// Where periods are counted, only a snapshot of the newest one: that nothing has changed since another one must be published, too, or it would
+    /// be told by silence.
     fn published_before(&self) -> Option<u64> {
-        let found = self.open.newest()?.made_of(&self.observer.fingerprint(), self.observer.rows())?;
+        let newest = self.open.newest()?;
+        let found = newest.made_of(&self.observer.fingerprint(), self.observer.rows())?;
+        if let Some(period) = self.publication().period {
+            let last = newest.periods.last().copied().unwrap_or(newest.number);
+            return (found == newest.number && period == last).then_some(found);
+        }
         (!self.publication().repeated || self.open.decided() == Some(found)).then_some(found)
     }
 

@@ -31,7 +31,6 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
             Kind::Relation,
             "(SELECT patient_id, signature, signature_label, release FROM releases)",
         ),
-        Parameter::optional("close_updates", Kind::Boolean, "true"),
         Parameter::SEED,
         Parameter::PRIVATE,
         Parameter::HIERARCHIES,
@@ -57,7 +56,6 @@ impl MethodFunction for DynamicFunction {
                 arguments.style().noun()
             ));
         }
-        let method = Dynamic::new(M.of(arguments)?).with_close_updates(arguments.boolean("close_updates"));
-        Ok(AnyMethod::Dynamic(method))
+        Ok(AnyMethod::Dynamic(Dynamic::new(M.of(arguments)?)))
     }
 }

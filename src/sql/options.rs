@@ -1,4 +1,4 @@
-//! `SET anonymize.*`: roles for calls that name none.
+//! `SET anonymize.*`: roles for calls that name none, and the period of what is inserted.
 
 use std::any::Any;
 
@@ -20,9 +20,11 @@ pub struct AnonymizeOptions {
     pub quasi: Option<String>,
     /// Sensitive column
     pub sensitive: Option<String>,
+    /// Which period the snapshots are of that are inserted into publications whose values change by a law
+    pub period: Option<String>,
 }
 
-const NAMES: [&str; 3] = ["id", "quasi", "sensitive"];
+const NAMES: [&str; 4] = ["id", "quasi", "sensitive", "period"];
 
 /// `'age, zip'` as names.
 pub(super) fn split_names(text: &str) -> Vec<String> {
@@ -53,6 +55,7 @@ impl ExtensionOptions for AnonymizeOptions {
             "id" => &mut self.id,
             "quasi" => &mut self.quasi,
             "sensitive" => &mut self.sensitive,
+            "period" => &mut self.period,
             _ => {
                 return Err(DataFusionError::Configuration(format!(
                     "there is no setting anonymize.{bare}{}; there are {}",
@@ -76,6 +79,7 @@ impl ExtensionOptions for AnonymizeOptions {
             entry("id", &self.id, "Identifier column"),
             entry("quasi", &self.quasi, "Quasi-identifier columns, separated by commas"),
             entry("sensitive", &self.sensitive, "Sensitive column"),
+            entry("period", &self.period, "Period of snapshots of publications whose values change by a law"),
         ]
     }
 }

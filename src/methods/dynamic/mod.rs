@@ -33,24 +33,16 @@ use crate::release::{Form, Release};
 pub struct Dynamic {
     /// Least number of sensitive values in a group, at least 2: the bound is `1/m`.
     pub m: usize,
-    /// Whether changes that take several releases are possible though the law of changes does not list them.
-    #[serde(default)]
-    pub close_updates: bool,
 }
 
 impl Dynamic {
-    setters! {
-        /// Whether changes that take several releases need not be listed.
-        with_close_updates(close_updates: bool);
-    }
-
     /// The method with its defaults.
     pub fn new(m: usize) -> Self {
-        Self { m, close_updates: false }
+        Self { m }
     }
 
     fn exact(&self) -> MDistinct {
-        MDistinct::new(self.m).with_exact(true).with_close_updates(self.close_updates)
+        MDistinct::new(self.m).with_exact(true)
     }
 }
 

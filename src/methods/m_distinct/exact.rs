@@ -80,7 +80,7 @@ impl MDistinct {
         let values = microdata.sensitive()?.domain.len();
         let (mut laws, component_of, components) = monitor.phase("relation", || {
             let updates = microdata.updates.as_deref();
-            let mut relation = Relation::with_law(updates, values, self.close_updates)?;
+            let mut relation = Relation::with_law(updates, values)?;
             let (component_of, sets) = relation.components();
             Ok((Laws::new(updates, values)?, component_of, sets.len()))
         })?;

@@ -130,13 +130,17 @@ impl Laws {
         })
     }
 
-    /// The number of the law of what follows a value after so many releases, at least one. Cheapest if asked for in order of these.
+    /// The number of the law of what follows a value after so many releases; after none it is the value itself. Cheapest if asked for in order of these.
     ///
     /// # Errors
     /// When probabilities do not sum to 1, which reading them has refused.
     pub(super) fn after(&mut self, value: u32, releases: u32) -> Result<u32> {
         if let Some(&number) = self.asked.get(&(value, releases)) {
             return Ok(number);
+        }
+        if releases == 0 {
+            let law = Law::new(&[(value, 1.0)])?;
+            return Ok(self.numbered(law, (value, 0)));
         }
         let begun = self.latest.remove(&value).filter(|(before, _)| *before <= releases);
         let (mut before, mut row) = begun.unwrap_or_else(|| (1, self.next[value as usize].clone()));
@@ -146,13 +150,18 @@ impl Laws {
         }
         let law = Law::new(&row)?;
         self.latest.insert(value, (releases, row));
+        Ok(self.numbered(law, (value, releases)))
+    }
+
+    /// The number of a law, which was asked for.
+    fn numbered(&mut self, law: Law, asked: (u32, u32)) -> u32 {
         let new = self.list.len() as u32;
         let number = *self.numbers.entry(law).or_insert_with_key(|law| {
             self.list.push(law.clone());
             new
         });
-        self.asked.insert((value, releases), number);
-        Ok(number)
+        self.asked.insert(asked, number);
+        number
     }
 
     /// The number of a law that was asked for before.
@@ -232,6 +241,9 @@ mod tests {
         assert_eq!(shares(&mut laws, 2, 1), [(1, share(1, 10)), (2, share(9, 10))]);
         assert_eq!(shares(&mut laws, 2, 2), [(0, share(1, 20)), (1, share(7, 50)), (2, share(81, 100))]);
         assert_eq!(shares(&mut laws, 3, 7), [(3, share(1, 1))]);
+        // In the same period nothing changes, and later on everything goes on from there.
+        assert_eq!(shares(&mut laws, 1, 0), [(1, share(1, 1))]);
+        assert_eq!(shares(&mut laws, 1, 1), [(0, share(1, 2)), (1, share(1, 2))]);
     }
 
     /// Values that are followed by the same are one kind, and so is what does not depend on how long ago it was.

@@ -33,12 +33,12 @@ impl Relation {
         Ok(relation)
     }
 
-    /// The same of values that change by a law, to which pairs that are added are impossible until the next release and possible later.
+    /// The same of values that change by a law: what takes several releases follows from it, and need not be listed.
     ///
     /// # Errors
-    /// When it is not transitive and is not to be closed.
-    pub(super) fn with_law(updates: Option<&Updates>, values: usize, close: bool) -> Result<Self> {
-        Self::read(updates, values, close).map(|(relation, _)| relation)
+    /// Never, but that it is read as other relations are.
+    pub(super) fn with_law(updates: Option<&Updates>, values: usize) -> Result<Self> {
+        Self::read(updates, values, true).map(|(relation, _)| relation)
     }
 
     /// The closed relation, and how many pairs were missing, which are refused unless they are to be added.

@@ -333,10 +333,15 @@ impl StateReader {
         }
     }
 
-    /// `number` is that of the release that is made, where it is known.
-    fn finish(self, columns: &EncodedColumns<'_>, number: Option<u64>) -> Result<State> {
+    /// `number` is that of the release that is made, where it is known; `periods` are those of earlier releases and of this one.
+    fn finish(
+        self,
+        columns: &EncodedColumns<'_>,
+        number: Option<u64>,
+        periods: Option<&(Vec<u64>, u64)>,
+    ) -> Result<State> {
         Ok(match self {
-            Self::Signatures(reader) => State::Signatures(reader.finish(columns, number)?),
+            Self::Signatures(reader) => State::Signatures(reader.finish(columns, number, periods)?),
             Self::Perturbations(reader) => State::Perturbations(reader.finish(columns)?),
             Self::Dealt(reader) => State::Dealt(reader.finish(columns.key)?.of_rows(columns, 0)?),
             Self::Worlds(None) => State::Worlds(Partners::default()),
@@ -354,6 +359,8 @@ pub struct SnapshotBuilder {
     state: Option<StateReader>,
     /// Number of the release that is made, where it is known.
     number: Option<u64>,
+    /// Periods of earlier releases, and that of this one, where these are counted.
+    periods: Option<(Vec<u64>, u64)>,
     /// Columns in which people have what they had before, as far as they are sensitive.
     remembered: Vec<String>,
 }
@@ -365,12 +372,18 @@ impl SnapshotBuilder {
     /// When a column's type cannot be grouped by.
     pub fn try_new(layout: Layout, kind: Option<StateKind>) -> Result<Self> {
         let microdata = MicrodataBuilder::try_new(layout.clone())?;
-        Ok(Self { microdata, layout, kind, state: None, number: None, remembered: Vec::new() })
+        Ok(Self { microdata, layout, kind, state: None, number: None, periods: None, remembered: Vec::new() })
     }
 
     /// Says which number the release gets; else it is the one after the greatest of earlier releases.
     pub fn set_number(&mut self, number: u64) {
         self.number = Some(number);
+    }
+
+    /// Says of which periods earlier releases are, the first one's first, and of which this one is, where values change from period to period; else
+    /// every release is one of its own.
+    pub(crate) fn set_periods(&mut self, periods: Option<(Vec<u64>, u64)>) {
+        self.periods = periods;
     }
 
     /// Says that people have in these columns what they had when they were last published, as far as they are sensitive. Of methods that know
@@ -421,7 +434,7 @@ impl SnapshotBuilder {
     /// # Errors
     /// Those of [`MicrodataBuilder::finish_with`], and contradictory or incomplete entries.
     pub fn finish(self, key: HashKey) -> Result<(Microdata, State)> {
-        let Self { mut microdata, kind, state, number, remembered, .. } = self;
+        let Self { mut microdata, kind, state, number, periods, remembered, .. } = self;
         let state = match state {
             Some(StateReader::Worlds(Some(reader))) => {
                 let memory = reader.finish(key)?;
@@ -436,7 +449,7 @@ impl SnapshotBuilder {
             state => state,
         };
         let (mut microdata, state) = microdata.finish_with(key, |columns| match state {
-            Some(reader) => reader.finish(columns, number),
+            Some(reader) => reader.finish(columns, number, periods.as_ref()),
             None => Ok(State::before_the_first(kind)),
         })?;
         if !remembered.is_empty() {

@@ -25,14 +25,14 @@ pub struct Signatures {
     number_of: Vec<u32>,
     /// Label of each row that was published, from 0; empty if nobody has any.
     label_of: Vec<u32>,
-    /// How many releases ago each row was published last, where that is known; else empty.
+    /// How many steps of the law ago each row was published last, where that is known; else empty.
     steps_of: Vec<u32>,
     all: Arc<[Box<[u32]>]>,
     /// How many people of the first release have each; empty if that was not asked for, or nobody was ever published.
     first: Arc<[usize]>,
 }
 
-/// Releases that somebody can have missed.
+/// Steps of the law that somebody can have missed.
 const MOST_STEPS: u32 = 10_000;
 
 /// Why it is not known how long ago people were published.
@@ -66,7 +66,8 @@ impl Signatures {
         self.label_of.get(row).copied().filter(|&label| label != NEW)
     }
 
-    /// How many releases ago a row was published last: 1 if it was in the last one. `None` if it never was, or that is not known.
+    /// How many steps of the law ago a row was published last: 1 if it was in the last release and each of these is a step, 0 in one of the same period.
+    /// `None` if it never was, or that is not known.
     #[inline]
     pub fn steps_of(&self, row: usize) -> Option<u32> {
         self.steps_of.get(row).copied().filter(|&steps| steps != NEW)
@@ -243,7 +244,12 @@ impl SignaturesReader {
     /// When an identifier was published with two different signatures, without a number that says which is the later one, or with
     /// two different labels, or some with labels and some without; and when it must be known how long ago people were published, and
     /// is not, or is so long that releases cannot be numbered one after the other.
-    pub(super) fn finish(self, columns: &EncodedColumns<'_>, number: Option<u64>) -> Result<Signatures> {
+    pub(super) fn finish(
+        self,
+        columns: &EncodedColumns<'_>,
+        number: Option<u64>,
+        periods: Option<&(Vec<u64>, u64)>,
+    ) -> Result<Signatures> {
         let EncodedColumns { key, .. } = *columns;
         let (Some(microdata), Some(sensitive)) = (columns.identifiers, columns.sensitive) else {
             return Ok(Signatures::default());
@@ -323,7 +329,7 @@ impl SignaturesReader {
                 }
             }
         }
-        let steps_of = steps(&last_of, number)?;
+        let calendar = Calendar::new(&last_of, number, periods)?;
         let (mut signatures_of_rows, mut labels_of_rows, mut steps_of_rows) = (Vec::new(), Vec::new(), Vec::new());
         if !published.is_empty() {
             let entries = microdata.find_in(&published)?;
@@ -334,8 +340,13 @@ impl SignaturesReader {
             if labelled {
                 labels_of_rows = of_rows(&label_of);
             }
-            if dated {
-                steps_of_rows = of_rows(&steps_of);
+            if let Some(calendar) = &calendar {
+                // Of people who are not here, it does not matter.
+                let of_row = |entry: &Option<u32>| match entry {
+                    Some(row) => calendar.steps(last_of[*row as usize]),
+                    None => Ok(NEW),
+                };
+                steps_of_rows = entries.iter().map(of_row).collect::<Result<_>>()?;
             }
         }
         let signatures = sets.into_iter().map(|(set, _)| set).collect();
@@ -349,24 +360,56 @@ impl SignaturesReader {
     }
 }
 
-/// How many releases ago these were, which are numbered one after the other. `number` is that of the release that is made; where it is not
-/// known, it follows the last one.
-fn steps(releases: &[i64], number: Option<u64>) -> Result<Vec<u32>> {
-    let Some(&last) = releases.iter().max() else { return Ok(Vec::new()) };
-    let next = match number {
-        Some(number) => number as i64,
-        None => last.saturating_add(1),
-    };
-    let ago = |&release: &i64| {
-        let steps = u32::try_from(next.saturating_sub(release)).ok();
-        steps.filter(|steps| (1..=MOST_STEPS).contains(steps)).ok_or(())
-    };
-    releases.iter().map(ago).collect::<std::result::Result<_, _>>().map_err(|()| {
-        Error::refused(format!(
-            "`previous` has releases whose numbers are more than {} apart: the numbers say how many times a value could change since, so              number releases one after the other, 1, 2, 3 and so on",
-            thousands(MOST_STEPS as usize)
-        ))
-    })
+/// How often values could change between releases.
+struct Calendar<'a> {
+    /// The number of the release that is made, or the period that it is of.
+    now: u64,
+    /// The period of each release, by number from 1; without, every release is one.
+    periods: Option<&'a [u64]>,
+}
+
+impl<'a> Calendar<'a> {
+    /// `number` is that of the release that is made; where it is not known, it follows the last one of `releases`. `None` if there are none.
+    ///
+    /// # Errors
+    /// When it is not known, and the releases are not numbered 1, 2, 3 and so on: then nobody knows how often values could change.
+    fn new(releases: &[i64], number: Option<u64>, periods: Option<&'a (Vec<u64>, u64)>) -> Result<Option<Self>> {
+        let Some(&last) = releases.iter().max() else { return Ok(None) };
+        if let Some((periods, now)) = periods {
+            return Ok(Some(Self { now: *now, periods: Some(periods) }));
+        }
+        if let Some(now) = number {
+            return Ok(Some(Self { now, periods: None }));
+        }
+        let mut numbers = releases.to_vec();
+        numbers.sort_unstable();
+        numbers.dedup();
+        match numbers.iter().copied().eq(1..=numbers.len() as i64) {
+            true => Ok(Some(Self { now: last as u64 + 1, periods: None })),
+            false => Err(Error::refused(
+                "`previous` has releases that are not numbered 1, 2, 3 and so on, without gaps: the numbers say how many times a value could change \
+                 since. Pass all rows of all earlier private releases, also of people who are not there any more, with column release",
+            )),
+        }
+    }
+
+    /// How many steps of the law there are from a release to this one.
+    fn steps(&self, release: i64) -> Result<u32> {
+        let then = match (self.periods, usize::try_from(release)) {
+            (None, _) => u64::try_from(release).ok().filter(|then| *then < self.now),
+            (Some(periods), Ok(release)) => release.checked_sub(1).and_then(|place| periods.get(place)).copied(),
+            (Some(_), Err(_)) => None,
+        };
+        let steps = then.and_then(|then| self.now.checked_sub(then)).and_then(|steps| u32::try_from(steps).ok());
+        let Some(steps) = steps else { return Err(Error::internal("a person who was published in a later release")) };
+        match steps <= MOST_STEPS {
+            true => Ok(steps),
+            false => Err(Error::refused(format!(
+                "some people were published more than {} periods ago, over which the law of changes is not followed; leave them out",
+                thousands(MOST_STEPS as usize)
+            ))),
+        }
+    }
 }
 
 /// Columns of an entry behind whom it is about, but for the release that it is from.

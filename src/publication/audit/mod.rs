@@ -143,7 +143,10 @@ impl Audit {
                 // The rows, and their codes.
                 let kept = looked.past.as_ref().map_or(0, Past::size);
                 memory.try_resize(3 * part.get_array_memory_size() + kept)?;
-                let groups = if some.is_some() { Vec::new() } else { promises.groups.clone() };
+                let groups = match &some {
+                    Some(_) => promises.sizes.clone(),
+                    None => promises.groups.clone(),
+                };
                 let (whole, columns) = (promises.whole, columns.clone());
                 let compared = some.is_none();
                 looked = blocking(move || looked.look(number, &part, &columns, &groups, whole, compared)).await?;

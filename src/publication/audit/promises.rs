@@ -8,6 +8,8 @@ use crate::risk::{Lineage, Promise};
 pub(super) struct Promises {
     /// Of every group of a release.
     pub(super) groups: Vec<Promise>,
+    /// Of every group of a release that lacks sensitive columns.
+    pub(super) sizes: Vec<Promise>,
     /// Of what the ledger remembers.
     pub(super) memory: Remembered,
     /// Of all rows together: the inverse of the greatest share that a sensitive value has.
@@ -44,6 +46,7 @@ impl Promises {
         let is_set = |name: &str| parameters.get(name).and_then(Value::as_bool).unwrap_or(false);
         let alone = |groups: Vec<Promise>| Self {
             groups,
+            sizes: Vec::new(),
             memory: Remembered::Nothing,
             whole: None,
             hidden: false,
@@ -57,13 +60,18 @@ impl Promises {
                 let lineage = match method {
                     "m_invariant" if word("assignment") == Some("drawn") => Lineage::Drawn,
                     "m_invariant" => Lineage::Invariant,
-                    "dynamic" => Lineage::Distinct { close: is_set("close_updates"), disjoint: true },
-                    _ => Lineage::Distinct { close: is_set("close_updates"), disjoint: is_set("disjoint") },
+                    "dynamic" => Lineage::Distinct { close: true, disjoint: true },
+                    // By a law, what takes several releases follows from it.
+                    _ => Lineage::Distinct {
+                        close: is_set("close_updates") || is_set("exact"),
+                        disjoint: is_set("disjoint"),
+                    },
                 };
                 let some_columns = method != "m_distinct" || is_set("exact");
                 let some_values = method == "dynamic";
                 let memory = Remembered::Signatures(m, lineage);
-                Self { memory, some_columns, some_values, ..alone(vec![Promise::Unique { m }]) }
+                let sizes = vec![Promise::Anonymous { k: m }];
+                Self { memory, sizes, some_columns, some_values, ..alone(vec![Promise::Unique { m }]) }
             }
             "mondrian" => {
                 let k = number("k").map(|k| Promise::Anonymous { k });

@@ -133,7 +133,6 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
         "identifier, signature, signature_label and release of earlier private releases",
         "none: the first release",
     ),
-    ("dynamic", "close_updates", "true: changes that take several releases are possible without being listed", "false"),
     ("m_distinct", "disjoint", "true: values of a first group can never become alike (m-Distinct*)", "false"),
     ("m_distinct", "close_updates", "true adds the pairs that are missing for transitivity", "false"),
     (

@@ -8,7 +8,7 @@ use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{Column, Constraint, DFSchema, Result};
 use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
 
-use super::options::{Options, refused};
+use super::options::{Options, PERIOD, refused};
 use super::release_table::{ReleaseTable, as_table};
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
@@ -72,7 +72,7 @@ impl TableProviderFactory for PublicationFactory {
         };
         check_apart(&public, &private)?;
         let moved_from = options.moved_from.as_deref().map(locate).transpose()?;
-        let (independent, repeated) = (options.independent, options.repeated);
+        let (independent, repeated, period) = (options.independent, options.repeated, options.period);
         let stream = options.reposition(session)?;
         let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
         let method = function.method(&arguments)?;
@@ -128,6 +128,14 @@ impl TableProviderFactory for PublicationFactory {
                 updates = Some(values(Input { function: method.name(), argument, plan }, sensitive, weighted)?);
             }
         }
+        if period.is_some() && (!weighted || updates.is_none()) {
+            return Err(refusal!(
+                "publication",
+                argument PERIOD,
+                "option {PERIOD} is for publications whose values change by a law ({UPDATES} with probabilities, with dynamic, and with m_distinct \
+                 where exact is 'true'): it counts the steps of the law; leave it out"
+            ));
+        }
         let repositioned = match &stream {
             Some(arguments) => Some(repositioned(arguments, &layout, &method)?),
             None => None,
@@ -149,7 +157,7 @@ impl TableProviderFactory for PublicationFactory {
         let late = stream.as_ref().map(|arguments| LATE.of(arguments)).unwrap_or_default();
         let as_begun = BALANCE.given(&arguments).is_none();
         let publication =
-            Publication { public, private, moved_from, spec, independent, repeated, late, finish, as_begun };
+            Publication { public, private, moved_from, spec, independent, repeated, late, finish, as_begun, period };
         // Fails where an INSERT would, but earlier.
         let open = OpenPublication::open(publication.clone(), &runtime).await?;
         let published = open.published();

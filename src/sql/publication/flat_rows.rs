@@ -4,17 +4,21 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, lit};
 use datafusion::physical_plan::ExecutionPlan;
+use serde_json::{Map, Value};
 
 use super::newest::{PublicReleases, plain, typed};
 use super::table::PublicationTable;
 use crate::error::refusal;
 use crate::exec::plan_input;
+use crate::methods::{AnyMethod, LeftOut};
+use crate::microdata::Role;
+use crate::release::Description;
 use crate::sql::flat::flat;
 
 /// What errors name.
@@ -32,7 +36,12 @@ impl FlatRows {
     /// # Errors
     /// When a column would be there twice.
     pub(in crate::sql) fn of(publication: &PublicationTable) -> Result<Self> {
-        let released = plain(publication.released_schema());
+        let released = publication.released_schema();
+        let fields = released.fields().iter().map(|field| match may_lack(field) {
+            true => Arc::new(field.as_ref().clone().with_nullable(true)),
+            false => Arc::clone(field),
+        });
+        let released = plain(&Schema::new(fields.collect::<Vec<_>>()));
         let columns = DFSchema::try_from(Arc::clone(&released))?;
         let schema = match flat(FLAT, &columns)? {
             Some(exprs) => {
@@ -47,6 +56,18 @@ impl FlatRows {
         };
         Ok(Self { releases: Arc::clone(publication.releases()), schema })
     }
+}
+
+/// Whether releases may lack this column though most columns like it are never NULL.
+fn may_lack(field: &Field) -> bool {
+    let metadata = field.metadata();
+    let is_sensitive = metadata.get(Role::KEY).is_some_and(|role| role == Role::Sensitive.name());
+    let method = Description::from_metadata(metadata).and_then(|description| {
+        let mut parameters: Map<String, Value> = serde_json::from_str(&description.parameters).ok()?;
+        parameters.insert("method".to_owned(), description.method.into());
+        serde_json::from_value::<AnyMethod>(Value::Object(parameters)).ok()
+    });
+    is_sensitive && method.is_some_and(|method| method.as_method().leaves_out() == LeftOut::Remembered)
 }
 
 impl fmt::Debug for FlatRows {

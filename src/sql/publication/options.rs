@@ -25,7 +25,11 @@ use crate::sql::signature::{FunctionSignature, Parameter, Style, retired, sugges
 const NOT_OFFERED: [Parameter; 4] = [Parameter::INPUT, Parameter::SEED, Parameter::PRIVATE, Parameter::PREVIOUS];
 
 /// Options that are the publication's own.
-const OWN: [&str; 5] = ["method", "private", "moved_from", "allow_independent_releases", "allow_repeated_snapshots"];
+const OWN: [&str; 6] =
+    ["method", "private", "moved_from", "allow_independent_releases", "allow_repeated_snapshots", PERIOD];
+
+/// Which period a snapshot is of, where values change from period to period.
+pub(super) const PERIOD: &str = "period";
 
 /// Prefixes of options that are for the object stores.
 const STORES: [&str; 5] = ["aws", "gcp", "oss", "cos", "azure"];
@@ -44,6 +48,8 @@ pub(super) struct Options {
     pub independent: bool,
     /// Whether the snapshot of an earlier release may be published again.
     pub repeated: bool,
+    /// Which period snapshots are of.
+    pub period: Option<u64>,
 }
 
 impl Options {
@@ -56,6 +62,7 @@ impl Options {
             moved_from: None,
             independent: false,
             repeated: false,
+            period: None,
         };
         let mut given: Vec<(&str, &String)> = Vec::new();
         for (key, value) in options {
@@ -80,6 +87,7 @@ impl Options {
                 "moved_from" => sorted.moved_from = Some(value.clone()),
                 "allow_independent_releases" => sorted.independent = boolean(name, value)?,
                 "allow_repeated_snapshots" => sorted.repeated = boolean(name, value)?,
+                PERIOD => sorted.period = Some(period(value)?),
                 _ => sorted.values.push((name.to_owned(), value.clone())),
             }
         }
@@ -88,7 +96,7 @@ impl Options {
 
     /// Whether nothing is said about how to publish: a publication that is only read.
     pub(super) fn is_for_reading(&self) -> bool {
-        let own = self.method.is_some() || self.private.is_some() || self.moved_from.is_some();
+        let own = self.method.is_some() || self.private.is_some() || self.moved_from.is_some() || self.period.is_some();
         self.values.is_empty() && !own && !self.independent && !self.repeated
     }
 
@@ -203,6 +211,19 @@ fn boolean(name: &str, value: &str) -> Result<bool> {
         "false" => Ok(false),
         _ => Err(refusal!("publication", argument name, "option {name} must be 'true' or 'false'")),
     }
+}
+
+/// A whole number from 1, as far as dates and numbers of releases can be told from each other.
+pub(super) fn period(value: &str) -> Result<u64> {
+    let number = value.trim().parse::<u64>().ok().filter(|number| (1..=u64::from(u32::MAX)).contains(number));
+    number.ok_or_else(|| {
+        refusal!(
+            "publication",
+            argument PERIOD,
+            "{PERIOD} must be a whole number from 1: the number of the day, week or month that the snapshot is of, one higher for \
+             each step of the law of changes, for example 'period' '14'"
+        )
+    })
 }
 
 /// Reads values that are all texts.

@@ -70,8 +70,10 @@ fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Re
         AnyMethod::MDistinct(params) if params.updates == Possible::Any => {
             (params.m, params.on_ineligible, Changes::Any)
         }
-        AnyMethod::MDistinct(params) => (params.m, params.on_ineligible, Changes::Listed),
-        AnyMethod::Dynamic(params) => (params.m, OnIneligible::Refuse, Changes::Listed),
+        AnyMethod::MDistinct(params) => {
+            (params.m, params.on_ineligible, if params.exact { Changes::Law } else { Changes::Listed })
+        }
+        AnyMethod::Dynamic(params) => (params.m, OnIneligible::Refuse, Changes::Law),
         AnyMethod::MInvariance(params) => (params.m, params.on_ineligible, Changes::Listed),
         method @ (AnyMethod::Muco(_) | AnyMethod::Sequential(_)) => {
             return Err(refusal!(

@@ -25,7 +25,7 @@ use url::Url;
 
 use super::inserts::marked_columns;
 use super::newest::{NewestRelease, PublicReleases};
-use super::options::refused;
+use super::options::{period, refused};
 use super::release_table::ReleaseTable;
 use super::survey::survey;
 use crate::error::{Error, refusal};
@@ -37,6 +37,7 @@ use crate::publication::{OpenPublication, Publication};
 use crate::sql::cells::WantedCells;
 use crate::sql::composite::composed_columns;
 use crate::sql::lake::refuse_loose_files;
+use crate::sql::options::AnonymizeOptions;
 use crate::sql::planned::planned_if_given;
 
 /// How a publication is published to.
@@ -215,6 +216,11 @@ impl TableProvider for PublicationTable {
         let previous = ledger(&open, &publication, &microdata.schema())?;
         let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
         let updates = planned_if_given(session, updates.as_ref(), name, "updates").await?;
+        // Of others, every release is one of its own whatever is set.
+        if publication.period.is_none() && publication.spec.counts_periods() {
+            let settings = session.config_options().extensions.get::<AnonymizeOptions>();
+            publication.period = settings.and_then(|settings| settings.period.as_deref()).map(period).transpose()?;
+        }
         let spec = &publication.spec;
         let layout = Layout::try_new(&microdata.schema(), &spec.roles).map_err(|error| error.in_function(name))?;
         let cells = match (open.cells(), spec.cells) {
