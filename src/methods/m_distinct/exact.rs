@@ -18,7 +18,7 @@ use crate::methods::lots::Lots;
 use crate::methods::split::{self, Lists};
 use crate::methods::state::Signatures;
 use crate::methods::{Monitor, assignment};
-use crate::microdata::Microdata;
+use crate::microdata::{Microdata, parts_of};
 use crate::release::{COUNTERFEIT, Groups, Release};
 
 /// A bucket: rows by place. Groups of it have one row of each, or a counterfeit.
@@ -86,6 +86,7 @@ impl MDistinct {
         })?;
         let mut places = Places { bucket: vec![NOWHERE; microdata.rows], entry: vec![0; microdata.rows] };
         let mut buckets = Vec::new();
+        check_law_is_of_rows(microdata, known)?;
         let new = monitor.phase("division", || {
             let new = place_returning(microdata, known, &mut laws, &mut buckets, &mut places)?;
             monitor.charge(laws.bytes())?;
@@ -108,6 +109,25 @@ impl MDistinct {
             Ok((groups, intervals))
         })?;
         Ok(Drawn { groups, intervals, laws, component_of })
+    }
+}
+
+/// Of several sensitive columns a law is of their values together, and one that is written in another order would be of nobody: then nothing could
+/// change, for ever.
+///
+/// # Errors
+/// When at the first release nobody has a value that the law says can change.
+fn check_law_is_of_rows(microdata: &Microdata, known: &Signatures) -> Result<()> {
+    let field = &microdata.sensitive()?.field;
+    let (Some(updates), false) = (&microdata.updates, parts_of(field)?.is_empty()) else { return Ok(()) };
+    let changing: FxHashSet<u32> = updates.pairs.iter().filter(|(from, to)| from != to).map(|(from, _)| *from).collect();
+    let nobody = !microdata.sensitive_codes.iter().any(|code| changing.contains(code));
+    match known.all().is_empty() && !changing.is_empty() && nobody {
+        true => Err(Error::refused(
+            "nobody has a value that `updates` lets change: of several sensitive columns its values are composite(..) of all of them, in the order \
+             in which they are named as sensitive",
+        )),
+        false => Ok(()),
     }
 }
 
