@@ -43,6 +43,14 @@ impl Changes {
         }
     }
 
+    /// Bytes held, roughly.
+    pub(crate) fn size(&self) -> usize {
+        self.rows
+            .values()
+            .map(|row| size_of::<((u32, u32), Vec<(u32, f64)>)>() + row.capacity() * size_of::<(u32, f64)>())
+            .sum()
+    }
+
     fn step(&self, row: &[(u32, f64)]) -> Vec<(u32, f64)> {
         let mut next: Vec<(u32, f64)> = row
             .iter()
@@ -197,6 +205,12 @@ mod tests {
     fn large_groups_are_left_out() {
         assert!(posterior(&[vec![1.0; 13]], 13).is_none());
         assert!(posterior(&[vec![1.0], vec![1.0]], 1).is_none());
-        assert_eq!(posterior(&vec![vec![0.5; 12]; 12], 12).unwrap()[11].iter().filter(|share| (**share - 1.0 / 12.0).abs() < 1e-9).count(), 12);
+        assert_eq!(
+            posterior(&vec![vec![0.5; 12]; 12], 12).unwrap()[11]
+                .iter()
+                .filter(|share| (**share - 1.0 / 12.0).abs() < 1e-9)
+                .count(),
+            12
+        );
     }
 }

@@ -7,7 +7,7 @@ use super::belief::{Changes, posterior};
 
 /// What was believed of somebody when they were published last.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Believed<'a> {
+pub(crate) struct Before<'a> {
     /// The values of their group, each once.
     pub values: &'a [u32],
     /// How probable each of them was.
@@ -19,7 +19,7 @@ pub(crate) struct Believed<'a> {
 /// How probable each value of a group is for each of its members, who are people; of whom nothing is known before, who are new, every value
 /// was as probable. There can be more values than members: the others are counterfeits', of whom nothing is known either. Where the ways to
 /// give out the values are too many to be counted, everybody is looked at alone.
-pub(crate) fn believed_after(changes: &Changes, values: &[u32], members: &[Option<Believed<'_>>]) -> Vec<Vec<f64>> {
+pub(crate) fn believed_after(changes: &Changes, values: &[u32], members: &[Option<Before<'_>>]) -> Vec<Vec<f64>> {
     let even = || vec![1.0 / values.len() as f64; values.len()];
     if members.iter().all(Option::is_none) {
         return members.iter().map(|_| even()).collect();
@@ -118,7 +118,7 @@ mod tests {
                         changes.prepare(values, (number - last) as u32);
                     });
                     let believed: Vec<_> = members.iter().map(|person| before.get(person).map(|(last, values, shares)| {
-                        Believed { values, shares, releases: (number - last) as u32 }
+                        Before { values, shares, releases: (number - last) as u32 }
                     })).collect();
                     let after = believed_after(&changes, values, &believed);
                     // One by one: who has which value, and which one each of them had before.
@@ -156,7 +156,7 @@ mod tests {
         let values: Vec<u32> = (1..14).collect();
         assert_eq!(believed_after(&changes, &values, &[None]), [vec![1.0 / 13.0; 13]]);
         changes.prepare(&[0, 2], 1);
-        let before = Believed { values: &[0, 2], shares: &[0.5, 0.5], releases: 1 };
+        let before = Before { values: &[0, 2], shares: &[0.5, 0.5], releases: 1 };
         // 0 has become 1, with a quarter, or 2 has stayed.
         let after = believed_after(&changes, &values, &[Some(before), None]);
         assert!((after[0][0] - 0.2).abs() < 1e-12 && (after[0][1] - 0.8).abs() < 1e-12, "{after:?}");

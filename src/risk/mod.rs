@@ -57,7 +57,7 @@ pub(crate) use audit::{Check, Promise, ReleaseFindings, part_of};
 pub(crate) use belief::Changes;
 pub(crate) use dealt::DealtRings;
 pub(crate) use evidence::{BackgroundColumns, Evidence, EvidenceBuilder, ReleaseColumns};
-pub(crate) use forward::{Believed, believed_after};
+pub(crate) use forward::{Before, believed_after};
 pub(crate) use joint::{BUDGET, Fact, Joint};
 pub(crate) use lifespan::{AdversaryModel, Disclosure, Findings, Sets, Wanted};
 pub(crate) use memory::{Histories, Lineage};
