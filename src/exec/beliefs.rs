@@ -306,3 +306,6 @@ impl After {
         Ok(Arc::new(ListArray::try_new(FieldRef::clone(item), offsets, Arc::new(shares), None)?))
     }
 }
+
+#[cfg(test)]
+mod tests;
