@@ -376,7 +376,7 @@ const MOVES: [(&str, f64); 3] = [
 
 async fn move_in(context: &SessionContext, insert: &str) -> datafusion::error::Result<()> {
     run(context, "DROP TABLE IF EXISTS moving").await?;
-    run(context, "CREATE TABLE IF NOT EXISTS law AS SELECT * FROM (VALUES ('a1', 'a2', 0.05), ('a2', 'a1', 0.05)) AS t(f, t, probability)").await?;
+    run(context, "CREATE TABLE IF NOT EXISTS law AS SELECT * FROM (VALUES ('a1', 'a2', 0.05), ('a2', 'a1', 0.05)) AS t(from_value, to_value, probability)").await?;
     run(context, MOVING).await?;
     run(context, insert).await.map(|_| ())
 }
@@ -400,9 +400,10 @@ async fn what_readers_believe_is_lost_at_no_write() {
                 move_in(&context, insert).await.unwrap_or_else(|error| panic!("{what}: {error}"));
             }
             for (release, (_, highest)) in (1..).zip(MOVES) {
-                let millionths =
-                    format!("SELECT round(achieved * 1000000) FROM releases(moving) WHERE release = {release}");
-                let found = number(&context, &format!("SELECT CAST(({millionths}) AS BIGINT)")).await;
+                let found = format!(
+                    "SELECT CAST(round(achieved * 1000000) AS BIGINT) FROM releases(moving) WHERE release = {release}"
+                );
+                let found = number(&context, &found).await;
                 assert_eq!(found, (highest * 1e6).round() as i64, "{what}: release {release}");
             }
             assert_eq!(number(&context, "SELECT count(*) FROM audit(moving) WHERE NOT passed").await, 0, "{what}");
