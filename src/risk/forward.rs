@@ -160,9 +160,9 @@ mod tests {
         // 0 has become 1, with a quarter, or 2 has stayed.
         let after = believed_after(&changes, &values, &[Some(before), None]);
         assert!((after[0][0] - 0.2).abs() < 1e-12 && (after[0][1] - 0.8).abs() < 1e-12, "{after:?}");
-        assert_eq!(after[1], vec![1.0 / 13.0; 13]);
+        assert!(after[1].iter().all(|share| (share - 1.0 / 13.0).abs() < 1e-12), "{after:?}");
         // Who cannot have any of the values by the law is one who could have all of them.
         let nobody = believed_after(&changes, &values[3..], &[Some(before)]);
-        assert_eq!(nobody, [vec![0.1; 10]]);
+        assert!(nobody[0].iter().all(|share| (share - 0.1).abs() < 1e-12), "{nobody:?}");
     }
 }
