@@ -37,15 +37,12 @@ pub(super) struct BeliefsStep {
     before: Vec<RecordBatch>,
     /// Number of the release.
     number: u64,
-    /// Whether changes that take several releases are thought possible in one.
-    closed: bool,
 }
 
 impl BeliefsStep {
     /// Before the release of this number.
-    pub(super) fn new(method: &AnyMethod, before: Vec<RecordBatch>, number: u64) -> Self {
-        let closed = matches!(method, AnyMethod::MDistinct(params) if params.close_updates);
-        Self { before, number, closed }
+    pub(super) fn new(before: Vec<RecordBatch>, number: u64) -> Self {
+        Self { before, number }
     }
 
     /// Whether such a method leaves beliefs, if it is told how probable changes are: where nobody's value is likelier than is promised, there is nothing
@@ -67,7 +64,7 @@ impl BeliefsStep {
         monitor: &Monitor,
     ) -> Result<Option<Believed>> {
         let microdata = &release.microdata;
-        let Some(law) = law(microdata, self.closed)? else { return Ok(None) };
+        let Some(law) = law(microdata)? else { return Ok(None) };
         let past = Past::read(&self.before, microdata, key, monitor)?;
         let known = state.signatures()?;
         let believed = past.after(release, known, law, self.number, monitor)?;
@@ -131,8 +128,8 @@ fn schema(identifier: &DataType) -> SchemaRef {
     ]))
 }
 
-/// How probable changes are, if somebody has said so of all of them.
-fn law(microdata: &Microdata, closed: bool) -> Result<Option<Changes>> {
+/// How probable changes are, if somebody has said so of all of them. Where they have probabilities, none is added to close the relation.
+fn law(microdata: &Microdata) -> Result<Option<Changes>> {
     let Some(updates) = microdata.updates.as_deref().filter(|updates| updates.weighted()) else { return Ok(None) };
     let mut rows = Vec::with_capacity(updates.pairs.len());
     for (&(from, to), &probability) in updates.pairs.iter().zip(&updates.probabilities) {
@@ -142,17 +139,7 @@ fn law(microdata: &Microdata, closed: bool) -> Result<Option<Changes>> {
             None => return Ok(None),
         }
     }
-    let law = Updates::try_new(microdata.sensitive()?.domain.len(), &rows)?;
-    // Nobody says how probable the changes are that were added.
-    if closed && changes(&law) < changes(&law.closed()?) {
-        return Ok(None);
-    }
-    Ok(Some(Changes::new(law)))
-}
-
-/// Number of changes.
-fn changes(law: &Updates) -> usize {
-    (0..law.values() as u32).map(|value| law.cus(value).filter(|(to, _)| *to != value).count()).sum()
+    Ok(Some(Changes::new(Updates::try_new(microdata.sensitive()?.domain.len(), &rows)?)))
 }
 
 /// What was believed before, as it concerns the rows of microdata.

@@ -386,7 +386,7 @@ impl Publishing {
             return Ok(None);
         }
         let before = transaction.beliefs(memory).await?;
-        Ok(Some(BeliefsStep::new(&spec.method, before, transaction.number())))
+        Ok(Some(BeliefsStep::new(before, transaction.number())))
     }
 
     /// The columns that the INSERT does not name, where people have in them what they had.

@@ -116,7 +116,7 @@ impl Chain {
         self.change();
         self.number += 1;
         let (release, state) = self.made(people, true);
-        let before = BeliefsStep::new(&self.method, self.file.clone(), self.number);
+        let before = BeliefsStep::new(self.file.clone(), self.number);
         let found = before.take(&release, &state, [1, 2], &Monitor::default()).unwrap().unwrap();
         self.file = decoded(&found);
         (found, self.enumerate(&release))
@@ -239,12 +239,8 @@ fn without_probabilities_nothing_is_known() {
     let mut chain = Chain::new(6, 1);
     let people: Vec<i64> = (0..6).collect();
     let (release, state) = chain.made(&people, false);
-    let step = |method: &AnyMethod| BeliefsStep::new(method, Vec::new(), 1);
-    assert!(step(&chain.method).take(&release, &state, [1, 2], &Monitor::default()).unwrap().is_none());
-    // Changes that follow over another one have no probability of their own. (These have none that follow.)
-    let (release, state) = chain.made(&people, true);
-    let closed = AnyMethod::MDistinct(MDistinct::new(2).with_close_updates(true));
-    assert!(step(&closed).take(&release, &state, [1, 2], &Monitor::default()).unwrap().is_some());
+    let before = BeliefsStep::new(Vec::new(), 1);
+    assert!(before.take(&release, &state, [1, 2], &Monitor::default()).unwrap().is_none());
     let found = BeliefsStep::is_of(&AnyMethod::MDistinct(MDistinct::new(2).with_exact(true)));
     assert!(!found && BeliefsStep::is_of(&chain.method));
     assert!(!BeliefsStep::is_of(&AnyMethod::MDistinct(MDistinct::new(2).with_updates(Possible::Any))));
@@ -256,7 +252,7 @@ fn memory_is_asked_for() {
     chain.number = 1;
     let (release, state) = chain.made(&(0..6).collect::<Vec<_>>(), true);
     let monitor = Monitor::with_budget(|_| Err(Error::Cancelled));
-    assert!(BeliefsStep::new(&chain.method, Vec::new(), 1).take(&release, &state, [1, 2], &monitor).is_err());
+    assert!(BeliefsStep::new(Vec::new(), 1).take(&release, &state, [1, 2], &monitor).is_err());
 }
 
 /// A file of other people than those of the ledger is not taken for one of strangers.
@@ -267,6 +263,6 @@ fn other_people_are_not_taken_for_strangers() {
     chain.publish(&people);
     chain.number += 1;
     let (release, state) = chain.made(&people, true);
-    let before = BeliefsStep::new(&chain.method, chain.file.iter().map(|batch| batch.slice(0, 2)).collect(), 2);
+    let before = BeliefsStep::new(chain.file.iter().map(|batch| batch.slice(0, 2)).collect(), 2);
     assert!(before.take(&release, &state, [1, 2], &Monitor::default()).is_err());
 }
