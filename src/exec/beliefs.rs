@@ -279,7 +279,8 @@ impl After {
     }
 
     fn highest(&self) -> Option<f64> {
-        self.shares.iter().copied().reduce(f64::max)
+        // A sum of shares can be off by its rounding.
+        self.shares.iter().copied().reduce(f64::max).map(|highest| highest.min(1.0))
     }
 
     /// Those of some of the people, as a column.
