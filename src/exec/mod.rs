@@ -3,6 +3,8 @@
 mod accuracy;
 mod anonymize;
 mod audits;
+#[cfg(feature = "publication")]
+mod beliefs;
 mod buffered_rows;
 mod cells;
 mod computation;

@@ -15,6 +15,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use super::beliefs::BeliefsStep;
 use super::cells::{ByCell, CellCount, Refusals, Tried, by_cell, expected_rows, in_a_cell, in_cells, tags};
 use super::inputs::{InputKinds, Inputs, Streams, facts};
 use super::notices::Notices;
@@ -236,7 +237,9 @@ impl Publishing {
         transaction.check_independence()?;
 
         let (files, made) = channel(1);
-        let writer = self.writer(transaction.number(), transaction.release_id(), &trees, files)?;
+        let mut writer = self.writer(transaction.number(), transaction.release_id(), &trees, files)?;
+        let beliefs = MemoryConsumer::new("PublishExec: beliefs").register(context.memory_pool());
+        writer.beliefs = self.beliefs(&transaction, &beliefs).await?;
         let seed = Seed::from_entropy()?;
         let (outcome, staged) = futures::join!(
             work.off_thread(move |work, monitor| writer.add(work, snapshot, seed.rng(), None, monitor)?.finish()),
@@ -381,6 +384,16 @@ impl Publishing {
         }
     }
 
+    /// What readers believe before the release; `None` where that is not looked at, or is not known.
+    async fn beliefs(&self, transaction: &Transaction, memory: &MemoryReservation) -> Result<Option<BeliefsStep>> {
+        let spec = &self.publication.spec;
+        if !BeliefsStep::is_of(&spec.method) || !transaction.knows_beliefs() {
+            return Ok(None);
+        }
+        let before = transaction.beliefs(memory).await?;
+        Ok(Some(BeliefsStep::new(before, transaction.number())))
+    }
+
     /// The columns that the INSERT does not name, where people have in them what they had.
     fn remembered(&self) -> Vec<String> {
         match self.publication.spec.method.as_method().leaves_out() {
@@ -420,6 +433,7 @@ impl Publishing {
             remembered: self.remembered(),
             number,
             batch_size: self.batch_size,
+            beliefs: None,
             files,
             written: Written::default(),
         })

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 use tokio::sync::mpsc::Sender;
 
+use super::beliefs::BeliefsStep;
 use super::work::{Made, Work};
 use crate::error::{Error, Result};
 use crate::methods::{LeftOut, Monitor, SnapshotBuilder, StateKind};
 use crate::microdata::Role;
-use crate::publication::{Figures, MadeFile, Outcome, make, numbered, random_name};
+use crate::publication::{Believed, Figures, MadeFile, Outcome, make, numbered, random_name};
 use crate::release::{Form, Published, Release};
 
 /// Rows of a file: enough for good compression, few enough that files are made in parallel.
@@ -35,6 +37,8 @@ pub(super) struct ReleaseWriter {
     /// Number of the release.
     pub number: u64,
     pub batch_size: usize,
+    /// What is known of readers before the release, where that is looked at.
+    pub beliefs: Option<BeliefsStep>,
     /// Where finished files go.
     pub files: Sender<Finished>,
     /// What was written so far.
@@ -67,6 +71,8 @@ pub(super) struct Written {
     pending: Vec<RecordBatch>,
     /// Files of entries.
     kept: Vec<MadeFile>,
+    /// What a reader believes.
+    believed: Option<Believed>,
 }
 
 /// A file to be made.
@@ -102,6 +108,10 @@ impl ReleaseWriter {
         if tag.is_none() {
             self.written.refuse_missing()?;
         }
+        if let Some(before) = self.beliefs.take() {
+            let key = rng.random();
+            self.written.believed = monitor.phase("beliefs", || before.take(&release, &state, key, monitor))?;
+        }
         let public = present(&self.public, &release, self.leave_out, &self.remembered);
         let published = monitor.phase("shuffle", || Ok(Published::new(release, public, &mut rng)))?;
         let published = match tag {
@@ -128,9 +138,10 @@ impl ReleaseWriter {
         if let Some(rest) = self.pending_file()? {
             self.hand_over(Finished::Entries(rest))?;
         }
-        let Written { rows, groups, counterfeits, withheld, information_loss, returning, kept, .. } = self.written;
+        let Written { rows, groups, counterfeits, withheld, information_loss, returning, kept, believed, .. } =
+            self.written;
         let figures = Figures { rows, groups, counterfeits };
-        Ok(Outcome { figures, withheld, information_loss, returning, entries: kept, schema: self.private })
+        Ok(Outcome { figures, withheld, information_loss, returning, entries: kept, schema: self.private, believed })
     }
 
     /// Makes all files, a few at a time, and hands them over. Entries of the ledger are kept instead, but for those of cells.

@@ -29,7 +29,8 @@
 //! | `failure`, `blocking` | errors, in one sentence; work on threads that may block |
 //!
 //! Rows of a stream that is repositioned are held back in a file beside the ledger's own ones. The record of the newest release names
-//! it; the files of earlier ones are removed, for their rows are published, suppressed, or in the new one.
+//! it; the files of earlier ones are removed, for their rows are published, suppressed, or in the new one. In another such file is what readers
+//! can believe of everybody's value who know how probable changes are, of m-distinct.
 
 mod audit;
 mod blocking;
@@ -64,8 +65,8 @@ pub(crate) use open::OpenPublication;
 pub(crate) use paths::{numbered, random_name};
 pub(crate) use place::{check_apart, locate, private_beside};
 pub(crate) use reader::{Reader, ReleaseRow, introduce, newest_version, provider};
-pub(crate) use record::{Figures, HeldBack};
+pub(crate) use record::{Beliefs, Figures, HeldBack};
 pub(crate) use rehearsal::{Change, Changes, Findings, Rehearsal};
 pub use spec::{Publication, PublicationSpec, Repositioned};
-pub(crate) use transaction::{Held, Outcome, Transaction, Unchanged};
+pub(crate) use transaction::{Believed, Held, Outcome, Transaction, Unchanged};
 pub(crate) use types::{check_schema, stored_type, type_names};

@@ -4,6 +4,7 @@
 //! else means that one of them was lost, exchanged or restored from a backup, and then nothing may be published: a release
 //! that does not know of an earlier one breaks it.
 
+use bytes::Bytes;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, Result};
@@ -179,7 +180,8 @@ impl OpenPublication {
         if let Some(entries) = self.entries() {
             entries.verify().await?;
         }
-        self.held_contents().await.map(|_| ())
+        self.held_contents().await?;
+        self.beliefs_contents().await.map(|_| ())
     }
 
     /// Where the rows are that are held back, if there are any.
@@ -198,14 +200,39 @@ impl OpenPublication {
         }
     }
 
-    async fn held_contents(&self) -> Result<Option<bytes::Bytes>> {
-        let Some(file) = self.held_file() else { return Ok(None) };
+    /// Where it is that readers believe of everybody's values, if that is known.
+    pub(super) fn beliefs_file(&self) -> Option<&ReleaseFile> {
+        self.newest()?.beliefs.as_ref().map(|beliefs| &beliefs.file)
+    }
+
+    /// What readers believe of everybody's values.
+    ///
+    /// # Errors
+    /// As for [`held_back`](Self::held_back).
+    pub(crate) async fn beliefs(&self) -> Result<Vec<RecordBatch>> {
+        match self.beliefs_contents().await? {
+            Some(contents) => decode(contents).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn held_contents(&self) -> Result<Option<Bytes>> {
+        self.contents(self.held_file(), "the rows that are held back").await
+    }
+
+    async fn beliefs_contents(&self) -> Result<Option<Bytes>> {
+        self.contents(self.beliefs_file(), "the probabilities that readers can put on people's values").await
+    }
+
+    /// A file beside the ledger's own ones, if there is one, and what is in it.
+    async fn contents(&self, file: Option<&ReleaseFile>, what: &str) -> Result<Option<Bytes>> {
+        let Some(file) = file else { return Ok(None) };
         let read = intact(self.private.store().as_ref(), &Path::from(file.name.as_str()), file).await;
         match read.map_err(|error| self.private.unreadable(error))? {
             Some(contents) => Ok(Some(contents)),
             None => Err(refusal!(
                 "publication",
-                "the rows that are held back are not in the ledger at {} as they were written; restore it from a \
+                "{what} are not in the ledger at {} as they were written; restore it from a \
                  backup of the time after the last release",
                 self.publication.private
             )),

@@ -62,11 +62,13 @@ pub(super) struct Remembered {
     pub(super) merged: Merged,
     /// What is held back; only the record refers to it.
     pub(super) held: Option<MadeFile>,
+    /// What a reader believes; only the record refers to it.
+    pub(super) believed: Option<MadeFile>,
 }
 
 impl Remembered {
     fn files(&self) -> impl Iterator<Item = &MadeFile> {
-        self.entries.iter().chain(&self.merged.made).chain(&self.held)
+        self.entries.iter().chain(&self.merged.made).chain(&self.held).chain(&self.believed)
     }
 
     /// Names of all files.

@@ -43,6 +43,10 @@ pub(crate) struct Record {
     /// What is held back after it, of a stream that is repositioned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_back: Option<HeldBack>,
+    /// What a reader believes after it who knows how probable changes are, of m-distinct that is not exact. `None` where nobody says how probable
+    /// all changes are, in cells, and of publications that were begun by versions that did not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) beliefs: Option<Beliefs>,
 }
 
 /// Digits of an earlier fingerprint: that two of a publication's snapshots share them by chance is one in a million million.
@@ -92,6 +96,15 @@ pub(crate) struct HeldBack {
     pub(crate) late: u64,
     /// Where the rows are, beside the ledger's own files.
     pub(crate) file: Option<ReleaseFile>,
+}
+
+/// What a reader believes of people's values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Beliefs {
+    /// The highest probability of a value for one of the people in the release; `None` if there are none.
+    pub(crate) achieved: Option<f64>,
+    /// Where the probabilities of everybody's values are, beside the ledger's own files.
+    pub(crate) file: ReleaseFile,
 }
 
 /// A file of a release, named alike where it is staged and where it is public; or of the ledger.
@@ -155,6 +168,7 @@ mod tests {
             balanced: None,
             periods: Vec::new(),
             held_back: None,
+            beliefs: None,
         }
     }
 
@@ -186,5 +200,21 @@ mod tests {
         let read: Record = serde_json::from_str(&text).unwrap();
         assert_eq!(read.made_of(&"cd".repeat(16), 5), None);
         assert_eq!(record(4, "cd".repeat(16), read.fingerprints()).made_of(&"ab".repeat(16), 9), Some(3));
+    }
+
+    /// As versions without them wrote them; and a number that is none is not one.
+    #[test]
+    fn records_without_beliefs_are_read() {
+        let mut record = record(2, String::new(), String::new());
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(!text.contains("beliefs"));
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap().beliefs, None);
+        let file = ReleaseFile { name: "2-x.parquet".to_owned(), size: 1, rows: 1, checksum: String::new() };
+        for (achieved, read) in [(Some(0.95), Some(0.95)), (Some(f64::NAN), None)] {
+            record.beliefs = Some(Beliefs { achieved, file: file.clone() });
+            let text = serde_json::to_string(&record).unwrap();
+            let beliefs = serde_json::from_str::<Record>(&text).unwrap().beliefs;
+            assert_eq!(beliefs, Some(Beliefs { achieved: read, file: file.clone() }));
+        }
     }
 }

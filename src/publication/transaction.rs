@@ -5,6 +5,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_plan::spill::get_record_batch_memory_size;
 
 use super::entries::Merged;
 use super::failure::{overtaken, while_doing};
@@ -14,7 +15,7 @@ use super::open::OpenPublication;
 use super::paths::random_name;
 use super::protocol::{self, Attempt, Remembered};
 use super::publish::publish;
-use super::record::{Figures, HeldBack, Record};
+use super::record::{Beliefs, Figures, HeldBack, Record};
 use super::spec::Publication;
 use super::vacuum::vacuum;
 use crate::error::{refusal, thousands};
@@ -58,6 +59,16 @@ pub(crate) struct Outcome {
     pub(crate) entries: Vec<MadeFile>,
     /// Columns of the ledger.
     pub(crate) schema: SchemaRef,
+    /// What a reader believes who knows how probable changes are, where that is known.
+    pub(crate) believed: Option<Believed>,
+}
+
+/// What a reader believes of people's values.
+#[derive(Debug)]
+pub(crate) struct Believed {
+    pub(crate) record: Beliefs,
+    /// The probabilities.
+    pub(crate) file: MadeFile,
 }
 
 /// What is held back of a stream.
@@ -145,6 +156,25 @@ impl Transaction {
     /// When their file is missing or damaged, or the store fails.
     pub(crate) async fn held_rows(&self) -> Result<Vec<RecordBatch>> {
         self.open.held_back().await
+    }
+
+    /// Whether it is known what readers believed before this release: of nobody before the first, and after it if all releases say so.
+    pub(crate) fn knows_beliefs(&self) -> bool {
+        self.open.newest().is_none_or(|newest| newest.beliefs.is_some())
+    }
+
+    /// What they believed. Charges to `memory` what is read.
+    ///
+    /// # Errors
+    /// When the file is missing or damaged, the store fails, or there is not enough memory.
+    pub(crate) async fn beliefs(&self, memory: &MemoryReservation) -> Result<Vec<RecordBatch>> {
+        let Some(before) = self.open.newest().and_then(|newest| newest.beliefs.as_ref()) else { return Ok(Vec::new()) };
+        let read = before.file.size as usize;
+        memory.try_grow(read)?;
+        let rows = self.open.beliefs().await?;
+        memory.try_grow(rows.iter().map(get_record_batch_memory_size).sum())?;
+        memory.shrink(read);
+        Ok(rows)
     }
 
     /// Whether the rows of the snapshot are published or held back already.
@@ -300,6 +330,7 @@ impl Transaction {
             periods.push(period);
         }
         let (held_back, held) = held.map_or((None, None), |held| (Some(held.record), held.file));
+        let (beliefs, believed) = outcome.believed.map_or((None, None), |made| (Some(made.record), Some(made.file)));
         let record = Record {
             number: self.number(),
             attempt: self.attempt.name,
@@ -316,9 +347,11 @@ impl Transaction {
             balanced: self.open.balanced(),
             periods,
             held_back,
+            beliefs,
         };
         let staged = self.attempt.entries;
-        let remembered = Remembered { schema: outcome.schema, entries: outcome.entries, staged, merged, held };
+        let remembered =
+            Remembered { schema: outcome.schema, entries: outcome.entries, staged, merged, held, believed };
         protocol::decide(&mut self.open, record, &remembered).await?;
         publish(&mut self.open).await?;
         Ok(rows)

@@ -18,8 +18,9 @@ const PATIENCE: i64 = 24 * 3600;
 pub(super) async fn vacuum(open: &OpenPublication, number: u64) {
     let done = |name: &str| number_of(name).is_some_and(|of| of <= number);
     let entries = open.state.entries.iter().map(|kept| &kept.file);
-    // Of what was held back only the newest counts; the rows before are published, suppressed, or in it.
-    let known: HashSet<&str> = entries.chain(open.held_file()).map(|file| file.name.as_str()).collect();
+    // Of what was held back only the newest counts; the rows before are published, suppressed, or in it. So it is with what is believed.
+    let known: HashSet<&str> =
+        entries.chain(open.held_file()).chain(open.beliefs_file()).map(|file| file.name.as_str()).collect();
     let private = open.private.store();
     let mut attempts = HashSet::new();
     let mut gone = Vec::new();

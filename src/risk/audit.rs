@@ -94,6 +94,7 @@ pub(crate) struct ReleaseFindings {
     rows: u64,
     groups: u64,
     counterfeits: u64,
+    largest: u64,
 }
 
 impl ReleaseFindings {
@@ -103,6 +104,7 @@ impl ReleaseFindings {
         self.rows += part.rows() as u64;
         self.groups += part.groups() as u64;
         self.counterfeits += part.counterfeits();
+        self.largest = self.largest.max(part.largest());
         if self.found.is_empty() {
             self.found = found;
             return;
@@ -119,6 +121,11 @@ impl ReleaseFindings {
     /// Rows, groups and counterfeits so far.
     pub(crate) fn figures(&self) -> [u64; 3] {
         [self.rows, self.groups, self.counterfeits]
+    }
+
+    /// Rows of the largest group so far.
+    pub(crate) fn largest(&self) -> u64 {
+        self.largest
     }
 
     /// As checks.

@@ -43,6 +43,14 @@ impl Changes {
         }
     }
 
+    /// Bytes held, roughly.
+    pub(crate) fn size(&self) -> usize {
+        self.rows
+            .values()
+            .map(|row| size_of::<((u32, u32), Vec<(u32, f64)>)>() + row.capacity() * size_of::<(u32, f64)>())
+            .sum()
+    }
+
     fn step(&self, row: &[(u32, f64)]) -> Vec<(u32, f64)> {
         let mut next: Vec<(u32, f64)> = row
             .iter()
@@ -90,37 +98,47 @@ pub(crate) fn posterior(weights: &[Vec<f64>], values: usize) -> Option<Vec<Vec<f
             row.iter().map(|weight| if most > 0.0 { weight / most } else { 0.0 }).collect()
         })
         .collect();
-    // Sums over the ways in which the first members, or the others, have just these values.
+    // Sums over the ways in which the first members have just these values: as many members as there are values. Sets come after
+    // those that they contain.
     let size = 1_usize << values;
-    let mut first = vec![vec![0.0; size]; members + 1];
-    first[0][0] = 1.0;
-    for (member, row) in scaled.iter().enumerate() {
-        for taken in (0..size).filter(|taken| taken.count_ones() as usize == member) {
-            let ways = first[member][taken];
-            for (value, weight) in row.iter().enumerate().filter(|(value, _)| ways > 0.0 && taken >> value & 1 == 0) {
-                first[member + 1][taken | 1 << value] += ways * weight;
-            }
+    let mut first = vec![0.0; size];
+    first[0] = 1.0;
+    let free = |taken: usize| ones(!taken & (size - 1));
+    for taken in 0..size {
+        let Some(row) = scaled.get(taken.count_ones() as usize).filter(|_| first[taken] > 0.0) else { continue };
+        for value in free(taken) {
+            first[taken | 1 << value] += first[taken] * row[value];
         }
     }
-    let total: f64 = first[members].iter().sum();
+    let are_all = |taken: usize| taken.count_ones() as usize == members;
+    let total: f64 = (0..size).filter(|&taken| are_all(taken)).map(|taken| first[taken]).sum();
     if total <= 0.0 {
         return None;
     }
-    // Of all ways for those after a member who leave these values alone: backward.
+    // Of all ways for the other members, who leave these values alone: backward.
     let mut rest = vec![1.0; size];
     let mut shares = vec![vec![0.0; values]; members];
-    for (member, row) in scaled.iter().enumerate().rev() {
-        let mut before = vec![0.0; size];
-        for taken in (0..size).filter(|taken| taken.count_ones() as usize == member) {
-            for (value, weight) in row.iter().enumerate().filter(|(value, _)| taken >> value & 1 == 0) {
-                let ways = weight * rest[taken | 1 << value];
-                before[taken] += ways;
-                shares[member][value] += first[member][taken] * ways / total;
-            }
+    for taken in (0..size).rev() {
+        let member = taken.count_ones() as usize;
+        let Some(row) = scaled.get(member) else { continue };
+        let mut ways = 0.0;
+        for value in free(taken) {
+            let with = row[value] * rest[taken | 1 << value];
+            ways += with;
+            shares[member][value] += first[taken] * with / total;
         }
-        rest = before;
+        rest[taken] = ways;
     }
     Some(shares)
+}
+
+/// Places of the ones, ascending.
+fn ones(mut set: usize) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = (set != 0).then(|| set.trailing_zeros() as usize);
+        set &= set.wrapping_sub(1);
+        place
+    })
 }
 
 #[cfg(test)]
@@ -197,6 +215,12 @@ mod tests {
     fn large_groups_are_left_out() {
         assert!(posterior(&[vec![1.0; 13]], 13).is_none());
         assert!(posterior(&[vec![1.0], vec![1.0]], 1).is_none());
-        assert_eq!(posterior(&vec![vec![0.5; 12]; 12], 12).unwrap()[11].iter().filter(|share| (**share - 1.0 / 12.0).abs() < 1e-9).count(), 12);
+        assert_eq!(
+            posterior(&vec![vec![0.5; 12]; 12], 12).unwrap()[11]
+                .iter()
+                .filter(|share| (**share - 1.0 / 12.0).abs() < 1e-9)
+                .count(),
+            12
+        );
     }
 }

@@ -8,6 +8,7 @@
 //! | `updates`, `update_graph` | which values can follow which, and what that leaves possible |
 //! | `legal` | legal update instances |
 //! | `joint` | what is possible when everybody is looked at together |
+//! | `belief`, `forward` | what is probable to a reader who knows how probable changes are, release after release |
 //! | `intersection` | the attack on releases whose values never change |
 //! | `principles` | what a single release keeps |
 //! | `profile` | what a table gives away as it is |
@@ -18,10 +19,12 @@
 
 mod audit;
 mod background;
+mod belief;
 mod cover;
 mod dealt;
 mod entries;
 mod evidence;
+mod forward;
 mod intersection;
 mod joint;
 mod legal;
@@ -51,8 +54,10 @@ pub use updates::{Update, Updates};
 pub use worlds::{ReleasedRows, World};
 
 pub(crate) use audit::{Check, Promise, ReleaseFindings, part_of};
+pub(crate) use belief::Changes;
 pub(crate) use dealt::DealtRings;
 pub(crate) use evidence::{BackgroundColumns, Evidence, EvidenceBuilder, ReleaseColumns};
+pub(crate) use forward::{Before, believed_after};
 pub(crate) use joint::{BUDGET, Fact, Joint};
 pub(crate) use lifespan::{AdversaryModel, Disclosure, Findings, Sets, Wanted};
 pub(crate) use memory::{Histories, Lineage};

@@ -130,6 +130,11 @@ impl ReleasedTable {
         sizes
     }
 
+    /// Rows of the largest group.
+    pub(super) fn largest(&self) -> u64 {
+        self.sizes().into_iter().max().unwrap_or_default()
+    }
+
     /// What the first row of each group says.
     pub(super) fn of_groups<T: Copy + Default>(&self, column: &[T]) -> Vec<T> {
         let mut first = vec![None; self.groups()];

@@ -364,6 +364,59 @@ async fn a_stream_loses_no_row_at_any_write() {
     }
 }
 
+const MOVING: &str = "CREATE EXTERNAL TABLE moving (id BIGINT, age BIGINT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'fault://disk/moving/'
+    OPTIONS ('method' 'm_distinct', 'm' '2', 'updates' 'law', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')";
+
+/// Nights of two people with the highest probability that a reader reaches: one of them stays away for a night, in which the other one has changed.
+const MOVES: [(&str, f64); 3] = [
+    ("INSERT INTO moving VALUES (1, 20, 'a1'), (2, 23, 'b')", 0.5),
+    ("INSERT INTO moving VALUES (1, 21, 'a2')", 1.0 / 1.05),
+    ("INSERT INTO moving VALUES (1, 22, 'a2'), (2, 25, 'b')", 2.0 / 3.0),
+];
+
+async fn move_in(context: &SessionContext, insert: &str) -> datafusion::error::Result<()> {
+    run(context, "DROP TABLE IF EXISTS moving").await?;
+    run(context, "CREATE TABLE IF NOT EXISTS law AS SELECT * FROM (VALUES ('a1', 'a2', 0.05), ('a2', 'a1', 0.05)) AS t(from_value, to_value, probability)").await?;
+    run(context, MOVING).await?;
+    run(context, insert).await.map(|_| ())
+}
+
+/// What readers believe is kept beside the ledger: wherever a job fails, it is that of the release which is published.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_readers_believe_is_lost_at_no_write() {
+    for fault in [Fault::Before, Fault::After] {
+        for fatal in 1.. {
+            let here = tempdir().unwrap();
+            let (context, store) = faulty(here.path(), fatal, fault);
+            let mut next = 0;
+            while next < MOVES.len() && move_in(&context, MOVES[next].0).await.is_ok() {
+                next += 1;
+            }
+            let writes = store.writes.load(Ordering::SeqCst);
+            let (context, _) = faulty(here.path(), usize::MAX, Fault::Before);
+            let what = format!("{fault:?} at write {fatal}");
+            let first = next.min(MOVES.len() - 1);
+            for (insert, _) in std::iter::once(&MOVES[first]).chain(&MOVES[first..]) {
+                move_in(&context, insert).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+            }
+            for (release, (_, highest)) in (1..).zip(MOVES) {
+                let found = format!(
+                    "SELECT CAST(round(achieved * 1000000) AS BIGINT) FROM releases(moving) WHERE release = {release}"
+                );
+                let found = number(&context, &found).await;
+                assert_eq!(found, (highest * 1e6).round() as i64, "{what}: release {release}");
+            }
+            assert_eq!(number(&context, "SELECT count(*) FROM audit(moving) WHERE NOT passed").await, 0, "{what}");
+            // Entries of three releases, and what is believed after the last.
+            assert_eq!(public_files_of(here.path(), "moving.private").len(), 4, "{what}");
+            if writes < fatal {
+                assert!(fatal > 12, "three jobs have more than {writes} writes");
+                break;
+            }
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_cannot_be_read_from_some_time_on() {
     for (first, insert) in NIGHTS {

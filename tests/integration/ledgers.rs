@@ -364,3 +364,64 @@ async fn a_ledger_without_labels_is_not_continued() {
     );
     assert!(files(here.path()) == before);
 }
+
+/// A publication of m_distinct from before it was known what a reader reaches who knows the law of changes: it goes on, and that stays unknown.
+/// Of one where it is known, the file is needed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_readers_believe_is_known_from_the_first_release_on_or_never() {
+    let insert = |age: i64| format!("INSERT INTO moving VALUES (1, {age}, 'a1'), (2, {age} + 3, 'b')");
+    for known in [true, false] {
+        let here = tempdir().unwrap();
+        let (location, private) = (here.path().join("moving"), here.path().join("moving.private"));
+        let begin = async || {
+            let context = session();
+            run(&context, "CREATE TABLE law AS SELECT 'a1' AS from_value, 'a2' AS to_value, 0.05 AS probability")
+                .await
+                .unwrap();
+            let declaration = format!(
+                "CREATE EXTERNAL TABLE moving (id INT, age INT, disease VARCHAR) STORED AS PUBLICATION LOCATION '{}'
+                 OPTIONS ('method' 'm_distinct', 'm' '2', 'updates' 'law', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')",
+                location.display()
+            );
+            run(&context, &declaration).await.unwrap();
+            context
+        };
+        let context = begin().await;
+        run(&context, &insert(20)).await.unwrap();
+        let commit = private.join("_delta_log/00000000000000000001.json");
+        let text = std::fs::read_to_string(&commit).unwrap();
+        let (_, file) = text.split_once(r#"\"beliefs\":{\"achieved\":0.5,\"file\":{\"name\":\""#).unwrap();
+        let file = private.join(&file[..file.find('\\').unwrap()]);
+        assert!(file.is_file());
+        if known {
+            let contents = std::fs::read(&file).unwrap();
+            for damaged in [Some("something else"), None] {
+                match damaged {
+                    Some(text) => std::fs::write(&file, text).unwrap(),
+                    None => std::fs::remove_file(&file).unwrap(),
+                }
+                let message = error(&context, &insert(21)).await;
+                assert!(message.contains("can put on people's values") && message.contains("restore it"), "{message}");
+                let failed =
+                    "SELECT count(*) FROM audit(moving) WHERE NOT passed AND \"check\" = 'ledger: can be read'";
+                assert_eq!(number(&context, failed).await, 1);
+            }
+            std::fs::write(&file, contents).unwrap();
+        } else {
+            // As a commit of that time was.
+            let text = text.replace(r#"\"beliefs\""#, r#"\"unknown\""#);
+            std::fs::write(&commit, text.replace("anonymizeLedger", "other").replace("anonymizeHash", "another"))
+                .unwrap();
+        }
+        let context = begin().await;
+        for age in [21, 22] {
+            run(&context, &insert(age)).await.unwrap();
+        }
+        let all = if known { 3 } else { 0 };
+        assert_eq!(number(&context, "SELECT count(achieved) FROM releases(moving)").await, all);
+        let checks = "SELECT count(*) FROM audit(moving) WHERE passed AND \"check\" LIKE '%law of changes'";
+        assert_eq!(number(&context, checks).await, all);
+        assert_eq!(number(&context, "SELECT count(*) FROM audit(moving) WHERE NOT passed").await, 0);
+        assert!(!file.exists(), "only the newest file is kept");
+    }
+}

@@ -66,6 +66,7 @@ macro_rules! files {
 }
 
 files! {
+    achieved
     advise
     again
     anatomy

@@ -116,6 +116,14 @@ impl Ledger {
         {
             return Err(refusal!(FUNCTION, "the rows that are held back are not as they were written"));
         }
+        if let Some(believed) =
+            self.newest.as_ref().and_then(|newest| newest.beliefs.as_ref()).map(|beliefs| &beliefs.file)
+        {
+            memory.try_resize(believed.size as usize)?;
+            if intact(self.place.store().as_ref(), &Path::from(believed.name.as_str()), believed).await?.is_none() {
+                return Err(refusal!(FUNCTION, "the probabilities of people's values are not as they were written"));
+            }
+        }
         let kind = self.metadata.spec.method.state();
         let rows: u64 = self.state.entries.iter().map(|kept| kept.file.rows).sum();
         let passes = match (kind, context.memory_pool().memory_limit()) {

@@ -5,6 +5,7 @@ mod files;
 mod ledger;
 mod parts;
 mod promises;
+mod reached;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use self::files::Files;
 use self::ledger::{Ledger, Past};
 use self::parts::Parts;
 use self::promises::{Promises, Remembered};
+use self::reached::Reached;
 use super::blocking::blocking;
 use super::reader::{Reader, ReleaseRow};
 use super::record::{Announcement, Figures};
@@ -95,7 +97,7 @@ impl Audit {
             let said = first.record.as_ref().and_then(|record| record.updates.as_ref());
             checks.extend(ledger.agreed(said, updates.as_deref())?);
         }
-        let mut remembered = Remembered::Nothing;
+        let (mut remembered, mut reached) = (Remembered::Nothing, Reached::default());
         for row in releases {
             let number = row.announcement.number;
             let table = reader.release(Some(number)).await?;
@@ -154,6 +156,9 @@ impl Audit {
             if unreadable {
                 checks.push(Check::new(Some(number), "rows can be read", false, "they cannot"));
             } else {
+                if let Some(record) = row.record.as_ref().filter(|_| ledger.is_some()) {
+                    checks.extend(reached.check(record, promises.memory, looked.findings.largest()));
+                }
                 checks.extend(looked.checks(&row.announcement, promises.hidden));
             }
             past = looked.past;

@@ -61,6 +61,7 @@ fn schema() -> SchemaRef {
         Field::new("reader", DataType::Utf8, true),
         Field::new("withheld", DataType::Int64, true),
         Field::new("information_loss", DataType::Float64, true),
+        Field::new("achieved", DataType::Float64, true),
     ]))
 }
 
@@ -76,6 +77,7 @@ fn batch(schema: &SchemaRef, rows: &[ReleaseRow]) -> Result<RecordBatch> {
     let records = || rows.iter().map(|row| row.record.as_ref());
     let withheld = records().map(|record| record.map(|record| record.withheld as i64)).collect::<Int64Array>();
     let loss = records().map(|record| record.map(|record| record.information_loss)).collect::<Float64Array>();
+    let achieved = records().map(|record| record?.beliefs.as_ref()?.achieved).collect::<Float64Array>();
     let columns: Vec<ArrayRef> = vec![
         count(&|row| row.announcement.number),
         Arc::new(times.with_timezone("UTC")),
@@ -87,6 +89,7 @@ fn batch(schema: &SchemaRef, rows: &[ReleaseRow]) -> Result<RecordBatch> {
         Arc::new(readers),
         Arc::new(withheld),
         Arc::new(loss),
+        Arc::new(achieved),
     ];
     Ok(RecordBatch::try_new(SchemaRef::clone(schema), columns)?)
 }
