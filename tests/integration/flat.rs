@@ -81,7 +81,9 @@ async fn columns_that_the_newest_release_lacks_are_null() {
     context.register_table("clinic_flat", flat).unwrap();
     assert_eq!(number(&context, "SELECT count(ward) FROM clinic_flat").await, 2);
     run(&context, &format!("INSERT INTO clinic (id, disease) SELECT id, disease FROM {rows}")).await.unwrap_err();
-    run(&context, &format!("INSERT INTO clinic (id, age, disease) SELECT id, age + 1, disease FROM {rows}")).await.unwrap();
+    run(&context, &format!("INSERT INTO clinic (id, age, disease) SELECT id, age + 1, disease FROM {rows}"))
+        .await
+        .unwrap();
     assert_eq!(number(&context, "SELECT count(*) FROM clinic_flat WHERE ward IS NULL AND age_lo = 31").await, 2);
     assert_eq!(number(&context, "SELECT count(disease) FROM clinic_flat").await, 2);
 }

@@ -120,7 +120,8 @@ impl MDistinct {
 fn check_law_is_of_rows(microdata: &Microdata, known: &Signatures) -> Result<()> {
     let field = &microdata.sensitive()?.field;
     let (Some(updates), false) = (&microdata.updates, parts_of(field)?.is_empty()) else { return Ok(()) };
-    let changing: FxHashSet<u32> = updates.pairs.iter().filter(|(from, to)| from != to).map(|(from, _)| *from).collect();
+    let changing: FxHashSet<u32> =
+        updates.pairs.iter().filter(|(from, to)| from != to).map(|(from, _)| *from).collect();
     let nobody = !microdata.sensitive_codes.iter().any(|code| changing.contains(code));
     match known.all().is_empty() && !changing.is_empty() && nobody {
         true => Err(Error::refused(
