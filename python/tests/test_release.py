@@ -84,7 +84,8 @@ def test_a_chain_of_m_distinct(people: an.Table) -> None:
 
 
 def test_a_chain_where_everything_changes(people: an.Table) -> None:
-    law = [{"from_value": job, "to_value": job ^ 1, "probability": 0.05} for job in range(50)]
+    pairs = "SELECT occupation AS from_value, occupation + 1 - 2 * (occupation % 2) AS to_value, 0.05 AS probability"
+    law = an.connect().sql(f"{pairs} FROM (SELECT value::INT AS occupation FROM generate_series(0, 49))")
     some = {**CENSUS, "quasi": ["age", "gender"]}
     first = an.dynamic(people, m=3, updates=law, **CENSUS)
     second = an.dynamic(people, m=3, updates=law, previous=first, **some)
