@@ -67,6 +67,7 @@ mod tests {
             figures: Figures { rows: 4, groups: 2, counterfeits: 0 },
             withheld: 0,
             information_loss: 0.0,
+            periods: Vec::new(),
             balanced: None,
             held_back: None,
             beliefs: achieved.map(|achieved| Beliefs { achieved, file }),
