@@ -74,16 +74,15 @@ async fn columns_that_the_newest_release_lacks_are_null() {
          OPTIONS ('method' 'dynamic', 'm' '2', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease, ward')"
     );
     run(&context, &declared).await.unwrap();
-    let rows = "(VALUES (1, 30, 'flu', 'east'), (2, 31, 'gastritis', 'west')) AS t(id, age, disease, ward)";
-    run(&context, &format!("INSERT INTO clinic SELECT * FROM {rows}")).await.unwrap();
+    let rows = "CREATE TABLE rows AS SELECT * FROM (VALUES (1, 30, 'flu', 'east'), (2, 31, 'gastritis', 'west')) AS t(id, age, disease, ward)";
+    run(&context, rows).await.unwrap();
+    run(&context, "INSERT INTO clinic SELECT * FROM rows").await.unwrap();
     let clinic = datafusion_anonymize::publication_for_readers(&context, &place.to_string()).await.unwrap();
     let flat = datafusion_anonymize::flat_table(&clinic).unwrap().unwrap();
     context.register_table("clinic_flat", flat).unwrap();
     assert_eq!(number(&context, "SELECT count(ward) FROM clinic_flat").await, 2);
-    run(&context, &format!("INSERT INTO clinic (id, disease) SELECT id, disease FROM {rows}")).await.unwrap_err();
-    run(&context, &format!("INSERT INTO clinic (id, age, disease) SELECT id, age + 1, disease FROM {rows}"))
-        .await
-        .unwrap();
+    run(&context, "INSERT INTO clinic (id, disease) SELECT id, disease FROM rows").await.unwrap_err();
+    run(&context, "INSERT INTO clinic (id, age, disease) SELECT id, age + 1, disease FROM rows").await.unwrap();
     assert_eq!(number(&context, "SELECT count(*) FROM clinic_flat WHERE ward IS NULL AND age_lo = 31").await, 2);
     assert_eq!(number(&context, "SELECT count(disease) FROM clinic_flat").await, 2);
 }
