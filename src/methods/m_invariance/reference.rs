@@ -33,7 +33,6 @@ pub enum Assignment {
 }
 
 impl Assignment {
-    #[allow(clippy::trivially_copy_pass_by_ref)]
     pub(super) fn is_eligible(&self) -> bool {
         *self == Self::Eligible
     }
