@@ -287,7 +287,7 @@ mod tests {
             let number = laws.after(0, releases).unwrap();
             let (weights, whole) = laws.law(number).weights();
             assert_eq!((weights.len(), weights.iter().map(|(_, weight)| weight).sum::<u64>()), (3, whole));
-            assert!(whole <= WHOLE && WHOLE % whole == 0);
+            assert!(whole <= WHOLE && WHOLE.is_multiple_of(whole));
         }
     }
 }

@@ -67,10 +67,10 @@ impl Reference {
                 thousands(first.iter().filter(|people| **people > 0).count()),
             )));
         }
-        let step = |(signature, &people): (&Box<[u32]>, &usize)| -> Step {
-            Step { signature: signature.clone(), rows: people / signature.len().max(1) }
-        };
-        let steps: Vec<Step> = known.all().iter().zip(first).map(step).filter(|step| step.rows > 0).collect();
+        let steps: Vec<Step> = (known.all().iter().zip(first))
+            .map(|(signature, people)| Step { signature: signature.clone(), rows: people / signature.len().max(1) })
+            .filter(|step| step.rows > 0)
+            .collect();
         let mut reference = Self { steps, of_value: vec![Vec::new(); microdata.sensitive()?.domain.len()] };
         let counts = reference.counts();
         let declared = microdata.updates.iter().flat_map(|domain| &domain.pairs).map(|&(value, _)| value);

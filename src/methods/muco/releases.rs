@@ -175,7 +175,7 @@ impl History {
                         .entry((world.clone(), known.clone()))
                         .or_insert_with(|| self.law(number, &world, &known, ghosts));
                     for ((seen, new), likely) in law {
-                        let history = [history.as_slice(), &[seen.clone()]].concat();
+                        let history = [history.as_slice(), std::slice::from_ref(seen)].concat();
                         let known = [known.as_slice(), new].concat();
                         let sum = longer.entry((history, world.clone(), known)).or_insert(Probability::NONE);
                         *sum = sum.plus(share.times(*likely));
@@ -378,6 +378,9 @@ impl Series {
     }
 }
 
+/// Who of a ring is there with which quasi-identifiers, and what its rows show.
+type Last = (Vec<Option<Vec<i32>>>, Vec<(Vec<i32>, i32, i64)>);
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
@@ -388,7 +391,7 @@ proptest! {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let mut series = Series::new(l, d);
         let mut everybody: Vec<Row> = Vec::new();
-        let mut last: HashMap<BTreeSet<i64>, (Vec<Option<Vec<i32>>>, Vec<(Vec<i32>, i32, i64)>)> = HashMap::new();
+        let mut last: HashMap<BTreeSet<i64>, Last> = HashMap::new();
         for number in 0..5_u64 {
             let first = everybody.len();
             // As many of each value, so that those who come are eligible.

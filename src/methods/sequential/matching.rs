@@ -219,7 +219,7 @@ impl Matching<'_> {
         let open: Vec<usize> = (0..rows.len()).filter(|&place| chosen[place] == NONE).collect();
         let free: Vec<u32> = (0..people.len() as u32).filter(|&place| !taken[place as usize]).collect();
         let costs =
-            self.costs(boxes, open.iter().map(|&place| rows[place]), free.iter().map(|&place| people[place as usize]));
+            self.costs(boxes, open.iter().map(|&place| rows[place]), &free.iter().map(|&place| people[place as usize]));
         for (&row, place) in open.iter().zip(least(&costs)?) {
             chosen[row] = free[place as usize];
         }
@@ -231,7 +231,7 @@ impl Matching<'_> {
         &self,
         boxes: &[[u32; 2]],
         rows: impl ExactSizeIterator<Item = u32>,
-        people: impl Iterator<Item = u32> + Clone,
+        people: &(impl Iterator<Item = u32> + Clone),
     ) -> Matrix {
         let d = self.microdata.quasi.len();
         let codes = |j: usize| people.clone().map(move |person| self.microdata.quasi_of(person)[j]);
