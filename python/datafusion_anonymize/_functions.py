@@ -144,6 +144,56 @@ def m_distinct(
     })
 
 
+def dynamic(
+    input: Input,
+    m: int,
+    *,
+    id: str | None = None,
+    quasi: Columns | None = None,
+    sensitive: Columns | None = None,
+    updates: Literal["any"] | Input | None = None,
+    previous: Inputs | None = None,
+    seed: Seed | None = None,
+    hierarchies: Input | None = None,
+    within: str | None = None,
+    insensitive: Columns | None = None,
+    cells: int | Literal["auto"] | None = None,
+) -> Release:
+    """A release of people who come and go, whose values may change, with other columns each time; safe beside all earlier ones.
+
+    Args:
+        input: a table, view, CTE or file, or a query in parentheses
+        m: least number of different sensitive values in a group: the bound is 1/m
+        id: the identifier: one row per person. Never published [the session's, or the columns' metadata]
+        quasi: quasi-identifiers: known to others, published as ranges [the session's, or the columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
+            session's, or the columns' metadata]
+        updates: from_value, to_value and probability: what values can become, by which law [no value can change]
+        previous: identifier, signature, signature_label and release of earlier private releases [none: the first
+            release]
+        seed: a long secret text, for reproducible runs [entropy]
+        hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
+        within: each value of this column is anonymized as a table of its own [none]
+        insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
+        cells: in how many parts a release is made, one after the other, so that none is larger than memory (or
+            'auto') ['auto']
+    """
+    return make("dynamic", {
+        "input": input,
+        "m": m,
+        "id": id,
+        "quasi": quasi,
+        "sensitive": sensitive,
+        "updates": updates,
+        "previous": previous,
+        "seed": seed,
+        "hierarchies": hierarchies,
+        "within": within,
+        "insensitive": insensitive,
+        "cells": cells,
+    })
+
+
 def mondrian(
     input: Input,
     *,
