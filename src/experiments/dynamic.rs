@@ -21,7 +21,7 @@ use super::vulnerable::numbered;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "dynamic",
     title: "Everything that changes",
-    source: "this program; no paper has people, values and columns that change in the same releases",
+    source: "This program: no paper has people, values and columns that change in the same releases",
     about: "A third of all people are in the first release. At each further one a twentieth of them leaves and as many come, a tenth of whom has been \
             there before. Where values change, they are pairs (ranks 0 and 1, 2 and 3, ..), and everybody's becomes the other one with 5 %. Where \
             columns change, each release has two of the quasi-identifiers in turn. Where everything does, there is a second sensitive column \
@@ -161,7 +161,7 @@ impl People {
             if self.other[place as usize] && rank < paired { rank ^ 1 } else { rank }
         };
         // Wards go with first values, but for one of seven people.
-        let ward = |place: u32| if place % 7 == 0 { 0 } else { self.ranks[place as usize] / 2 % WARDS };
+        let ward = |place: u32| if place.is_multiple_of(7) { 0 } else { self.ranks[place as usize] / 2 % WARDS };
         let column = |of: &dyn Fn(u32) -> i32| -> ArrayRef {
             Arc::new(Int32Array::from_iter_values(self.present.iter().map(|&place| of(place))))
         };
