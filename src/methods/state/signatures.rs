@@ -329,7 +329,9 @@ impl SignaturesReader {
                 }
             }
         }
-        let calendar = Calendar::new(&last_of, number, periods)?;
+        // All numbers that there are, not everybody's last ones only.
+        let numbered = if dated { self.releases.as_slice() } else { &[] };
+        let calendar = Calendar::new(numbered, number, periods)?;
         let (mut signatures_of_rows, mut labels_of_rows, mut steps_of_rows) = (Vec::new(), Vec::new(), Vec::new());
         if !published.is_empty() {
             let entries = microdata.find_in(&published)?;
