@@ -68,7 +68,7 @@ impl Bucket<'_> {
         if self.monitor.is_cancelled() {
             return;
         }
-        if node.height <= 1 || !self.shares_values(&node, &mut scratch.places) {
+        if node.height <= 1 || !shares_values(&node, &mut scratch.places) {
             return Sorted.split(self.microdata, 0, node, members, &mut scratch.spare, self.monitor);
         }
         let (attribute, k) = self.best_cut(&node, scratch);
@@ -93,24 +93,6 @@ impl Bucket<'_> {
             self.split(left, members_left, scratch);
             self.split(right, members_right, scratch);
         }
-    }
-
-    /// Whether a value occurs in two lists.
-    fn shares_values<const W: usize>(self, node: &Node<'_, W>, places: &mut Places) -> bool {
-        places.forget();
-        // The first rows of all lists, the second ones, and so on: where values are shared, that is soon seen.
-        let longest = node.lists.iter().map(|list| list.len()).max().unwrap_or(0);
-        (0..longest).any(|place| {
-            node.lists.iter().zip(0..).any(|(list, number)| {
-                let Some(item) = list.get(place) else { return false };
-                places.get_or_insert(self.code(item), number) != number
-            })
-        })
-    }
-
-    #[inline]
-    fn code<const W: usize>(self, item: &Item<W>) -> u32 {
-        self.microdata.sensitive_codes[item.row as usize]
     }
 
     /// The attribute and the number of groups on the left that cost least, as if all rows went together.
@@ -145,9 +127,8 @@ impl Bucket<'_> {
         for (list, &cut) in node.lists.iter_mut().zip(&cuts) {
             scratch.spare.lowest_first(list, attribute, cut);
         }
-        let code = |item: &Item<W>| self.code(item);
         let sides = || node.lists.iter().zip(&cuts).map(|(list, &cut)| list.split_at(cut));
-        let mut halves = Halves::new(sides, code, [k, node.height - k], &mut scratch.places);
+        let mut halves = Halves::new(sides, [k, node.height - k], &mut scratch.places);
         if halves.is_balanced() {
             return cuts;
         }
@@ -159,11 +140,24 @@ impl Bucket<'_> {
                 let (low, high) = list.split_at_mut(*cut);
                 sort(low, attribute);
                 sort(high, attribute);
-                *cut = reorder(list, *cut, was, is, |item| scratch.places.of(code(item)));
+                *cut = reorder(list, *cut, was, is, |item| scratch.places.of(item.sensitive));
             }
         }
         cuts
     }
+}
+
+/// Whether a value occurs in two lists.
+fn shares_values<const W: usize>(node: &Node<'_, W>, places: &mut Places) -> bool {
+    places.forget();
+    // The first rows of all lists, the second ones, and so on: where values are shared, that is soon seen.
+    let longest = node.lists.iter().map(|list| list.len()).max().unwrap_or(0);
+    (0..longest).any(|place| {
+        node.lists.iter().zip(0..).any(|(list, number)| {
+            let Some(item) = list.get(place) else { return false };
+            places.get_or_insert(item.sensitive, number) != number
+        })
+    })
 }
 
 /// How many rows of a list are to go left.

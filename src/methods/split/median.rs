@@ -51,7 +51,7 @@ impl<const W: usize> Spare<W> {
         }
         let mut is_low = self.lowest(list, attribute, cut);
         if self.items.len() < list.len() {
-            self.items.resize(list.len(), Item { row: 0, at: [0.0; W] });
+            self.items.resize(list.len(), Item { row: 0, sensitive: 0, at: [0.0; W] });
         }
         let ordered = &mut self.items[..list.len()];
         let (mut left, mut right) = (0, cut);
@@ -74,8 +74,9 @@ mod tests {
     fn the_lowest_come_first_and_both_sides_keep_their_order() {
         for rows in [0, 1, 2, 7, 300] {
             // Few positions, so that many rows lie at the cut.
-            let list: Vec<Item<4>> =
-                (0..rows).map(|row| Item { row, at: [0.0, (row * 7 % 5) as f32 / 4.0, 0.0, 0.0] }).collect();
+            let list: Vec<Item<4>> = (0..rows)
+                .map(|row| Item { row, sensitive: 0, at: [0.0, (row * 7 % 5) as f32 / 4.0, 0.0, 0.0] })
+                .collect();
             for cut in [0, 1, rows as usize / 2, (rows as usize).saturating_sub(1), rows as usize] {
                 let (mut sorted, mut cut_list) = (list.clone(), list.clone());
                 sorted.sort_by(|a, b| a.at[1].total_cmp(&b.at[1]));

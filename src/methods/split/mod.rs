@@ -73,7 +73,7 @@ pub(super) fn split(
 
 /// Bytes of a row on its way through the splits.
 pub(super) fn item_bytes(quasi: usize) -> usize {
-    (1 + width(quasi)) * size_of::<u32>()
+    (2 + width(quasi)) * size_of::<u32>()
 }
 
 /// Bytes of the room to put lists in order, where the longest lists of the buckets that are split at a time have so many rows together: that
@@ -132,6 +132,8 @@ fn split_wide<const W: usize>(
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item<const W: usize> {
     pub row: u32,
+    /// Code of its sensitive value: here, for to look it up by the row would miss the cache at every level of the splits.
+    pub sensitive: u32,
     pub at: [f32; W],
 }
 
@@ -148,7 +150,7 @@ impl<const W: usize> Item<W> {
         for ((at, attribute), &code) in at.iter_mut().zip(&microdata.quasi).zip(microdata.quasi_of(row)) {
             *at = attribute.domain.position(code);
         }
-        Self { row, at }
+        Self { row, sensitive: microdata.sensitive_codes[row as usize], at }
     }
 }
 
