@@ -18,15 +18,13 @@ pub(crate) fn compare(sizes: &[u64], methods: &[&Method]) {
     let mut before: HashMap<&str, (u64, f64)> = HashMap::new();
     for &rows in sizes {
         let files = Files { rows, directory: tempfile::tempdir().unwrap() };
-        let mut sorts: HashMap<&str, f64> = HashMap::new();
         for method in methods.iter().filter(|method| rows <= method.most_rows) {
             let table = method.table();
             let by = order(table);
-            let sort = *sorts.entry(table).or_insert_with(|| {
-                files.measured(&format!("COPY (SELECT * FROM '{table}' ORDER BY {by}) TO 'output'")).seconds
-            });
             let query = method.release();
             let release = files.measured(&query);
+            // Side by side, for each method anew: a machine that others use as well is not as fast in one minute as in the next.
+            let sort = files.measured(&format!("COPY (SELECT * FROM '{table}' ORDER BY {by}) TO 'output'")).seconds;
             let write = files.measured(&format!("COPY ({query}) TO 'output'"));
             let growth = before.insert(method.name, (rows, release.seconds)).map_or_else(
                 String::new,

@@ -8,7 +8,7 @@
 //! Every measurement runs in a process of its own, so that its peak memory is its own. Whatever a release needs, its table, an earlier
 //! release's ledger, worlds, is a Parquet file that another process has written before. Times are the best of three. Columns:
 //!
-//! - sort + write: DataFusion sorting the table, by its quasi-identifiers or a stream by its time, and writing it;
+//! - sort + write: DataFusion sorting the table, by its quasi-identifiers or a stream by its time, and writing it, measured next to the release;
 //! - release, rows/s: the release alone, its rows dropped as they come;
 //! - release + write: the release and writing it, with files and ledgers read as in the column before;
 //! - ratio: of release + write to sort + write;
