@@ -10,7 +10,7 @@
 use super::halves::{Halves, Places};
 use crate::methods::Monitor;
 use crate::methods::extent::Extent;
-use crate::methods::split::{Item, Node, PARALLEL_FROM, Sorted, Spare, Splitter, best_attribute, rows_among};
+use crate::methods::split::{Item, Node, PARALLEL_FROM, Spare, Splitter, best_attribute, rows_among, sorted};
 use crate::microdata::Microdata;
 
 /// Up to this height all places to cut are tried, above it the middle.
@@ -22,17 +22,23 @@ const SAMPLE_HEIGHT: usize = 256;
 pub(super) struct Decompose;
 
 impl Splitter for Decompose {
+    /// Code of the sensitive value.
+    type Tag = u32;
+
+    fn tag(&self, microdata: &Microdata, row: u32) -> u32 {
+        microdata.sensitive_codes[row as usize]
+    }
+
     fn split<const W: usize>(
         &self,
         microdata: &Microdata,
-        bucket: usize,
-        node: Node<'_, W>,
+        node: Node<'_, W, u32>,
         members: &mut [u32],
-        spare: &mut Spare<W>,
+        spare: &mut Spare<W, u32>,
         monitor: &Monitor,
     ) {
         if node.height <= 1 {
-            return Sorted.split(microdata, bucket, node, members, spare, monitor);
+            return sorted(microdata.quasi.len(), node, members, spare, monitor);
         }
         let scratch = Scratch::new(microdata, members.len());
         let bucket = Bucket { microdata, monitor };
@@ -49,7 +55,7 @@ struct Bucket<'a> {
 
 /// What a thread needs for itself.
 struct Scratch<const W: usize> {
-    spare: Spare<W>,
+    spare: Spare<W, u32>,
     places: Places,
     /// Rows of a list by an attribute: position and place in the list.
     order: Vec<u64>,
@@ -64,12 +70,12 @@ impl<const W: usize> Scratch<W> {
 }
 
 impl Bucket<'_> {
-    fn split<const W: usize>(self, mut node: Node<'_, W>, members: &mut [u32], scratch: &mut Scratch<W>) {
+    fn split<const W: usize>(self, mut node: Node<'_, W, u32>, members: &mut [u32], scratch: &mut Scratch<W>) {
         if self.monitor.is_cancelled() {
             return;
         }
         if node.height <= 1 || !shares_values(&node, &mut scratch.places) {
-            return Sorted.split(self.microdata, 0, node, members, &mut scratch.spare, self.monitor);
+            return sorted(self.microdata.quasi.len(), node, members, &mut scratch.spare, self.monitor);
         }
         let (attribute, k) = self.best_cut(&node, scratch);
         let cuts = self.cut(&mut node, attribute, k, scratch);
@@ -96,7 +102,7 @@ impl Bucket<'_> {
     }
 
     /// The attribute and the number of groups on the left that cost least, as if all rows went together.
-    fn best_cut<const W: usize>(self, node: &Node<'_, W>, scratch: &mut Scratch<W>) -> (usize, usize) {
+    fn best_cut<const W: usize>(self, node: &Node<'_, W, u32>, scratch: &mut Scratch<W>) -> (usize, usize) {
         let (d, h) = (self.microdata.quasi.len(), node.height);
         if h > SAMPLE_HEIGHT {
             return (best_attribute(d, node), h / 2);
@@ -118,7 +124,7 @@ impl Bucket<'_> {
     /// most as many as there are groups in the right one.
     fn cut<const W: usize>(
         self,
-        node: &mut Node<'_, W>,
+        node: &mut Node<'_, W, u32>,
         attribute: usize,
         k: usize,
         scratch: &mut Scratch<W>,
@@ -140,7 +146,7 @@ impl Bucket<'_> {
                 let (low, high) = list.split_at_mut(*cut);
                 sort(low, attribute);
                 sort(high, attribute);
-                *cut = reorder(list, *cut, was, is, |item| scratch.places.of(item.sensitive));
+                *cut = reorder(list, *cut, was, is, |item| scratch.places.of(item.tag));
             }
         }
         cuts
@@ -148,29 +154,29 @@ impl Bucket<'_> {
 }
 
 /// Whether a value occurs in two lists.
-fn shares_values<const W: usize>(node: &Node<'_, W>, places: &mut Places) -> bool {
+fn shares_values<const W: usize>(node: &Node<'_, W, u32>, places: &mut Places) -> bool {
     places.forget();
     // The first rows of all lists, the second ones, and so on: where values are shared, that is soon seen.
     let longest = node.lists.iter().map(|list| list.len()).max().unwrap_or(0);
     (0..longest).any(|place| {
         node.lists.iter().zip(0..).any(|(list, number)| {
             let Some(item) = list.get(place) else { return false };
-            places.get_or_insert(item.sensitive, number) != number
+            places.get_or_insert(item.tag, number) != number
         })
     })
 }
 
 /// How many rows of a list are to go left.
-fn share<const W: usize>(node: &Node<'_, W>, list: usize, k: usize) -> usize {
+fn share<const W: usize>(node: &Node<'_, W, u32>, list: usize, k: usize) -> usize {
     rows_among(k, node.height, node.lists[list].len(), node.secret.of_list(list, node.height))
 }
 
-fn sort<const W: usize>(list: &mut [Item<W>], attribute: usize) {
+fn sort<const W: usize>(list: &mut [Item<W, u32>], attribute: usize) {
     list.sort_unstable_by(|a, b| a.at[attribute].total_cmp(&b.at[attribute]).then(a.row.cmp(&b.row)));
 }
 
 /// The cost of halves along an attribute.
-fn cost_of_middle<const W: usize>(node: &Node<'_, W>, attribute: usize, spare: &mut Spare<W>) -> f32 {
+fn cost_of_middle<const W: usize>(node: &Node<'_, W, u32>, attribute: usize, spare: &mut Spare<W, u32>) -> f32 {
     let k = node.height / 2;
     let mut halves = [Extent::NONE; 2];
     for (number, list) in node.lists.iter().enumerate() {
@@ -181,7 +187,7 @@ fn cost_of_middle<const W: usize>(node: &Node<'_, W>, attribute: usize, spare: &
 }
 
 /// The least cost of a cut along an attribute, and the number of groups on its left.
-fn best_place<const W: usize>(node: &Node<'_, W>, attribute: usize, scratch: &mut Scratch<W>) -> (f32, usize) {
+fn best_place<const W: usize>(node: &Node<'_, W, u32>, attribute: usize, scratch: &mut Scratch<W>) -> (f32, usize) {
     let h = node.height;
     let order = &mut scratch.order;
     order.clear();
@@ -219,11 +225,11 @@ fn best_place<const W: usize>(node: &Node<'_, W>, attribute: usize, scratch: &mu
 /// Moves rows of a list, both of whose sides are sorted, across the cut, those nearest to it, until its left side has as many of each value as
 /// `is` says. `place` tells the place of a row's value in `was` and `is`. Returns where the cut is then.
 fn reorder<const W: usize>(
-    list: &mut [Item<W>],
+    list: &mut [Item<W, u32>],
     cut: usize,
     was: &[usize],
     is: &[usize],
-    place: impl Fn(&Item<W>) -> usize,
+    place: impl Fn(&Item<W, u32>) -> usize,
 ) -> usize {
     let mut leaving: Vec<usize> = was.iter().zip(is).map(|(was, is)| was.saturating_sub(*is)).collect();
     let mut coming: Vec<usize> = was.iter().zip(is).map(|(was, is)| is.saturating_sub(*was)).collect();
@@ -243,7 +249,7 @@ fn reorder<const W: usize>(
         }
     }
     let side = |left: bool| list.iter().zip(&goes_left).filter(move |(_, goes)| **goes == left).map(|(item, _)| *item);
-    let reordered: Vec<Item<W>> = side(true).chain(side(false)).collect();
+    let reordered: Vec<Item<W, u32>> = side(true).chain(side(false)).collect();
     list.copy_from_slice(&reordered);
     is.iter().sum()
 }

@@ -115,15 +115,14 @@ impl Halves {
     /// Those of lists with two sides each. Afterwards values have their numbers in `places`.
     pub(super) fn new<'a, const W: usize, I>(sides: impl Fn() -> I, heights: [usize; 2], places: &mut Places) -> Self
     where
-        I: ExactSizeIterator<Item = (&'a [Item<W>], &'a [Item<W>])>,
+        I: ExactSizeIterator<Item = (&'a [Item<W, u32>], &'a [Item<W, u32>])>,
     {
-        let values =
-            places.number(sides().flat_map(|(left, right)| left.iter().chain(right)).map(|item| item.sensitive));
+        let values = places.number(sides().flat_map(|(left, right)| left.iter().chain(right)).map(|item| item.tag));
         let entries = sides().len();
         let (mut left, mut right) = (Counts::new(entries, values), Counts::new(entries, values));
         for (entry, (on_left, on_right)) in sides().enumerate() {
-            on_left.iter().for_each(|item| *left.change(entry, places.of(item.sensitive)) += 1);
-            on_right.iter().for_each(|item| *right.change(entry, places.of(item.sensitive)) += 1);
+            on_left.iter().for_each(|item| *left.change(entry, places.of(item.tag)) += 1);
+            on_right.iter().for_each(|item| *right.change(entry, places.of(item.tag)) += 1);
         }
         Self { left, right, heights }
     }

@@ -314,7 +314,7 @@ impl Method for MDistinct {
     /// For each row its places in lists and, in a bucket, its positions; for each member of the release its row, its value, its group and its
     /// share of the intervals. Counterfeits, and the room in which lists are put in order, are charged to the monitor once they are known.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        rows * (28 + split::item_bytes(quasi)) + self.member_bytes(rows, quasi)
+        rows * (28 + split::item_bytes(quasi, &decompose::Decompose)) + self.member_bytes(rows, quasi)
     }
 
     /// Anonymizes a snapshot so that it is safe beside all earlier releases. The state must have everybody's *most recent*

@@ -251,7 +251,7 @@ impl Method for MInvariance {
     /// For each row its places in lists and, in a bucket, its positions; for each member of the release its row, its value, its
     /// group and its share of the intervals. Counterfeits are charged to the monitor once their number is known.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        rows * (16 + split::item_bytes(quasi)) + self.member_bytes(rows, quasi)
+        rows * (16 + split::item_bytes(quasi, &split::Sorted)) + self.member_bytes(rows, quasi)
     }
 
     /// Anonymizes a snapshot so that it is safe beside all earlier releases.

@@ -1,6 +1,6 @@
 //! Large buckets: halved at the medians.
 
-use super::{Item, Secret, Spare, fine, rows_among};
+use super::{Item, Secret, Spare, Tag, fine, rows_among};
 use crate::methods::Monitor;
 
 /// Buckets up to this height are split by the paper's full search.
@@ -15,16 +15,16 @@ pub(in crate::methods) const PARALLEL_FROM: usize = 4096;
 const SAMPLE: usize = 64;
 
 /// A bucket, or a part of one, on its way to groups.
-pub(in crate::methods) struct Node<'a, const W: usize> {
+pub(in crate::methods) struct Node<'a, const W: usize, T> {
     /// Rows of each value.
-    pub lists: Vec<&'a mut [Item<W>]>,
+    pub lists: Vec<&'a mut [Item<W, T>]>,
     /// Rows and counterfeits of each value.
     pub height: usize,
     /// Decides where counterfeits stand.
     pub secret: Secret,
 }
 
-impl<const W: usize> Node<'_, W> {
+impl<const W: usize, T: Tag> Node<'_, W, T> {
     /// How many rows of each list fall to the first `k` groups.
     fn rows_among_first(&self, k: usize) -> Vec<usize> {
         let offset = |list: usize| self.secret.of_list(list, self.height);
@@ -34,11 +34,11 @@ impl<const W: usize> Node<'_, W> {
 }
 
 /// Splits a node into groups; group `g` of `s` members goes to `members[g * s..][..s]`.
-pub(super) fn split<const W: usize>(
+pub(in crate::methods) fn split<const W: usize, T: Tag>(
     d: usize,
-    node: Node<'_, W>,
+    node: Node<'_, W, T>,
     members: &mut [u32],
-    spare: &mut Spare<W>,
+    spare: &mut Spare<W, T>,
     monitor: &Monitor,
 ) {
     if monitor.is_cancelled() {
@@ -65,7 +65,12 @@ pub(super) fn split<const W: usize>(
 }
 
 /// Cuts every list at its median of the attribute whose interval shrinks most by it.
-fn halve<'a, const W: usize>(d: usize, node: Node<'a, W>, k: usize, spare: &mut Spare<W>) -> [Node<'a, W>; 2] {
+fn halve<'a, const W: usize, T: Tag>(
+    d: usize,
+    node: Node<'a, W, T>,
+    k: usize,
+    spare: &mut Spare<W, T>,
+) -> [Node<'a, W, T>; 2] {
     let attribute = best_attribute(d, &node);
     let cuts = node.rows_among_first(k);
     let (mut left, mut right) = (Vec::with_capacity(cuts.len()), Vec::with_capacity(cuts.len()));
@@ -80,7 +85,7 @@ fn halve<'a, const W: usize>(d: usize, node: Node<'a, W>, k: usize, spare: &mut 
 }
 
 /// The attribute whose halves are shortest against the whole, judged by a sample of each list.
-pub(in crate::methods) fn best_attribute<const W: usize>(d: usize, node: &Node<'_, W>) -> usize {
+pub(in crate::methods) fn best_attribute<const W: usize, T: Tag>(d: usize, node: &Node<'_, W, T>) -> usize {
     let mut sample: Vec<f32> = Vec::with_capacity(SAMPLE);
     let mut gain = |attribute: usize| {
         let mut whole = (f32::INFINITY, f32::NEG_INFINITY);

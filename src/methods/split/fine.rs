@@ -4,20 +4,20 @@
 //! linear in rows (and quadratic in attributes).
 
 use super::coarse::Node;
-use super::{Item, Secret, rows_among};
+use super::{Item, Secret, Tag, rows_among};
 use crate::methods::extent::Extent;
 use crate::release::COUNTERFEIT;
 
 /// Splits a node into groups; group `g` of `s` members goes to `members[g * s..][..s]`.
-pub(super) fn split<const W: usize>(d: usize, node: &Node<'_, W>, members: &mut [u32]) {
+pub(super) fn split<const W: usize, T: Tag>(d: usize, node: &Node<'_, W, T>, members: &mut [u32]) {
     let mut bucket = Bucket::new(d, node);
     bucket.split(0, node.height, 0, node.secret, members);
 }
 
 /// A bucket and the part of it that is being split.
-struct Bucket<const W: usize> {
+struct Bucket<const W: usize, T> {
     /// All rows, list after list.
-    items: Vec<Item<W>>,
+    items: Vec<Item<W, T>>,
     /// For each attribute, the places of the rows in `items`: list after list, each sorted by the attribute. A part of the
     /// bucket is a range of each list, the same range in every order.
     orders: Vec<Vec<u32>>,
@@ -33,9 +33,9 @@ struct Bucket<const W: usize> {
     slices: Vec<(Extent<W>, f32)>,
 }
 
-impl<const W: usize> Bucket<W> {
-    fn new(d: usize, node: &Node<'_, W>) -> Self {
-        let items: Vec<Item<W>> = node.lists.iter().flat_map(|list| list.iter().copied()).collect();
+impl<const W: usize, T: Tag> Bucket<W, T> {
+    fn new(d: usize, node: &Node<'_, W, T>) -> Self {
+        let items: Vec<Item<W, T>> = node.lists.iter().flat_map(|list| list.iter().copied()).collect();
         let mut ranges = Vec::with_capacity(node.lists.len() * 8);
         let mut end = 0;
         for list in &node.lists {
@@ -101,7 +101,7 @@ impl<const W: usize> Bucket<W> {
     /// Two groups, which is what half of all splits come down to: for each attribute, the lower row of every list goes left.
     fn split_pairs(&self, base: usize, order: usize, secret: Secret, members: &mut [u32]) {
         let order = &self.orders[order];
-        let pair = |list: usize, attribute: usize| -> [Option<&Item<W>>; 2] {
+        let pair = |list: usize, attribute: usize| -> [Option<&Item<W, T>>; 2] {
             let [start, end] = self.ranges[base + list];
             let item = |place: u32| &self.items[order[place as usize] as usize];
             match end - start {

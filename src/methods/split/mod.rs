@@ -15,7 +15,7 @@ mod fine;
 mod median;
 mod secret;
 
-pub(super) use coarse::{Node, PARALLEL_FROM, best_attribute};
+pub(super) use coarse::{Node, PARALLEL_FROM, best_attribute, split as sorted};
 pub(super) use median::Spare;
 use rayon::prelude::*;
 #[cfg(test)]
@@ -29,33 +29,46 @@ use crate::microdata::Microdata;
 
 /// How a bucket is split.
 pub(super) trait Splitter: Sync {
+    /// What it looks at of every row. Rows carry it, for to look it up by the row would miss the cache at every level of the splits.
+    type Tag: Tag;
+
+    /// That of a row.
+    fn tag(&self, microdata: &Microdata, row: u32) -> Self::Tag;
+
     /// Splits a bucket into groups; group `g` of `s` members goes to `members[g * s..][..s]`, in the order of the lists, with
     /// [`COUNTERFEIT`](crate::release::COUNTERFEIT) where a list has no row for it.
     fn split<const W: usize>(
         &self,
         microdata: &Microdata,
-        bucket: usize,
-        node: Node<'_, W>,
+        node: Node<'_, W, Self::Tag>,
         members: &mut [u32],
-        spare: &mut Spare<W>,
+        spare: &mut Spare<W, Self::Tag>,
         monitor: &Monitor,
     );
 }
+
+/// Anything small.
+pub(super) trait Tag: Copy + Default + Send + Sync {}
+
+impl<T: Copy + Default + Send + Sync> Tag for T {}
 
 /// Any row of a list goes with any row of another.
 pub(super) struct Sorted;
 
 impl Splitter for Sorted {
+    type Tag = ();
+
+    fn tag(&self, _microdata: &Microdata, _row: u32) {}
+
     fn split<const W: usize>(
         &self,
         microdata: &Microdata,
-        _bucket: usize,
-        node: Node<'_, W>,
+        node: Node<'_, W, ()>,
         members: &mut [u32],
-        spare: &mut Spare<W>,
+        spare: &mut Spare<W, ()>,
         monitor: &Monitor,
     ) {
-        coarse::split(microdata.quasi.len(), node, members, spare, monitor);
+        sorted(microdata.quasi.len(), node, members, spare, monitor);
     }
 }
 
@@ -72,15 +85,15 @@ pub(super) fn split(
 }
 
 /// Bytes of a row on its way through the splits.
-pub(super) fn item_bytes(quasi: usize) -> usize {
-    (2 + width(quasi)) * size_of::<u32>()
+pub(super) fn item_bytes<S: Splitter>(quasi: usize, _splitter: &S) -> usize {
+    (1 + width(quasi)) * size_of::<u32>() + size_of::<S::Tag>()
 }
 
 /// Bytes of the room to put lists in order, where the longest lists of the buckets that are split at a time have so many rows together: that
-/// of a list and, as rows may change sides, of a copy; and what other threads take for the halves that they split.
-fn spare_bytes<const W: usize>(rows: usize) -> usize {
+/// of a list and, as rows may change sides, of a copy; and what other threads take for the halves that they split. A row has `item` bytes.
+fn spare_bytes(rows: usize, item: usize) -> usize {
     let halves = 2 + rayon::current_num_threads().ilog2() as usize;
-    halves * rows.saturating_mul(size_of::<Item<W>>() + size_of::<u32>())
+    halves * rows.saturating_mul(item + size_of::<u32>())
 }
 
 fn split_wide<const W: usize>(
@@ -104,7 +117,10 @@ fn split_wide<const W: usize>(
     let mut longest: Vec<usize> =
         (0..heights.len()).map(|number| lists.of(number).map(<[u32]>::len).max().unwrap_or(0)).collect();
     longest.sort_unstable_by_key(|&rows| std::cmp::Reverse(rows));
-    monitor.charge(spare_bytes::<W>(longest.iter().take(rayon::current_num_threads()).sum()))?;
+    monitor.charge(spare_bytes(
+        longest.iter().take(rayon::current_num_threads()).sum(),
+        item_bytes(microdata.quasi.len(), splitter),
+    ))?;
     let mut members = vec![0; total];
     let mut work = Vec::with_capacity(heights.len());
     let mut left = members.as_mut_slice();
@@ -117,11 +133,13 @@ fn split_wide<const W: usize>(
     }
     work.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
     work.into_par_iter().for_each(|(number, members)| {
-        let mut items: Vec<Vec<Item<W>>> =
-            lists.of(number).map(|rows| rows.iter().map(|&row| Item::new(microdata, row)).collect()).collect();
+        let mut items: Vec<Vec<Item<W, _>>> = lists
+            .of(number)
+            .map(|rows| rows.iter().map(|&row| Item::new(microdata, row, splitter.tag(microdata, row))).collect())
+            .collect();
         let lists = items.iter_mut().map(Vec::as_mut_slice).collect();
         let node = Node { lists, height: heights[number], secret: secret.of_bucket(number) };
-        splitter.split(microdata, number, node, members, &mut Spare::default(), monitor);
+        splitter.split(microdata, node, members, &mut Spare::default(), monitor);
     });
     monitor.check()?;
     Ok(members)
@@ -130,14 +148,14 @@ fn split_wide<const W: usize>(
 /// A row and where it lies: its position in each quasi-identifier's domain, 0 to 1. Positions beyond the number of
 /// quasi-identifiers are 0 for all rows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Item<const W: usize> {
+pub(super) struct Item<const W: usize, T> {
     pub row: u32,
-    /// Code of its sensitive value: here, for to look it up by the row would miss the cache at every level of the splits.
-    pub sensitive: u32,
+    /// What its [`Splitter`] looks at.
+    pub tag: T,
     pub at: [f32; W],
 }
 
-impl<const W: usize> Item<W> {
+impl<const W: usize, T: Tag> Item<W, T> {
     /// Sorts rows by an attribute, and those that lie together by their place in a list, as whole numbers: without a branch. Positions are not
     /// negative, so that their bits are in their order.
     #[inline]
@@ -145,12 +163,12 @@ impl<const W: usize> Item<W> {
         u64::from(self.at[attribute].to_bits()) << 32 | place
     }
 
-    fn new(microdata: &Microdata, row: u32) -> Self {
+    fn new(microdata: &Microdata, row: u32, tag: T) -> Self {
         let mut at = [0.0; W];
         for ((at, attribute), &code) in at.iter_mut().zip(&microdata.quasi).zip(microdata.quasi_of(row)) {
             *at = attribute.domain.position(code);
         }
-        Self { row, sensitive: microdata.sensitive_codes[row as usize], at }
+        Self { row, tag, at }
     }
 }
 
