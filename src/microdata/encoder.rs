@@ -102,39 +102,51 @@ impl ColumnEncoder {
                 thousands(u32::MAX as usize - 1)
             )));
         }
-        let mut groups = std::mem::take(&mut self.groups);
-        self.batch.clear();
-        match self.near.take() {
-            Some(near) => self.near = self.append_near(near, array, &mut groups)?,
-            None => {
-                self.intern(array, &mut groups)?;
-                self.batch.extend(groups.iter().map(|&group| group as u32));
-            }
+        let mut batch = std::mem::take(&mut self.batch);
+        self.encode(array, &mut batch)?;
+        self.codes.extend(&batch);
+        self.batch = batch;
+        Ok(())
+    }
+
+    /// Provisional codes of values without appending rows: they join the domain all the same.
+    ///
+    /// # Errors
+    /// When DataFusion's grouping fails.
+    pub(crate) fn encode(&mut self, array: &ArrayRef, codes: &mut Vec<u32>) -> Result<()> {
+        codes.clear();
+        if let Some(near) = self.near.take() {
+            self.near = self.encode_near(near, array, codes)?;
+            return Ok(());
         }
-        self.codes.extend(&self.batch);
+        let mut groups = std::mem::take(&mut self.groups);
+        self.intern(array, &mut groups)?;
+        codes.extend(groups.iter().map(|&group| group as u32));
         self.groups = groups;
         Ok(())
     }
 
-    /// Codes of a batch of whole numbers. Returns what knows their codes, unless most of the numbers are not known to it.
-    fn append_near(
+    /// Codes of whole numbers. Returns what knows their codes, unless most of the numbers are not known to it.
+    fn encode_near(
         &mut self,
         mut near: NearNumbers,
         array: &ArrayRef,
-        groups: &mut Vec<usize>,
+        codes: &mut Vec<u32>,
     ) -> Result<Option<NearNumbers>> {
         let mut far = std::mem::take(&mut self.far);
         far.clear();
-        near.look_up(array, &mut self.batch, &mut far);
+        near.look_up(array, codes, &mut far);
         let mut without_room = 0;
         if !far.is_empty() {
             let places = UInt32Array::from(far);
             let values = take(array, &places, None)?;
-            self.intern(&values, groups)?;
-            without_room = near.learn(&values, groups);
+            let mut groups = std::mem::take(&mut self.groups);
+            self.intern(&values, &mut groups)?;
+            without_room = near.learn(&values, &groups);
             for (&place, &group) in places.values().iter().zip(groups.iter()) {
-                self.batch[place as usize] = group as u32;
+                codes[place as usize] = group as u32;
             }
+            self.groups = groups;
             far = places.values().to_vec();
         }
         self.far = far;
@@ -164,7 +176,7 @@ impl ColumnEncoder {
         &self.field
     }
 
-    /// Provisional codes of values without appending rows: they join the domain all the same.
+    /// The same by DataFusion's grouping alone, however close together numbers lie.
     ///
     /// # Errors
     /// When DataFusion's grouping fails.

@@ -2,14 +2,17 @@
 //!
 //! R. Jonker, A. Volgenant: *A Shortest Augmenting Path Algorithm for Dense and Sparse Linear Assignment Problems*, Computing 38, 1987. A
 //! matrix here has a hundred rows and is one of hundreds of thousands, with many equal costs. So numbers have 32 bits; rows are scanned
-//! without a branch, in lanes that compilers make vectors of; columns that are reached at the same distance are reached at once; and where
+//! without a branch, a vector of numbers at a time; columns that are reached at the same distance are reached at once; and where
 //! a column was reached from is found when a path is known, and not noted with every step. Costs are whole numbers
 //! whose sums along paths are below 2^24 as a rule, so that the result is exact; where rounding comes in, the
 //! assignment is still one, and costs a little more.
 
+use wide::f32x8;
+
 use crate::error::{Error, Result};
 
 /// Numbers that are looked at together.
+type Block = f32x8;
 const LANES: usize = 8;
 
 /// Whole numbers from here on have gaps.
@@ -110,23 +113,17 @@ impl<'a> Assignment<'a> {
     /// Gives columns to the rows where they cost least, and returns the rows that have none.
     fn reduce_columns(&mut self) -> Vec<u32> {
         let n = self.matrix.n;
+        let (prices, _) = self.prices.as_chunks_mut::<LANES>();
+        let mut low: Vec<Block> = prices.iter().map(|block| Block::from(*block)).collect();
         for row in 0..n as u32 {
-            for (price, &cost) in self.prices.iter_mut().zip(self.matrix.row(row)) {
-                *price = if cost < *price { cost } else { *price };
-            }
+            low.iter_mut().zip(blocks(self.matrix.row(row))).for_each(|(low, costs)| *low = low.fast_min(costs));
         }
+        low.iter().zip(prices).for_each(|(low, prices)| *prices = low.to_array());
         self.prices[n..].fill(0.0);
         let mut shared = vec![false; n];
         for row in 0..n as u32 {
-            let (costs, _) = self.matrix.row(row).as_chunks::<LANES>();
-            let (prices, _) = self.prices.as_chunks::<LANES>();
-            for (number, (costs, prices)) in costs.iter().zip(prices).enumerate() {
-                let equal: [bool; LANES] = std::array::from_fn(|lane| costs[lane] == prices[lane]);
-                if !equal.into_iter().fold(false, std::ops::BitOr::bitor) {
-                    continue;
-                }
-                for lane in (0..LANES).filter(|&lane| equal[lane]) {
-                    let column = number * LANES + lane;
+            for (number, (costs, prices)) in blocks(self.matrix.row(row)).zip(blocks(&self.prices)).enumerate() {
+                for column in places(number, costs.simd_eq(prices)) {
                     if self.row_of[column] != NONE {
                         continue;
                     }
@@ -188,34 +185,31 @@ impl<'a> Assignment<'a> {
     }
 
     fn two_least(&mut self, row: u32) -> Two {
-        let mut low = [f32::INFINITY; LANES];
-        let mut second = [f32::INFINITY; LANES];
-        let (costs, _) = self.matrix.row(row).as_chunks::<LANES>();
-        let (prices, _) = self.prices.as_chunks::<LANES>();
+        let (mut low, mut second) = (Block::splat(f32::INFINITY), Block::splat(f32::INFINITY));
         let (reduced, _) = self.reduced.as_chunks_mut::<LANES>();
-        for ((costs, prices), reduced) in costs.iter().zip(prices).zip(reduced.iter_mut()) {
-            *reduced = std::array::from_fn(|lane| costs[lane] - prices[lane]);
-            let higher: [f32; LANES] =
-                std::array::from_fn(|lane| if low[lane] < reduced[lane] { reduced[lane] } else { low[lane] });
-            low = lower(low, *reduced);
-            second = lower(second, higher);
+        for ((costs, prices), reduced) in blocks(self.matrix.row(row)).zip(blocks(&self.prices)).zip(reduced) {
+            let numbers = costs - prices;
+            second = second.fast_min(low.fast_max(numbers));
+            low = low.fast_min(numbers);
+            *reduced = numbers.to_array();
         }
+        let (low, second) = (low.to_array(), second.to_array());
         let lane = (0..LANES).fold(0, |best, lane| if low[lane] < low[best] { lane } else { best });
         let least = low[lane];
         let others = (0..LANES).filter(|&other| other != lane).map(|other| low[other]);
         let next = others.fold(second[lane], |next, low| if low < next { low } else { next });
-        let column = position(reduced, least, usize::MAX);
-        Two { least, column, next, next_column: position(reduced, next, column) }
+        let column = position(&self.reduced, least, usize::MAX);
+        Two { least, column, next, next_column: position(&self.reduced, next, column) }
     }
 
     /// Gives a row a column, by the cheapest path of exchanges that ends in a column that nobody has.
     fn augment(&mut self, start: u32, search: &mut Search) -> Result<()> {
         let none = || Error::internal("an assignment that was not found");
-        search.clear();
+        search.begin(&self.prices);
         let (mut row, mut offset, mut level, mut scanned) = (start, 0.0, f32::NEG_INFINITY, 0);
         let last = loop {
             search.rows.push((row, offset));
-            let low = search.relax(self.matrix.row(row), &self.prices, offset);
+            let low = search.relax(self.matrix.row(row), offset);
             if scanned == search.reached.len() || low <= level {
                 level = low;
                 if let Some(column) = search.reach(low, &self.row_of) {
@@ -250,8 +244,8 @@ impl<'a> Assignment<'a> {
 struct Search {
     /// Of columns that are not reached, from the row that the search began with; infinite for others.
     distances: Vec<f32>,
-    /// 0, or infinity for columns that were reached.
-    closed: Vec<f32>,
+    /// What is taken off the costs of columns; for those that were reached, so little that they cost infinitely much.
+    prices: Vec<f32>,
     /// Columns and their distances, in the order in which they were reached.
     reached: Vec<(u32, f32)>,
     /// Rows that were scanned, and what distances by them are less than costs.
@@ -260,61 +254,71 @@ struct Search {
 
 impl Search {
     fn new(width: usize) -> Self {
-        let (distances, closed) = (vec![0.0; width], vec![0.0; width]);
-        Self { distances, closed, reached: Vec::new(), rows: Vec::new() }
+        let (distances, prices) = (vec![0.0; width], vec![0.0; width]);
+        Self { distances, prices, reached: Vec::new(), rows: Vec::new() }
     }
 
-    fn clear(&mut self) {
+    fn begin(&mut self, prices: &[f32]) {
         self.distances.fill(f32::INFINITY);
-        self.closed.fill(0.0);
+        self.prices.copy_from_slice(prices);
         self.reached.clear();
         self.rows.clear();
     }
 
     /// Takes in the costs of a row, and returns the least distance.
-    fn relax(&mut self, costs: &[f32], prices: &[f32], offset: f32) -> f32 {
-        let others = costs.iter().zip(prices).zip(&self.closed);
-        for (distance, ((cost, price), closed)) in self.distances.iter_mut().zip(others) {
-            let by_row = cost - price - offset + closed;
-            *distance = if by_row < *distance { by_row } else { *distance };
+    fn relax(&mut self, costs: &[f32], offset: f32) -> f32 {
+        let (offset, mut low) = (Block::splat(offset), Block::splat(f32::INFINITY));
+        let reduced = blocks(costs).zip(blocks(&self.prices)).map(|(costs, prices)| costs - prices);
+        let (distances, _) = self.distances.as_chunks_mut::<LANES>();
+        for (distances, reduced) in distances.iter_mut().zip(reduced) {
+            let nearest = Block::from(*distances).fast_min(reduced - offset);
+            *distances = nearest.to_array();
+            low = low.fast_min(nearest);
         }
-        let (blocks, _) = self.distances.as_chunks::<LANES>();
-        let low = blocks.iter().fold([f32::INFINITY; LANES], |low, &block| lower(low, block));
-        low.into_iter().fold(f32::INFINITY, f32::min)
+        low.to_array().into_iter().fold(f32::INFINITY, f32::min)
     }
 
     /// Reaches all columns at a distance; or returns one of them that nobody has.
     fn reach(&mut self, distance: f32, row_of: &[u32]) -> Option<usize> {
-        let (blocks, _) = self.distances.as_chunks_mut::<LANES>();
-        for (number, block) in blocks.iter_mut().enumerate().filter(|(_, block)| has(block, distance)) {
-            for (lane, at) in block.iter_mut().enumerate().filter(|(_, at)| **at == distance) {
-                let column = number * LANES + lane;
+        let at = Block::splat(distance);
+        for number in 0..self.distances.len() / LANES {
+            let equal = blocks(&self.distances[number * LANES..]).next().unwrap_or_default().simd_eq(at);
+            for column in places(number, equal) {
                 if row_of[column] == NONE {
                     return Some(column);
                 }
                 self.reached.push((column as u32, distance));
-                self.closed[column] = f32::INFINITY;
-                *at = f32::INFINITY;
+                self.prices[column] = f32::NEG_INFINITY;
+                self.distances[column] = f32::INFINITY;
             }
         }
         None
     }
 }
 
-fn lower(a: [f32; LANES], b: [f32; LANES]) -> [f32; LANES] {
-    std::array::from_fn(|lane| if b[lane] < a[lane] { b[lane] } else { a[lane] })
+/// Numbers of a row, or of columns, block by block.
+#[inline]
+fn blocks(numbers: &[f32]) -> impl Iterator<Item = Block> {
+    numbers.as_chunks::<LANES>().0.iter().map(|block| Block::from(*block))
 }
 
-/// Without a branch, which looking at one after the other would be.
-fn has(block: &[f32; LANES], what: f32) -> bool {
-    block.iter().fold(false, |any, &number| any | (number == what))
+/// The columns of a block for which a comparison holds.
+#[inline]
+fn places(block: usize, holds: Block) -> impl Iterator<Item = usize> {
+    let mut left = holds.to_bitmask();
+    std::iter::from_fn(move || {
+        let lane = left.trailing_zeros() as usize;
+        let any = left != 0;
+        left &= left.wrapping_sub(1);
+        any.then_some(block * LANES + lane)
+    })
 }
 
 /// The first place of a number, but for one; that one if there is no other.
-fn position(blocks: &[[f32; LANES]], what: f32, but: usize) -> usize {
-    for (number, block) in blocks.iter().enumerate().filter(|(_, block)| has(block, what)) {
-        let places = (0..LANES).filter(|&lane| block[lane] == what).map(|lane| number * LANES + lane);
-        if let Some(place) = places.into_iter().find(|&place| place != but) {
+fn position(numbers: &[f32], what: f32, but: usize) -> usize {
+    let what = Block::splat(what);
+    for (number, block) in blocks(numbers).enumerate() {
+        if let Some(place) = places(number, block.simd_eq(what)).find(|&place| place != but) {
             return place;
         }
     }

@@ -80,7 +80,7 @@ pub(super) struct DealtReader {
     /// Entry after entry.
     shown: Vec<u32>,
     quasi: usize,
-    codes: Vec<usize>,
+    codes: Vec<u32>,
 }
 
 fn not_as_written() -> Error {
@@ -122,8 +122,8 @@ impl DealtReader {
         let rings = rings.as_primitive::<Int64Type>().values().iter();
         let releases = releases.as_primitive::<Int64Type>().values().iter();
         self.rings.extend(releases.zip(rings).map(|(&release, &ring)| [release, ring]));
-        sensitive.intern(values, &mut self.codes)?;
-        self.values.extend(self.codes.iter().map(|&code| code as u32));
+        sensitive.encode(values, &mut self.codes)?;
+        self.values.extend_from_slice(&self.codes);
         self.identifiers.append(ids)
     }
 

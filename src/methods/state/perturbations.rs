@@ -54,7 +54,7 @@ pub(super) struct PerturbationsReader {
     releases: Vec<i64>,
     /// Provisional codes, column after column.
     columns: Vec<Vec<u32>>,
-    codes: Vec<usize>,
+    codes: Vec<u32>,
 }
 
 impl PerturbationsReader {
@@ -73,8 +73,8 @@ impl PerturbationsReader {
         }
         let of_column = quasi.len();
         for (place, (column, values)) in self.columns.iter_mut().zip(values).enumerate() {
-            quasi[place % of_column].intern(values, &mut self.codes)?;
-            column.extend(self.codes.iter().map(|&code| code as u32));
+            quasi[place % of_column].encode(values, &mut self.codes)?;
+            column.extend_from_slice(&self.codes);
         }
         self.releases.extend(releases.as_primitive::<Int64Type>().values());
         self.identifiers.append(id)

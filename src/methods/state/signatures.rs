@@ -1,6 +1,5 @@
 //! The publisher's memory of signatures: for everybody ever published, the sensitive values of the group that hosted them.
 
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -117,9 +116,18 @@ pub(super) struct SignaturesReader {
     label_of: Vec<u32>,
     /// Which release each entry is from; empty if that is not known.
     releases: Vec<i64>,
-    numbers: FxHashMap<Box<[u32]>, u32>,
+    /// Signatures, in provisional codes.
+    sets: FxHashMap<Box<[u32]>, Known>,
     set_bytes: usize,
-    codes: Vec<usize>,
+    codes: Vec<u32>,
+}
+
+/// What is known of a signature that was read.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    number: u32,
+    /// Whether it has a value twice.
+    has_one_twice: bool,
 }
 
 impl SignaturesReader {
@@ -131,7 +139,7 @@ impl SignaturesReader {
             signature_of: Vec::new(),
             label_of: Vec::new(),
             releases: Vec::new(),
-            numbers: FxHashMap::default(),
+            sets: FxHashMap::default(),
             set_bytes: 0,
             codes: Vec::new(),
         }
@@ -191,33 +199,29 @@ impl SignaturesReader {
             )));
         }
         let mut codes = std::mem::take(&mut self.codes);
-        sensitive.intern(&values, &mut codes)?;
+        sensitive.encode(&values, &mut codes)?;
         let mut nobodys = 0;
+        let mut sorted = Vec::new();
         for (entry, window) in offsets.windows(2).enumerate() {
-            let range = window[0] as usize - first..window[1] as usize - first;
-            let mut set: Vec<u32> = codes[range].iter().map(|&code| code as u32).collect();
-            let mut values = set.clone();
-            values.sort_unstable();
-            values.dedup();
-            match labels {
-                Some(labels) => {
-                    let label = if labels.is_valid(entry) { labels.value(entry) } else { 0 };
-                    let is_place = (1..=set.len() as i64).contains(&label);
-                    nobodys += usize::from(!is_place || values.len() < set.len());
-                    self.label_of.push((label - 1) as u32);
-                }
-                None => set = values,
+            let mut set = &codes[window[0] as usize - first..window[1] as usize - first];
+            if labels.is_none() {
+                sorted.clear();
+                sorted.extend_from_slice(set);
+                sorted.sort_unstable();
+                sorted.dedup();
+                set = &sorted;
             }
-            let next = self.numbers.len() as u32;
-            let bytes = size_of_val::<[u32]>(&set) + size_of::<(Box<[u32]>, u32)>();
-            let number = match self.numbers.entry(set.into()) {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(new) => {
-                    self.set_bytes += bytes;
-                    *new.insert(next)
-                }
+            let known = match self.sets.get(set) {
+                Some(known) => *known,
+                None => self.learn(set),
             };
-            self.signature_of.push(number);
+            self.signature_of.push(known.number);
+            if let Some(labels) = labels {
+                let label = if labels.is_valid(entry) { labels.value(entry) } else { 0 };
+                let is_place = (1..=set.len() as i64).contains(&label);
+                nobodys += usize::from(!is_place || known.has_one_twice);
+                self.label_of.push((label - 1) as u32);
+            }
         }
         self.codes = codes;
         if nobodys > 0 {
@@ -228,6 +232,17 @@ impl SignaturesReader {
             )));
         }
         self.identifiers.append(&ids)
+    }
+
+    /// Numbers a signature that was not seen before.
+    fn learn(&mut self, set: &[u32]) -> Known {
+        let mut values = set.to_vec();
+        values.sort_unstable();
+        let has_one_twice = values.windows(2).any(|pair| pair[0] == pair[1]);
+        let known = Known { number: self.sets.len() as u32, has_one_twice };
+        self.set_bytes += size_of_val(set) + size_of::<(Box<[u32]>, Known)>();
+        self.sets.insert(set.into(), known);
+        known
     }
 
     /// Bytes held.
@@ -260,9 +275,9 @@ impl SignaturesReader {
             return Err(Error::internal("entries with and without labels"));
         }
         let mut sets: Vec<(Box<[u32]>, u32)> = self
-            .numbers
+            .sets
             .into_iter()
-            .map(|(mut set, number)| {
+            .map(|(mut set, Known { number, .. })| {
                 set.iter_mut().for_each(|code| *code = ranks[*code as usize]);
                 if !labelled {
                     set.sort_unstable();
