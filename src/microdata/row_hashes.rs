@@ -19,10 +19,15 @@ pub(crate) struct RowHashes {
     /// Type that the values are compared in.
     data_type: DataType,
     values: RowConverter,
-    rows: RowConverter,
     known: usize,
-    key: [u64; 2],
     groups: Vec<usize>,
+    of_rows: RowTags,
+}
+
+/// Tags of rows: what several threads can make at once.
+pub(crate) struct RowTags {
+    rows: RowConverter,
+    key: [u64; 2],
 }
 
 impl RowHashes {
@@ -39,10 +44,9 @@ impl RowHashes {
             encoder: ColumnEncoder::try_new(encoded)?,
             values: RowConverter::new(vec![SortField::new(data_type.clone())])?,
             data_type,
-            rows: RowConverter::new(fields)?,
             known: 0,
-            key,
             groups: Vec::new(),
+            of_rows: RowTags { rows: RowConverter::new(fields)?, key },
         })
     }
 
@@ -77,21 +81,28 @@ impl RowHashes {
         let new = super::held(&take(&column, &UInt32Array::from(new), None)?)?;
         let new = cast(&new, &self.data_type)?;
         let rows = self.values.convert_columns(&[new])?;
-        Ok(rows.iter().map(|row| self.tag(b'v', row.as_ref())).collect())
+        Ok(rows.iter().map(|row| self.of_rows.tag(b'v', row.as_ref())).collect())
     }
 
-    /// Tags of rows. Rows that are alike have one tag.
-    ///
-    /// # Errors
-    /// When Arrow fails to convert them.
-    pub(crate) fn rows(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
-        let rows = self.rows.convert_columns(columns)?;
-        Ok(rows.iter().map(|row| self.tag(b'r', row.as_ref())).collect())
+    /// What makes the tags of rows.
+    pub(crate) fn of_rows(&self) -> &RowTags {
+        &self.of_rows
     }
 
     /// Bytes held.
     pub(crate) fn size(&self) -> usize {
-        self.encoder.size() + self.rows.size() + self.values.size()
+        self.encoder.size() + self.of_rows.rows.size() + self.values.size()
+    }
+}
+
+impl RowTags {
+    /// Tags of rows. Rows that are alike have one tag.
+    ///
+    /// # Errors
+    /// When Arrow fails to convert them.
+    pub(crate) fn of(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
+        let rows = self.rows.convert_columns(columns)?;
+        Ok(rows.iter().map(|row| self.tag(b'r', row.as_ref())).collect())
     }
 
     fn tag(&self, what: u8, bytes: &[u8]) -> u64 {

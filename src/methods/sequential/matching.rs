@@ -4,17 +4,13 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
-use super::MOST_PART;
-use super::lap::{Matrix, least};
+use super::assign::Assigning;
 use super::measure::Measure;
-use super::parts::{Cutting, Part};
+use super::parts::{Cutting, Near};
 use crate::error::{Error, Result};
 use crate::methods::Monitor;
 use crate::methods::assignment::by_value;
 use crate::microdata::{Microdata, shuffle};
-
-/// In place of somebody: nobody.
-const NONE: u32 = u32::MAX;
 
 /// Released rows, and who has each of them in each world.
 pub(super) struct Matched {
@@ -70,6 +66,31 @@ pub(super) struct Matching<'a> {
     pub monitor: &'a Monitor,
 }
 
+/// People who are given the rows of a release, in one world.
+struct Given {
+    /// Of each row.
+    people: Vec<u32>,
+    /// What each row loses with that person in it.
+    losses: Vec<f32>,
+}
+
+/// A row, its person, and what it loses.
+#[derive(Clone, Copy)]
+struct Pair {
+    row: u32,
+    person: u32,
+    loss: f32,
+}
+
+impl Given {
+    fn set(&mut self, pairs: &[Vec<Pair>]) {
+        for &Pair { row, person, loss } in pairs.iter().flatten() {
+            self.people[row as usize] = person;
+            self.losses[row as usize] = loss;
+        }
+    }
+}
+
 /// Linked rows that lose less than this many times what matched ones do are matched as well.
 const WORTH_IT: f64 = 1.25;
 
@@ -96,17 +117,19 @@ impl Matching<'_> {
         }
         matched.people[first] = everybody;
         for &world in others {
-            let people = self.matched(&matched, &of_row, world, rng)?;
+            // In random order, so that ties are.
+            let (mut rows, mut people) = (self.shuffled(rng), self.shuffled(rng));
             // Every row has the values of somebody. Who carries them in this world lies near that person, by all columns.
-            let mut linked = self.linked(&donors, world);
-            let of_people = self.losses(&matched.boxes, &people);
-            let [of_matched, of_linked] =
-                [&of_people, &self.losses(&matched.boxes, &linked)].map(|losses| self.added(&matched.boxes, losses));
+            let (given, mut linked) = rayon::join(
+                || self.matched(&matched, &of_row, world, &mut rows, &mut people),
+                || self.linked(&matched, &donors, world),
+            );
+            let given = given?;
+            let [of_matched, of_linked] = [&given, &linked].map(|given| self.added(&matched.boxes, &given.losses));
             if of_linked < WORTH_IT * of_matched {
-                self.improve(&matched, &mut linked, rng)?;
+                self.improve(&matched, &mut linked, &mut self.shuffled(rng))?;
             }
-            let of_linked = self.losses(&matched.boxes, &linked);
-            let people = better(people, &linked, |row| f64::from(of_people[row]) - f64::from(of_linked[row]));
+            let people = better(given, &linked);
             cover(microdata, &mut matched.boxes, &people);
             matched.people[world] = people;
         }
@@ -118,68 +141,78 @@ impl Matching<'_> {
     }
 
     /// Rows of each class with the people whose values are of that class in a world, in parts from the same corner, the best for each part.
-    fn matched(&self, matched: &Matched, of_row: &[u32], world: usize, rng: &mut impl Rng) -> Result<Vec<u32>> {
+    fn matched(
+        &self,
+        matched: &Matched,
+        of_row: &[u32],
+        world: usize,
+        rows: &mut [u32],
+        people: &mut [u32],
+    ) -> Result<Given> {
         let everybody = 0..self.microdata.rows as u32;
         let class_in: Vec<u32> =
             everybody.into_par_iter().map(|person| of_row[self.carried(world, person) as usize]).collect();
-        // In random order, so that ties are.
-        let (mut rows, mut people) = (self.shuffled(rng), self.shuffled(rng));
-        let (rows, people) = rayon::join(|| by_value(&mut rows, &matched.classes), || by_value(&mut people, &class_in));
+        let (rows, people) = rayon::join(|| by_value(rows, &matched.classes), || by_value(people, &class_in));
         let agree = |(rows, people): (&&mut [u32], &&mut [u32])| {
             rows.len() == people.len() && matched.classes[rows[0] as usize] == class_in[people[0] as usize]
         };
         if rows.len() != people.len() || !rows.iter().zip(&people).all(agree) {
             return Err(Error::internal("a world with other values than the release; nothing was published"));
         }
-        let sides: Vec<(&mut [u32], &mut [u32])> = rows.into_iter().zip(people).collect();
-        let cutting = self.cutting(matched);
-        let cut = |(rows, people)| -> Result<Vec<Part<'_>>> {
+        let cutting = self.cutting();
+        let pairs = rows.into_par_iter().zip(people).map(|(rows, people)| {
             self.monitor.check()?;
-            let mut parts = Vec::new();
-            cutting.cut(rows, people, &mut parts);
-            Ok(parts)
-        };
-        let parts: Vec<Vec<Part<'_>>> = sides.into_par_iter().map(cut).collect::<Result<_>>()?;
-        let parts: Vec<Part<'_>> = parts.into_iter().flatten().collect();
-        let assigned = parts.par_iter().map(|&(rows, people)| self.assign(&matched.boxes, rows, people));
-        let assigned: Vec<Vec<u32>> = assigned.collect::<Result<_>>()?;
-        let mut persons = vec![0; self.microdata.rows];
-        for ((rows, _), people) in parts.iter().zip(assigned) {
-            rows.iter().zip(people).for_each(|(&row, person)| persons[row as usize] = person);
-        }
-        Ok(persons)
+            let near = Near::new(self.microdata, &matched.boxes, rows, people);
+            let parts = cutting.cut(&near, rows);
+            self.pairs(&near, parts.iter().collect(), rows, people)
+        });
+        let pairs: Vec<Vec<Pair>> = pairs.collect::<Result<_>>()?;
+        let n = self.microdata.rows;
+        let mut given = Given { people: vec![0; n], losses: vec![0.0; n] };
+        given.set(&pairs);
+        Ok(given)
     }
 
     /// For each row the person who carries the values of its donor in a world: what the baseline would do.
-    fn linked(&self, donors: &[u32], world: usize) -> Vec<u32> {
+    fn linked(&self, matched: &Matched, donors: &[u32], world: usize) -> Given {
         let mut carrier = vec![0; self.microdata.rows];
         (0..self.microdata.rows as u32).for_each(|person| carrier[self.carried(world, person) as usize] = person);
-        donors.par_iter().map(|&donor| carrier[donor as usize]).collect()
+        let people: Vec<u32> = donors.par_iter().map(|&donor| carrier[donor as usize]).collect();
+        Given { losses: self.losses(&matched.boxes, &people), people }
     }
 
-    /// Exchanges people between rows of the same class that lie close together.
-    fn improve(&self, matched: &Matched, people: &mut [u32], rng: &mut impl Rng) -> Result<()> {
-        let mut rows = self.shuffled(rng);
-        let classes = by_value(&mut rows, &matched.classes);
-        let cutting = self.cutting(matched);
-        let cut = |rows| -> Result<Vec<&[u32]>> {
+    /// Exchanges people between rows of the same class that lie close together. `rows` are all rows, in random order.
+    fn improve(&self, matched: &Matched, given: &mut Given, rows: &mut [u32]) -> Result<()> {
+        let cutting = self.cutting();
+        let pairs = by_value(rows, &matched.classes).into_par_iter().map(|rows| {
             self.monitor.check()?;
-            let mut parts = Vec::new();
-            cutting.cut_rows(rows, &mut parts);
-            Ok(parts)
-        };
-        let parts: Vec<Vec<&[u32]>> = classes.into_par_iter().map(cut).collect::<Result<_>>()?;
-        let parts: Vec<&[u32]> = parts.into_iter().flatten().collect();
-        let now = &*people;
-        let assigned = parts.par_iter().map(|&rows| {
-            let people: Vec<u32> = rows.iter().map(|&row| now[row as usize]).collect();
-            self.assign(&matched.boxes, rows, &people)
+            let people: Vec<u32> = rows.iter().map(|&row| given.people[row as usize]).collect();
+            let near = Near::new(self.microdata, &matched.boxes, rows, &people);
+            let parts = cutting.cut_rows(&near, rows);
+            self.pairs(&near, parts.iter().collect(), rows, &people)
         });
-        let assigned: Vec<Vec<u32>> = assigned.collect::<Result<_>>()?;
-        for (rows, of_rows) in parts.iter().zip(assigned) {
-            rows.iter().zip(of_rows).for_each(|(&row, person)| people[row as usize] = person);
-        }
+        let pairs: Vec<Vec<Pair>> = pairs.collect::<Result<_>>()?;
+        given.set(&pairs);
         Ok(())
+    }
+
+    /// The best pairs in each part of a class of these rows and people.
+    fn pairs(&self, near: &Near, parts: Vec<(&[u32], &[u32])>, rows: &[u32], people: &[u32]) -> Result<Vec<Pair>> {
+        let d = self.microdata.quasi.len();
+        let assigning = Assigning { microdata: self.microdata, measure: self.measure };
+        let of_part = |(of_rows, of_people): (&[u32], &[u32])| -> Result<Vec<Pair>> {
+            self.monitor.check()?;
+            let (boxes, codes) = (near.boxes_of(of_rows), near.codes_of(of_people));
+            let chosen = assigning.assign(&boxes, &codes)?;
+            let pair = |((&row, around), chosen): ((&u32, &[[u32; 2]]), u32)| Pair {
+                row: rows[row as usize],
+                person: people[of_people[chosen as usize] as usize],
+                loss: self.measure.with(around, &codes[chosen as usize * d..][..d]),
+            };
+            Ok(of_rows.iter().zip(boxes.chunks_exact(d)).zip(chosen).map(pair).collect())
+        };
+        let pairs: Vec<Vec<Pair>> = parts.into_par_iter().map(of_part).collect::<Result<_>>()?;
+        Ok(pairs.concat())
     }
 
     fn shuffled(&self, rng: &mut impl Rng) -> Vec<u32> {
@@ -188,8 +221,8 @@ impl Matching<'_> {
         rows
     }
 
-    fn cutting<'b>(&'b self, matched: &'b Matched) -> Cutting<'b> {
-        Cutting { microdata: self.microdata, measure: self.measure, boxes: &matched.boxes, most: self.p }
+    fn cutting(&self) -> Cutting<'_> {
+        Cutting { microdata: self.microdata, measure: self.measure, most: self.p }
     }
 
     /// Losses of rows that cover people, too.
@@ -209,89 +242,6 @@ impl Matching<'_> {
         let sums: Vec<f64> = pieces.map(|(boxes, losses)| boxes.chunks_exact(d).zip(losses).map(more).sum()).collect();
         sums.into_iter().sum()
     }
-
-    /// For each row of a part its person: the assignment with the least loss.
-    pub(super) fn assign(&self, boxes: &[[u32; 2]], rows: &[u32], people: &[u32]) -> Result<Vec<u32>> {
-        self.monitor.check()?;
-        let mut chosen = self.exact(boxes, rows, people);
-        let mut taken = vec![false; people.len()];
-        chosen.iter().filter(|&&place| place != NONE).for_each(|&place| taken[place as usize] = true);
-        let open: Vec<usize> = (0..rows.len()).filter(|&place| chosen[place] == NONE).collect();
-        let free: Vec<u32> = (0..people.len() as u32).filter(|&place| !taken[place as usize]).collect();
-        let costs =
-            self.costs(boxes, open.iter().map(|&place| rows[place]), &free.iter().map(|&place| people[place as usize]));
-        for (&row, place) in open.iter().zip(least(&costs)?) {
-            chosen[row] = free[place as usize];
-        }
-        Ok(chosen.into_iter().map(|place| people[place as usize]).collect())
-    }
-
-    /// What each of so many people adds to the loss of each of as many rows.
-    fn costs(
-        &self,
-        boxes: &[[u32; 2]],
-        rows: impl ExactSizeIterator<Item = u32>,
-        people: &(impl Iterator<Item = u32> + Clone),
-    ) -> Matrix {
-        let d = self.microdata.quasi.len();
-        let codes = |j: usize| people.clone().map(move |person| self.microdata.quasi_of(person)[j]);
-        let columns: Vec<Vec<u32>> = (0..d).map(|j| codes(j).collect()).collect();
-        let places: Vec<Vec<f32>> =
-            columns.iter().map(|codes| codes.iter().map(|&code| code as f32).collect()).collect();
-        let mut matrix = Matrix::new(rows.len());
-        for (number, row) in rows.enumerate() {
-            let around = &boxes[row as usize * d..][..d];
-            let costs = matrix.row_mut(number);
-            for (j, ((&interval, codes), places)) in around.iter().zip(&columns).zip(&places).enumerate() {
-                self.measure.add(j, interval, codes, places, costs);
-            }
-        }
-        matrix.round(self.measure.most());
-        matrix
-    }
-
-    /// Places of the people whom rows already are, for rows that are single values; `NONE` for others.
-    ///
-    /// By the loss metric, no assignment is better than the best of those that begin so. Let a row `x` have somebody else, `y`, and a row
-    /// `b` somebody who is `x`. If they exchange, `x` loses nothing, and `b` with `y` loses at most what `b` with `x` and `x` with `y` lost, since
-    /// lengths of intervals that meet in `x` add up, and of nodes above `x` one holds the other. Entropies need not.
-    fn exact(&self, boxes: &[[u32; 2]], rows: &[u32], people: &[u32]) -> Vec<u32> {
-        let mut chosen = vec![NONE; rows.len()];
-        if !self.measure.adds_up() {
-            return chosen;
-        }
-        let d = self.microdata.quasi.len();
-        let around = |row: u32| &boxes[row as usize * d..][..d];
-        // One number for each combination of values, with the place below it; where there are too many, all rows are as well matched at cost.
-        let sizes = self.microdata.quasi.iter().map(|attribute| attribute.domain.len() as u64);
-        let all = sizes.clone().try_fold(MOST_PART as u64 + 1, u64::checked_mul);
-        let fits = all.is_some() && rows.len() <= MOST_PART;
-        let key = |place: usize, codes: &mut dyn Iterator<Item = u32>| {
-            let one = codes.zip(sizes.clone()).fold(0, |key, (code, size)| key * size + u64::from(code));
-            one * (MOST_PART as u64 + 1) + place as u64
-        };
-        let is_point = |row: u32| around(row).iter().all(|[lo, hi]| lo == hi);
-        let points = rows.iter().enumerate().filter(|(_, row)| fits && is_point(**row));
-        let mut points: Vec<u64> =
-            points.map(|(place, &row)| key(place, &mut around(row).iter().map(|[lo, _]| *lo))).collect();
-        if points.is_empty() {
-            return chosen;
-        }
-        let codes = people.iter().map(|&person| self.microdata.quasi_of(person)).enumerate();
-        let mut free: Vec<u64> = codes.map(|(place, codes)| key(place, &mut codes.iter().copied())).collect();
-        // Both keep the order in which they came, which is random, among those that are alike.
-        points.sort_unstable();
-        free.sort_unstable();
-        let split = |key: u64| (key / (MOST_PART as u64 + 1), (key % (MOST_PART as u64 + 1)) as u32);
-        let mut free = free.into_iter().map(split).peekable();
-        for (at, row) in points.into_iter().map(split) {
-            while free.next_if(|&(other, _)| other < at).is_some() {}
-            if let Some((_, place)) = free.next_if(|&(other, _)| other == at) {
-                chosen[row as usize] = place;
-            }
-        }
-        chosen
-    }
 }
 
 /// Widens every row's box to hold a person.
@@ -307,8 +257,10 @@ fn cover(microdata: &Microdata, boxes: &mut [[u32; 2]], people: &[u32]) {
 }
 
 /// Of two ways to give people rows, the one that loses less, for each smallest set of rows to which both give the same people: from a row
-/// to its person's row the other way, and on until it closes. `saved` is what a row loses less the other way.
-fn better(mut one: Vec<u32>, other: &[u32], saved: impl Fn(usize) -> f64) -> Vec<u32> {
+/// to its person's row the other way, and on until it closes.
+fn better(one: Given, other: &Given) -> Vec<u32> {
+    let saved = |row: usize| f64::from(one.losses[row]) - f64::from(other.losses[row]);
+    let (mut one, other) = (one.people, &other.people);
     const SEEN: u32 = u32::MAX;
     let mut row_of_other = vec![0; other.len()];
     other.iter().enumerate().for_each(|(row, &person)| row_of_other[person as usize] = row as u32);

@@ -39,6 +39,7 @@
 //! O((d + l + log n) n log n) for worlds. O(l n (log n + p^2)) at worst for a release, whichever it is (Theorem 4.4). Parallel over
 //! buckets and parts.
 
+mod assign;
 mod baseline;
 mod check;
 mod lap;
@@ -150,7 +151,7 @@ impl SequentialRelease {
     /// matched at a time. `worlds` is how many there are.
     fn bytes(&self, rows: usize, quasi: usize, worlds: usize) -> usize {
         let at_a_time = self.p.min(rows).pow(2) * 2 * size_of::<f64>() * rayon::current_num_threads();
-        rows * (16 * quasi + 8 * worlds + 72) + at_a_time
+        rows * (24 * quasi + 8 * worlds + 96) + at_a_time
     }
 
     /// # Errors

@@ -1,17 +1,29 @@
 //! Small parts of a matching: as many released rows as rows of a world, both from the same corner of the table.
 
+use rayon::prelude::*;
+
 use super::measure::Measure;
 use crate::microdata::Microdata;
 
-/// Rows of a release, and the people of a world that they are matched with.
-pub(super) type Part<'a> = (&'a [u32], &'a [u32]);
+/// Released rows of a class, and as many people, by numbers from 0: copies of what they have, side by side. They are looked at many times, and the tables that
+/// they come from do not fit into the cache.
+pub(super) struct Near {
+    d: usize,
+    boxes: Vec<[u32; 2]>,
+    codes: Vec<u32>,
+}
 
-/// What is cut.
+/// Numbers of rows and people of a class in the order of parts.
+pub(super) struct Parts {
+    rows: Vec<u32>,
+    people: Vec<u32>,
+    lengths: Vec<usize>,
+}
+
+/// How classes are cut.
 pub(super) struct Cutting<'a> {
     pub microdata: &'a Microdata,
     pub measure: &'a Measure,
-    /// Boxes of the released rows.
-    pub boxes: &'a [[u32; 2]],
     /// Most rows of a part.
     pub most: usize,
 }
@@ -19,53 +31,82 @@ pub(super) struct Cutting<'a> {
 /// Sides of more rows are cut on several cores.
 const LARGE: usize = 1 << 14;
 
+impl Near {
+    /// Copies. `boxes` are those of all released rows.
+    pub(super) fn new(microdata: &Microdata, boxes: &[[u32; 2]], rows: &[u32], people: &[u32]) -> Self {
+        let d = microdata.quasi.len();
+        let mut near = Self { d, boxes: vec![[0; 2]; rows.len() * d], codes: vec![0; people.len() * d] };
+        near.boxes.par_chunks_exact_mut(d).zip(rows).with_min_len(1024).for_each(|(own, &row)| {
+            own.iter_mut().zip(&boxes[row as usize * d..][..d]).for_each(|(own, interval)| *own = *interval);
+        });
+        near.codes.par_chunks_exact_mut(d).zip(people).with_min_len(1024).for_each(|(own, &person)| {
+            own.iter_mut().zip(microdata.quasi_of(person)).for_each(|(own, code)| *own = *code);
+        });
+        near
+    }
+
+    /// Boxes of some rows, row after row.
+    pub(super) fn boxes_of(&self, rows: &[u32]) -> Vec<[u32; 2]> {
+        rows.iter().flat_map(|&row| &self.boxes[row as usize * self.d..][..self.d]).copied().collect()
+    }
+
+    /// Codes of some people, person after person.
+    pub(super) fn codes_of(&self, people: &[u32]) -> Vec<u32> {
+        people.iter().flat_map(|&person| &self.codes[person as usize * self.d..][..self.d]).copied().collect()
+    }
+}
+
+impl Parts {
+    /// Rows and people of each part.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
+        let mut start = 0;
+        self.lengths.iter().map(move |&length| {
+            let range = start..start + length;
+            start += length;
+            (&self.rows[range.clone()], &self.people[range])
+        })
+    }
+}
+
 impl Cutting<'_> {
     /// Cuts both sides alike, at the middle of the attribute that spreads most, until parts are small enough. Where there is an end of a
     /// value near the middle, values stay together. Both sides have nearly the same values, so both sides of a cut have, too. Rows that
-    /// tie stay in the order in which they came, which must be random.
-    pub(super) fn cut<'a>(&self, rows: &'a mut [u32], people: &'a mut [u32], parts: &mut Vec<Part<'a>>) {
-        let lengths = self.in_order(rows, people);
-        let (mut rows, mut people) = (&*rows, &*people);
-        for length in lengths {
-            let (part, of_people);
-            (part, rows) = rows.split_at(length);
-            (of_people, people) = people.split_at(length);
-            parts.push((part, of_people));
-        }
+    /// tie stay in the order in which they came, which must be random. `rows` are those of the class.
+    pub(super) fn cut(&self, near: &Near, rows: &[u32]) -> Parts {
+        let people = (0..rows.len() as u32).collect();
+        self.in_order(near, rows, people)
     }
 
-    /// Cuts rows alone, for parts in which every row keeps the person that it has.
-    pub(super) fn cut_rows<'a>(&self, rows: &'a mut [u32], parts: &mut Vec<&'a [u32]>) {
-        let lengths = self.in_order(rows, &mut []);
-        let mut rows = &*rows;
-        for length in lengths {
-            let part;
-            (part, rows) = rows.split_at(length);
-            parts.push(part);
-        }
+    /// Cuts rows alone, for parts in which every row keeps the person that it has: the one with its number.
+    pub(super) fn cut_rows(&self, near: &Near, rows: &[u32]) -> Parts {
+        let parts = self.in_order(near, rows, Vec::new());
+        Parts { people: parts.rows.clone(), ..parts }
     }
 
-    /// Puts rows and people in the order of parts, and returns their lengths.
-    fn in_order(&self, rows: &mut [u32], people: &mut [u32]) -> Vec<usize> {
+    fn in_order(&self, near: &Near, of_class: &[u32], mut people: Vec<u32>) -> Parts {
+        let mut rows: Vec<u32> = (0..of_class.len() as u32).collect();
         if rows.len() <= self.most {
-            return vec![rows.len()];
+            return Parts { lengths: vec![rows.len()], rows, people };
         }
-        let d = self.microdata.quasi.len();
-        let centers: Vec<u32> = rows.iter().flat_map(|&row| (0..d).map(move |j| self.center(row, j))).collect();
-        let codes = people.iter().flat_map(|&person| self.microdata.quasi_of(person).iter().map(|code| 2 * code));
-        let codes: Vec<u32> = codes.collect();
+        let d = near.d;
+        let centers = near.boxes.iter().map(|interval| interval.iter().sum());
+        let mut centers: Vec<u32> = centers.collect();
+        // Where there is a hierarchy, nodes jump, and their middles say little: there, that of the person whom the row began with, who has the
+        // row's number.
+        for (j, _) in self.microdata.quasi.iter().enumerate().filter(|(_, attribute)| attribute.hierarchy.is_some()) {
+            let own = of_class.iter().map(|&row| 2 * self.microdata.quasi_of(row)[j]);
+            centers.iter_mut().skip(j).step_by(d).zip(own).for_each(|(center, own)| *center = own);
+        }
+        let codes: Vec<u32> = match people.is_empty() {
+            true => Vec::new(),
+            false => near.codes.iter().map(|code| 2 * code).collect(),
+        };
         let sides = [centers.as_slice(), codes.as_slice()].map(|places| Side { d, places });
-        let mut orders = [rows.len(), people.len()].map(|number| (0..number as u32).collect::<Vec<u32>>());
-        let [of_rows, of_people] = &mut orders;
-        let lengths = self.halve(&sides, [of_rows, of_people]);
-        for (ids, order) in [rows, people].into_iter().zip(orders) {
-            let before = ids.to_vec();
-            ids.iter_mut().zip(order).for_each(|(id, at)| *id = before[at as usize]);
-        }
-        lengths
+        let lengths = self.halve(&sides, [&mut rows, &mut people]);
+        Parts { rows, people, lengths }
     }
 
-    /// The same for some of them, by their numbers. There may be no people.
+    /// Puts some of them in the order of parts, and returns the lengths of these. There may be no people.
     fn halve(&self, sides: &[Side<'_>; 2], [rows, people]: [&mut [u32]; 2]) -> Vec<usize> {
         let n = rows.len();
         if n <= self.most {
@@ -99,15 +140,6 @@ impl Cutting<'_> {
         n * (pieces / 2) / pieces
     }
 
-    /// Twice the place of a row. Where there is a hierarchy, nodes jump, and their middles say little: there, that of the person whom the row
-    /// began with, who has the row's number.
-    fn center(&self, row: u32, j: usize) -> u32 {
-        match self.microdata.quasi[j].hierarchy {
-            Some(_) => 2 * self.microdata.quasi_of(row)[j],
-            None => self.boxes[row as usize * self.microdata.quasi.len() + j].iter().sum(),
-        }
-    }
-
     /// The quasi-identifier that spreads most over both sides; `None` if all are alike.
     fn widest(&self, sides: &[Side<'_>; 2], numbers: [&[u32]; 2]) -> Option<usize> {
         let d = self.microdata.quasi.len();
@@ -125,7 +157,7 @@ impl Cutting<'_> {
     }
 }
 
-/// Where rows or people lie: twice the codes of `d` quasi-identifiers, one after the other.
+/// Where rows or people lie: twice the middles of `d` quasi-identifiers, one after the other.
 struct Side<'a> {
     d: usize,
     places: &'a [u32],

@@ -19,6 +19,7 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
+use super::assign::Assigning;
 use super::*;
 use crate::methods::AnyMethod;
 use crate::methods::state::{SnapshotBuilder, resealed};
@@ -452,15 +453,7 @@ fn exact_matches_first_are_as_good() {
             };
             let microdata = encoded(&people, flat);
             let measure = Measure::new(Loss::Lm, &microdata);
-            let monitor = Monitor::default();
-            let matching = Matching {
-                microdata: &microdata,
-                partners: &[],
-                width: 0,
-                measure: &measure,
-                p: 100,
-                monitor: &monitor,
-            };
+            let assigning = Assigning { microdata: &microdata, measure: &measure };
             // Half of the rows are boxes.
             let mut boxes: Vec<[u32; 2]> = Vec::new();
             for row in 0..rows as u32 {
@@ -471,11 +464,12 @@ fn exact_matches_first_are_as_good() {
             let all: Vec<u32> = (0..rows as u32).collect();
             let mut others = all.clone();
             rand::seq::SliceRandom::shuffle(others.as_mut_slice(), &mut rng);
-            let chosen = matching.assign(&boxes, &all[..20], &others[..20]).unwrap();
+            let codes: Vec<u32> = others[..20].iter().flat_map(|&person| microdata.quasi_of(person)).copied().collect();
+            let chosen = assigning.assign(&boxes[..20 * 2], &codes).unwrap();
             let loss = |row: u32, person: u32| {
                 f64::from(measure.with(&boxes[row as usize * 2..][..2], microdata.quasi_of(person)))
             };
-            let own: f64 = all[..20].iter().zip(&chosen).map(|(&row, &person)| loss(row, person)).sum();
+            let own: f64 = all[..20].iter().zip(&chosen).map(|(&row, &person)| loss(row, others[person as usize])).sum();
             let weight = |(i, j): (usize, usize)| (loss(all[i], others[j]) * 1e6).round() as i64;
             let least = kuhn_munkres_min(&Matrix::from_fn(20, 20, weight)).0 as f64 / 1e6;
             assert!((own - least).abs() < 1e-3, "{own} {least}");

@@ -4,7 +4,6 @@
 //! that is drawn for everybody, by which a changed value is noticed and equal values do not look equal. A commitment is no secret to who has
 //! the memory and can guess the value.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
@@ -12,6 +11,7 @@ use datafusion::arrow::compute::{cast, concat};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{
@@ -25,6 +25,9 @@ pub(super) const VALUES: &str = "sealed_values";
 
 /// Instead of a number: there is none.
 pub(super) const NONE: u32 = u32::MAX;
+
+/// Entries, or rows, that are looked at on one core.
+const PIECE: usize = 1 << 10;
 
 /// Whose values the rows of microdata carry in the worlds that were made for them.
 #[derive(Debug, Clone, Default)]
@@ -79,7 +82,7 @@ pub(super) struct Memory {
     lengths: Vec<(usize, usize)>,
     commitments: Vec<i64>,
     /// Hashes of the names of all columns that were sealed.
-    names: HashSet<i64>,
+    names: FxHashSet<i64>,
     /// The values that were sealed, entry after entry, if they are remembered.
     pub(super) values: Option<StructArray>,
     former: usize,
@@ -115,17 +118,19 @@ impl Memory {
                 row_of[person_of[*entry as usize] as usize] = row as u32;
             }
         }
-        let mut of = vec![NONE; if width == 0 { 0 } else { found.len() * width }];
-        for (person, &row) in row_of.iter().enumerate().filter(|(_, row)| **row != NONE) {
-            for world in 0..width {
+        let mut of = vec![NONE; found.len() * width];
+        of.par_chunks_exact_mut(width.max(1)).zip(&found).with_min_len(PIECE).for_each(|(of, entry)| {
+            let Some(entry) = entry else { return };
+            let person = person_of[*entry as usize];
+            for (world, of) in of.iter_mut().enumerate() {
                 // Whoever has left carries what somebody else has; at last one comes back to somebody who is there.
-                let mut partner = carried[person * width + world];
+                let mut partner = carried[person as usize * width + world];
                 while row_of[partner as usize] == NONE {
                     partner = carried[partner as usize * width + world];
                 }
-                of[row as usize * width + world] = row_of[partner as usize];
+                *of = row_of[partner as usize];
             }
-        }
+        });
         // Where values are remembered, whoever is still missing is missed in no world: all of their ring are, or nothing travels.
         let missing = if values.is_some() { 0 } else { row_of.iter().filter(|row| **row == NONE).count() };
 
@@ -137,25 +142,40 @@ impl Memory {
         let columns =
             travelling.iter().zip(kinds).map(|(column, sensitive)| Commitments::of(&column.attribute, sensitive));
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        let place_of: HashMap<i64, usize> = columns.iter().enumerate().map(|(j, column)| (column.name, j)).collect();
+        let place_of: FxHashMap<i64, usize> = columns.iter().enumerate().map(|(j, column)| (column.name, j)).collect();
+        // The first commitment of each piece of entries.
+        let mut starts = Vec::new();
+        let mut start = 0;
+        for piece in lengths.chunks(PIECE) {
+            starts.push(start);
+            start += piece.iter().map(|lengths| lengths.1).sum::<usize>();
+        }
+        // Rows and columns that are sealed, and whether they have changed.
+        let of_piece = |((number, piece), &start): ((usize, &[(usize, usize)]), &usize)| {
+            let (mut start, mut seals) = (start, Vec::new());
+            for (entry, &(_, length)) in (number * PIECE..).zip(piece) {
+                let of_entry = &commitments[start..start + length];
+                start += length;
+                let row = row_of[person_of[entry] as usize];
+                let [salt, pairs @ ..] = of_entry else { continue };
+                if row == NONE {
+                    continue;
+                }
+                for pair in pairs.chunks_exact(2) {
+                    let Some(&j) = place_of.get(&pair[0]) else { continue };
+                    let code = travelling[j].codes.at(arrivals[row as usize]);
+                    seals.push((row, j as u32, columns[j].to(*salt, code) != pair[1]));
+                }
+            }
+            seals
+        };
+        let pieces = lengths.par_chunks(PIECE).enumerate().zip(&starts);
+        let seals: Vec<Vec<(u32, u32, bool)>> = pieces.map(of_piece).collect();
         let mut noted = vec![false; found.len() * columns.len()];
         let mut changed = vec![false; found.len()];
-        let mut start = 0;
-        for (entry, &(_, length)) in lengths.iter().enumerate() {
-            let of_entry = &commitments[start..start + length];
-            start += length;
-            let row = row_of[person_of[entry] as usize];
-            let [salt, pairs @ ..] = of_entry else { continue };
-            if row == NONE {
-                continue;
-            }
-            let row = row as usize;
-            for pair in pairs.chunks_exact(2) {
-                let Some(&j) = place_of.get(&pair[0]) else { continue };
-                noted[row * columns.len() + j] = true;
-                let code = travelling[j].codes.at(arrivals[row]);
-                changed[row] |= columns[j].to(*salt, code) != pair[1];
-            }
+        for (row, j, has_changed) in seals.into_iter().flatten() {
+            noted[row as usize * columns.len() + j as usize] = true;
+            changed[row as usize] |= has_changed;
         }
         let sealed = (0..found.len()).map(|row| noted[row * columns.len()..][..columns.len()].iter().all(|&is| is));
         let changed = changed.into_iter().filter(|&is| is).count();
@@ -286,7 +306,6 @@ impl WorldsReader {
     /// How many entries of a batch have partners that are not those that were sealed, and how many those of an earlier version; of one piece after
     /// the other.
     fn unsealed(partners: &dyn Array, commitments: &[i64], lengths: &[(usize, usize)]) -> Result<Vec<(usize, usize)>> {
-        const PIECE: usize = 1 << 10;
         let mut starts = Vec::new();
         let mut start = (0, 0);
         for piece in lengths.chunks(PIECE) {
@@ -358,8 +377,8 @@ impl WorldsReader {
     }
 
     /// Hashes of the names of all columns that were sealed.
-    fn names(&self) -> HashSet<i64> {
-        let mut names = HashSet::new();
+    fn names(&self) -> FxHashSet<i64> {
+        let mut names = FxHashSet::default();
         let mut rest = self.commitments.as_slice();
         for &(_, sealed) in &self.lengths {
             let (own, others) = rest.split_at(sealed);
@@ -374,7 +393,7 @@ impl WorldsReader {
         self.identifiers.size()
             + 2 * self.partners.size()
             + self.commitments.capacity() * size_of::<i64>()
-            + self.lengths.capacity() * (size_of::<(usize, usize)>() + 16)
+            + self.lengths.capacity() * (size_of::<(usize, usize)>() + 32)
             // They are put in one piece.
             + 2 * self.values.iter().map(Array::get_array_memory_size).sum::<usize>()
     }
@@ -450,7 +469,7 @@ pub(super) fn entries(published: &Published, members: &[u32], schema: &Schema) -
 /// Columns that travel in one release and not in another would tell which world is the true one; and in a column that was not the
 /// sensitive one when the worlds were made, people can have the same value in several worlds.
 fn refuse_other_roles(
-    known: &HashSet<i64>,
+    known: &FxHashSet<i64>,
     sensitive: Option<&Encoded>,
     other: &[Encoded],
     quasi: &[&str],
