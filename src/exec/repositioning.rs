@@ -183,7 +183,8 @@ impl Worker {
             let timer = elapsed.timer();
             // What has arrived in the meantime as well, as much as there are cores for.
             let more = std::iter::from_fn(|| messages.try_recv().ok());
-            let round: Vec<Message> = [message].into_iter().chain(more.take(rayon::current_num_threads() - 1)).collect();
+            let round: Vec<Message> =
+                [message].into_iter().chain(more.take(rayon::current_num_threads() - 1)).collect();
             let tags = self.tags.of_rows();
             let of_message = |message: &Message| match message {
                 Message::Batch(batch) => tags.of(batch.columns()),

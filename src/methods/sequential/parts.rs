@@ -1,9 +1,10 @@
 //! Small parts of a matching: as many released rows as rows of a world, both from the same corner of the table.
 
+use rand::Rng;
 use rayon::prelude::*;
 
 use super::measure::Measure;
-use crate::microdata::Microdata;
+use crate::microdata::{Microdata, shuffle};
 
 /// Released rows of a class, and as many people, by numbers from 0: copies of what they have, side by side. They are looked at many times, and the tables that
 /// they come from do not fit into the cache.
@@ -71,20 +72,20 @@ impl Parts {
 impl Cutting<'_> {
     /// Cuts both sides alike, at the middle of the attribute that spreads most, until parts are small enough. Where there is an end of a
     /// value near the middle, values stay together. Both sides have nearly the same values, so both sides of a cut have, too. Rows that
-    /// tie stay in the order in which they came, which must be random. `rows` are those of the class.
-    pub(super) fn cut(&self, near: &Near, rows: &[u32]) -> Parts {
-        let people = (0..rows.len() as u32).collect();
-        self.in_order(near, rows, people)
+    /// tie are in random order. `rows` are those of the class.
+    pub(super) fn cut(&self, near: &Near, rows: &[u32], rng: &mut impl Rng) -> Parts {
+        let people = in_random_order(rows.len(), rng);
+        self.in_order(near, rows, people, rng)
     }
 
     /// Cuts rows alone, for parts in which every row keeps the person that it has: the one with its number.
-    pub(super) fn cut_rows(&self, near: &Near, rows: &[u32]) -> Parts {
-        let parts = self.in_order(near, rows, Vec::new());
+    pub(super) fn cut_rows(&self, near: &Near, rows: &[u32], rng: &mut impl Rng) -> Parts {
+        let parts = self.in_order(near, rows, Vec::new(), rng);
         Parts { people: parts.rows.clone(), ..parts }
     }
 
-    fn in_order(&self, near: &Near, of_class: &[u32], mut people: Vec<u32>) -> Parts {
-        let mut rows: Vec<u32> = (0..of_class.len() as u32).collect();
+    fn in_order(&self, near: &Near, of_class: &[u32], mut people: Vec<u32>, rng: &mut impl Rng) -> Parts {
+        let mut rows = in_random_order(of_class.len(), rng);
         if rows.len() <= self.most {
             return Parts { lengths: vec![rows.len()], rows, people };
         }
@@ -155,6 +156,12 @@ impl Cutting<'_> {
         let widths = ends.iter().enumerate().map(|(j, &(lo, hi))| (self.measure.width(j, half(lo), half(hi)), j));
         widths.filter(|(width, _)| *width > 0.0).max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))).map(|(_, j)| j)
     }
+}
+
+fn in_random_order(rows: usize, rng: &mut impl Rng) -> Vec<u32> {
+    let mut numbers: Vec<u32> = (0..rows as u32).collect();
+    shuffle(&mut numbers, rng);
+    numbers
 }
 
 /// Where rows or people lie: twice the middles of `d` quasi-identifiers, one after the other.

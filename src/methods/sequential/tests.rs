@@ -469,7 +469,8 @@ fn exact_matches_first_are_as_good() {
             let loss = |row: u32, person: u32| {
                 f64::from(measure.with(&boxes[row as usize * 2..][..2], microdata.quasi_of(person)))
             };
-            let own: f64 = all[..20].iter().zip(&chosen).map(|(&row, &person)| loss(row, others[person as usize])).sum();
+            let own: f64 =
+                all[..20].iter().zip(&chosen).map(|(&row, &person)| loss(row, others[person as usize])).sum();
             let weight = |(i, j): (usize, usize)| (loss(all[i], others[j]) * 1e6).round() as i64;
             let least = kuhn_munkres_min(&Matrix::from_fn(20, 20, weight)).0 as f64 / 1e6;
             assert!((own - least).abs() < 1e-3, "{own} {least}");
