@@ -11,7 +11,6 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMe
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use futures::StreamExt;
 use rand::Rng;
-use rayon::prelude::*;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::buffered_rows::{BufferedRows, begins_of, numbers_of};
@@ -47,7 +46,7 @@ pub(super) fn run(
     let progress = Reporting(Progress::of(context));
     let worker = Worker::try_new(job, &input.schema(), Arc::clone(&schema), builder.tx(), metrics, context)?;
     builder.spawn(async move {
-        let (sender, receiver) = channel(rayon::current_num_threads().max(2));
+        let (sender, receiver) = channel(2);
         let work = spawn_compute(REPOSITION.to_owned(), Monitor::default(), move |_| worker.run(receiver));
         let read = async {
             if let Some(mut costs) = costs {
@@ -181,22 +180,10 @@ impl Worker {
         while let Some(message) = messages.blocking_recv() {
             let elapsed = self.metrics.baseline.elapsed_compute().clone();
             let timer = elapsed.timer();
-            // What has arrived in the meantime as well, as much as there are cores for.
-            let more = std::iter::from_fn(|| messages.try_recv().ok());
-            let round: Vec<Message> =
-                [message].into_iter().chain(more.take(rayon::current_num_threads() - 1)).collect();
-            let tags = self.tags.of_rows();
-            let of_message = |message: &Message| match message {
-                Message::Batch(batch) => tags.of(batch.columns()),
-                Message::Costs(_) | Message::End => Ok(Vec::new()),
-            };
-            let priorities = round.par_iter().map(of_message).collect::<crate::error::Result<Vec<_>>>()?;
-            for (message, priorities) in round.into_iter().zip(priorities) {
-                match message {
-                    Message::Costs(batch) => self.costs(&batch)?,
-                    Message::Batch(batch) => self.batch(batch, &priorities)?,
-                    Message::End => self.end()?,
-                }
+            match message {
+                Message::Costs(batch) => self.costs(&batch)?,
+                Message::Batch(batch) => self.batch(batch)?,
+                Message::End => self.end()?,
             }
             drop(timer);
             self.account()?;
@@ -223,8 +210,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Rows of the stream, with their tags.
-    fn batch(&mut self, batch: RecordBatch, priorities: &[u64]) -> crate::error::Result<()> {
+    fn batch(&mut self, batch: RecordBatch) -> crate::error::Result<()> {
         let rows = batch.num_rows();
         if rows == 0 {
             return Ok(());
@@ -235,9 +221,10 @@ impl Worker {
         for tie in self.tags.values(batch.column(self.sensitive), &mut values)? {
             self.stream.add_value(None, tie);
         }
+        let priorities = self.tags.rows(batch.columns())?;
         let first = self.held.keep(batch);
         let mut late = Vec::new();
-        for (at, ((&time, &value), &priority)) in times.values().iter().zip(&values).zip(priorities).enumerate() {
+        for (at, ((&time, &value), &priority)) in times.values().iter().zip(&values).zip(&priorities).enumerate() {
             let snapshot = self.job.clock.snapshot(time);
             let row = first | at as u64;
             match self.open {
@@ -336,15 +323,12 @@ impl Output {
         let rows = std::mem::take(&mut self.rows);
         let public = job.view == View::Public;
         let shown: Vec<Outgoing> = rows.iter().copied().filter(|row| !public || row.status == PUBLISHED).collect();
-        for rows in shown.chunks(self.batch_size * rayon::current_num_threads()) {
+        for rows in shown.chunks(self.batch_size) {
             let timer = elapsed.timer();
-            let batches = rows.par_chunks(self.batch_size).map(|rows| gather(rows, held, job, schema));
-            let batches = batches.collect::<crate::error::Result<Vec<_>>>()?;
+            let batch = gather(rows, held, job, schema)?;
             drop(timer);
-            for batch in batches {
-                if self.sender.blocking_send(Ok(batch)).is_err() {
-                    return Ok(false);
-                }
+            if self.sender.blocking_send(Ok(batch)).is_err() {
+                return Ok(false);
             }
         }
         rows.into_iter().for_each(|row| held.release(row.row));

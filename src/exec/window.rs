@@ -173,7 +173,7 @@ impl WindowStep {
             for tie in tags.values(batch.column(sensitive), &mut values)? {
                 stream.add_value(None, tie);
             }
-            let priorities = tags.of_rows().of(batch.columns())?;
+            let priorities = tags.rows(batch.columns())?;
             let places = places.map(|places| places.as_primitive::<Int64Type>());
             people.refuse_nulls(&batch)?;
             let first = batches.keep(batch.clone());

@@ -19,15 +19,10 @@ pub(crate) struct RowHashes {
     /// Type that the values are compared in.
     data_type: DataType,
     values: RowConverter,
-    known: usize,
-    groups: Vec<usize>,
-    of_rows: RowTags,
-}
-
-/// Tags of rows: what several threads can make at once.
-pub(crate) struct RowTags {
     rows: RowConverter,
+    known: usize,
     key: [u64; 2],
+    groups: Vec<usize>,
 }
 
 impl RowHashes {
@@ -44,9 +39,10 @@ impl RowHashes {
             encoder: ColumnEncoder::try_new(encoded)?,
             values: RowConverter::new(vec![SortField::new(data_type.clone())])?,
             data_type,
+            rows: RowConverter::new(fields)?,
             known: 0,
+            key,
             groups: Vec::new(),
-            of_rows: RowTags { rows: RowConverter::new(fields)?, key },
         })
     }
 
@@ -81,28 +77,21 @@ impl RowHashes {
         let new = super::held(&take(&column, &UInt32Array::from(new), None)?)?;
         let new = cast(&new, &self.data_type)?;
         let rows = self.values.convert_columns(&[new])?;
-        Ok(rows.iter().map(|row| self.of_rows.tag(b'v', row.as_ref())).collect())
+        Ok(rows.iter().map(|row| self.tag(b'v', row.as_ref())).collect())
     }
 
-    /// What makes the tags of rows.
-    pub(crate) fn of_rows(&self) -> &RowTags {
-        &self.of_rows
-    }
-
-    /// Bytes held.
-    pub(crate) fn size(&self) -> usize {
-        self.encoder.size() + self.of_rows.rows.size() + self.values.size()
-    }
-}
-
-impl RowTags {
     /// Tags of rows. Rows that are alike have one tag.
     ///
     /// # Errors
     /// When Arrow fails to convert them.
-    pub(crate) fn of(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
+    pub(crate) fn rows(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
         let rows = self.rows.convert_columns(columns)?;
         Ok(rows.iter().map(|row| self.tag(b'r', row.as_ref())).collect())
+    }
+
+    /// Bytes held.
+    pub(crate) fn size(&self) -> usize {
+        self.encoder.size() + self.rows.size() + self.values.size()
     }
 
     fn tag(&self, what: u8, bytes: &[u8]) -> u64 {
