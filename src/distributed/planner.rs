@@ -14,10 +14,11 @@ use datafusion::physical_plan::explain::ExplainExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_distributed::{DistributedConfig, DistributedExec, display_plan_ascii};
+use futures::future::BoxFuture;
 
 use super::settled::settled;
 use super::stages::{self, Unshippable};
-use crate::exec::{HiddenExec, Notices, as_operator, spread};
+use crate::exec::{HiddenExec, Notices, as_operator, boxed_method, spread};
 
 type Planner = Arc<dyn QueryPlanner + Send + Sync>;
 
@@ -34,12 +35,22 @@ impl Local {
 
 #[async_trait]
 impl QueryPlanner for Local {
-    async fn create_physical_plan(
+    boxed_method! {<'l, 's> fn create_physical_plan(
         &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
+        logical: &'l LogicalPlan,
+        session: &'s dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await
+        self.planned(logical, session)
+    }}
+}
+
+impl Local {
+    fn planned<'a>(
+        &'a self,
+        logical: &'a LogicalPlan,
+        session: &'a dyn Session,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move { DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await })
     }
 }
 
@@ -49,12 +60,22 @@ pub(super) struct Opened(pub Planner);
 
 #[async_trait]
 impl QueryPlanner for Opened {
-    async fn create_physical_plan(
+    boxed_method! {<'l, 's> fn create_physical_plan(
         &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
+        logical: &'l LogicalPlan,
+        session: &'s dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        opened(self.0.create_physical_plan(logical, session).await?)
+        self.planned(logical, session)
+    }}
+}
+
+impl Opened {
+    fn planned<'a>(
+        &'a self,
+        logical: &'a LogicalPlan,
+        session: &'a dyn Session,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move { opened(self.0.create_physical_plan(logical, session).await?) })
     }
 }
 
@@ -86,20 +107,32 @@ pub(super) struct ClusterPlanner {
 
 #[async_trait]
 impl QueryPlanner for ClusterPlanner {
-    async fn create_physical_plan(
+    boxed_method! {<'l, 's> fn create_physical_plan(
         &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
+        logical: &'l LogicalPlan,
+        session: &'s dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        if let LogicalPlan::Explain(explain) = logical {
-            let local = self.local.create_physical_plan(logical, session).await?;
-            if !explain.logical_optimization_succeeded {
-                return Ok(local);
+        self.planned(logical, session)
+    }}
+}
+
+impl ClusterPlanner {
+    fn planned<'a>(
+        &'a self,
+        logical: &'a LogicalPlan,
+        session: &'a dyn Session,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            if let LogicalPlan::Explain(explain) = logical {
+                let local = self.local.create_physical_plan(logical, session).await?;
+                if !explain.logical_optimization_succeeded {
+                    return Ok(local);
+                }
+                let plan = self.plan(&explain.plan, session).await?;
+                return Ok(explained(&local, plan.as_ref()).unwrap_or(local));
             }
-            let plan = self.plan(&explain.plan, session).await?;
-            return Ok(explained(&local, plan.as_ref()).unwrap_or(local));
-        }
-        self.plan(logical, session).await
+            self.plan(logical, session).await
+        })
     }
 }
 

@@ -29,8 +29,10 @@ mod publication {
     use datafusion::common::Result;
     use datafusion::execution::SendableRecordBatchStream;
     use futures::TryStreamExt;
+    use futures::future::BoxFuture;
 
     use super::FailedAudits;
+    use crate::exec::boxed::boxed_method;
     use crate::exec::computation::{Computation, Resources};
     use crate::publication::Audit;
     use crate::risk::Check;
@@ -71,20 +73,36 @@ mod publication {
             ]))
         }
 
-        async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()> {
-            let mut updates = None;
-            for input in inputs {
-                let batches: Vec<RecordBatch> = input.try_collect().await?;
-                resources.hold(batches.iter().map(RecordBatch::get_array_memory_size).sum())?;
-                updates = Some(batches);
-            }
-            // Its future is large.
-            let checks = Box::pin(self.audit.clone().run(updates, &resources.context)).await?;
-            if let Some(audits) = resources.context.session_config().get_extension::<FailedAudits>() {
-                audits.0.fetch_add(checks.iter().filter(|check| !check.passed).count(), Ordering::SeqCst);
-            }
-            resources.send(table(self.schema(), &checks)?).await;
-            Ok(())
+        boxed_method! {<'r> fn compute(
+            &self,
+            inputs: Vec<SendableRecordBatchStream>,
+            resources: &'r Resources,
+        ) -> Result<()> {
+            self.audited(inputs, resources)
+        }}
+    }
+
+    impl PublicationAudit {
+        fn audited<'a>(
+            &'a self,
+            inputs: Vec<SendableRecordBatchStream>,
+            resources: &'a Resources,
+        ) -> BoxFuture<'a, Result<()>> {
+            Box::pin(async move {
+                let mut updates = None;
+                for input in inputs {
+                    let batches: Vec<RecordBatch> = input.try_collect().await?;
+                    resources.hold(batches.iter().map(RecordBatch::get_array_memory_size).sum())?;
+                    updates = Some(batches);
+                }
+                // Its future is large.
+                let checks = Box::pin(self.audit.clone().run(updates, &resources.context)).await?;
+                if let Some(audits) = resources.context.session_config().get_extension::<FailedAudits>() {
+                    audits.0.fetch_add(checks.iter().filter(|check| !check.passed).count(), Ordering::SeqCst);
+                }
+                resources.send(table(self.schema(), &checks)?).await;
+                Ok(())
+            })
         }
     }
 

@@ -5,6 +5,7 @@ mod anonymize;
 mod audits;
 #[cfg(feature = "publication")]
 mod beliefs;
+mod boxed;
 mod buffered_rows;
 mod cells;
 mod computation;
@@ -43,6 +44,7 @@ pub use anonymize::{Anonymization, AnonymizeExec, AnonymizeJob};
 pub use audits::FailedAudits;
 #[cfg(feature = "publication")]
 pub(crate) use audits::PublicationAudit;
+pub(crate) use boxed::boxed_method;
 #[cfg(feature = "distributed")]
 pub(crate) use cells::place_function;
 pub use cells::{CellCount, Cells, CellsExec};

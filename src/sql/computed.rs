@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
@@ -11,6 +10,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
+use futures::future::BoxFuture;
 
 use super::opaque::{OpaqueTable, Relation};
 use super::planned::planned;
@@ -27,7 +27,6 @@ struct Computed {
     inputs: Vec<LogicalPlan>,
 }
 
-#[async_trait]
 impl Relation for Computed {
     fn function(&self) -> &str {
         self.computation.function()
@@ -37,17 +36,26 @@ impl Relation for Computed {
         self.computation.schema()
     }
 
-    async fn plan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut inputs = Vec::new();
-        for (place, input) in self.inputs.iter().enumerate() {
-            inputs.push(planned(session, input, self.function(), self.computation.argument(place)).await?);
-        }
-        if let Some(less) = projection.and_then(|columns| self.computation.project(columns)) {
-            return Ok(Arc::new(ComputationExec::try_new(less, inputs)?));
-        }
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(ComputationExec::try_new(Arc::clone(&self.computation), inputs)?);
-        project(plan, projection)
+    fn plan<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        projection: Option<&'a Vec<usize>>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            let mut inputs = Vec::new();
+            for (place, input) in self.inputs.iter().enumerate() {
+                inputs.push(planned(session, input, self.function(), self.computation.argument(place)).await?);
+            }
+            if let Some(less) = projection.and_then(|columns| self.computation.project(columns)) {
+                return computing(less, inputs);
+            }
+            project(computing(Arc::clone(&self.computation), inputs)?, projection)
+        })
     }
+}
+
+fn computing(computation: Arc<dyn Computation>, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    Ok(Arc::new(ComputationExec::try_new(computation, inputs)?))
 }
 
 /// The wanted columns of a plan.

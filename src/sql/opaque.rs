@@ -11,11 +11,13 @@ use datafusion::common::Result;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
 
 use crate::error::refusal;
+use crate::exec::boxed_method;
 
 /// What a call makes of its inputs.
-#[async_trait]
 pub(super) trait Relation: Debug + Send + Sync + 'static {
     /// Name of the function.
     fn function(&self) -> &str;
@@ -32,7 +34,11 @@ pub(super) trait Relation: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// Those of planning.
-    async fn plan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>>;
+    fn plan<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        projection: Option<&'a Vec<usize>>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>>;
 }
 
 /// A relation as a table.
@@ -56,15 +62,15 @@ impl<R: Relation> TableProvider for OpaqueTable<R> {
         TableType::Temporary
     }
 
-    async fn scan(
+    boxed_method! {<'s, 'p, 'f> fn scan(
         &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
+        session: &'s dyn Session,
+        projection: Option<&'p Vec<usize>>,
+        _filters: &'f [Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.0.plan(session, projection).await
-    }
+        self.0.plan(session, projection)
+    }}
 
     async fn insert_into(
         &self,
@@ -75,16 +81,20 @@ impl<R: Relation> TableProvider for OpaqueTable<R> {
         Err(refusal!(self.0.function(), "{} cannot be written to", self.0.noun()))
     }
 
-    async fn delete_from(&self, _session: &dyn Session, _filters: Vec<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(refusal!(self.0.function(), "rows of {} cannot be deleted", self.0.noun()))
-    }
-
-    async fn update(
+    boxed_method! {<'s> fn delete_from(
         &self,
-        _session: &dyn Session,
+        _session: &'s dyn Session,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        ready(Err(refusal!(self.0.function(), "rows of {} cannot be deleted", self.0.noun()))).boxed()
+    }}
+
+    boxed_method! {<'s> fn update(
+        &self,
+        _session: &'s dyn Session,
         _assignments: Vec<(String, Expr)>,
         _filters: Vec<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(refusal!(self.0.function(), "rows of {} cannot be updated", self.0.noun()))
-    }
+        ready(Err(refusal!(self.0.function(), "rows of {} cannot be updated", self.0.noun()))).boxed()
+    }}
 }

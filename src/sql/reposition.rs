@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, SchemaRef, TimeUnit};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, try_cast};
 use datafusion::physical_plan::ExecutionPlan;
+use futures::future::BoxFuture;
 
 use super::arguments::{Arguments, Length};
 use super::choice::Choice;
@@ -295,7 +295,6 @@ impl RepositionedTable {
     }
 }
 
-#[async_trait]
 impl Relation for RepositionedTable {
     fn function(&self) -> &str {
         REPOSITION
@@ -305,10 +304,16 @@ impl Relation for RepositionedTable {
         Arc::clone(&self.schema)
     }
 
-    async fn plan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = planned(session, &self.input, REPOSITION, "the input").await?;
-        let costs = planned_if_given(session, self.costs.as_ref(), REPOSITION, "suppress_cost").await?;
-        let job = RepositionJob { seed: self.seed(session)?, ..self.job.clone() };
-        project(Arc::new(RepositionExec::try_new(input, costs, job)?), projection)
+    fn plan<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        projection: Option<&'a Vec<usize>>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            let input = planned(session, &self.input, REPOSITION, "the input").await?;
+            let costs = planned_if_given(session, self.costs.as_ref(), REPOSITION, "suppress_cost").await?;
+            let job = RepositionJob { seed: self.seed(session)?, ..self.job.clone() };
+            project(Arc::new(RepositionExec::try_new(input, costs, job)?), projection)
+        })
     }
 }

@@ -7,7 +7,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableFunctionArgs, TableProvider};
 use datafusion::common::{Result, ScalarValue, TableReference, exec_datafusion_err, internal_err, plan_datafusion_err};
@@ -17,6 +16,7 @@ use datafusion::logical_expr::{Expr, TableSource, lit};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::planner::ContextProvider;
 use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::missing::missing;
@@ -68,7 +68,6 @@ pub(super) fn source(context: &dyn ContextProvider, reference: &TableReference) 
 #[derive(Debug)]
 struct SessionTable(SessionState);
 
-#[async_trait]
 impl Relation for SessionTable {
     fn function(&self) -> &str {
         CARRIER
@@ -78,8 +77,12 @@ impl Relation for SessionTable {
         Arc::new(Schema::empty())
     }
 
-    async fn plan(&self, _session: &dyn Session, _projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
-        internal_err!("a session has no rows")
+    fn plan<'a>(
+        &'a self,
+        _session: &'a dyn Session,
+        _projection: Option<&'a Vec<usize>>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        ready(internal_err!("a session has no rows")).boxed()
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
+use futures::future::BoxFuture;
 
 use super::cells::{ChosenCells, WantedCells};
 use super::composite::Composite;
@@ -123,7 +123,6 @@ impl fmt::Debug for AnonymizedTable {
     }
 }
 
-#[async_trait]
 impl Relation for AnonymizedTable {
     fn function(&self) -> &str {
         self.method.name()
@@ -137,45 +136,51 @@ impl Relation for AnonymizedTable {
         Arc::clone(&self.schema)
     }
 
-    async fn plan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
-        let name = self.method.name();
-        let Prepared { microdata, previous, hierarchies, updates, .. } = &self.prepared;
-        let previous = match previous {
-            Some((kind, argument, plan)) => Some((*kind, planned(session, plan, name, argument).await?)),
-            None => None,
-        };
-        let mut inputs = Inputs {
-            previous,
-            hierarchies: planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?,
-            updates: planned_if_given(session, updates.as_ref(), name, UPDATES).await?,
-            ..Inputs::new(planned(session, microdata, name, "the input").await?)
-        };
-        let layout = &self.prepared.layout;
-        let roles = layout.roles();
-        let chosen = self.cells.choose(&self.method, layout, false, &inputs.microdata, session);
-        if chosen.cells > 1 {
-            let by = self.method.cells_by(layout, false)?;
-            if by == CellsBy::Place {
-                // Plans are for one execution: what may be read again is planned again.
-                let mut surveys = Vec::new();
-                for _ in 0..2 {
-                    let again = planned(session, microdata, name, "the input").await?;
-                    let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
-                    surveys.push(Survey::new(again, trees));
+    fn plan<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        projection: Option<&'a Vec<usize>>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            let name = self.method.name();
+            let Prepared { microdata, previous, hierarchies, updates, .. } = &self.prepared;
+            let previous = match previous {
+                Some((kind, argument, plan)) => Some((*kind, planned(session, plan, name, argument).await?)),
+                None => None,
+            };
+            let mut inputs = Inputs {
+                previous,
+                hierarchies: planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?,
+                updates: planned_if_given(session, updates.as_ref(), name, UPDATES).await?,
+                ..Inputs::new(planned(session, microdata, name, "the input").await?)
+            };
+            let layout = &self.prepared.layout;
+            let roles = layout.roles();
+            let chosen = self.cells.choose(&self.method, layout, false, &inputs.microdata, session);
+            if chosen.cells > 1 {
+                let by = self.method.cells_by(layout, false)?;
+                if by == CellsBy::Place {
+                    // Plans are for one execution: what may be read again is planned again.
+                    let mut surveys = Vec::new();
+                    for _ in 0..2 {
+                        let again = planned(session, microdata, name, "the input").await?;
+                        let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
+                        surveys.push(Survey::new(again, trees));
+                    }
+                    inputs.survey = surveys.try_into().ok();
                 }
-                inputs.survey = surveys.try_into().ok();
+                if layout.identifier.is_some() && by != CellsBy::Column(0) {
+                    inputs.identifiers =
+                        Some(planned(session, &identifiers::counted(microdata)?, name, "the input").await?);
+                }
             }
-            if layout.identifier.is_some() && by != CellsBy::Column(0) {
-                inputs.identifiers =
-                    Some(planned(session, &identifiers::counted(microdata)?, name, "the input").await?);
-            }
-        }
-        let job = AnonymizeJob { method: self.method.clone(), roles, view: self.view, seed: self.seed(session)? };
-        let schema = match projection {
-            Some(columns) => Arc::new(self.schema.project(columns)?),
-            None => Arc::clone(&self.schema),
-        };
-        operator(inputs, job, chosen, schema)
+            let job = AnonymizeJob { method: self.method.clone(), roles, view: self.view, seed: self.seed(session)? };
+            let schema = match projection {
+                Some(columns) => Arc::new(self.schema.project(columns)?),
+                None => Arc::clone(&self.schema),
+            };
+            operator(inputs, job, chosen, schema)
+        })
     }
 }
 

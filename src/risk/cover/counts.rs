@@ -1,8 +1,9 @@
 //! How many values each point can have, and how heavy one of them is, without lists of them.
 //!
 //! Where values never change, what is left of somebody's candidates after several releases is what all of them have in common, and
-//! the probability of a value is its share of the products of weights. Down the tree of [`Walk`] candidates only become more
-//! and heavier, so that both are kept up to date with each box, and a point costs nothing more, however many values there are.
+//! the probability of a value is its share of the products of weights. Down the tree of [`Walk`] the weights of each release's values
+//! are kept up to date with each box; they stand side by side, so that a look at all of them, which is only taken where a
+//! node is not cut further, is a few additions beside the boxes entered on the way.
 
 use std::ops::Range;
 
@@ -10,10 +11,12 @@ use super::super::evidence::NONE;
 use super::Boxes;
 use super::walk::{Visitor, Walk};
 
-/// Products of weights outside are added up anew, by logarithms.
-const SAFE: Range<f64> = 1e-200..1e200;
-/// Products outside are multiplied anew when a weight changes, and not by the quotient: nothing of them may be left.
-const PRECISE: Range<f64> = 1e-250..1e250;
+/// Products of weights outside are moved inside, by a power of two that is kept beside them.
+const SAFE: Range<f64> = 1e-120..1e120;
+/// That power: products in [`SAFE`] stay there, or get there.
+const POWER: f64 = f64::from_bits((1023 + 400) << 52);
+/// Factors that no product in [`SAFE`] leaves the range of numbers by: a weight is a share of a group times a share of a release.
+const FACTORS: usize = 8;
 
 /// KnownPeople whom the same releases had, and those releases.
 pub(in crate::risk) struct Counts<'a> {
@@ -67,14 +70,10 @@ impl Counts<'_> {
             scale: self.releases.iter().map(scale).collect(),
             places,
             people,
-            cells: vec![(0.0, 0); self.values * k],
-            present: vec![0; self.values],
-            products: vec![0.0; self.values],
+            weights: vec![0.0; self.values * k],
             before: Vec::new(),
-            touched: Vec::new(),
             sizes: vec![0; k],
-            common: 0,
-            weight: 0.0,
+            common: Vec::new(),
             found: Sizes { candidates: vec![0; all], remaining: vec![0; all], risk: vec![None; all] },
         };
         let boxes = counter.boxes;
@@ -84,9 +83,9 @@ impl Counts<'_> {
     /// Bytes that this takes, about.
     pub(in crate::risk) fn bytes(releases: &[&Boxes], values: usize, attributes: usize, people: usize) -> usize {
         let boxes: usize = releases.iter().map(|boxes| boxes.group.len()).sum();
-        let cells = values * (releases.len() * size_of::<(f64, u32)>() + size_of::<(f64, u32)>());
+        let cells = values * (releases.len() * size_of::<f64>() + size_of::<Common>());
         // Of the boxes around a node.
-        let before: usize = releases.iter().map(|boxes| boxes.packed.0.len()).sum::<usize>() * size_of::<(f64, f64)>();
+        let before: usize = releases.iter().map(|boxes| boxes.packed.0.len()).sum::<usize>() * size_of::<f64>();
         let walk = boxes * (2 * attributes * size_of::<[u32; 2]>() + 2 * size_of::<u32>() + size_of::<Place>());
         cells + before + walk + people * (attributes * 4 + releases.len() * 40)
     }
@@ -124,147 +123,125 @@ struct Counter<'a, 'b> {
     people: Vec<Vec<u32>>,
     /// By what weights of each release are multiplied, for products to stay near 1.
     scale: Vec<f64>,
-    /// Of each release and value, the rows of the boxes around the node, and how many of these boxes have it.
-    cells: Vec<(f64, u32)>,
-    /// Number of releases that have the value.
-    present: Vec<u32>,
-    /// Of values that all releases have, the product of their weights.
-    products: Vec<f64>,
-    /// What rows and products were before boxes were entered, value by value of each.
-    before: Vec<(f64, f64)>,
-    /// Values that a release has, in the order in which they were found.
-    touched: Vec<u32>,
+    /// Of each release and value, the rows of the boxes around the node. Nothing but zero is no row: no box has less of one.
+    weights: Vec<f64>,
+    /// What weights were before boxes were entered, value by value of each.
+    before: Vec<f64>,
     /// Number of values of each release.
     sizes: Vec<u32>,
-    /// Number of values that all releases have, and the sum of their products.
-    common: u32,
-    weight: f64,
+    /// Values that all releases have which cover the point at hand, ascending.
+    common: Vec<Common>,
     found: Sizes,
 }
 
+/// The product of a value's weights.
+#[derive(Clone, Copy)]
+struct Common {
+    value: u32,
+    product: f64,
+    /// How many times the product is to be multiplied by [`POWER`].
+    power: i32,
+}
+
 impl Counter<'_, '_> {
-    /// What each release has of a value.
-    fn of(&self, value: u32) -> impl Iterator<Item = &(f64, u32)> {
-        self.cells.iter().skip(value as usize).step_by(self.asked.values.max(1))
-    }
-
-    /// The share that the product of a value's weights has in the sum of all: `total`, and the logarithm of the factor that it was
-    /// divided by, if it was added up by logarithms.
-    fn share(&self, value: u32, (total, factor): (f64, Option<f64>)) -> f64 {
-        if let Some(factor) = factor {
-            return self.logarithm(value).map_or(0.0, |logarithm| (logarithm - factor).exp() / total);
+    /// Finds out what all releases have in common that cover the point.
+    fn intersect(&mut self) {
+        let Self { asked, weights, scale, sizes, common, .. } = self;
+        common.clear();
+        let values = asked.values.max(1);
+        let covering = || (0..sizes.len()).filter(|&release| sizes[release] > 0);
+        let weights = |release: usize| &weights[release * values..][..values];
+        let Some(fewest) = covering().min_by_key(|&release| sizes[release]) else { return };
+        let own = (0..).zip(weights(fewest)).filter(|(_, weight)| **weight > 0.0);
+        common.extend(own.map(|(value, _)| Common { value, product: 1.0, power: 0 }));
+        for (number, release) in (1..).zip(covering()) {
+            let (weights, scale) = (weights(release), scale[release]);
+            common.retain_mut(|Common { value, product, .. }| {
+                let weight = weights[*value as usize];
+                *product *= weight * scale;
+                weight > 0.0
+            });
+            if number % FACTORS == 0 {
+                for Common { product, power, .. } in common.iter_mut().filter(|common| !SAFE.contains(&common.product))
+                {
+                    let small = *product < 1.0;
+                    *product *= if small { POWER } else { POWER.recip() };
+                    *power += if small { -1 } else { 1 };
+                }
+            }
         }
-        let weights = self.of(value).zip(&self.scale);
-        weights.map(|((sum, _), scale)| sum * scale).product::<f64>() / total
     }
+}
 
-    /// Logarithm of the product of a value's weights in the releases that cover the point; `None` if one of them does not have it.
-    fn logarithm(&self, value: u32) -> Option<f64> {
-        let covering = self.of(value).zip(&self.sizes).filter(|(_, size)| **size > 0);
-        covering.map(|((sum, boxes), _)| (*boxes > 0).then(|| sum.ln())).sum()
+impl Common {
+    /// The product, if those with the greatest power are taken for what they are.
+    fn relative(&self, most: i32) -> f64 {
+        self.product * if self.power == most { 1.0 } else { POWER.powi(self.power - most) }
     }
 }
 
 impl Visitor for Counter<'_, '_> {
-    /// Number of values that were touched, and the sum of products, which would not survive subtraction.
-    type Mark = (usize, f64);
+    type Mark = ();
 
-    fn mark(&self) -> (usize, f64) {
-        (self.touched.len(), self.weight)
-    }
+    fn mark(&self) {}
 
     fn enter(&mut self, place: u32) {
-        let k = self.scale.len();
-        let Self { asked, places, cells, present, products, before, touched, sizes, common, weight, scale, .. } = self;
-        let (place, values) = (&places[place as usize], asked.values);
+        let (place, values) = (&self.places[place as usize], self.asked.values);
         let (release, range) = (place.release as usize, place.range());
-        let boxes = asked.releases[release];
-        let shares = &boxes.shares[range.clone()];
-        for (&value, (_, share)) in boxes.packed.0[range].iter().zip(shares) {
-            let rows = if place.even { place.rows } else { place.rows * share };
-            let value = value as usize;
-            let (sum, boxes) = &mut cells[release * values + value];
-            let (old, new) = (*sum, *boxes == 0);
-            let was = products[value];
-            before.push((old, was));
-            *sum += rows;
-            *boxes += 1;
-            let sum = *sum;
-            let mut completes = false;
-            if new {
-                let present = &mut present[value];
-                *present += 1;
-                sizes[release] += 1;
-                completes = *present as usize == k;
-                *common += u32::from(completes);
-                if *present == 1 {
-                    touched.push(value as u32);
-                }
-            }
-            if present[value] as usize == k {
-                let was = if completes { 0.0 } else { was };
-                let product = match PRECISE.contains(&was) {
-                    true => was * (sum / old),
-                    false => {
-                        let own = cells.iter().skip(value).step_by(values).zip(&*scale);
-                        own.map(|((sum, _), scale)| sum * scale).product()
-                    }
-                };
-                products[value] = product;
-                *weight += product - was;
-            }
+        let boxes = self.asked.releases[release];
+        let weights = &mut self.weights[release * values..][..values];
+        let mut new = 0;
+        let mut add = |value: u32, rows: f64| {
+            let weight = &mut weights[value as usize];
+            new += u32::from(*weight == 0.0);
+            self.before.push(*weight);
+            *weight += rows;
+        };
+        match place.even {
+            true => boxes.packed.0[range].iter().for_each(|&value| add(value, place.rows)),
+            false => boxes.shares[range].iter().for_each(|&(value, share)| add(value, place.rows * share)),
         }
+        self.sizes[release] += new;
     }
 
     fn leave(&mut self, place: u32) {
-        let k = self.scale.len();
-        let Self { asked, places, cells, present, products, before, sizes, common, .. } = self;
-        let place = &places[place as usize];
+        let (place, values) = (&self.places[place as usize], self.asked.values);
         let (release, range) = (place.release as usize, place.range());
-        let start = before.len() - range.len();
-        for (&value, &(rows, product)) in asked.releases[release].packed.0[range].iter().zip(&before[start..]) {
-            let value = value as usize;
-            let (sum, boxes) = &mut cells[release * asked.values + value];
-            *sum = rows;
-            products[value] = product;
-            *boxes -= 1;
-            if *boxes == 0 {
-                let present = &mut present[value];
-                *common -= u32::from(*present as usize == k);
-                *present -= 1;
-                sizes[release] -= 1;
-            }
+        let weights = &mut self.weights[release * values..][..values];
+        let start = self.before.len() - range.len();
+        let mut gone = 0;
+        for (&value, &before) in self.asked.releases[release].packed.0[range].iter().zip(&self.before[start..]) {
+            gone += u32::from(before == 0.0);
+            weights[value as usize] = before;
         }
-        before.truncate(start);
+        self.before.truncate(start);
+        self.sizes[release] -= gone;
     }
 
-    fn restore(&mut self, (touched, weight): (usize, f64)) {
-        self.touched.truncate(touched);
-        self.weight = weight;
-    }
+    fn restore(&mut self, (): ()) {}
 
     fn report(&mut self, points: &[u32]) {
         let k = self.scale.len();
-        let mut remaining = self.common;
-        let mut total = (self.weight, None);
-        if self.sizes.contains(&0) || (remaining > 0 && !SAFE.contains(&self.weight)) {
-            let logarithms: Vec<f64> = self.touched.iter().filter_map(|&value| self.logarithm(value)).collect();
-            let most = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            remaining = logarithms.len() as u32;
-            total = (logarithms.iter().map(|logarithm| (logarithm - most).exp()).sum(), Some(most));
-        }
+        self.intersect();
+        let Self { common, sizes, found, .. } = self;
+        let most = common.iter().map(|common| common.power).max();
+        let total: f64 = common.iter().map(|common| common.relative(most.unwrap_or(0))).sum();
+        let share = |value: u32| {
+            let own = common.binary_search_by_key(&value, |common| common.value);
+            most.map(|most| own.map_or(0.0, |own| common[own].relative(most) / total))
+        };
         for &person in points.iter().flat_map(|&point| &self.people[point as usize]) {
             // Values do not change, so it is the same in all releases, as a rule.
             let mut last = (NONE, None);
-            for release in (0..k).filter(|&release| self.sizes[release] > 0) {
+            for release in (0..k).filter(|&release| sizes[release] > 0) {
                 let at = person as usize * k + release;
-                self.found.candidates[at] = self.sizes[release];
-                self.found.remaining[at] = remaining;
+                found.candidates[at] = sizes[release];
+                found.remaining[at] = common.len() as u32;
                 let truth = self.asked.truth[at];
                 if last.0 != truth {
-                    last = (truth, (remaining > 0).then(|| self.share(truth, total)));
+                    last = (truth, share(truth));
                 }
-                self.found.risk[at] = last.1;
+                found.risk[at] = last.1;
             }
         }
     }

@@ -25,6 +25,7 @@ use datafusion::common::{Result, internal_err};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use rand::seq::SliceRandom;
 
 use super::arguments::Arguments;
@@ -35,7 +36,7 @@ use super::numbers::{Integer, Number};
 use super::options::{AnonymizeOptions, split_names};
 use super::signature::{FunctionSignature, Parameter};
 use crate::error::refusal;
-use crate::exec::{Computation, Progress, Reporting, Resources, Seed, Step};
+use crate::exec::{Computation, Progress, Reporting, Resources, Seed, Step, boxed_method};
 use crate::methods::Monitor;
 use crate::microdata::{Role, published_type};
 use bench::{Bench, TableRoles};
@@ -208,47 +209,61 @@ impl Computation for Advice {
         ]))
     }
 
-    async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()> {
-        let Some(mut input) = inputs.into_iter().next() else { return internal_err!("{NAME}: no input") };
-        let schema = input.schema();
-        let (mut batches, mut bytes) = (Vec::new(), 0);
-        while let Some(batch) = input.next().await {
-            let batch = batch?;
-            bytes += batch.get_array_memory_size();
-            // The batches, all of them as one, and those that are measured in parts.
-            resources.hold(4 * bytes)?;
-            batches.push(batch);
-        }
-        let (all, rows, mut rng) = (Arc::clone(&schema), self.rows, self.seed.rng());
-        let sample = move |_: &Monitor| {
-            let table = concat_batches(&all, &batches)?;
-            let mut order: Vec<u32> = (0..table.num_rows() as u32).collect();
-            order.shuffle(&mut rng);
-            order.truncate(rows);
-            Ok((take_record_batch(&table, &UInt32Array::from(order))?, table.num_rows()))
-        };
-        let (people, of_rows) = resources.off_thread(sample).await?;
-        let bench = Bench::new(&people, &self.seed, resources.context.runtime_env())?;
-        let people = TableRoles::find(&bench, &self.given).await?;
-        let settings = settings(&people, bench.rows());
-        let progress = Reporting(Progress::of(&resources.context));
-        let mut measured = Vec::new();
-        let of = settings.len();
-        for (done, setting) in settings.into_iter().enumerate() {
-            progress.0.tell(Step::Measured { done, of });
-            measured.push(Measured::of(&bench, &people, setting, self.queries).await?);
-        }
-        let recommended = recommend(&measured, &people, self.error, bench.rows());
-        let scripts = recommended.iter().zip(&measured).map(|(recommended, row)| {
-            recommended.as_ref().map(|_| script(&row.setting, &self.table, &people, &schema))
-        });
-        let scripts: StringArray = scripts.collect();
-        resources.send(self.batch(&measured, &people, recommended, scripts, [bench.rows(), of_rows])?).await;
-        Ok(())
-    }
+    boxed_method! {<'r> fn compute(
+        &self,
+        inputs: Vec<SendableRecordBatchStream>,
+        resources: &'r Resources,
+    ) -> Result<()> {
+        self.advise(inputs, resources)
+    }}
 }
 
 impl Advice {
+    fn advise<'a>(
+        &'a self,
+        inputs: Vec<SendableRecordBatchStream>,
+        resources: &'a Resources,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let Some(mut input) = inputs.into_iter().next() else { return internal_err!("{NAME}: no input") };
+            let schema = input.schema();
+            let (mut batches, mut bytes) = (Vec::new(), 0);
+            while let Some(batch) = input.next().await {
+                let batch = batch?;
+                bytes += batch.get_array_memory_size();
+                // The batches, all of them as one, and those that are measured in parts.
+                resources.hold(4 * bytes)?;
+                batches.push(batch);
+            }
+            let (all, rows, mut rng) = (Arc::clone(&schema), self.rows, self.seed.rng());
+            let sample = move |_: &Monitor| {
+                let table = concat_batches(&all, &batches)?;
+                let mut order: Vec<u32> = (0..table.num_rows() as u32).collect();
+                order.shuffle(&mut rng);
+                order.truncate(rows);
+                Ok((take_record_batch(&table, &UInt32Array::from(order))?, table.num_rows()))
+            };
+            let (people, of_rows) = resources.off_thread(sample).await?;
+            let bench = Bench::new(&people, &self.seed, resources.context.runtime_env())?;
+            let people = TableRoles::find(&bench, &self.given).await?;
+            let settings = settings(&people, bench.rows());
+            let progress = Reporting(Progress::of(&resources.context));
+            let mut measured = Vec::new();
+            let of = settings.len();
+            for (done, setting) in settings.into_iter().enumerate() {
+                progress.0.tell(Step::Measured { done, of });
+                measured.push(Measured::of(&bench, &people, setting, self.queries).await?);
+            }
+            let recommended = recommend(&measured, &people, self.error, bench.rows());
+            let scripts = recommended.iter().zip(&measured).map(|(recommended, row)| {
+                recommended.as_ref().map(|_| script(&row.setting, &self.table, &people, &schema))
+            });
+            let scripts: StringArray = scripts.collect();
+            resources.send(self.batch(&measured, &people, recommended, scripts, [bench.rows(), of_rows])?).await;
+            Ok(())
+        })
+    }
+
     fn batch(
         &self,
         measured: &[Measured],

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
 
 use super::Source;
 use super::intact::intact;
@@ -107,7 +108,6 @@ impl fmt::Debug for EstimatedTable {
     }
 }
 
-#[async_trait]
 impl Relation for EstimatedTable {
     fn function(&self) -> &str {
         SIGNATURE.name
@@ -117,8 +117,12 @@ impl Relation for EstimatedTable {
         Arc::clone(&self.schema)
     }
 
-    async fn plan(&self, _session: &dyn Session, _projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(refusal!(ESTIMATE, "{ROWS}"))
+    fn plan<'a>(
+        &'a self,
+        _session: &'a dyn Session,
+        _projection: Option<&'a Vec<usize>>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        ready(Err(refusal!(ESTIMATE, "{ROWS}"))).boxed()
     }
 }
 

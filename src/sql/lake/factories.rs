@@ -12,12 +12,14 @@ use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::CreateExternalTable;
+use futures::future::BoxFuture;
 
 #[cfg(feature = "publication")]
 use super::DELTA_TABLE;
 use super::folder::{Found, find, loose_text};
 #[cfg(feature = "publication")]
 use crate::error::{AnonymizeError, refusal};
+use crate::exec::boxed_method;
 
 /// `FROM 'lake/people/'`: Delta tables where there are some, files elsewhere.
 #[derive(Debug, Default)]
@@ -78,24 +80,41 @@ pub(in crate::sql) struct DeltaFactory;
 #[cfg(feature = "publication")]
 #[async_trait]
 impl TableProviderFactory for DeltaFactory {
-    async fn create(&self, session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
-        let [location] = command.locations.as_slice() else {
-            return Err(refusal!(DELTA_TABLE, "there must be one LOCATION, the folder of the table"));
-        };
-        let clauses = [
-            (!command.schema.fields().is_empty(), "columns"),
-            (!command.table_partition_cols.is_empty(), "PARTITIONED BY"),
-            (!command.order_exprs.is_empty(), "WITH ORDER"),
-            (!command.constraints.is_empty(), "constraints"),
-            (command.unbounded, "UNBOUNDED"),
-        ];
-        if let Some((_, clause)) = clauses.into_iter().find(|(given, _)| *given) {
-            return Err(refusal!(DELTA_TABLE, "leave out {clause}: the table says by itself what it has"));
-        }
-        let location = crate::publication::locate(location).map_err(of_table)?;
-        let runtime = Arc::clone(session.runtime_env());
-        let table = super::table::NewestVersion::open(location, runtime).await;
-        Ok(Arc::new(table.map_err(of_table)?))
+    boxed_method! {<'s, 'c> fn create(
+        &self,
+        session: &'s dyn Session,
+        command: &'c CreateExternalTable,
+    ) -> Result<Arc<dyn TableProvider>> {
+        self.table(session, command)
+    }}
+}
+
+#[cfg(feature = "publication")]
+impl DeltaFactory {
+    fn table<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        command: &'a CreateExternalTable,
+    ) -> BoxFuture<'a, Result<Arc<dyn TableProvider>>> {
+        Box::pin(async move {
+            let [location] = command.locations.as_slice() else {
+                return Err(refusal!(DELTA_TABLE, "there must be one LOCATION, the folder of the table"));
+            };
+            let clauses = [
+                (!command.schema.fields().is_empty(), "columns"),
+                (!command.table_partition_cols.is_empty(), "PARTITIONED BY"),
+                (!command.order_exprs.is_empty(), "WITH ORDER"),
+                (!command.constraints.is_empty(), "constraints"),
+                (command.unbounded, "UNBOUNDED"),
+            ];
+            if let Some((_, clause)) = clauses.into_iter().find(|(given, _)| *given) {
+                return Err(refusal!(DELTA_TABLE, "leave out {clause}: the table says by itself what it has"));
+            }
+            let location = crate::publication::locate(location).map_err(of_table)?;
+            let runtime = Arc::clone(session.runtime_env());
+            let table = super::table::NewestVersion::open(location, runtime).await;
+            Ok(Arc::new(table.map_err(of_table)?) as Arc<dyn TableProvider>)
+        })
     }
 }
 
@@ -114,14 +133,30 @@ pub(in crate::sql) struct NotLoose(pub Arc<dyn TableProviderFactory>);
 
 #[async_trait]
 impl TableProviderFactory for NotLoose {
-    async fn create(&self, session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
-        for text in &command.locations {
-            let Ok(location) = ListingTableUrl::parse(text) else { continue };
-            let found = find(&location, session.runtime_env(), session.config_options()).await;
-            if matches!(found, Some(Found::Table | Found::Parts)) {
-                return plan_err!("{}: {}", command.name, loose_text(text));
+    boxed_method! {<'s, 'c> fn create(
+        &self,
+        session: &'s dyn Session,
+        command: &'c CreateExternalTable,
+    ) -> Result<Arc<dyn TableProvider>> {
+        self.table(session, command)
+    }}
+}
+
+impl NotLoose {
+    fn table<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        command: &'a CreateExternalTable,
+    ) -> BoxFuture<'a, Result<Arc<dyn TableProvider>>> {
+        Box::pin(async move {
+            for text in &command.locations {
+                let Ok(location) = ListingTableUrl::parse(text) else { continue };
+                let found = find(&location, session.runtime_env(), session.config_options()).await;
+                if matches!(found, Some(Found::Table | Found::Parts)) {
+                    return plan_err!("{}: {}", command.name, loose_text(text));
+                }
             }
-        }
-        self.0.create(session, command).await
+            self.0.create(session, command).await
+        })
     }
 }

@@ -10,10 +10,12 @@ use datafusion::common::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use futures::future::BoxFuture;
 use url::Url;
 
 use super::DELTA_TABLE;
 use crate::error::refusal;
+use crate::exec::boxed_method;
 use crate::publication::{introduce, newest_version, provider};
 
 /// Opened anew by every query: what was deleted since the last one must not be published.
@@ -58,26 +60,40 @@ impl TableProvider for NewestVersion {
         self.first.supports_filters_pushdown(filters)
     }
 
-    async fn scan(
+    boxed_method! {<'s, 'p, 'f> fn scan(
         &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
+        session: &'s dyn Session,
+        projection: Option<&'p Vec<usize>>,
+        filters: &'f [Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Some(table) = newest_version(&self.location, &self.runtime).await? else {
-            return Err(refusal!(DELTA_TABLE, "the Delta table at {} is gone", self.location));
-        };
-        let rows = provider(&table).await?;
-        if rows.schema() != self.first.schema() {
-            return Err(refusal!(
-                DELTA_TABLE,
-                "the Delta table at {} has other columns than when the query was planned or the table was created; run the query \
-                 again, or create the external table again",
-                self.location
-            ));
-        }
-        introduce(&table, session)?;
-        rows.scan(session, projection, filters, limit).await
+        self.rows(session, projection, filters, limit)
+    }}
+}
+
+impl NewestVersion {
+    fn rows<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        projection: Option<&'a Vec<usize>>,
+        filters: &'a [Expr],
+        limit: Option<usize>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            let Some(table) = newest_version(&self.location, &self.runtime).await? else {
+                return Err(refusal!(DELTA_TABLE, "the Delta table at {} is gone", self.location));
+            };
+            let rows = provider(&table).await?;
+            if rows.schema() != self.first.schema() {
+                return Err(refusal!(
+                    DELTA_TABLE,
+                    "the Delta table at {} has other columns than when the query was planned or the table was created; run the query \
+                     again, or create the external table again",
+                    self.location
+                ));
+            }
+            introduce(&table, session)?;
+            rows.scan(session, projection, filters, limit).await
+        })
     }
 }

@@ -7,11 +7,13 @@ use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{Column, Constraint, DFSchema, Result};
 use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
+use futures::future::BoxFuture;
 
 use super::options::{Options, PERIOD, refused};
 use super::release_table::{ReleaseTable, as_table};
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
+use crate::exec::boxed_method;
 use crate::methods::state::ledger_schema;
 use crate::methods::{AnyMethod, LeftOut, StateKind};
 use crate::microdata::{Layout, Role, Roles, TREE_KEY, can_be_part, field_of_parts, name_of_parts};
@@ -39,137 +41,163 @@ pub(in crate::sql) struct PublicationFactory;
 
 #[async_trait]
 impl TableProviderFactory for PublicationFactory {
-    async fn create(&self, session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
-        refuse_clauses(command)?;
-        let [location] = command.locations.as_slice() else {
-            return Err(refusal!("publication", "there must be one LOCATION"));
-        };
-        let public = locate(location)?;
-        let mut options = Options::try_new(&command.options)?;
-        let runtime = Arc::clone(session.runtime_env());
-        if options.is_for_reading() && command.schema.fields().is_empty() {
-            if Reader::open(&public, &runtime).await?.is_none() {
-                return Err(refusal!(
-                    "publication",
-                    "there is no publication at {public}; to begin one, declare its columns and OPTIONS such as \
-                     'method' 'm_invariant'"
-                ));
-            }
-            return Ok(Arc::new(PublicationTable::for_reading(public, runtime).await?));
-        }
-        if command.schema.fields().is_empty() {
-            return Err(refusal!(
-                "publication",
-                "the columns of the table that is inserted into are missing, for example CREATE EXTERNAL TABLE \
-                 {} (patient_id BIGINT, age INT, ..)",
-                command.name
-            ));
-        }
-        let table = table_schema(&command.schema)?;
-        let private = match &options.private {
-            Some(location) => locate(location)?,
-            None => private_beside(&public)?,
-        };
-        check_apart(&public, &private)?;
-        let moved_from = options.moved_from.as_deref().map(locate).transpose()?;
-        let (independent, repeated, period) = (options.independent, options.repeated, options.period);
-        let stream = options.reposition(session)?;
-        let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
-        let method = function.method(&arguments)?;
-        let mut needs = method.as_method().needs();
-        // People are remembered by their identifiers.
-        needs.id |= method.state().is_some();
-        if independent && method.state().is_some() {
-            return Err(refusal!(
-                "publication",
-                argument "allow_independent_releases",
-                "option allow_independent_releases is for methods without a ledger; releases of {} know of each \
-                 other",
-                method.name()
-            ));
-        }
-        let settings = session.config_options().extensions.get::<AnonymizeOptions>().cloned().unwrap_or_default();
-        let declared = DFSchema::try_from(Arc::clone(&table))?;
-        let sensitive = sensitive_columns(&arguments, &settings, &declared)?;
-        let parts = parts(&table, &sensitive, &method, stream.is_some())?;
-        let whole = with_value(&table, &parts);
-        if !parts.is_empty() {
-            arguments.set_columns(Role::Sensitive.name(), vec![name_of_parts(&sensitive)]);
-        }
-        let columns = DFSchema::try_from(Arc::clone(&whole))?;
-        let roles = roles(&arguments, &settings, &columns, View::Public, needs)?;
-        if let Some(column) = roles.columns().find(|column| !parts.is_empty() && sensitive.contains(*column)) {
-            return Err(refusal!(
-                "publication",
-                "column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
-            ));
-        }
-        let hierarchies = match arguments.relation_if_given("hierarchies") {
-            Some(plan) => Some(Input { function: method.name(), argument: "hierarchies", plan }.hierarchies()?),
-            None => None,
-        };
-        let layout = layout(&whole, &roles, method.name())?;
-        if let Some((argument, why)) = method.not_published_again(&layout) {
-            return Err(
-                refusal!("publication", argument argument, "no publication is made with these parameters of {}: {why}", method.name()),
-            );
-        }
-        let mut updates = None;
-        let weighted = method.as_method().needs().probabilities;
-        for argument in [UPDATES, DOMAIN] {
-            if let (Some(plan), Some(sensitive)) = (arguments.relation_if_given(argument), &layout.sensitive) {
-                if argument == DOMAIN && !parts.is_empty() {
+    boxed_method! {<'s, 'c> fn create(
+        &self,
+        session: &'s dyn Session,
+        command: &'c CreateExternalTable,
+    ) -> Result<Arc<dyn TableProvider>> {
+        self.table(session, command)
+    }}
+}
+
+impl PublicationFactory {
+    fn table<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        command: &'a CreateExternalTable,
+    ) -> BoxFuture<'a, Result<Arc<dyn TableProvider>>> {
+        Box::pin(async move {
+            refuse_clauses(command)?;
+            let [location] = command.locations.as_slice() else {
+                return Err(refusal!("publication", "there must be one LOCATION"));
+            };
+            let public = locate(location)?;
+            let mut options = Options::try_new(&command.options)?;
+            let runtime = Arc::clone(session.runtime_env());
+            if options.is_for_reading() && command.schema.fields().is_empty() {
+                if Reader::open(&public, &runtime).await?.is_none() {
                     return Err(refusal!(
                         "publication",
-                        argument DOMAIN,
-                        "option domain is for one sensitive column, and there are several; leave it out, or combine them in the INSERT"
+                        "there is no publication at {public}; to begin one, declare its columns and OPTIONS such as \
+                         'method' 'm_invariant'"
                     ));
                 }
-                updates = Some(values(Input { function: method.name(), argument, plan }, sensitive, weighted)?);
+                return Ok(Arc::new(PublicationTable::for_reading(public, runtime).await?) as Arc<dyn TableProvider>);
             }
-        }
-        if period.is_some() && (!weighted || updates.is_none()) {
-            return Err(refusal!(
-                "publication",
-                argument PERIOD,
-                "option {PERIOD} is for publications whose values change by a law ({UPDATES} with probabilities, with dynamic, and with m_distinct \
-                 where exact is 'true'): it counts the steps of the law; leave it out"
-            ));
-        }
-        let repositioned = match &stream {
-            Some(arguments) => Some(repositioned(arguments, &layout, &method)?),
-            None => None,
-        };
-        check_storable(&method, &released_schema(&method, hierarchies.is_some(), &layout)?, &layout)?;
-        let cells = WantedCells::of(&arguments)?.of_publication(&method, &layout, repositioned.is_some())?;
-        let (with_hierarchies, with_updates) = (hierarchies.is_some(), updates.is_some());
-        let types = type_names(&layout)?;
-        let spec = PublicationSpec {
-            types,
-            method,
-            roles,
-            hierarchies: with_hierarchies,
-            updates: with_updates,
-            repositioned,
-            cells,
-        };
-        let finish = stream.as_ref().is_some_and(|arguments| arguments.boolean("finish"));
-        let late = stream.as_ref().map(|arguments| LATE.of(arguments)).unwrap_or_default();
-        let as_begun = BALANCE.given(&arguments).is_none();
-        let publication =
-            Publication { public, private, moved_from, spec, independent, repeated, late, finish, as_begun, period };
-        // Fails where an INSERT would, but earlier.
-        let open = OpenPublication::open(publication.clone(), &runtime).await?;
-        let published = open.published();
-        let released = released_schema(&open.publication().spec.method, with_hierarchies, &layout)?;
-        let mut released = as_table(&released).await?;
-        if published > 0 {
-            // What is there already may be of a version that had other types.
-            let newest = ReleaseTable::open(&publication.public, &runtime, None).await?.schema();
-            released = Arc::new(as_published(&released, &newest));
-        }
-        let publisher = Publisher { publication, schema: table, parts, hierarchies, updates };
-        Ok(Arc::new(PublicationTable::for_publishing(publisher, released, runtime)))
+            if command.schema.fields().is_empty() {
+                return Err(refusal!(
+                    "publication",
+                    "the columns of the table that is inserted into are missing, for example CREATE EXTERNAL TABLE \
+                     {} (patient_id BIGINT, age INT, ..)",
+                    command.name
+                ));
+            }
+            let table = table_schema(&command.schema)?;
+            let private = match &options.private {
+                Some(location) => locate(location)?,
+                None => private_beside(&public)?,
+            };
+            check_apart(&public, &private)?;
+            let moved_from = options.moved_from.as_deref().map(locate).transpose()?;
+            let (independent, repeated, period) = (options.independent, options.repeated, options.period);
+            let stream = options.reposition(session)?;
+            let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
+            let method = function.method(&arguments)?;
+            let mut needs = method.as_method().needs();
+            // People are remembered by their identifiers.
+            needs.id |= method.state().is_some();
+            if independent && method.state().is_some() {
+                return Err(refusal!(
+                    "publication",
+                    argument "allow_independent_releases",
+                    "option allow_independent_releases is for methods without a ledger; releases of {} know of each \
+                     other",
+                    method.name()
+                ));
+            }
+            let settings = session.config_options().extensions.get::<AnonymizeOptions>().cloned().unwrap_or_default();
+            let declared = DFSchema::try_from(Arc::clone(&table))?;
+            let sensitive = sensitive_columns(&arguments, &settings, &declared)?;
+            let parts = parts(&table, &sensitive, &method, stream.is_some())?;
+            let whole = with_value(&table, &parts);
+            if !parts.is_empty() {
+                arguments.set_columns(Role::Sensitive.name(), vec![name_of_parts(&sensitive)]);
+            }
+            let columns = DFSchema::try_from(Arc::clone(&whole))?;
+            let roles = roles(&arguments, &settings, &columns, View::Public, needs)?;
+            if let Some(column) = roles.columns().find(|column| !parts.is_empty() && sensitive.contains(*column)) {
+                return Err(refusal!(
+                    "publication",
+                    "column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
+                ));
+            }
+            let hierarchies = match arguments.relation_if_given("hierarchies") {
+                Some(plan) => Some(Input { function: method.name(), argument: "hierarchies", plan }.hierarchies()?),
+                None => None,
+            };
+            let layout = layout(&whole, &roles, method.name())?;
+            if let Some((argument, why)) = method.not_published_again(&layout) {
+                return Err(
+                    refusal!("publication", argument argument, "no publication is made with these parameters of {}: {why}", method.name()),
+                );
+            }
+            let mut updates = None;
+            let weighted = method.as_method().needs().probabilities;
+            for argument in [UPDATES, DOMAIN] {
+                if let (Some(plan), Some(sensitive)) = (arguments.relation_if_given(argument), &layout.sensitive) {
+                    if argument == DOMAIN && !parts.is_empty() {
+                        return Err(refusal!(
+                            "publication",
+                            argument DOMAIN,
+                            "option domain is for one sensitive column, and there are several; leave it out, or combine them in the INSERT"
+                        ));
+                    }
+                    updates = Some(values(Input { function: method.name(), argument, plan }, sensitive, weighted)?);
+                }
+            }
+            if period.is_some() && (!weighted || updates.is_none()) {
+                return Err(refusal!(
+                    "publication",
+                    argument PERIOD,
+                    "option {PERIOD} is for publications whose values change by a law ({UPDATES} with probabilities, with dynamic, and with m_distinct \
+                     where exact is 'true'): it counts the steps of the law; leave it out"
+                ));
+            }
+            let repositioned = match &stream {
+                Some(arguments) => Some(repositioned(arguments, &layout, &method)?),
+                None => None,
+            };
+            check_storable(&method, &released_schema(&method, hierarchies.is_some(), &layout)?, &layout)?;
+            let cells = WantedCells::of(&arguments)?.of_publication(&method, &layout, repositioned.is_some())?;
+            let (with_hierarchies, with_updates) = (hierarchies.is_some(), updates.is_some());
+            let types = type_names(&layout)?;
+            let spec = PublicationSpec {
+                types,
+                method,
+                roles,
+                hierarchies: with_hierarchies,
+                updates: with_updates,
+                repositioned,
+                cells,
+            };
+            let finish = stream.as_ref().is_some_and(|arguments| arguments.boolean("finish"));
+            let late = stream.as_ref().map(|arguments| LATE.of(arguments)).unwrap_or_default();
+            let as_begun = BALANCE.given(&arguments).is_none();
+            let publication = Publication {
+                public,
+                private,
+                moved_from,
+                spec,
+                independent,
+                repeated,
+                late,
+                finish,
+                as_begun,
+                period,
+            };
+            // Fails where an INSERT would, but earlier.
+            let open = OpenPublication::open(publication.clone(), &runtime).await?;
+            let published = open.published();
+            let released = released_schema(&open.publication().spec.method, with_hierarchies, &layout)?;
+            let mut released = as_table(&released).await?;
+            if published > 0 {
+                // What is there already may be of a version that had other types.
+                let newest = ReleaseTable::open(&publication.public, &runtime, None).await?.schema();
+                released = Arc::new(as_published(&released, &newest));
+            }
+            let publisher = Publisher { publication, schema: table, parts, hierarchies, updates };
+            Ok(Arc::new(PublicationTable::for_publishing(publisher, released, runtime)))
+        })
     }
 }
 

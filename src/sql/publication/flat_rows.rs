@@ -10,12 +10,13 @@ use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, lit};
 use datafusion::physical_plan::ExecutionPlan;
+use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use super::newest::{PublicReleases, plain, typed};
 use super::table::PublicationTable;
 use crate::error::refusal;
-use crate::exec::plan_input;
+use crate::exec::{boxed_method, plan_input};
 use crate::methods::{AnyMethod, LeftOut};
 use crate::microdata::Role;
 use crate::release::Description;
@@ -86,33 +87,46 @@ impl TableProvider for FlatRows {
         TableType::View
     }
 
-    async fn scan(
+    boxed_method! {<'s, 'p, 'f> fn scan(
         &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
+        session: &'s dyn Session,
+        projection: Option<&'p Vec<usize>>,
+        _filters: &'f [Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let release = self.releases.newest(session).await?;
-        let mut plan = LogicalPlanBuilder::scan("release", provider_as_source(release), None)?;
-        if let Some(columns) = flat(FLAT, plan.schema())? {
-            plan = plan.project(columns)?;
-        }
-        let wanted: Schema = match projection {
-            Some(columns) => self.schema.project(columns)?,
-            None => self.schema.as_ref().clone(),
-        };
-        let columns = wanted.fields().iter().map(|field| {
-            let name = field.name();
-            match plan.schema().iter().find(|(_, there)| there.name() == name) {
-                Some(found) => Ok(Expr::Column(Column::from(found))),
-                // It may lack columns that others have.
-                None if field.is_nullable() => Ok(lit(ScalarValue::try_from(field.data_type())?).alias(name)),
-                None => Err(refusal!(FLAT, "the newest release has no column {name}")),
+        self.rows(session, projection, limit)
+    }}
+}
+
+impl FlatRows {
+    fn rows<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        projection: Option<&'a Vec<usize>>,
+        limit: Option<usize>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            let release = self.releases.newest(session).await?;
+            let mut plan = LogicalPlanBuilder::scan("release", provider_as_source(release), None)?;
+            if let Some(columns) = flat(FLAT, plan.schema())? {
+                plan = plan.project(columns)?;
             }
-        });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
-        let plan = plan.project(columns)?.limit(0, limit)?.build()?;
-        typed(plan_input(session, &plan).await?, &wanted)
+            let wanted: Schema = match projection {
+                Some(columns) => self.schema.project(columns)?,
+                None => self.schema.as_ref().clone(),
+            };
+            let columns = wanted.fields().iter().map(|field| {
+                let name = field.name();
+                match plan.schema().iter().find(|(_, there)| there.name() == name) {
+                    Some(found) => Ok(Expr::Column(Column::from(found))),
+                    // It may lack columns that others have.
+                    None if field.is_nullable() => Ok(lit(ScalarValue::try_from(field.data_type())?).alias(name)),
+                    None => Err(refusal!(FLAT, "the newest release has no column {name}")),
+                }
+            });
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            let plan = plan.project(columns)?.limit(0, limit)?.build()?;
+            typed(plan_input(session, &plan).await?, &wanted)
+        })
     }
 }

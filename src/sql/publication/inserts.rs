@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::common::Result;
@@ -15,6 +14,7 @@ use datafusion::logical_expr::logical_plan::{DmlStatement, WriteOp};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use futures::future::BoxFuture;
 
 use super::newest::typed;
 use super::positions::check_positions;
@@ -136,7 +136,6 @@ impl fmt::Debug for Snapshot {
     }
 }
 
-#[async_trait]
 impl Relation for Snapshot {
     fn function(&self) -> &str {
         "publication"
@@ -146,17 +145,26 @@ impl Relation for Snapshot {
         Arc::clone(&self.schema)
     }
 
-    async fn plan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut rows = planned(session, &self.plan, "publication", SNAPSHOT).await?;
-        let origin =
-            Arc::new(Origin { function: "publication".to_owned(), argument: SNAPSHOT.to_owned(), names: Vec::new() });
-        if !marked_columns(&self.schema).is_empty() {
-            rows = hide(&typed(rows, &self.schema)?, &origin)?;
-        }
-        let all = projection.is_none_or(|columns| columns.iter().copied().eq(0..self.schema.fields().len()));
-        if all {
-            return Ok(rows);
-        }
-        hide(&project(rows, projection)?, &origin)
+    fn plan<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        projection: Option<&'a Vec<usize>>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            let mut rows = planned(session, &self.plan, "publication", SNAPSHOT).await?;
+            let origin = Arc::new(Origin {
+                function: "publication".to_owned(),
+                argument: SNAPSHOT.to_owned(),
+                names: Vec::new(),
+            });
+            if !marked_columns(&self.schema).is_empty() {
+                rows = hide(&typed(rows, &self.schema)?, &origin)?;
+            }
+            let all = projection.is_none_or(|columns| columns.iter().copied().eq(0..self.schema.fields().len()));
+            if all {
+                return Ok(rows);
+            }
+            hide(&project(rows, projection)?, &origin)
+        })
     }
 }

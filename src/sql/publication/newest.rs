@@ -15,6 +15,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{CastExpr, Column};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
+use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 use url::Url;
 
@@ -22,6 +23,7 @@ use super::options::refused;
 use super::release_table::ReleaseTable;
 use crate::error::refusal;
 use crate::estimate::{ESTIMATE, OriginalColumn, ReleaseMetadata, Released};
+use crate::exec::boxed_method;
 use crate::sql::query_start::QueryStart;
 
 /// The releases of a publication, as far as they are alike.
@@ -131,29 +133,44 @@ impl TableProvider for NewestRelease {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
 
-    async fn scan(
+    boxed_method! {<'s, 'p, 'f> fn scan(
         &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
+        session: &'s dyn Session,
+        projection: Option<&'p Vec<usize>>,
+        filters: &'f [Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let found = self.found.get_or_init(|| self.releases.found(QueryStart::of(session)));
-        let release = self.releases.open(found).await?;
-        let told = Released::try_new(ESTIMATE, &release.schema())?;
-        if let Some(metadata) = told.metadata() {
-            self.metadata.found(metadata);
-        }
-        let wanted = match projection {
-            Some(columns) => self.schema.project(columns)?,
-            None => self.schema.as_ref().clone(),
-        };
-        let mut places = places(&wanted, &release.schema(), &told)?;
-        places.sort_unstable();
-        let supported = release.supports_filters_pushdown(&filters.iter().collect::<Vec<_>>())?;
-        let taken = filters.iter().zip(supported).filter(|(_, how)| *how != TableProviderFilterPushDown::Unsupported);
-        let filters: Vec<Expr> = taken.map(|(filter, _)| filter.clone()).collect();
-        typed(release.scan(session, Some(&places), &filters, limit).await?, &wanted)
+        self.rows(session, projection, filters, limit)
+    }}
+}
+
+impl NewestRelease {
+    fn rows<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        projection: Option<&'a Vec<usize>>,
+        filters: &'a [Expr],
+        limit: Option<usize>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            let found = self.found.get_or_init(|| self.releases.found(QueryStart::of(session)));
+            let release = self.releases.open(found).await?;
+            let told = Released::try_new(ESTIMATE, &release.schema())?;
+            if let Some(metadata) = told.metadata() {
+                self.metadata.found(metadata);
+            }
+            let wanted = match projection {
+                Some(columns) => self.schema.project(columns)?,
+                None => self.schema.as_ref().clone(),
+            };
+            let mut places = places(&wanted, &release.schema(), &told)?;
+            places.sort_unstable();
+            let supported = release.supports_filters_pushdown(&filters.iter().collect::<Vec<_>>())?;
+            let taken =
+                filters.iter().zip(supported).filter(|(_, how)| *how != TableProviderFilterPushDown::Unsupported);
+            let filters: Vec<Expr> = taken.map(|(filter, _)| filter.clone()).collect();
+            typed(release.scan(session, Some(&places), &filters, limit).await?, &wanted)
+        })
     }
 }
 

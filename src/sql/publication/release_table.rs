@@ -13,9 +13,12 @@ use deltalake_core::kernel::StructType;
 use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
 use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::{DeltaTable, DeltaTableError};
+use futures::FutureExt;
+use futures::future::ready;
 use url::Url;
 
 use crate::error::refusal;
+use crate::exec::boxed_method;
 use crate::publication::{Reader, introduce, provider};
 
 /// The columns of a release that was not made yet, as a Delta table will have them.
@@ -66,14 +69,16 @@ impl TableProvider for ReleaseTable {
         self.rows.supports_filters_pushdown(filters)
     }
 
-    async fn scan(
+    boxed_method! {<'s, 'p, 'f> fn scan(
         &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
+        session: &'s dyn Session,
+        projection: Option<&'p Vec<usize>>,
+        filters: &'f [Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        introduce(&self.table, session)?;
-        self.rows.scan(session, projection, filters, limit).await
-    }
+        match introduce(&self.table, session) {
+            Ok(()) => self.rows.scan(session, projection, filters, limit),
+            Err(error) => ready(Err(error)).boxed(),
+        }
+    }}
 }

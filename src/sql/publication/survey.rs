@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
@@ -11,6 +10,8 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
 
 use super::inserts::SNAPSHOT;
 use crate::exec::{Inputs, Survey};
@@ -61,7 +62,6 @@ impl fmt::Debug for Again {
     }
 }
 
-#[async_trait]
 impl Relation for Again {
     fn function(&self) -> &str {
         "publication"
@@ -71,7 +71,11 @@ impl Relation for Again {
         self.plan.schema()
     }
 
-    async fn plan(&self, _session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
-        project(Arc::clone(&self.plan), projection)
+    fn plan<'a>(
+        &'a self,
+        _session: &'a dyn Session,
+        projection: Option<&'a Vec<usize>>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        ready(project(Arc::clone(&self.plan), projection)).boxed()
     }
 }

@@ -21,6 +21,8 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
 use url::Url;
 
 use super::inserts::marked_columns;
@@ -30,7 +32,7 @@ use super::release_table::ReleaseTable;
 use super::survey::survey;
 use crate::error::{Error, refusal};
 use crate::estimate::{ESTIMATE, Released};
-use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, hide};
+use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, boxed_method, hide};
 use crate::methods::{LeftOut, StateKind};
 use crate::microdata::Layout;
 use crate::publication::{OpenPublication, Publication};
@@ -166,108 +168,127 @@ impl TableProvider for PublicationTable {
         TableType::Base
     }
 
-    async fn scan(
+    boxed_method! {<'s, 'p, 'f> fn scan(
         &self,
-        _session: &dyn Session,
-        _projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
+        _session: &'s dyn Session,
+        _projection: Option<&'p Vec<usize>>,
+        _filters: &'f [Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(refused(
+        ready(Err(refused(
             "the rows that were inserted are not kept, so they cannot be read, updated or deleted",
             "ask for COUNT, SUM or AVG, which are estimated, or read what was published with release(..)",
-        ))
-    }
+        )))
+        .boxed()
+    }}
 
-    async fn insert_into(
+    boxed_method! {<'s> fn insert_into(
         &self,
-        session: &dyn Session,
+        session: &'s dyn Session,
         input: Arc<dyn ExecutionPlan>,
         op: InsertOp,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        if op != InsertOp::Append {
-            return Err(refused(
-                "earlier releases cannot be replaced, because they may have been read",
-                "INSERT INTO publishes the next one",
-            ));
-        }
-        let Some(Publisher { publication, parts, hierarchies, updates, .. }) = &self.publisher else {
-            return Err(refused(
-                "this one is declared for reading",
-                "to publish, declare its columns and OPTIONS such as 'method' 'm_invariant'",
-            ));
-        };
-        let Some(hidden) = input.downcast_ref::<HiddenExec>() else {
-            return Err(refused(
-                "this session does not check what is inserted",
-                "make it with datafusion_anonymize::register_all, and keep its analyzer rules",
-            ));
-        };
-        refuse_loose_files("publication", &read_files(&hidden.revealed()?), session.runtime_env()).await?;
-        let open = OpenPublication::open(publication.clone(), session.runtime_env()).await?;
-        let mut publication = open.publication().clone();
-        let left_out = marked_columns(&input.schema());
-        let remembered = match publication.spec.method.as_method().leaves_out() {
-            LeftOut::Remembered => left_out.as_slice(),
-            _ => &[],
-        };
-        let microdata = self.microdata(&publication, parts, remembered, input, session.config_options())?;
-        let name = publication.spec.method.name();
-        let previous = ledger(&open, &publication, &microdata.schema())?;
-        let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
-        let updates = planned_if_given(session, updates.as_ref(), name, "updates").await?;
-        // Of others, every release is one of its own whatever is set.
-        if publication.period.is_none() && publication.spec.counts_periods() {
-            let settings = session.config_options().extensions.get::<AnonymizeOptions>();
-            publication.period = settings.and_then(|settings| settings.period.as_deref()).map(period).transpose()?;
-        }
-        let spec = &publication.spec;
-        let layout = Layout::try_new(&microdata.schema(), &spec.roles).map_err(|error| error.in_function(name))?;
-        let cells = match (open.cells(), spec.cells) {
-            (Some(begun), _) => begun,
-            (None, 0) => WantedCells::Auto.choose(&spec.method, &layout, true, &microdata, session).cells,
-            (None, cells) => cells,
-        };
-        let mut inputs = Inputs { previous, hierarchies: trees, updates, left_out, ..Inputs::new(microdata) };
-        if cells > 1 {
-            survey(session, &mut inputs, &spec.method, &layout, hierarchies.as_ref()).await?;
-        }
-        publication.spec.cells = cells;
-        Ok(Arc::new(PublishExec::try_new(inputs, publication, open.decided().unwrap_or(0))?))
-    }
+        self.publishing(session, input, op)
+    }}
 
-    async fn delete_from(&self, _session: &dyn Session, _filters: Vec<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(refused(PUBLISHED, "INSERT the next snapshot without those rows"))
-    }
-
-    async fn update(
+    boxed_method! {<'s> fn delete_from(
         &self,
-        _session: &dyn Session,
+        _session: &'s dyn Session,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        ready(Err(refused(PUBLISHED, "INSERT the next snapshot without those rows"))).boxed()
+    }}
+
+    boxed_method! {<'s> fn update(
+        &self,
+        _session: &'s dyn Session,
         _assignments: Vec<(String, Expr)>,
         _filters: Vec<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(refused(PUBLISHED, "INSERT the next snapshot with the new values"))
-    }
+        ready(Err(refused(PUBLISHED, "INSERT the next snapshot with the new values"))).boxed()
+    }}
 
-    async fn truncate(&self, _session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(refused(PUBLISHED, "begin another publication at another LOCATION"))
-    }
+    boxed_method! {<'s> fn truncate(&self, _session: &'s dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        ready(Err(refused(PUBLISHED, "begin another publication at another LOCATION"))).boxed()
+    }}
 
-    async fn merge_into(
+    boxed_method! {<'s> fn merge_into(
         &self,
-        _session: &dyn Session,
+        _session: &'s dyn Session,
         _source: Arc<dyn ExecutionPlan>,
         _merge_schema: DFSchemaRef,
         _on: Expr,
         _clauses: Vec<MergeIntoClause>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(refused(PUBLISHED, "INSERT the next snapshot, whole"))
-    }
+        ready(Err(refused(PUBLISHED, "INSERT the next snapshot, whole"))).boxed()
+    }}
 }
 
 const PUBLISHED: &str = "what was published cannot be changed, because it may have been read";
 
 impl PublicationTable {
+    /// Plans the release of a snapshot.
+    fn publishing<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        input: Arc<dyn ExecutionPlan>,
+        op: InsertOp,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            if op != InsertOp::Append {
+                return Err(refused(
+                    "earlier releases cannot be replaced, because they may have been read",
+                    "INSERT INTO publishes the next one",
+                ));
+            }
+            let Some(Publisher { publication, parts, hierarchies, updates, .. }) = &self.publisher else {
+                return Err(refused(
+                    "this one is declared for reading",
+                    "to publish, declare its columns and OPTIONS such as 'method' 'm_invariant'",
+                ));
+            };
+            let Some(hidden) = input.downcast_ref::<HiddenExec>() else {
+                return Err(refused(
+                    "this session does not check what is inserted",
+                    "make it with datafusion_anonymize::register_all, and keep its analyzer rules",
+                ));
+            };
+            refuse_loose_files("publication", &read_files(&hidden.revealed()?), session.runtime_env()).await?;
+            let open = OpenPublication::open(publication.clone(), session.runtime_env()).await?;
+            let mut publication = open.publication().clone();
+            let left_out = marked_columns(&input.schema());
+            let remembered = match publication.spec.method.as_method().leaves_out() {
+                LeftOut::Remembered => left_out.as_slice(),
+                _ => &[],
+            };
+            let microdata = self.microdata(&publication, parts, remembered, input, session.config_options())?;
+            let name = publication.spec.method.name();
+            let previous = ledger(&open, &publication, &microdata.schema())?;
+            let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
+            let updates = planned_if_given(session, updates.as_ref(), name, "updates").await?;
+            // Of others, every release is one of its own whatever is set.
+            if publication.period.is_none() && publication.spec.counts_periods() {
+                let settings = session.config_options().extensions.get::<AnonymizeOptions>();
+                publication.period =
+                    settings.and_then(|settings| settings.period.as_deref()).map(period).transpose()?;
+            }
+            let spec = &publication.spec;
+            let layout = Layout::try_new(&microdata.schema(), &spec.roles).map_err(|error| error.in_function(name))?;
+            let cells = match (open.cells(), spec.cells) {
+                (Some(begun), _) => begun,
+                (None, 0) => WantedCells::Auto.choose(&spec.method, &layout, true, &microdata, session).cells,
+                (None, cells) => cells,
+            };
+            let mut inputs = Inputs { previous, hierarchies: trees, updates, left_out, ..Inputs::new(microdata) };
+            if cells > 1 {
+                survey(session, &mut inputs, &spec.method, &layout, hierarchies.as_ref()).await?;
+            }
+            publication.spec.cells = cells;
+            let publishing = PublishExec::try_new(inputs, publication, open.decided().unwrap_or(0))?;
+            Ok(Arc::new(publishing) as Arc<dyn ExecutionPlan>)
+        })
+    }
+
     /// The columns with roles, in the order of the layout. Those sensitive ones that are remembered have any value, which is not looked at.
     fn microdata(
         &self,
