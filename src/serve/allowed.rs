@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     ValueWithSpan, Visit, Visitor, visit_expressions,
 };
 
+use super::closed::Closed;
 use super::errors::Failure;
 
 /// Tables that a statement may name: each of them makes a plan deeper, and joins of many take long to plan.
@@ -47,7 +48,7 @@ const OWN_SETTINGS: &str = "df_settings";
 #[derive(Debug, Clone)]
 pub(super) enum Allowed {
     /// A question.
-    Query(Box<Statement>),
+    Query(Closed<Statement>),
     Set(String, String),
     Show(String),
     /// `None` for all of them.
@@ -69,7 +70,7 @@ pub(super) enum Allowed {
 /// When it is not on the list.
 pub(super) fn allowed(statement: Statement) -> Result<Allowed, Failure> {
     Ok(match statement {
-        Statement::Query(_) => Allowed::Query(Box::new(question(statement)?)),
+        Statement::Query(_) => Allowed::Query(Closed::new(question(statement)?)),
         // What is explained is not run, and what is told is the logical plan: the physical one has names of files.
         Statement::Explain {
             analyze: false,
@@ -85,7 +86,7 @@ pub(super) fn allowed(statement: Statement) -> Result<Allowed, Failure> {
                 inner @ Statement::Query(_) => question(inner)?,
                 other => return Err(refused(&other)),
             });
-            Allowed::Query(Box::new(Statement::Explain {
+            Allowed::Query(Closed::new(Statement::Explain {
                 describe_alias,
                 analyze: false,
                 verbose: false,

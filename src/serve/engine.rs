@@ -18,6 +18,7 @@ use datafusion::sql::parser::Statement as EngineStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use pgwire::api::portal::Format;
 use pgwire::api::results::{FieldInfo, QueryResponse};
 use pgwire::error::PgWireError;
@@ -28,6 +29,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
 use super::allowed::{Allowed, allowed};
+use super::closed::Closed;
 use super::errors::{Failure, Places};
 use super::expansion::refuse_expansion;
 use super::limits::SessionPool;
@@ -45,7 +47,7 @@ const PIECE: usize = 1 << 20;
 
 /// What plans and runs.
 pub(super) struct Engine {
-    state: SessionState,
+    state: Closed<SessionState>,
     pool: Arc<dyn MemoryPool>,
     places: Places,
     parser: Arc<PostgresCompatibilityParser>,
@@ -85,6 +87,7 @@ impl Engine {
         let Served { state, pool, places, .. } = served;
         let turns = Arc::new(Semaphore::new(workers.metrics().num_workers() * 2));
         let parser = Arc::new(PostgresCompatibilityParser::new());
+        let state = Closed::new(state);
         Self { state, pool, places, parser, workers, turns, session_memory, most_rows }
     }
 
@@ -95,7 +98,8 @@ impl Engine {
             .with_memory_pool(Arc::new(pool))
             .build_arc()
             .map_err(|error| self.places.failure(error))?;
-        let state = SessionStateBuilder::new_from_existing(self.state.clone()).with_runtime_env(runtime).build();
+        let state =
+            SessionStateBuilder::new_from_existing(SessionState::clone(&self.state)).with_runtime_env(runtime).build();
         let context = SessionContext::new_with_state(state);
         functions::of_user(&context, user);
         Ok(context)
@@ -105,88 +109,95 @@ impl Engine {
     ///
     /// # Errors
     /// When it is too large to be looked at.
-    pub(super) async fn read(&self, sql: &str) -> Result<Read, Failure> {
+    pub(super) fn read(&self, sql: &str) -> BoxFuture<'_, Result<Read, Failure>> {
         let (sql, parser) = (sql.to_owned(), Arc::clone(&self.parser));
-        self.work(async move {
+        Box::pin(self.work(async move {
             let fingerprint = log::fingerprint(&bounds::tokens(&sql)?);
             Ok(Read { fingerprint, statements: statements(&parser, &sql) })
-        })
-        .await
+        }))
     }
 
     /// The logical plan of a question.
-    pub(super) async fn plan(&self, context: &SessionContext, statement: Statement) -> Result<LogicalPlan, Failure> {
-        let state = context.state();
-        let planned = self.work(async move {
-            let statement = EngineStatement::Statement(Box::new(rewritten(statement)));
-            let plan = async { state.statement_to_plan(statement).await };
-            let plan = match plan.await {
-                Ok(plan) => plan,
-                Err(error) => return Ok(Err(error)),
-            };
-            // Before anything goes through all of it.
-            refuse_expansion(&plan)?;
-            // The list of statements is what counts; this is for what it may have overlooked.
-            let only_questions =
-                SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-            Ok(only_questions.verify_plan(&plan).map(|()| plan))
-        });
-        planned.await?.map_err(|error| self.failure(error))
+    pub(super) fn plan<'a>(
+        &'a self,
+        context: &'a SessionContext,
+        statement: &'a Statement,
+    ) -> BoxFuture<'a, Result<Closed<LogicalPlan>, Failure>> {
+        Box::pin(async move {
+            let (state, statement) = (context.state(), Statement::clone(statement));
+            let planned = self.work(async move {
+                let statement = EngineStatement::Statement(Box::new(rewritten(statement)));
+                let plan = async { state.statement_to_plan(statement).await };
+                let plan = match plan.await {
+                    Ok(plan) => plan,
+                    Err(error) => return Ok(Err(error)),
+                };
+                // Before anything goes through all of it.
+                refuse_expansion(&plan)?;
+                // The list of statements is what counts; this is for what it may have overlooked.
+                let only_questions =
+                    SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+                Ok(only_questions.verify_plan(&plan).map(|()| plan))
+            });
+            planned.await?.map(Closed::new).map_err(|error| self.failure(error))
+        })
     }
 
     /// The answer to a question, as it comes.
-    pub(super) async fn answer(
-        &self,
-        context: &SessionContext,
-        plan: LogicalPlan,
+    pub(super) fn answer<'a>(
+        &'a self,
+        context: &'a SessionContext,
+        plan: &'a LogicalPlan,
         parameters: Option<ParamValues>,
-        format: &Format,
-    ) -> Result<QueryResponse, Failure> {
-        let context = context.clone();
-        let started = self.work(async move {
-            let start = async {
-                let plan = match parameters {
-                    Some(values) => plan.replace_params_with_values(&values)?,
-                    None => plan,
+        format: &'a Format,
+    ) -> BoxFuture<'a, Result<QueryResponse, Failure>> {
+        Box::pin(async move {
+            let (context, plan) = (context.clone(), LogicalPlan::clone(plan));
+            let started = self.work(async move {
+                let start = async {
+                    let plan = match parameters {
+                        Some(values) => plan.replace_params_with_values(&values)?,
+                        None => plan,
+                    };
+                    let rows = context.execute_logical_plan(plan).await?;
+                    let columns = rows.schema().as_arrow().clone();
+                    Ok::<_, DataFusionError>((columns, rows.execute_stream().await?))
                 };
-                let rows = context.execute_logical_plan(plan).await?;
-                let columns = rows.schema().as_arrow().clone();
-                Ok::<_, DataFusionError>((columns, rows.execute_stream().await?))
+                Ok(start.await)
+            });
+            let (columns, stream) = started.await?.map_err(|error| self.failure(error))?;
+            let options = Some(Arc::new(FormatOptions::default()));
+            let fields = arrow_pg::datatypes::arrow_schema_to_pg_fields(&columns, format, options).map_err(|_| {
+                Failure::new("0A000", "a column is of a type that PostgreSQL does not have").hint("Cast it to text")
+            })?;
+            let fields = Arc::new(fields);
+            let (ready, mut rows) = mpsc::channel(READY);
+            let batches = Batches {
+                stream,
+                fields: Arc::clone(&fields),
+                turns: Arc::clone(&self.turns),
+                left: self.most_rows,
+                most: self.most_rows,
+                rest: None,
             };
-            Ok(start.await)
-        });
-        let (columns, stream) = started.await?.map_err(|error| self.failure(error))?;
-        let options = Some(Arc::new(FormatOptions::default()));
-        let fields = arrow_pg::datatypes::arrow_schema_to_pg_fields(&columns, format, options).map_err(|_| {
-            Failure::new("0A000", "a column is of a type that PostgreSQL does not have").hint("Cast it to text")
-        })?;
-        let fields = Arc::new(fields);
-        let (ready, mut rows) = mpsc::channel(READY);
-        let batches = Batches {
-            stream,
-            fields: Arc::clone(&fields),
-            turns: Arc::clone(&self.turns),
-            left: self.most_rows,
-            most: self.most_rows,
-            rest: None,
-        };
-        let task = self.workers.spawn(batches.send(ready));
-        let stop = Stop(task.abort_handle());
-        let rows = futures::stream::poll_fn(move |context| {
-            // It ends with the rows.
-            let _ = &stop;
-            rows.poll_recv(context)
-        });
-        let places = self.places.clone();
-        let rows = rows.flat_map(move |batch| {
-            let rows: Vec<Result<DataRow, PgWireError>> = match batch {
-                Ok(rows) => rows.into_iter().map(Ok).collect(),
-                Err(Stopped::Engine(error)) => vec![Err(places.failure(*error).into())],
-                Err(Stopped::Told(failure)) => vec![Err(failure.into())],
-            };
-            futures::stream::iter(rows)
-        });
-        Ok(QueryResponse::new(fields, rows))
+            let task = self.workers.spawn(batches.send(ready));
+            let stop = Stop(task.abort_handle());
+            let rows = futures::stream::poll_fn(move |context| {
+                // It ends with the rows.
+                let _ = &stop;
+                rows.poll_recv(context)
+            });
+            let places = self.places.clone();
+            let rows = rows.flat_map(move |batch| {
+                let rows: Vec<Result<DataRow, PgWireError>> = match batch {
+                    Ok(rows) => rows.into_iter().map(Ok).collect(),
+                    Err(Stopped::Engine(error)) => vec![Err(places.failure(*error).into())],
+                    Err(Stopped::Told(failure)) => vec![Err(failure.into())],
+                };
+                futures::stream::iter(rows)
+            });
+            Ok(QueryResponse::new(fields, rows))
+        })
     }
 
     pub(super) fn failure(&self, error: DataFusionError) -> Failure {

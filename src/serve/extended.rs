@@ -22,6 +22,7 @@ use pgwire::messages::extendedquery::{
 use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionStatus};
 
 use super::allowed::Allowed;
+use super::closed::Closed;
 use super::connection::Connection;
 use super::errors::Failure;
 use super::prepared::{Inner, Prepared, parameters, values};
@@ -52,7 +53,7 @@ impl QueryParser for Preparing {
         }
         let Some(allowed) = statements.pop() else { return Ok(None) };
         let plan = match &allowed {
-            Allowed::Query(statement) => Some(engine.plan(&session.context, statement.as_ref().clone()).await?),
+            Allowed::Query(statement) => Some(engine.plan(&session.context, statement).await?),
             _ => None,
         };
         let parameters = match &plan {
@@ -250,7 +251,7 @@ impl ExtendedQueryHandler for Connection {
                     .map_err(|_| Failure::new("22P02", "a parameter is not of the type it was said to be"))?;
                 let engine = &self.server.engine;
                 let values = (!statement.parameters.is_empty()).then_some(values);
-                Ok(Response::Query(engine.answer(&session.context, plan, values, format).await?))
+                Ok(Response::Query(engine.answer(&session.context, &plan, values, format).await?))
             }
             None => {
                 forget(client, session, &statement.allowed);
@@ -262,12 +263,12 @@ impl ExtendedQueryHandler for Connection {
 
 impl Connection {
     /// The plan of a prepared question that is asked again: `release(..)` without a number is the newest release, and there may be another one.
-    async fn fresh(&self, plan: &LogicalPlan, statement: &Inner) -> Result<LogicalPlan, Failure> {
+    async fn fresh(&self, plan: &Closed<LogicalPlan>, statement: &Inner) -> Result<Closed<LogicalPlan>, Failure> {
         let Allowed::Query(question) = &statement.allowed else { return Err(Failure::internal()) };
         if statement.planned.elapsed() < FRESH {
             return Ok(plan.clone());
         }
-        let again = self.server.engine.plan(&self.session()?.context, question.as_ref().clone()).await?;
+        let again = self.server.engine.plan(&self.session()?.context, question).await?;
         let types = |plan: &LogicalPlan| {
             let fields = plan.schema().fields().iter();
             fields.map(|field| (field.name().clone(), field.data_type().clone())).collect::<Vec<_>>()

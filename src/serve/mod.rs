@@ -24,6 +24,7 @@ mod allowed;
 mod args;
 mod bounds;
 mod catalog;
+mod closed;
 mod connection;
 mod engine;
 mod errors;

@@ -14,6 +14,7 @@ use pgwire::api::portal::Portal;
 use pgwire::error::PgWireResult;
 
 use super::allowed::Allowed;
+use super::closed::Closed;
 
 /// A prepared statement.
 #[derive(Debug, Clone)]
@@ -24,7 +25,7 @@ pub(super) struct Inner {
     pub fingerprint: String,
     pub allowed: Allowed,
     /// Of a question.
-    pub plan: Option<LogicalPlan>,
+    pub plan: Option<Closed<LogicalPlan>>,
     /// When it was planned.
     pub planned: Instant,
     pub parameters: Vec<Parameter>,

@@ -10,6 +10,7 @@ use pgwire::messages::startup::SecretKey;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::Instant;
 
+use super::closed::Closed;
 use super::settings::Settings;
 
 /// Prepared statements that a session may keep.
@@ -28,7 +29,7 @@ pub(super) enum Kept {
 pub(super) struct Session {
     pub number: i32,
     pub user: String,
-    pub context: SessionContext,
+    pub context: Closed<SessionContext>,
     settings: Mutex<Settings>,
     /// What was prepared and not forgotten, and when.
     names: Mutex<HashMap<(Kept, String), Instant>>,
@@ -42,7 +43,7 @@ impl Session {
         Self {
             number,
             user,
-            context,
+            context: Closed::new(context),
             settings: Mutex::default(),
             names: Mutex::default(),
             cancel: Notify::new(),

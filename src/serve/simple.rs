@@ -77,8 +77,8 @@ impl SimpleQueryHandler for Connection {
             let response = match statement {
                 Allowed::Query(statement) => {
                     refuse_after_error(status)?;
-                    let plan = self.server.engine.plan(&session.context, *statement).await?;
-                    let rows = self.server.engine.answer(&session.context, plan, None, &Format::UnifiedText).await?;
+                    let plan = self.server.engine.plan(&session.context, &statement).await?;
+                    let rows = self.server.engine.answer(&session.context, &plan, None, &Format::UnifiedText).await?;
                     Response::Query(rows)
                 }
                 other => command(session, &other, status, &Format::UnifiedText)?,
