@@ -1,8 +1,9 @@
-//! One execution of the operator that repositions: batches come in, snapshots go out, on a thread of its own.
+//! One execution of the operator that repositions: batches come in and are tagged where they are read; snapshots go out, on a thread of
+//! its own.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
+use datafusion::arrow::array::{AsArray, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{Float64Type, SchemaRef};
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -27,9 +28,58 @@ use crate::release::View;
 
 /// What the thread that computes is told. Silence without an end means that nobody waits any more.
 enum Message {
-    Costs(RecordBatch),
-    Batch(RecordBatch),
+    Costs(Vec<f64>, Vec<u64>),
+    Batch(Tagged),
     End,
+}
+
+/// Rows with what decides about them.
+struct Tagged {
+    batch: RecordBatch,
+    /// Of each row: the number of its time, that of its value, and a secret random number.
+    times: Int64Array,
+    values: Vec<usize>,
+    priorities: Vec<u64>,
+    /// Secret random numbers of values that were not seen before.
+    ties: Vec<u64>,
+    /// Bytes that are held for the numbers of values.
+    held: usize,
+}
+
+/// Tags rows, as they are read.
+struct Tagger {
+    /// Column of times, by its name and where it is in the input.
+    time: (String, usize),
+    sensitive: usize,
+    /// Numbers of values, and secret random numbers of values and rows.
+    tags: RowHashes,
+    elapsed: Time,
+}
+
+impl Tagger {
+    /// Costs of suppression of some values, and the values' random numbers.
+    fn costs(&mut self, batch: &RecordBatch) -> crate::error::Result<Message> {
+        let costs = batch.column(1).as_primitive::<Float64Type>();
+        let mut values = Vec::new();
+        let ties = self.tags.values(batch.column(0), &mut values)?;
+        let wrong = |what: &str| Err(Error::refused(format!("suppress_cost {what}")));
+        if costs.iter().any(|cost| cost.is_none_or(|cost| cost < 0.0 || !cost.is_finite())) {
+            return wrong("has a cost that is not a number from 0");
+        }
+        if ties.len() < values.len() {
+            return wrong("has a value twice; give each value one cost");
+        }
+        Ok(Message::Costs(costs.values().to_vec(), ties))
+    }
+
+    fn batch(&mut self, batch: RecordBatch) -> crate::error::Result<Message> {
+        let _timer = self.elapsed.timer();
+        let times = numbers_of(&self.time.0, batch.column(self.time.1))?;
+        let mut values = Vec::with_capacity(batch.num_rows());
+        let ties = self.tags.values(batch.column(self.sensitive), &mut values)?;
+        let priorities = self.tags.rows(batch.columns())?;
+        Ok(Message::Batch(Tagged { batch, times, values, priorities, ties, held: self.tags.size() }))
+    }
 }
 
 /// Starts an execution; its rows arrive on the stream. Dropping the stream cancels it.
@@ -44,14 +94,16 @@ pub(super) fn run(
     let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&schema), 2);
     let baseline = BaselineMetrics::new(metrics, 0);
     let progress = Reporting(Progress::of(context));
-    let worker = Worker::try_new(job, &input.schema(), Arc::clone(&schema), builder.tx(), metrics, context)?;
+    let mut tagger = tagger(&job, &input.schema(), &baseline).map_err(|error| error.in_function(REPOSITION))?;
+    let worker = Worker::try_new(job, Arc::clone(&schema), builder.tx(), metrics, context)?;
     builder.spawn(async move {
         let (sender, receiver) = channel(2);
         let work = spawn_compute(REPOSITION.to_owned(), Monitor::default(), move |_| worker.run(receiver));
         let read = async {
             if let Some(mut costs) = costs {
                 while let Some(batch) = costs.next().await {
-                    let _ = sender.send(Message::Costs(batch?)).await;
+                    let costs = tagger.costs(&batch?).map_err(|error| error.in_function(REPOSITION))?;
+                    let _ = sender.send(costs).await;
                 }
             }
             let mut rows = 0;
@@ -59,8 +111,12 @@ pub(super) fn run(
                 let batch = batch?;
                 rows += batch.num_rows();
                 progress.0.tell(Step::Read { rows });
+                if batch.num_rows() == 0 {
+                    continue;
+                }
+                let tagged = tagger.batch(batch).map_err(|error| error.in_function(REPOSITION))?;
                 // Whoever does not listen has failed, or has nobody to talk to.
-                if sender.send(Message::Batch(batch)).await.is_err() {
+                if sender.send(tagged).await.is_err() {
                     break;
                 }
             }
@@ -72,6 +128,17 @@ pub(super) fn run(
         read.and(worked)
     });
     Ok(counted(schema, builder.build(), baseline))
+}
+
+fn tagger(job: &RepositionJob, input: &SchemaRef, metrics: &BaselineMetrics) -> crate::error::Result<Tagger> {
+    let (time, sensitive) = (input.index_of(&job.time)?, input.index_of(&job.sensitive)?);
+    let key = job.seed.rng().random();
+    Ok(Tagger {
+        time: (job.time.clone(), time),
+        sensitive,
+        tags: RowHashes::try_new(input, sensitive, key)?,
+        elapsed: metrics.elapsed_compute().clone(),
+    })
 }
 
 /// What EXPLAIN ANALYZE shows.
@@ -93,12 +160,9 @@ struct Metrics {
 struct Worker {
     job: RepositionJob,
     schema: SchemaRef,
-    /// Where the time is in the input.
-    time: usize,
-    sensitive: usize,
     stream: Stream,
-    /// Numbers of values, and secret random numbers of values and rows.
-    tags: RowHashes,
+    /// Bytes that the tagger holds.
+    tagger: usize,
     /// The snapshot that is being read.
     open: Option<i64>,
     records: Vec<Record>,
@@ -138,21 +202,15 @@ const PENDING: u8 = 2;
 impl Worker {
     fn try_new(
         job: RepositionJob,
-        input: &SchemaRef,
         schema: SchemaRef,
         sender: Sender<Result<RecordBatch>>,
         metrics: &ExecutionPlanMetricsSet,
         context: &TaskContext,
     ) -> Result<Self> {
-        let named = |error: Error| error.in_function(REPOSITION);
-        let (time, sensitive) = (input.index_of(&job.time)?, input.index_of(&job.sensitive)?);
         let counter = |name: &'static str| MetricBuilder::new(metrics).counter(name, 0);
-        let key = job.seed.rng().random();
         Ok(Self {
-            stream: Stream::try_new(&job.params).map_err(named)?,
-            tags: RowHashes::try_new(input, sensitive, key).map_err(named)?,
-            time,
-            sensitive,
+            stream: Stream::try_new(&job.params).map_err(|error| error.in_function(REPOSITION))?,
+            tagger: 0,
             schema,
             open: None,
             records: Vec::new(),
@@ -181,8 +239,10 @@ impl Worker {
             let elapsed = self.metrics.baseline.elapsed_compute().clone();
             let timer = elapsed.timer();
             match message {
-                Message::Costs(batch) => self.costs(&batch)?,
-                Message::Batch(batch) => self.batch(batch)?,
+                Message::Costs(costs, ties) => {
+                    costs.into_iter().zip(ties).for_each(|(cost, tie)| self.stream.add_value(Some(cost), tie));
+                }
+                Message::Batch(tagged) => self.batch(tagged)?,
                 Message::End => self.end()?,
             }
             drop(timer);
@@ -194,34 +254,11 @@ impl Worker {
         Ok(())
     }
 
-    /// Costs of suppression of some values.
-    fn costs(&mut self, batch: &RecordBatch) -> crate::error::Result<()> {
-        let costs = batch.column(1).as_primitive::<Float64Type>();
-        let mut values = Vec::new();
-        let ties = self.tags.values(batch.column(0), &mut values)?;
-        let wrong = |what: &str| Err(Error::refused(format!("suppress_cost {what}")));
-        if costs.iter().any(|cost| cost.is_none_or(|cost| cost < 0.0 || !cost.is_finite())) {
-            return wrong("has a cost that is not a number from 0");
-        }
-        if ties.len() < values.len() {
-            return wrong("has a value twice; give each value one cost");
-        }
-        costs.values().iter().zip(ties).for_each(|(&cost, tie)| self.stream.add_value(Some(cost), tie));
-        Ok(())
-    }
-
-    fn batch(&mut self, batch: RecordBatch) -> crate::error::Result<()> {
-        let rows = batch.num_rows();
-        if rows == 0 {
-            return Ok(());
-        }
-        self.metrics.input_rows.add(rows);
-        let times = numbers_of(&self.job.time, batch.column(self.time))?;
-        let mut values = Vec::with_capacity(rows);
-        for tie in self.tags.values(batch.column(self.sensitive), &mut values)? {
-            self.stream.add_value(None, tie);
-        }
-        let priorities = self.tags.rows(batch.columns())?;
+    fn batch(&mut self, tagged: Tagged) -> crate::error::Result<()> {
+        let Tagged { batch, times, values, priorities, ties, held } = tagged;
+        self.metrics.input_rows.add(batch.num_rows());
+        self.tagger = held;
+        ties.into_iter().for_each(|tie| self.stream.add_value(None, tie));
         let first = self.held.keep(batch);
         let mut late = Vec::new();
         for (at, ((&time, &value), &priority)) in times.values().iter().zip(&values).zip(&priorities).enumerate() {
@@ -299,7 +336,7 @@ impl Worker {
 
     fn account(&self) -> crate::error::Result<()> {
         let open = self.records.capacity() * size_of::<Record>() + self.output.rows.capacity() * size_of::<Outgoing>();
-        let bytes = self.held.size() + open + self.stream.size() + self.tags.size();
+        let bytes = self.held.size() + open + self.stream.size() + self.tagger;
         self.reservation.try_resize(bytes)?;
         self.metrics.peak_memory.set_max(bytes);
         Ok(())

@@ -1,14 +1,19 @@
 //! The SQL surface, in tests/slt.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
+use futures::future::BoxFuture;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 
 use super::support::session;
 
-struct Database(SessionContext);
+/// The compiler does not look into it (`src/exec/boxed.rs` says why).
+struct Database(Arc<dyn Deref<Target = SessionContext> + Send + Sync>);
 
 #[async_trait::async_trait]
 impl AsyncDB for Database {
@@ -16,13 +21,7 @@ impl AsyncDB for Database {
     type ColumnType = DefaultColumnType;
 
     async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, DataFusionError> {
-        let frame = self.0.sql(sql).await?;
-        let columns = frame.schema().fields().len();
-        let batches = frame.collect().await?;
-        if columns == 0 {
-            return Ok(DBOutput::StatementComplete(0));
-        }
-        Ok(DBOutput::Rows { types: vec![DefaultColumnType::Text; columns], rows: rows(&batches)? })
+        answer(&self.0, sql).await
     }
 
     fn engine_name(&self) -> &'static str {
@@ -30,6 +29,21 @@ impl AsyncDB for Database {
     }
 
     async fn shutdown(&mut self) {}
+}
+
+fn answer<'a>(
+    context: &'a SessionContext,
+    sql: &'a str,
+) -> BoxFuture<'a, Result<DBOutput<DefaultColumnType>, DataFusionError>> {
+    Box::pin(async move {
+        let frame = context.sql(sql).await?;
+        let columns = frame.schema().fields().len();
+        let batches = frame.collect().await?;
+        if columns == 0 {
+            return Ok(DBOutput::StatementComplete(0));
+        }
+        Ok(DBOutput::Rows { types: vec![DefaultColumnType::Text; columns], rows: rows(&batches)? })
+    })
 }
 
 fn rows(batches: &[RecordBatch]) -> Result<Vec<Vec<String>>, DataFusionError> {
@@ -100,7 +114,7 @@ files! {
 }
 
 async fn run_file(name: &str) {
-    let mut runner = Runner::new(|| async { Ok(Database(session())) });
+    let mut runner = Runner::new(|| async { Ok(Database(Arc::new(Arc::new(session())))) });
     runner.with_column_validator(sqllogictest::strict_column_validator);
     let mut failures = Vec::new();
     // Record by record: one run shows all that is wrong.
