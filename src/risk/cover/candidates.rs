@@ -27,7 +27,8 @@ impl Candidates {
 pub(in crate::risk) fn join(boxes: &Boxes, points: &[u32], values: usize) -> Candidates {
     let number = points.len() / boxes.quasi.max(1);
     let found = Candidates { list: vec![0; number], starts: vec![0], entries: Vec::new() };
-    let lists = Lists { boxes, counts: vec![(0.0, 0); values], touched: Vec::new(), found };
+    let lists =
+        Lists { boxes, counts: vec![(0.0, 0); values], touched: Vec::new(), listed: vec![false; values], found };
     Walk::run(boxes.quasi, points, boxes.ends.clone(), boxes.group.len(), lists).found
 }
 
@@ -36,24 +37,18 @@ struct Lists<'a> {
     boxes: &'a Boxes,
     /// Of each value, the rows of the boxes around the node, and how many of these boxes have it.
     counts: Vec<(f64, u32)>,
-    /// Values with counts, in the order in which they got them.
+    /// Values that have counts, and such as had them before; and of each value whether it is there.
     touched: Vec<u32>,
+    listed: Vec<bool>,
     found: Candidates,
 }
 
 impl Visitor for Lists<'_> {
-    /// Number of values that were touched.
-    type Mark = usize;
-
-    fn mark(&self) -> usize {
-        self.touched.len()
-    }
-
     fn enter(&mut self, place: u32) {
-        let (counts, touched) = (self.counts.as_mut_slice(), &mut self.touched);
+        let (counts, touched, listed) = (self.counts.as_mut_slice(), &mut self.touched, self.listed.as_mut_slice());
         self.boxes.for_each(place, |value, rows| {
             let (sum, boxes) = &mut counts[value as usize];
-            if *boxes == 0 {
+            if *boxes == 0 && !std::mem::replace(&mut listed[value as usize], true) {
                 touched.push(value);
             }
             *sum += rows;
@@ -71,16 +66,16 @@ impl Visitor for Lists<'_> {
         });
     }
 
-    fn restore(&mut self, mark: usize) {
-        self.touched.truncate(mark);
-    }
-
     fn report(&mut self, points: &[u32]) {
-        let list = self.found.starts.len() as u32 - 1;
-        points.iter().for_each(|&point| self.found.list[point as usize] = list);
-        let entries = self.touched.iter().map(|&value| (value, self.counts[value as usize].0));
-        self.found.entries.extend(entries);
-        self.found.starts.push(self.found.entries.len());
+        let Self { counts, touched, listed, found, .. } = self;
+        let list = found.starts.len() as u32 - 1;
+        points.iter().for_each(|&point| found.list[point as usize] = list);
+        touched.retain(|&value| {
+            listed[value as usize] = counts[value as usize].1 > 0;
+            listed[value as usize]
+        });
+        found.entries.extend(touched.iter().map(|&value| (value, counts[value as usize].0)));
+        found.starts.push(found.entries.len());
     }
 }
 

@@ -2,14 +2,18 @@
 //!
 //! Where values never change, what is left of somebody's candidates after several releases is what all of them have in common, and
 //! the probability of a value is its share of the products of weights. Down the tree of [`Walk`] the weights of each release's values
-//! are kept up to date with each box; they stand side by side, so that a look at all of them, which is only taken where a
-//! node is not cut further, is a few additions beside the boxes entered on the way.
+//! are kept up to date with each box; they stand side by side, so that a look at all of them, which is only taken where points
+//! are reported, is a few additions beside the boxes entered on the way. Weights are whole numbers of small shares of a row, so that nothing is left
+//! of a box that was left.
 
 use std::ops::Range;
 
 use super::super::evidence::NONE;
 use super::Boxes;
 use super::walk::{Visitor, Walk};
+
+/// Sums of weights below it are exact, and so is what [`whole`] does with numbers below half of it.
+const EXACT: f64 = (1_u64 << 51) as f64;
 
 /// Products of weights outside are moved inside, by a power of two that is kept beside them.
 const SAFE: Range<f64> = 1e-120..1e120;
@@ -48,30 +52,30 @@ impl Counts<'_> {
     pub(in crate::risk) fn sizes(&self, attributes: usize) -> Sizes {
         let k = self.releases.len();
         let apart = attributes > self.releases.first().map_or(0, |boxes| boxes.quasi);
+        let units: Vec<f64> = self.releases.iter().map(|boxes| unit(boxes)).collect();
         let (mut ends, mut places) = (Vec::new(), Vec::new());
-        for (number, boxes) in (0..).zip(self.releases) {
+        for ((number, boxes), &unit) in (0..).zip(self.releases).zip(&units) {
             let first = if apart { number as usize * boxes.quasi } else { 0 };
             for (place, own) in boxes.ends.chunks_exact(boxes.quasi).enumerate() {
                 let start = ends.len();
                 ends.resize(start + attributes, [0, u32::MAX]);
                 ends[start + first..][..own.len()].copy_from_slice(own);
-                places.push(Place::of(boxes, number, place));
+                places.push(Place::of(boxes, number, place, unit));
             }
         }
         let points = self.points.len() / attributes.max(1);
         let mut people = vec![Vec::new(); points];
         (0..).zip(self.point).for_each(|(person, &point)| people[point as usize].push(person));
-        let scale =
-            |boxes: &&Boxes| self.values as f64 / boxes.rows.iter().map(|&n| f64::from(n)).sum::<f64>().max(1.0);
+        let scale = |(boxes, unit): (&&Boxes, &f64)| self.values as f64 / (boxes.all_rows() * unit);
         let all = self.point.len() * k;
         let counter = Counter {
             asked: self,
             boxes: places.len(),
-            scale: self.releases.iter().map(scale).collect(),
+            scale: self.releases.iter().zip(&units).map(scale).collect(),
+            units,
             places,
             people,
             weights: vec![0.0; self.values * k],
-            before: Vec::new(),
             sizes: vec![0; k],
             common: Vec::new(),
             found: Sizes { candidates: vec![0; all], remaining: vec![0; all], risk: vec![None; all] },
@@ -84,28 +88,38 @@ impl Counts<'_> {
     pub(in crate::risk) fn bytes(releases: &[&Boxes], values: usize, attributes: usize, people: usize) -> usize {
         let boxes: usize = releases.iter().map(|boxes| boxes.group.len()).sum();
         let cells = values * (releases.len() * size_of::<f64>() + size_of::<Common>());
-        // Of the boxes around a node.
-        let before: usize = releases.iter().map(|boxes| boxes.packed.0.len()).sum::<usize>() * size_of::<f64>();
-        let walk = boxes * (2 * attributes * size_of::<[u32; 2]>() + 2 * size_of::<u32>() + size_of::<Place>());
-        cells + before + walk + people * (attributes * 4 + releases.len() * 40)
+        let walk = boxes * (2 * attributes * size_of::<[u32; 2]>() + 9 * size_of::<u32>() + size_of::<Place>());
+        cells + walk + people * (attributes * 4 + releases.len() * 40)
     }
 }
 
-/// A box: where the values of its group are in its release, and how many rows have each of them, or all, if they do not have the same.
+/// What weights of a release are counted in: its rows together are below [`EXACT`].
+fn unit(boxes: &Boxes) -> f64 {
+    (EXACT / 4.0 / boxes.all_rows()).log2().floor().exp2().max(1.0)
+}
+
+/// How many of the release's units a share of a row is.
+fn whole(share: f64, unit: f64) -> f64 {
+    (share * unit + 3.0 * EXACT - 3.0 * EXACT).max(1.0)
+}
+
+/// A box: where the values of its group are in its release, and the weight of each of them; or that of a unit of a share, if they do not have the
+/// same.
 struct Place {
     release: u32,
     values: Range<u32>,
-    rows: f64,
+    weight: f64,
     even: bool,
 }
 
 impl Place {
-    fn of(boxes: &Boxes, release: u32, place: usize) -> Self {
+    fn of(boxes: &Boxes, release: u32, place: usize, unit: f64) -> Self {
         let group = boxes.group[place];
         let range = boxes.range(group);
         let (rows, share) = (f64::from(boxes.rows[place]), boxes.packed.1[group as usize]);
         let values = range.start as u32..range.end as u32;
-        Self { release, values, rows: rows * share.unwrap_or(1.0), even: share.is_some() }
+        let weight = rows * share.map_or(1.0, |share| whole(share, unit));
+        Self { release, values, weight, even: share.is_some() }
     }
 
     fn range(&self) -> Range<usize> {
@@ -121,12 +135,11 @@ struct Counter<'a, 'b> {
     places: Vec<Place>,
     /// KnownPeople of each point.
     people: Vec<Vec<u32>>,
-    /// By what weights of each release are multiplied, for products to stay near 1.
+    /// What weights of each release are counted in, and by what they are multiplied for products to stay near 1.
+    units: Vec<f64>,
     scale: Vec<f64>,
-    /// Of each release and value, the rows of the boxes around the node. Nothing but zero is no row: no box has less of one.
+    /// Of each release and value, the weight of the boxes that were entered.
     weights: Vec<f64>,
-    /// What weights were before boxes were entered, value by value of each.
-    before: Vec<f64>,
     /// Number of values of each release.
     sizes: Vec<u32>,
     /// Values that all releases have which cover the point at hand, ascending.
@@ -180,45 +193,42 @@ impl Common {
     }
 }
 
-impl Visitor for Counter<'_, '_> {
-    type Mark = ();
-
-    fn mark(&self) {}
-
-    fn enter(&mut self, place: u32) {
+impl Counter<'_, '_> {
+    /// Calls `f` with the weight of each value of a box in its release, and what the box adds to it.
+    #[inline]
+    fn for_each(&mut self, place: u32, mut f: impl FnMut(&mut f64, f64)) -> usize {
         let (place, values) = (&self.places[place as usize], self.asked.values);
         let (release, range) = (place.release as usize, place.range());
-        let boxes = self.asked.releases[release];
+        let (boxes, unit) = (self.asked.releases[release], self.units[release]);
         let weights = &mut self.weights[release * values..][..values];
-        let mut new = 0;
-        let mut add = |value: u32, rows: f64| {
-            let weight = &mut weights[value as usize];
-            new += u32::from(*weight == 0.0);
-            self.before.push(*weight);
-            *weight += rows;
-        };
         match place.even {
-            true => boxes.packed.0[range].iter().for_each(|&value| add(value, place.rows)),
-            false => boxes.shares[range].iter().for_each(|&(value, share)| add(value, place.rows * share)),
+            true => boxes.packed.0[range].iter().for_each(|&value| f(&mut weights[value as usize], place.weight)),
+            false => boxes.shares[range].iter().for_each(|&(value, share)| {
+                f(&mut weights[value as usize], place.weight * whole(share, unit));
+            }),
         }
+        release
+    }
+}
+
+impl Visitor for Counter<'_, '_> {
+    fn enter(&mut self, place: u32) {
+        let mut new = 0;
+        let release = self.for_each(place, |weight, more| {
+            new += u32::from(*weight == 0.0);
+            *weight += more;
+        });
         self.sizes[release] += new;
     }
 
     fn leave(&mut self, place: u32) {
-        let (place, values) = (&self.places[place as usize], self.asked.values);
-        let (release, range) = (place.release as usize, place.range());
-        let weights = &mut self.weights[release * values..][..values];
-        let start = self.before.len() - range.len();
         let mut gone = 0;
-        for (&value, &before) in self.asked.releases[release].packed.0[range].iter().zip(&self.before[start..]) {
-            gone += u32::from(before == 0.0);
-            weights[value as usize] = before;
-        }
-        self.before.truncate(start);
+        let release = self.for_each(place, |weight, less| {
+            *weight -= less;
+            gone += u32::from(*weight == 0.0);
+        });
         self.sizes[release] -= gone;
     }
-
-    fn restore(&mut self, (): ()) {}
 
     fn report(&mut self, points: &[u32]) {
         let k = self.scale.len();

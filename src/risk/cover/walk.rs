@@ -1,28 +1,22 @@
-//! Down a tree of points, with the boxes that cut through its nodes.
+//! Down a tree of points, with the boxes that cut through its nodes, and along the lines that are left.
 //!
-//! Each node of the tree is cut at the median of an attribute, and takes along the boxes that cut through the node's bounding
-//! box. A box that lies around the whole node counts once for all of its points, one beside it for none. So the work
-//! follows the borders of boxes and not the number of pairs, and dense covers cost no more than thin ones. Nothing is kept
-//! but the path to the node: what boxes were counted is taken back on the way up.
+//! Points on a line differ in one attribute only, the *axis*. Each node of the tree is cut at the median of another attribute, and takes
+//! along the boxes that cut through the node's bounding box elsewhere than across the axis. A box that lies around the whole node counts once for
+//! all of its points, one beside it for none; one that ends only along the axis waits for the lines of the node. A line is gone along
+//! from end to end, and on the way each of its boxes is entered once and left once, whatever number of points it covers. So
+//! the work follows the borders of boxes and not the number of pairs, and dense covers cost little more than thin ones.
+
+use rustc_hash::FxHashSet;
 
 /// What is counted on the way.
 pub(super) trait Visitor {
-    /// What is kept to go back to.
-    type Mark;
-
-    /// What to go back to when the boxes entered from here on have been left.
-    fn mark(&self) -> Self::Mark;
-
-    /// A box lies around all points of the node.
+    /// A box lies around all points that are reported until it is left.
     fn enter(&mut self, place: u32);
 
-    /// The last box that was entered is taken back.
+    /// A box that was entered does so no more.
     fn leave(&mut self, place: u32);
 
-    /// All boxes entered since the mark have been left.
-    fn restore(&mut self, mark: Self::Mark);
-
-    /// These points are covered by the boxes that were entered, and by no others.
+    /// These points are covered by the boxes that were entered and not left, and by no others.
     fn report(&mut self, points: &[u32]);
 }
 
@@ -30,6 +24,8 @@ pub(super) trait Visitor {
 pub(super) struct Walk<'a, V> {
     /// Number of attributes.
     attributes: usize,
+    /// Attribute in which points of a line differ.
+    axis: usize,
     /// Points, `attributes` codes each.
     points: &'a [u32],
     /// Boxes that cut through the nodes of the path, node after node, and their ends.
@@ -37,7 +33,18 @@ pub(super) struct Walk<'a, V> {
     ends: Vec<[u32; 2]>,
     /// Boxes around the nodes of the path.
     around: Vec<u32>,
+    /// Boxes around the nodes of the path but for the axis, and their ends there.
+    waiting: Vec<(u32, [u32; 2])>,
+    line: Line,
     visitor: V,
+}
+
+/// A line: the codes of its points, in order, and its boxes by the first point that they cover, and by the first that they cover no more.
+#[derive(Default)]
+struct Line {
+    codes: Vec<u32>,
+    first: Vec<(u32, u32)>,
+    end: Vec<(u32, u32)>,
 }
 
 impl<'a, V: Visitor> Walk<'a, V> {
@@ -46,7 +53,9 @@ impl<'a, V: Visitor> Walk<'a, V> {
     pub(super) fn run(attributes: usize, points: &'a [u32], ends: Vec<[u32; 2]>, boxes: usize, visitor: V) -> V {
         let number = points.len() / attributes.max(1);
         let places = (0..boxes as u32).collect();
-        let mut walk = Self { attributes, points, places, ends, around: Vec::new(), visitor };
+        let axis = axis(points, attributes);
+        let (around, waiting, line) = (Vec::new(), Vec::new(), Line::default());
+        let mut walk = Self { attributes, axis, points, places, ends, around, waiting, line, visitor };
         let mut order: Vec<u32> = (0..number as u32).collect();
         if number > 0 {
             walk.descend(&mut order, 0);
@@ -73,33 +82,35 @@ impl<'a, V: Visitor> Walk<'a, V> {
     /// `first` is the first of the boxes that cut through the node above.
     fn descend(&mut self, points: &mut [u32], first: usize) {
         let bounds = self.bounds(points);
-        let d = self.attributes;
-        let (last, around, mark) = (self.places.len(), self.around.len(), self.visitor.mark());
+        let (d, axis) = (self.attributes, self.axis);
+        let (last, around, waiting) = (self.places.len(), self.around.len(), self.waiting.len());
         let mut borders = vec![0_u32; d];
         for place in first..last {
-            // All attributes are looked at: three outcomes from two flags, without a branch for each.
+            let ends = &self.ends[place * d..][..d];
+            // All attributes are looked at: outcomes from flags, without a branch for each.
             let (mut beside, mut inside) = (false, true);
-            for (&[lo, hi], &[least, greatest]) in self.ends[place * d..][..d].iter().zip(&bounds) {
+            for (attribute, (&[lo, hi], &[least, greatest])) in ends.iter().zip(&bounds).enumerate() {
                 beside |= lo > greatest || hi < least || lo > hi;
-                inside &= lo <= least && greatest <= hi;
+                inside &= attribute == axis || (lo <= least && greatest <= hi);
             }
-            match (beside, inside) {
-                (true, _) => {}
-                (false, true) => {
-                    self.around.push(self.places[place]);
-                    self.visitor.enter(self.places[place]);
-                }
-                (false, false) => {
-                    let ends = self.ends[place * d..][..d].iter().zip(&bounds);
-                    let borders = borders.iter_mut().zip(ends);
-                    borders.for_each(|(count, ([lo, hi], [least, most]))| *count += u32::from(lo > least || hi < most));
-                    self.places.push(self.places[place]);
-                    self.ends.extend_from_within(place * d..(place + 1) * d);
-                }
+            if beside {
+                continue;
+            }
+            let ([lo, hi], [least, greatest]) = (ends[axis], bounds[axis]);
+            if !inside {
+                let borders = borders.iter_mut().zip(ends.iter().zip(&bounds));
+                borders.for_each(|(count, ([lo, hi], [least, most]))| *count += u32::from(lo > least || hi < most));
+                self.places.push(self.places[place]);
+                self.ends.extend_from_within(place * d..(place + 1) * d);
+            } else if lo <= least && greatest <= hi {
+                self.around.push(self.places[place]);
+                self.visitor.enter(self.places[place]);
+            } else {
+                self.waiting.push((self.places[place], [lo, hi]));
             }
         }
         if self.places.len() == last {
-            self.visitor.report(points);
+            self.go_along(points);
         } else {
             let (left, right) = self.cut(points, &bounds, &borders);
             self.descend(left, last);
@@ -107,18 +118,16 @@ impl<'a, V: Visitor> Walk<'a, V> {
         }
         self.places.truncate(last);
         self.ends.truncate(last * d);
-        while self.around.len() > around {
-            if let Some(place) = self.around.pop() {
-                self.visitor.leave(place);
-            }
+        self.waiting.truncate(waiting);
+        for place in self.around.drain(around..) {
+            self.visitor.leave(place);
         }
-        self.visitor.restore(mark);
     }
 
-    /// Two parts of the points of a node, some boxes of which do not lie around all of them; so they are not all one point. Cut is the
-    /// attribute in which most boxes have a border in the node: the others would go to both sides.
+    /// Two parts of the points of a node, some boxes of which end between them elsewhere than along the axis; so they are not all on one line.
+    /// Cut is the attribute in which most boxes have a border in the node: the others would go to both sides.
     fn cut<'p>(&self, points: &'p mut [u32], bounds: &[[u32; 2]], borders: &[u32]) -> (&'p mut [u32], &'p mut [u32]) {
-        let wide = (0..bounds.len()).filter(|&j| bounds[j][0] < bounds[j][1]);
+        let wide = (0..bounds.len()).filter(|&j| j != self.axis && bounds[j][0] < bounds[j][1]);
         let attribute = wide.max_by_key(|&j| (borders[j], bounds[j][1] - bounds[j][0])).unwrap_or(0);
         let middle = points.len() / 2;
         let (_, &mut median, _) = points.select_nth_unstable_by_key(middle, |&point| self.code(point, attribute));
@@ -131,4 +140,55 @@ impl<'a, V: Visitor> Walk<'a, V> {
         let below = points.partition_point(|&point| self.code(point, attribute) < pivot);
         points.split_at_mut(below)
     }
+
+    /// Shows the points of a line, or of several that the same boxes cover: together as long as no box begins or ends between them.
+    fn go_along(&mut self, points: &mut [u32]) {
+        points.sort_unstable_by_key(|&point| (self.code(point, self.axis), point));
+        let mut line = std::mem::take(&mut self.line);
+        line.codes.clear();
+        line.codes.extend(points.iter().map(|&point| self.code(point, self.axis)));
+        line.arrange(&self.waiting);
+        let (mut enters, mut leaves) = (line.first.iter().peekable(), line.end.iter().peekable());
+        let mut shown = 0;
+        while shown < points.len() {
+            while let Some((_, place)) = enters.next_if(|(at, _)| *at as usize == shown) {
+                self.visitor.enter(*place);
+            }
+            let until = |next: Option<&&(u32, u32)>| next.map_or(points.len(), |(at, _)| *at as usize);
+            let end = until(enters.peek()).min(until(leaves.peek()));
+            self.visitor.report(&points[shown..end]);
+            while let Some((_, place)) = leaves.next_if(|(at, _)| *at as usize == end) {
+                self.visitor.leave(*place);
+            }
+            shown = end;
+        }
+        self.line = line;
+    }
+}
+
+impl Line {
+    /// Puts the boxes that cover points of the line in order.
+    fn arrange(&mut self, boxes: &[(u32, [u32; 2])]) {
+        let Self { codes, first, end } = self;
+        first.clear();
+        end.clear();
+        for &(place, [lo, hi]) in boxes {
+            let covered = codes.partition_point(|&code| code < lo)..codes.partition_point(|&code| code <= hi);
+            if !covered.is_empty() {
+                first.push((covered.start as u32, place));
+                end.push((covered.end as u32, place));
+            }
+        }
+        first.sort_unstable();
+        end.sort_unstable();
+    }
+}
+
+/// The attribute without which the fewest points are left: that of the fewest and longest lines.
+fn axis(points: &[u32], attributes: usize) -> usize {
+    let lines = |&axis: &usize| {
+        let others = |point: &[u32]| [&point[..axis], &point[axis + 1..]].concat();
+        points.chunks_exact(attributes).map(others).collect::<FxHashSet<_>>().len()
+    };
+    (0..attributes).min_by_key(lines).unwrap_or(0)
 }
