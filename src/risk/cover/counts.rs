@@ -1,10 +1,10 @@
 //! How many values each point can have, and how heavy one of them is, without lists of them.
 //!
 //! Where values never change, what is left of somebody's candidates after several releases is what all of them have in common, and
-//! the probability of a value is its share of the products of weights. Down the tree of [`Walk`] the weights of each release's values
-//! are kept up to date with each box; they stand side by side, so that a look at all of them, which is only taken where points
-//! are reported, is a few additions beside the boxes entered on the way. Weights are whole numbers of small shares of a row, so that nothing is left
-//! of a box that was left.
+//! the probability of a value is its share of the products of weights. Releases are gone through one after the other: what is left of
+//! one's boxes and values fits into a processor's cache, and all of them together do not. Down the tree and along the lines of [`Walk`] the weights of
+//! the release's values are kept up to date with each box, and where points are reported, what they have in common so far is multiplied by them. Weights are
+//! whole numbers of small shares of a row, so that nothing is left of a box that was left.
 
 use std::ops::Range;
 
@@ -17,10 +17,12 @@ const EXACT: f64 = (1_u64 << 51) as f64;
 
 /// Products of weights outside are moved inside, by a power of two that is kept beside them.
 const SAFE: Range<f64> = 1e-120..1e120;
-/// That power: products in [`SAFE`] stay there, or get there.
+/// That power: products in [`SAFE`], multiplied by a weight, stay there or get there.
 const POWER: f64 = f64::from_bits((1023 + 400) << 52);
-/// Factors that no product in [`SAFE`] leaves the range of numbers by: a weight is a share of a group times a share of a release.
-const FACTORS: usize = 8;
+
+/// Bytes of what points have in common that are held at a time, about; and fewest points of which they are.
+const HELD: usize = 64 << 20;
+const FEWEST: usize = 64;
 
 /// KnownPeople whom the same releases had, and those releases.
 pub(in crate::risk) struct Counts<'a> {
@@ -50,105 +52,91 @@ pub(in crate::risk) struct Sizes {
 impl Counts<'_> {
     /// Counts. `attributes` is the number of codes of a point.
     pub(in crate::risk) fn sizes(&self, attributes: usize) -> Sizes {
-        let k = self.releases.len();
-        let apart = attributes > self.releases.first().map_or(0, |boxes| boxes.quasi);
-        let units: Vec<f64> = self.releases.iter().map(|boxes| unit(boxes)).collect();
-        let (mut ends, mut places) = (Vec::new(), Vec::new());
-        for ((number, boxes), &unit) in (0..).zip(self.releases).zip(&units) {
-            let first = if apart { number as usize * boxes.quasi } else { 0 };
-            for (place, own) in boxes.ends.chunks_exact(boxes.quasi).enumerate() {
-                let start = ends.len();
-                ends.resize(start + attributes, [0, u32::MAX]);
-                ends[start + first..][..own.len()].copy_from_slice(own);
-                places.push(Place::of(boxes, number, place, unit));
-            }
-        }
+        let all = self.point.len() * self.releases.len();
+        let mut found = Sizes { candidates: vec![0; all], remaining: vec![0; all], risk: vec![None; all] };
         let points = self.points.len() / attributes.max(1);
         let mut people = vec![Vec::new(); points];
         (0..).zip(self.point).for_each(|(person, &point)| people[point as usize].push(person));
-        let scale = |(boxes, unit): (&&Boxes, &f64)| self.values as f64 / (boxes.all_rows() * unit);
-        let all = self.point.len() * k;
-        let counter = Counter {
-            asked: self,
-            boxes: places.len(),
-            scale: self.releases.iter().zip(&units).map(scale).collect(),
-            units,
-            places,
-            people,
-            weights: vec![0.0; self.values * k],
-            sizes: vec![0; k],
-            common: Vec::new(),
-            found: Sizes { candidates: vec![0; all], remaining: vec![0; all], risk: vec![None; all] },
-        };
-        let boxes = counter.boxes;
-        Walk::run(attributes, self.points, ends, boxes, counter).found
+        let most = (HELD / (self.values * size_of::<Common>()).max(1)).max(FEWEST);
+        let chunks = self.points.chunks(most * attributes.max(1)).zip(people.chunks(most));
+        for (points, people) in chunks {
+            self.of_points(attributes, points, people, &mut found);
+        }
+        found
+    }
+
+    /// Counts for some points, and the people at each of them.
+    fn of_points(&self, attributes: usize, points: &[u32], people: &[Vec<u32>], found: &mut Sizes) {
+        let k = self.releases.len();
+        let mut common = vec![Vec::new(); people.len()];
+        let mut sizes = vec![0; people.len() * k];
+        for (release, boxes) in self.releases.iter().enumerate() {
+            let d = boxes.quasi;
+            let first = if attributes > d { release * d } else { 0 };
+            let points: Vec<u32> =
+                points.chunks_exact(attributes).flat_map(|point| &point[first..first + d]).copied().collect();
+            let counter = Counter::new(boxes, self.values);
+            let counting = Counting { counter, common: &mut common, sizes: &mut sizes, release: (release, k) };
+            Walk::run(d, &points, boxes.ends.clone(), boxes.group.len(), counting);
+        }
+        for ((people, common), sizes) in people.iter().zip(&common).zip(sizes.chunks_exact(k)) {
+            let most = common.iter().map(|common| common.power).max();
+            let total: f64 = common.iter().map(|common| common.relative(most.unwrap_or(0))).sum();
+            let share = |value: u32| {
+                let own = common.binary_search_by_key(&value, |common| common.value);
+                most.map(|most| own.map_or(0.0, |own| common[own].relative(most) / total))
+            };
+            for &person in people {
+                // Values do not change, so it is the same in all releases, as a rule.
+                let mut last = (NONE, None);
+                for release in (0..k).filter(|&release| sizes[release] > 0) {
+                    let at = person as usize * k + release;
+                    found.candidates[at] = sizes[release];
+                    found.remaining[at] = common.len() as u32;
+                    let truth = self.truth[at];
+                    if last.0 != truth {
+                        last = (truth, share(truth));
+                    }
+                    found.risk[at] = last.1;
+                }
+            }
+        }
     }
 
     /// Bytes that this takes, about.
     pub(in crate::risk) fn bytes(releases: &[&Boxes], values: usize, attributes: usize, people: usize) -> usize {
-        let boxes: usize = releases.iter().map(|boxes| boxes.group.len()).sum();
-        let cells = values * (releases.len() * size_of::<f64>() + size_of::<Common>());
+        let boxes = releases.iter().map(|boxes| boxes.group.len()).max().unwrap_or(0);
+        let common = (people * values * size_of::<Common>()).min(HELD.max(FEWEST * values * size_of::<Common>()));
         let walk = boxes * (2 * attributes * size_of::<[u32; 2]>() + 9 * size_of::<u32>() + size_of::<Place>());
-        cells + walk + people * (attributes * 4 + releases.len() * 40)
+        common + walk + people * (attributes * 4 + releases.len() * 40)
     }
 }
 
-/// What weights of a release are counted in: its rows together are below [`EXACT`].
-fn unit(boxes: &Boxes) -> f64 {
-    (EXACT / 4.0 / boxes.all_rows()).log2().floor().exp2().max(1.0)
-}
-
-/// How many of the release's units a share of a row is.
+/// How many of a release's units a share of a row is.
 fn whole(share: f64, unit: f64) -> f64 {
     (share * unit + 3.0 * EXACT - 3.0 * EXACT).max(1.0)
 }
 
-/// A box: where the values of its group are in its release, and the weight of each of them; or that of a unit of a share, if they do not have the
-/// same.
+/// A box: where the values of its group are, and the weight of each of them; or that of a unit of a share, if they do not have the same.
 struct Place {
-    release: u32,
     values: Range<u32>,
     weight: f64,
     even: bool,
 }
 
 impl Place {
-    fn of(boxes: &Boxes, release: u32, place: usize, unit: f64) -> Self {
+    fn of(boxes: &Boxes, place: usize, unit: f64) -> Self {
         let group = boxes.group[place];
         let range = boxes.range(group);
         let (rows, share) = (f64::from(boxes.rows[place]), boxes.packed.1[group as usize]);
         let values = range.start as u32..range.end as u32;
         let weight = rows * share.map_or(1.0, |share| whole(share, unit));
-        Self { release, values, weight, even: share.is_some() }
-    }
-
-    fn range(&self) -> Range<usize> {
-        self.values.start as usize..self.values.end as usize
+        Self { values, weight, even: share.is_some() }
     }
 }
 
-/// Counts on the way down.
-struct Counter<'a, 'b> {
-    asked: &'a Counts<'b>,
-    boxes: usize,
-    /// What there is to each box, side by side.
-    places: Vec<Place>,
-    /// KnownPeople of each point.
-    people: Vec<Vec<u32>>,
-    /// What weights of each release are counted in, and by what they are multiplied for products to stay near 1.
-    units: Vec<f64>,
-    scale: Vec<f64>,
-    /// Of each release and value, the weight of the boxes that were entered.
-    weights: Vec<f64>,
-    /// Number of values of each release.
-    sizes: Vec<u32>,
-    /// Values that all releases have which cover the point at hand, ascending.
-    common: Vec<Common>,
-    found: Sizes,
-}
-
-/// The product of a value's weights.
-#[derive(Clone, Copy)]
+/// The product of a value's weights in the releases so far.
+#[derive(Debug, Clone, Copy)]
 struct Common {
     value: u32,
     product: f64,
@@ -156,103 +144,102 @@ struct Common {
     power: i32,
 }
 
-impl Counter<'_, '_> {
-    /// Finds out what all releases have in common that cover the point.
-    fn intersect(&mut self) {
-        let Self { asked, weights, scale, sizes, common, .. } = self;
-        common.clear();
-        let values = asked.values.max(1);
-        let covering = || (0..sizes.len()).filter(|&release| sizes[release] > 0);
-        let weights = |release: usize| &weights[release * values..][..values];
-        let Some(fewest) = covering().min_by_key(|&release| sizes[release]) else { return };
-        let own = (0..).zip(weights(fewest)).filter(|(_, weight)| **weight > 0.0);
-        common.extend(own.map(|(value, _)| Common { value, product: 1.0, power: 0 }));
-        for (number, release) in (1..).zip(covering()) {
-            let (weights, scale) = (weights(release), scale[release]);
-            common.retain_mut(|Common { value, product, .. }| {
-                let weight = weights[*value as usize];
-                *product *= weight * scale;
-                weight > 0.0
-            });
-            if number % FACTORS == 0 {
-                for Common { product, power, .. } in common.iter_mut().filter(|common| !SAFE.contains(&common.product))
-                {
-                    let small = *product < 1.0;
-                    *product *= if small { POWER } else { POWER.recip() };
-                    *power += if small { -1 } else { 1 };
-                }
-            }
+impl Common {
+    fn multiply(&mut self, weight: f64) {
+        self.product *= weight;
+        if !SAFE.contains(&self.product) {
+            let small = self.product < 1.0;
+            self.product *= if small { POWER } else { POWER.recip() };
+            self.power += if small { -1 } else { 1 };
         }
     }
-}
 
-impl Common {
     /// The product, if those with the greatest power are taken for what they are.
     fn relative(&self, most: i32) -> f64 {
         self.product * if self.power == most { 1.0 } else { POWER.powi(self.power - most) }
     }
 }
 
-impl Counter<'_, '_> {
-    /// Calls `f` with the weight of each value of a box in its release, and what the box adds to it.
+/// Weights of a release's values on the way.
+struct Counter<'a> {
+    boxes: &'a Boxes,
+    places: Vec<Place>,
+    /// What weights are counted in: the release's rows together are below [`EXACT`]. And by what they are multiplied for products to stay near
+    /// 1.
+    unit: f64,
+    scale: f64,
+    /// Of each value, the weight of the boxes that were entered.
+    weights: Vec<f64>,
+    /// Number of values that have one.
+    size: u32,
+}
+
+impl<'a> Counter<'a> {
+    fn new(boxes: &'a Boxes, values: usize) -> Self {
+        let rows = boxes.rows.iter().map(|&rows| f64::from(rows)).sum::<f64>().max(1.0);
+        let unit = (EXACT / 4.0 / rows).log2().floor().exp2().max(1.0);
+        let places = (0..boxes.group.len()).map(|place| Place::of(boxes, place, unit)).collect();
+        Self { boxes, places, unit, scale: values as f64 / (rows * unit), weights: vec![0.0; values], size: 0 }
+    }
+
+    /// Calls `f` with the weight of each value of a box, and what the box adds to it.
     #[inline]
-    fn for_each(&mut self, place: u32, mut f: impl FnMut(&mut f64, f64)) -> usize {
-        let (place, values) = (&self.places[place as usize], self.asked.values);
-        let (release, range) = (place.release as usize, place.range());
-        let (boxes, unit) = (self.asked.releases[release], self.units[release]);
-        let weights = &mut self.weights[release * values..][..values];
-        match place.even {
-            true => boxes.packed.0[range].iter().for_each(|&value| f(&mut weights[value as usize], place.weight)),
-            false => boxes.shares[range].iter().for_each(|&(value, share)| {
-                f(&mut weights[value as usize], place.weight * whole(share, unit));
+    fn for_each(&mut self, place: u32, mut f: impl FnMut(&mut f64, f64)) {
+        let Place { values, weight, even } = &self.places[place as usize];
+        let (range, weights) = (values.start as usize..values.end as usize, self.weights.as_mut_slice());
+        match even {
+            true => self.boxes.packed.0[range].iter().for_each(|&value| f(&mut weights[value as usize], *weight)),
+            false => self.boxes.shares[range].iter().for_each(|&(value, share)| {
+                f(&mut weights[value as usize], weight * whole(share, self.unit));
             }),
         }
-        release
     }
 }
 
-impl Visitor for Counter<'_, '_> {
+/// Counts for points: of each, what it has in common so far, and of each of them and release the number of values.
+struct Counting<'a, 'b> {
+    counter: Counter<'a>,
+    common: &'b mut [Vec<Common>],
+    sizes: &'b mut [u32],
+    /// Number of the release, and how many there are.
+    release: (usize, usize),
+}
+
+impl Visitor for Counting<'_, '_> {
     fn enter(&mut self, place: u32) {
         let mut new = 0;
-        let release = self.for_each(place, |weight, more| {
+        self.counter.for_each(place, |weight, more| {
             new += u32::from(*weight == 0.0);
             *weight += more;
         });
-        self.sizes[release] += new;
+        self.counter.size += new;
     }
 
     fn leave(&mut self, place: u32) {
         let mut gone = 0;
-        let release = self.for_each(place, |weight, less| {
+        self.counter.for_each(place, |weight, less| {
             *weight -= less;
             gone += u32::from(*weight == 0.0);
         });
-        self.sizes[release] -= gone;
+        self.counter.size -= gone;
     }
 
     fn report(&mut self, points: &[u32]) {
-        let k = self.scale.len();
-        self.intersect();
-        let Self { common, sizes, found, .. } = self;
-        let most = common.iter().map(|common| common.power).max();
-        let total: f64 = common.iter().map(|common| common.relative(most.unwrap_or(0))).sum();
-        let share = |value: u32| {
-            let own = common.binary_search_by_key(&value, |common| common.value);
-            most.map(|most| own.map_or(0.0, |own| common[own].relative(most) / total))
-        };
-        for &person in points.iter().flat_map(|&point| &self.people[point as usize]) {
-            // Values do not change, so it is the same in all releases, as a rule.
-            let mut last = (NONE, None);
-            for release in (0..k).filter(|&release| sizes[release] > 0) {
-                let at = person as usize * k + release;
-                found.candidates[at] = sizes[release];
-                found.remaining[at] = common.len() as u32;
-                let truth = self.asked.truth[at];
-                if last.0 != truth {
-                    last = (truth, share(truth));
-                }
-                found.risk[at] = last.1;
+        let Self { counter: Counter { weights, scale, size, .. }, common, sizes, release: (release, k) } = self;
+        // Releases that do not cover a point say nothing of it.
+        for &point in points.iter().filter(|_| *size > 0) {
+            let (sizes, common) = (&mut sizes[point as usize * *k..][..*k], &mut common[point as usize]);
+            if sizes.iter().all(|&size| size == 0) {
+                let own = (0..).zip(&*weights).filter(|(_, weight)| **weight > 0.0);
+                common.extend(own.map(|(value, weight)| Common { value, product: weight * *scale, power: 0 }));
+            } else {
+                common.retain_mut(|common| {
+                    let weight = weights[common.value as usize];
+                    common.multiply(weight * *scale);
+                    weight > 0.0
+                });
             }
+            sizes[*release] = *size;
         }
     }
 }

@@ -44,11 +44,6 @@ impl Boxes {
         self.shares[range.clone()].iter().map(|(value, _)| *value).zip(self.counted[range].iter().copied())
     }
 
-    /// Number of all rows, or 1 if there is none.
-    fn all_rows(&self) -> f64 {
-        self.rows.iter().map(|&rows| f64::from(rows)).sum::<f64>().max(1.0)
-    }
-
     fn range(&self, group: u32) -> std::ops::Range<usize> {
         self.starts[group as usize] as usize..self.starts[group as usize + 1] as usize
     }

@@ -12,9 +12,6 @@ use super::{AdversaryModel, Disclosure, Findings, Wanted};
 /// Fewest people in the same releases whose candidates are counted together: each such count looks at all boxes of the releases.
 const FEWEST: usize = 256;
 
-/// Most codes of a point. Points of people whose quasi-identifiers change have those of all releases.
-const WIDEST: usize = 24;
-
 impl Disclosure {
     /// Whether sizes are all that is needed, and can be counted: in a world where nobody's value changes.
     pub(super) fn counts(&self, wanted: Wanted) -> bool {
@@ -51,9 +48,9 @@ impl Disclosure {
         let seen: Vec<(Vec<u64>, u32)> = people.iter().map(|&person| (self.seen(person), person)).collect();
         for same in seen.chunk_by(|a, b| a.0 == b.0) {
             let people: Vec<u32> = same.iter().map(|(_, person)| *person).collect();
-            let counted = people.len() >= FEWEST && self.count(&people, &same[0].0, &mut findings);
-            if !counted {
-                others.extend(people);
+            match people.len() >= FEWEST {
+                true => self.count(&people, &same[0].0, &mut findings),
+                false => others.extend(people),
             }
         }
         for people in others.chunks(self.listed) {
@@ -62,8 +59,8 @@ impl Disclosure {
         findings
     }
 
-    /// Counts for people whom these releases had. `false` if their quasi-identifiers differ too much from release to release.
-    fn count(&self, people: &[u32], seen: &[u64], findings: &mut Findings) -> bool {
+    /// Counts for people whom these releases had.
+    fn count(&self, people: &[u32], seen: &[u64], findings: &mut Findings) {
         let (d, known) = (self.evidence.quasi, &self.evidence.known);
         let rows: Vec<usize> = people
             .iter()
@@ -73,8 +70,8 @@ impl Disclosure {
         let k = seen.len();
         let apart = rows.chunks_exact(k.max(1)).any(|rows| rows.iter().any(|&row| codes(row) != codes(rows[0])));
         let attributes = if apart { k * d } else { d };
-        if k == 0 || (apart && attributes > WIDEST) {
-            return k == 0;
+        if k == 0 {
+            return;
         }
         let whole: Vec<u32> = rows
             .chunks_exact(k)
@@ -98,7 +95,6 @@ impl Disclosure {
                 findings.risk.push(sizes.risk[at].filter(|_| truth[at] != NONE));
             }
         }
-        true
     }
 }
 
