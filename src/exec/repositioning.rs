@@ -28,7 +28,8 @@ use crate::release::View;
 
 /// What the thread that computes is told. Silence without an end means that nobody waits any more.
 enum Message {
-    Costs(Vec<f64>, Vec<u64>),
+    /// Costs and random numbers of values, and the bytes that are held for them.
+    Costs(Vec<f64>, Vec<u64>, usize),
     Batch(Tagged),
     End,
 }
@@ -69,7 +70,7 @@ impl Tagger {
         if ties.len() < values.len() {
             return wrong("has a value twice; give each value one cost");
         }
-        Ok(Message::Costs(costs.values().to_vec(), ties))
+        Ok(Message::Costs(costs.values().to_vec(), ties, self.tags.size()))
     }
 
     fn batch(&mut self, batch: RecordBatch) -> crate::error::Result<Message> {
@@ -125,7 +126,8 @@ pub(super) fn run(
             Ok::<_, datafusion::error::DataFusionError>(())
         };
         let (read, worked) = futures::join!(read, work);
-        read.and(worked)
+        // What went wrong with earlier rows comes first.
+        worked.and(read)
     });
     Ok(counted(schema, builder.build(), baseline))
 }
@@ -239,7 +241,8 @@ impl Worker {
             let elapsed = self.metrics.baseline.elapsed_compute().clone();
             let timer = elapsed.timer();
             match message {
-                Message::Costs(costs, ties) => {
+                Message::Costs(costs, ties, held) => {
+                    self.tagger = held;
                     costs.into_iter().zip(ties).for_each(|(cost, tie)| self.stream.add_value(Some(cost), tie));
                 }
                 Message::Batch(tagged) => self.batch(tagged)?,

@@ -12,7 +12,7 @@ use super::super::evidence::NONE;
 use super::Boxes;
 use super::walk::{Visitor, Walk};
 
-/// Sums of weights below it are exact, and so is what [`whole`] does with numbers below half of it.
+/// Sums of whole numbers below it are exact, and so is what [`Units::weight`] does with numbers below half of it.
 const EXACT: f64 = (1_u64 << 51) as f64;
 
 /// Products of weights outside are moved inside, by a power of two that is kept beside them.
@@ -108,30 +108,53 @@ impl Counts<'_> {
         let boxes = releases.iter().map(|boxes| boxes.group.len()).max().unwrap_or(0);
         let common = (people * values * size_of::<Common>()).min(HELD.max(FEWEST * values * size_of::<Common>()));
         let walk = boxes * (2 * attributes * size_of::<[u32; 2]>() + 9 * size_of::<u32>() + size_of::<Place>());
-        common + walk + people * (attributes * 4 + releases.len() * 40)
+        common + walk + people * (attributes * 8 + releases.len() * 60)
     }
 }
 
-/// How many of a release's units a share of a row is.
-fn whole(share: f64, unit: f64) -> f64 {
-    (share * unit + 3.0 * EXACT - 3.0 * EXACT).max(1.0)
+/// A weight as a number of large units and one of small ones, both whole: sums of them are exact, whatever is added and taken back.
+type Weight = [f64; 2];
+
+/// How many large units a row is, and how many small ones a large one; all rows together are less than [`EXACT`] of either.
+#[derive(Clone, Copy)]
+struct Units(f64, f64);
+
+impl Units {
+    fn of(rows: f64) -> Self {
+        let power = |most: f64| most.log2().floor().exp2().max(1.0);
+        Self(power(EXACT / 4.0 / rows), power(EXACT / rows))
+    }
+
+    /// The weight of a share of a row; it is never nothing.
+    fn weight(self, share: f64) -> Weight {
+        let whole = |number: f64| number + 3.0 * EXACT - 3.0 * EXACT;
+        let large = whole(share * self.0);
+        let small = whole((share * self.0 - large) * self.1);
+        [large, if large == 0.0 { small.max(1.0) } else { small }]
+    }
+
+    /// How many rows a weight is.
+    fn rows(self, [large, small]: Weight) -> f64 {
+        (large + small / self.1) / self.0
+    }
 }
 
-/// A box: where the values of its group are, and the weight of each of them; or that of a unit of a share, if they do not have the same.
+/// A box: where the values of its group are, its rows, and the weight of each of its values, if all have the same.
 struct Place {
     values: Range<u32>,
-    weight: f64,
+    rows: f64,
+    weight: Weight,
     even: bool,
 }
 
 impl Place {
-    fn of(boxes: &Boxes, place: usize, unit: f64) -> Self {
+    fn of(boxes: &Boxes, place: usize, units: Units) -> Self {
         let group = boxes.group[place];
         let range = boxes.range(group);
         let (rows, share) = (f64::from(boxes.rows[place]), boxes.packed.1[group as usize]);
         let values = range.start as u32..range.end as u32;
-        let weight = rows * share.map_or(1.0, |share| whole(share, unit));
-        Self { values, weight, even: share.is_some() }
+        let weight = units.weight(share.unwrap_or(0.0)).map(|number| number * rows);
+        Self { values, rows, weight, even: share.is_some() }
     }
 }
 
@@ -164,12 +187,11 @@ impl Common {
 struct Counter<'a> {
     boxes: &'a Boxes,
     places: Vec<Place>,
-    /// What weights are counted in: the release's rows together are below [`EXACT`]. And by what they are multiplied for products to stay near
-    /// 1.
-    unit: f64,
+    units: Units,
+    /// By what rows are multiplied for products to stay near 1.
     scale: f64,
     /// Of each value, the weight of the boxes that were entered.
-    weights: Vec<f64>,
+    weights: Vec<Weight>,
     /// Number of values that have one.
     size: u32,
 }
@@ -177,20 +199,20 @@ struct Counter<'a> {
 impl<'a> Counter<'a> {
     fn new(boxes: &'a Boxes, values: usize) -> Self {
         let rows = boxes.rows.iter().map(|&rows| f64::from(rows)).sum::<f64>().max(1.0);
-        let unit = (EXACT / 4.0 / rows).log2().floor().exp2().max(1.0);
-        let places = (0..boxes.group.len()).map(|place| Place::of(boxes, place, unit)).collect();
-        Self { boxes, places, unit, scale: values as f64 / (rows * unit), weights: vec![0.0; values], size: 0 }
+        let units = Units::of(rows);
+        let places = (0..boxes.group.len()).map(|place| Place::of(boxes, place, units)).collect();
+        Self { boxes, places, units, scale: values as f64 / rows, weights: vec![[0.0; 2]; values], size: 0 }
     }
 
     /// Calls `f` with the weight of each value of a box, and what the box adds to it.
     #[inline]
-    fn for_each(&mut self, place: u32, mut f: impl FnMut(&mut f64, f64)) {
-        let Place { values, weight, even } = &self.places[place as usize];
+    fn for_each(&mut self, place: u32, mut f: impl FnMut(&mut Weight, Weight)) {
+        let Place { values, rows, weight, even } = &self.places[place as usize];
         let (range, weights) = (values.start as usize..values.end as usize, self.weights.as_mut_slice());
         match even {
             true => self.boxes.packed.0[range].iter().for_each(|&value| f(&mut weights[value as usize], *weight)),
             false => self.boxes.shares[range].iter().for_each(|&(value, share)| {
-                f(&mut weights[value as usize], weight * whole(share, self.unit));
+                f(&mut weights[value as usize], self.units.weight(share).map(|number| number * rows));
             }),
         }
     }
@@ -208,38 +230,75 @@ struct Counting<'a, 'b> {
 impl Visitor for Counting<'_, '_> {
     fn enter(&mut self, place: u32) {
         let mut new = 0;
-        self.counter.for_each(place, |weight, more| {
-            new += u32::from(*weight == 0.0);
-            *weight += more;
+        self.counter.for_each(place, |[large, small], more| {
+            new += u32::from(*large == 0.0 && *small == 0.0);
+            *large += more[0];
+            *small += more[1];
         });
         self.counter.size += new;
     }
 
     fn leave(&mut self, place: u32) {
         let mut gone = 0;
-        self.counter.for_each(place, |weight, less| {
-            *weight -= less;
-            gone += u32::from(*weight == 0.0);
+        self.counter.for_each(place, |[large, small], less| {
+            *large -= less[0];
+            *small -= less[1];
+            gone += u32::from(*large == 0.0 && *small == 0.0);
         });
         self.counter.size -= gone;
     }
 
     fn report(&mut self, points: &[u32]) {
-        let Self { counter: Counter { weights, scale, size, .. }, common, sizes, release: (release, k) } = self;
+        let Self { counter: Counter { weights, units, scale, size, .. }, common, sizes, release: (release, k) } = self;
         // Releases that do not cover a point say nothing of it.
         for &point in points.iter().filter(|_| *size > 0) {
             let (sizes, common) = (&mut sizes[point as usize * *k..][..*k], &mut common[point as usize]);
             if sizes.iter().all(|&size| size == 0) {
-                let own = (0..).zip(&*weights).filter(|(_, weight)| **weight > 0.0);
-                common.extend(own.map(|(value, weight)| Common { value, product: weight * *scale, power: 0 }));
+                let own = (0..).zip(&*weights).filter(|(_, weight)| **weight != [0.0; 2]);
+                common.reserve_exact(*size as usize);
+                common.extend(own.map(|(value, weight)| Common {
+                    value,
+                    product: units.rows(*weight) * *scale,
+                    power: 0,
+                }));
             } else {
                 common.retain_mut(|common| {
                     let weight = weights[common.value as usize];
-                    common.multiply(weight * *scale);
-                    weight > 0.0
+                    common.multiply(units.rows(weight) * *scale);
+                    weight != [0.0; 2]
                 });
             }
             sizes[*release] = *size;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Shares of the largest groups are as precise as those of small ones, and nothing is left of what is taken back in any order.
+        #[test]
+        fn weights_are_precise_and_leave_nothing(
+            rows in prop::sample::select(vec![1.0, 30.0, 1e4, 1e6, 1e7, 2e8]),
+            sizes in prop::collection::vec(0.0..1.0_f64, 1..50),
+        ) {
+            let units = Units::of(rows);
+            // Groups of one row to all rows, and of each one row of a value.
+            let weights: Vec<Weight> = sizes.iter().map(|size| units.weight(rows.powf(-size))).collect();
+            for (weight, size) in weights.iter().zip(&sizes) {
+                let share = rows.powf(-size);
+                let most = if rows > 1e7 { 1e-5 } else { 1e-8 };
+                prop_assert!((units.rows(*weight) / share - 1.0).abs() < most, "{rows} {share}");
+            }
+            let sum = |[large, small]: Weight, weight: &Weight| [large + weight[0], small + weight[1]];
+            let all = weights.iter().fold([0.0; 2], sum);
+            prop_assert!(all != [0.0; 2]);
+            let left = weights.iter().rev().fold(all, |[large, small], weight| [large - weight[0], small - weight[1]]);
+            prop_assert_eq!(left, [0.0; 2]);
         }
     }
 }

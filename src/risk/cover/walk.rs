@@ -24,8 +24,8 @@ pub(super) trait Visitor {
 pub(super) struct Walk<'a, V> {
     /// Number of attributes.
     attributes: usize,
-    /// Attribute in which points of a line differ.
-    axis: usize,
+    /// Attribute in which points of a line differ, if there are lines to speak of.
+    axis: Option<usize>,
     /// Points, `attributes` codes each.
     points: &'a [u32],
     /// Boxes that cut through the nodes of the path, node after node, and their ends.
@@ -91,22 +91,23 @@ impl<'a, V: Visitor> Walk<'a, V> {
             let (mut beside, mut inside) = (false, true);
             for (attribute, (&[lo, hi], &[least, greatest])) in ends.iter().zip(&bounds).enumerate() {
                 beside |= lo > greatest || hi < least || lo > hi;
-                inside &= attribute == axis || (lo <= least && greatest <= hi);
+                inside &= Some(attribute) == axis || (lo <= least && greatest <= hi);
             }
             if beside {
                 continue;
             }
-            let ([lo, hi], [least, greatest]) = (ends[axis], bounds[axis]);
+            let along = axis.map(|axis| (ends[axis], bounds[axis]));
+            let along = along.filter(|([lo, hi], [least, greatest])| lo > least || greatest > hi);
             if !inside {
                 let borders = borders.iter_mut().zip(ends.iter().zip(&bounds));
                 borders.for_each(|(count, ([lo, hi], [least, most]))| *count += u32::from(lo > least || hi < most));
                 self.places.push(self.places[place]);
                 self.ends.extend_from_within(place * d..(place + 1) * d);
-            } else if lo <= least && greatest <= hi {
+            } else if let Some((ends, _)) = along {
+                self.waiting.push((self.places[place], ends));
+            } else {
                 self.around.push(self.places[place]);
                 self.visitor.enter(self.places[place]);
-            } else {
-                self.waiting.push((self.places[place], [lo, hi]));
             }
         }
         if self.places.len() == last {
@@ -127,7 +128,7 @@ impl<'a, V: Visitor> Walk<'a, V> {
     /// Two parts of the points of a node, some boxes of which end between them elsewhere than along the axis; so they are not all on one line.
     /// Cut is the attribute in which most boxes have a border in the node: the others would go to both sides.
     fn cut<'p>(&self, points: &'p mut [u32], bounds: &[[u32; 2]], borders: &[u32]) -> (&'p mut [u32], &'p mut [u32]) {
-        let wide = (0..bounds.len()).filter(|&j| j != self.axis && bounds[j][0] < bounds[j][1]);
+        let wide = (0..bounds.len()).filter(|&j| Some(j) != self.axis && bounds[j][0] < bounds[j][1]);
         let attribute = wide.max_by_key(|&j| (borders[j], bounds[j][1] - bounds[j][0])).unwrap_or(0);
         let middle = points.len() / 2;
         let (_, &mut median, _) = points.select_nth_unstable_by_key(middle, |&point| self.code(point, attribute));
@@ -143,10 +144,11 @@ impl<'a, V: Visitor> Walk<'a, V> {
 
     /// Shows the points of a line, or of several that the same boxes cover: together as long as no box begins or ends between them.
     fn go_along(&mut self, points: &mut [u32]) {
-        points.sort_unstable_by_key(|&point| (self.code(point, self.axis), point));
+        let Some(axis) = self.axis.filter(|_| !self.waiting.is_empty()) else { return self.visitor.report(points) };
+        points.sort_unstable_by_key(|&point| (self.code(point, axis), point));
         let mut line = std::mem::take(&mut self.line);
         line.codes.clear();
-        line.codes.extend(points.iter().map(|&point| self.code(point, self.axis)));
+        line.codes.extend(points.iter().map(|&point| self.code(point, axis)));
         line.arrange(&self.waiting);
         let (mut enters, mut leaves) = (line.first.iter().peekable(), line.end.iter().peekable());
         let mut shown = 0;
@@ -184,11 +186,13 @@ impl Line {
     }
 }
 
-/// The attribute without which the fewest points are left: that of the fewest and longest lines.
-fn axis(points: &[u32], attributes: usize) -> usize {
-    let lines = |&axis: &usize| {
+/// The attribute without which the fewest points are left: that of the fewest and longest lines. None, if most lines would be single points; a
+/// tree of all attributes is better then.
+fn axis(points: &[u32], attributes: usize) -> Option<usize> {
+    let lines = |axis: usize| {
         let others = |point: &[u32]| [&point[..axis], &point[axis + 1..]].concat();
         points.chunks_exact(attributes).map(others).collect::<FxHashSet<_>>().len()
     };
-    (0..attributes).min_by_key(lines).unwrap_or(0)
+    let (fewest, axis) = (0..attributes).map(|axis| (lines(axis), axis)).min()?;
+    (2 * fewest * attributes <= points.len()).then_some(axis)
 }

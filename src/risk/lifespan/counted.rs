@@ -5,6 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::super::background::ALL;
 use super::super::cover::{Boxes, Counts};
 use super::super::evidence::{NONE, distinct};
 use super::{AdversaryModel, Disclosure, Findings, Wanted};
@@ -38,7 +39,10 @@ impl Disclosure {
     /// Bytes of working memory for a piece, about.
     pub(super) fn counting_bytes(&self) -> usize {
         let releases: Vec<&Boxes> = self.evidence.releases.iter().map(|release| &release.boxes).collect();
-        Counts::bytes(&releases, self.evidence.values().len(), self.evidence.quasi, self.piece)
+        // People whose quasi-identifiers change are points with those of all releases.
+        let changing = self.evidence.known.release.iter().any(|&release| release != ALL);
+        let attributes = self.evidence.quasi * if changing { releases.len() } else { 1 };
+        Counts::bytes(&releases, self.evidence.values().len(), attributes, self.piece)
     }
 
     /// The sizes of a piece.
