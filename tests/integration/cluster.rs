@@ -460,7 +460,7 @@ async fn publications_survive_workers_that_are_killed() {
                 // In the middle, if it comes to that.
                 let inserting = {
                     let (context, insert) = (context.clone(), insert.clone());
-                    SpawnedTask::spawn(async move { run(&context, &insert).await.is_ok() })
+                    SpawnedTask::spawn(async move { run(&context, &insert).await.map_err(|error| error.to_string()) })
                 };
                 tokio::time::sleep(Duration::from_millis(15 * release as u64)).await;
                 processes[0] = Process::start();
@@ -470,9 +470,16 @@ async fn publications_survive_workers_that_are_killed() {
                 tables_of_files(&again, here.path()).await;
                 run(&again, &declaration(cells)).await.unwrap();
                 let there = number(&again, "SELECT count(*) FROM releases(published)").await;
-                assert_eq!(there, published + i64::from(done));
+                match &done {
+                    Ok(_) => assert_eq!(there, published + 1),
+                    // The answer can be lost after what it is about; it must not be told then that nothing was.
+                    Err(error) if there == published + 1 => {
+                        assert!(!error.contains("nothing was published"), "{error}")
+                    }
+                    Err(_) => assert_eq!(there, published),
+                }
                 // The same snapshot is published once.
-                assert_eq!(number(&again, &insert).await > 3_000, !done);
+                assert_eq!(number(&again, &insert).await > 3_000, there == published);
             } else {
                 let mut steps = 0;
                 assert!(number(&context, &insert).await > 3_000);
