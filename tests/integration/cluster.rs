@@ -474,7 +474,7 @@ async fn publications_survive_workers_that_are_killed() {
                     Ok(_) => assert_eq!(there, published + 1),
                     // The answer can be lost after what it is about; it must not be told then that nothing was.
                     Err(error) if there == published + 1 => {
-                        assert!(!error.contains("nothing was published"), "{error}")
+                        assert!(!error.contains("nothing was published"), "{error}");
                     }
                     Err(_) => assert_eq!(there, published),
                 }
