@@ -120,19 +120,28 @@ impl Release {
     pub(crate) fn cover(microdata: &Microdata, groups: &Groups) -> Result<Vec<[u32; 2]>> {
         use rayon::prelude::*;
 
+        /// Groups at a time.
+        const GROUPS: usize = 64;
         let d = microdata.quasi.len();
         let mut intervals = vec![[u32::MAX, 0]; groups.len() * d];
-        intervals.par_chunks_mut(d * 256).enumerate().for_each(|(chunk, intervals)| {
+        intervals.par_chunks_mut(d * GROUPS).enumerate().for_each_init(Vec::<u32>::new, |near, (chunk, intervals)| {
+            // First what their rows have, and then what of it is least: rows are all over the memory, and a processor that has to know the first
+            // row's codes to guess right does not ask for the second row's.
+            let first = chunk * GROUPS;
+            let places = groups.starts[first] as usize..groups.starts[first + intervals.len() / d] as usize;
+            let people = |range: std::ops::Range<usize>| groups.members[range].iter().filter(|row| **row != COUNTERFEIT);
+            near.clear();
+            people(places).for_each(|&row| near.extend_from_slice(microdata.quasi_of(row)));
+            let mut left = near.as_slice();
             for (i, interval) in intervals.chunks_exact_mut(d).enumerate() {
-                for &row in &groups.members[groups.range(chunk * 256 + i)] {
-                    if row == COUNTERFEIT {
-                        continue;
-                    }
-                    for ([lo, hi], &code) in interval.iter_mut().zip(microdata.quasi_of(row)) {
+                let (codes, after) = left.split_at(people(groups.range(first + i)).count() * d);
+                for codes in codes.chunks_exact(d) {
+                    for ([lo, hi], &code) in interval.iter_mut().zip(codes) {
                         *lo = code.min(*lo);
                         *hi = code.max(*hi);
                     }
                 }
+                left = after;
                 for (interval, attribute) in interval.iter_mut().zip(&microdata.quasi) {
                     if interval[0] < interval[1] {
                         *interval = attribute.closure(*interval);

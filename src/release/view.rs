@@ -1,5 +1,8 @@
 //! Rows of a release as record batches, in random order.
 
+mod near;
+mod values;
+
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{
@@ -13,11 +16,12 @@ use rand::Rng;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use self::near::{Facts, Near};
 use super::schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
     signature_type,
 };
-use super::{Body, COUNTERFEIT, Form, Groups, Release};
+use super::{COUNTERFEIT, Form, Groups, Release};
 use crate::error::{Error, Result};
 use crate::microdata::{Attribute, commitments, compact_views, part, parts_of, shuffle};
 
@@ -30,12 +34,10 @@ pub(crate) struct Published {
     order: Vec<u32>,
     /// Group of each member.
     group_of: Vec<u32>,
-    /// Published number of each group, 1 to the number of groups.
-    numbers: Vec<u32>,
-    /// What is added to them.
+    /// Of each group.
+    facts: Vec<Facts>,
+    /// What is added to the groups' numbers.
     base: i64,
-    /// Counterfeits of each group.
-    counterfeits: Vec<i32>,
     /// Of columns that are kept as they are, whose value a counterfeit has: somebody's of its group. Empty where there are none.
     donors: FxHashMap<u32, u32>,
     /// Columns that the sensitive value was made of, if it was, and their values by its code.
@@ -55,11 +57,12 @@ impl Published {
         let mut numbers: Vec<u32> = (1..=groups.len() as u32).collect();
         shuffle(&mut numbers, rng);
         let mut group_of = Vec::with_capacity(groups.members.len());
-        let mut counterfeits = Vec::with_capacity(groups.len());
-        for group in 0..groups.len() {
+        let mut facts = Vec::with_capacity(groups.len());
+        for (group, number) in numbers.into_iter().enumerate() {
             let members = &groups.members[groups.range(group)];
             group_of.resize(group_of.len() + members.len(), group as u32);
-            counterfeits.push(members.iter().filter(|&&row| row == COUNTERFEIT).count() as i32);
+            let counterfeits = members.iter().filter(|&&row| row == COUNTERFEIT).count() as u32;
+            facts.push(Facts { number, size: members.len() as u32, counterfeits });
         }
         let donors = if release.microdata.other.is_empty() { FxHashMap::default() } else { donors(groups, rng) };
         // A field whose metadata are not ours has none.
@@ -73,9 +76,8 @@ impl Published {
             schema,
             order,
             group_of,
-            numbers,
+            facts,
             base,
-            counterfeits,
             donors,
             parts,
             values_of_parts,
@@ -122,18 +124,22 @@ impl Published {
     /// When Arrow fails to gather values; when the schema has a column that the release has not.
     pub(crate) fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch> {
         let members = &self.order[start..start + rows];
-        let groups: Vec<u32> = members.iter().map(|&member| self.group_of[member as usize]).collect();
-        let columns = self
-            .schema
-            .fields()
-            .iter()
-            .map(|field| self.column(field, members, &groups))
-            .collect::<Result<Vec<_>>>()?;
+        let groups = members.iter().map(|&member| self.group_of[member as usize]).collect();
+        let quasi = &self.release.microdata.quasi;
+        let is_quasi = |field: &&FieldRef| quasi.iter().any(|attribute| attribute.field.name() == field.name());
+        let is_interval = |field: &FieldRef| matches!(field.data_type(), DataType::Struct(_));
+        let wanted = || self.schema.fields().iter().filter(is_quasi);
+        let d = if wanted().any(is_interval) { quasi.len() } else { 0 };
+        let near = Near::new(groups, &self.facts, self.release.body.intervals(), d);
+        let exact = if wanted().all(is_interval) { Vec::new() } else { self.exact(members)? };
+        let fields = self.schema.fields().iter();
+        let columns = fields.map(|field| self.column(field, members, &near, &exact)).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)?)
     }
 
-    fn column(&self, field: &Field, members: &[u32], groups: &[u32]) -> Result<ArrayRef> {
+    fn column(&self, field: &Field, members: &[u32], near: &Near, exact: &[ArrayRef]) -> Result<ArrayRef> {
+        let groups = near.groups.as_slice();
         let microdata = &self.release.microdata;
         let name = field.name();
         if let Some(sensitive) = microdata.sensitive.as_ref().filter(|attribute| attribute.field.name() == name) {
@@ -151,8 +157,8 @@ impl Published {
         }
         if let Some(j) = microdata.quasi.iter().position(|attribute| attribute.field.name() == name) {
             return match field.data_type() {
-                DataType::Struct(ends) => self.intervals(j, ends, groups),
-                _ => self.exact(j, members),
+                DataType::Struct(ends) => self.intervals(j, ends, near),
+                _ => exact.get(j).cloned().ok_or_else(|| Error::internal("values that were not looked up")),
             };
         }
         if let Some((within, _)) = microdata.within.as_ref().filter(|(attribute, _)| attribute.field.name() == name) {
@@ -167,12 +173,12 @@ impl Published {
             });
             return gather(attribute.domain.values(), &codes.collect::<UInt32Array>(), attribute.field.data_type());
         }
-        let of_group = |f: &dyn Fn(usize) -> i32| -> ArrayRef {
-            Arc::new(Int32Array::from_iter_values(groups.iter().map(|&group| f(group as usize))))
+        let of_group = |f: fn(&Facts) -> u32| -> ArrayRef {
+            Arc::new(Int32Array::from_iter_values(near.facts.iter().map(|facts| f(facts) as i32)))
         };
         Ok(match name.as_str() {
             GROUP_ID => {
-                let numbers = groups.iter().map(|&group| self.base + i64::from(self.numbers[group as usize]));
+                let numbers = near.facts.iter().map(|facts| self.base + i64::from(facts.number));
                 Arc::new(Int64Array::from_iter_values(numbers))
             }
             GROUP_SIZE | COUNTERFEITS if matches!(self.release.body.form(), Form::Rows | Form::Perturbed) => {
@@ -181,8 +187,8 @@ impl Published {
                     i32::try_from(all).map_err(|_| Error::refused("there are more rows than a release can have"))?;
                 Arc::new(Int32Array::from_value(all, members.len()))
             }
-            GROUP_SIZE => of_group(&|group| self.release.groups.range(group).len() as i32),
-            COUNTERFEITS => of_group(&|group| self.counterfeits[group]),
+            GROUP_SIZE => of_group(|facts| facts.size),
+            COUNTERFEITS => of_group(|facts| facts.counterfeits),
             COUNTERFEIT_MARK => {
                 let row_of = |member: u32| self.release.groups.members[member as usize];
                 let marks = members.iter().map(|&member| Some(row_of(member) == COUNTERFEIT));
@@ -196,19 +202,17 @@ impl Published {
         })
     }
 
-    fn intervals(&self, j: usize, ends: &Fields, groups: &[u32]) -> Result<ArrayRef> {
+    fn intervals(&self, j: usize, ends: &Fields, near: &Near) -> Result<ArrayRef> {
         let attribute = &self.release.microdata.quasi[j];
-        let (d, intervals) = (self.release.microdata.quasi.len(), self.release.body.intervals());
-        let interval = |group: u32| intervals[group as usize * d + j];
         let end = |which: usize| {
-            let codes = UInt32Array::from_iter_values(groups.iter().map(|&group| interval(group)[which]));
+            let codes = UInt32Array::from_iter_values(near.intervals(j).map(|interval| interval[which]));
             gather(attribute.domain.values(), &codes, attribute.field.data_type())
         };
         let columns = ends.iter().map(|child| match child.name().as_str() {
             LO => end(0),
             HI => end(1),
-            NULLS => Ok(self.nulls(j, groups)),
-            _ => Ok(nodes(attribute, groups.iter().map(|&group| interval(group)))),
+            NULLS => Ok(self.nulls(j, &near.groups)),
+            _ => Ok(nodes(attribute, near.intervals(j))),
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
         Ok(Arc::new(StructArray::try_new(ends.clone(), columns, None)?))
@@ -224,38 +228,6 @@ impl Published {
         let is_null = |row: u32| row != COUNTERFEIT && microdata.quasi_of(row)[j] == 0;
         let of_group = |group: u32| members.members[members.range(group as usize)].iter().filter(|&&row| is_null(row));
         Arc::new(Int32Array::from_iter_values(groups.iter().map(|&group| of_group(group).count() as i32)))
-    }
-
-    /// Values of a quasi-identifier that some members publish one by one: the drawn ones where rows are perturbed, else their own. NULL for
-    /// counterfeits.
-    ///
-    /// # Errors
-    /// When Arrow fails to gather values.
-    pub(crate) fn exact(&self, j: usize, members: &[u32]) -> Result<ArrayRef> {
-        let d = self.release.microdata.quasi.len();
-        match &self.release.body {
-            Body::Perturbed(perturbed) => {
-                self.single(j, members.iter().map(|&member| Some(perturbed.codes[member as usize * d + j])))
-            }
-            _ => self.originals(j, members),
-        }
-    }
-
-    /// Values of a quasi-identifier that some members have; NULL for counterfeits.
-    ///
-    /// # Errors
-    /// When Arrow fails to gather values.
-    pub(crate) fn originals(&self, j: usize, members: &[u32]) -> Result<ArrayRef> {
-        let code = |member: &u32| match self.release.groups.members[*member as usize] {
-            COUNTERFEIT => None,
-            row => Some(self.release.microdata.quasi_of(row)[j]),
-        };
-        self.single(j, members.iter().map(code))
-    }
-
-    fn single(&self, j: usize, codes: impl Iterator<Item = Option<u32>>) -> Result<ArrayRef> {
-        let attribute = &self.release.microdata.quasi[j];
-        gather(attribute.domain.values(), &codes.collect::<UInt32Array>(), attribute.field.data_type())
     }
 
     /// The values of a part of the sensitive attribute, by its codes.

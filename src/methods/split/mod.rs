@@ -133,16 +133,39 @@ fn split_wide<const W: usize>(
     }
     work.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
     work.into_par_iter().for_each(|(number, members)| {
-        let mut items: Vec<Vec<Item<W, _>>> = lists
-            .of(number)
-            .map(|rows| rows.iter().map(|&row| Item::new(microdata, row, splitter.tag(microdata, row))).collect())
-            .collect();
+        let mut items = items::<W, _>(microdata, lists.of(number).collect(), splitter);
         let lists = items.iter_mut().map(Vec::as_mut_slice).collect();
         let node = Node { lists, height: heights[number], secret: secret.of_bucket(number) };
         splitter.split(microdata, node, members, &mut Spare::default(), monitor);
     });
     monitor.check()?;
     Ok(members)
+}
+
+/// The rows of lists, block of the table after block: rows of a list stand in their order, as a rule, far from each other, and those of other
+/// lists lie between them.
+fn items<const W: usize, S: Splitter>(
+    microdata: &Microdata,
+    mut lists: Vec<&[u32]>,
+    splitter: &S,
+) -> Vec<Vec<Item<W, S::Tag>>> {
+    /// Rows of a block, unless it has fewer of each list than are worth a look.
+    const BLOCK: usize = 1 << 14;
+    const OF_LIST: usize = 32;
+    let mut items: Vec<_> = lists.iter().map(|rows| Vec::with_capacity(rows.len())).collect();
+    let all: usize = lists.iter().map(|rows| rows.len()).sum();
+    let worth_it = (OF_LIST * lists.len()).saturating_mul(microdata.rows) / all.max(1);
+    let block = worth_it.max(BLOCK);
+    for end in (0..microdata.rows).step_by(block).map(|start| start + block) {
+        let is_last = end >= microdata.rows;
+        for (items, rows) in items.iter_mut().zip(&mut lists) {
+            let beyond = if is_last { None } else { rows.iter().position(|&row| row as usize >= end) };
+            let (here, after) = rows.split_at(beyond.unwrap_or(rows.len()));
+            items.extend(here.iter().map(|&row| Item::new(microdata, row, splitter.tag(microdata, row))));
+            *rows = after;
+        }
+    }
+    items
 }
 
 /// A row and where it lies: its position in each quasi-identifier's domain, 0 to 1. Positions beyond the number of

@@ -163,7 +163,5 @@ pub(super) fn members(published: &Published, known: &Perturbations) -> Vec<u32> 
 /// # Errors
 /// When Arrow fails to gather values.
 pub(super) fn entries(published: &Published, members: &[u32]) -> Result<Vec<ArrayRef>> {
-    let quasi = published.release().microdata.quasi.len();
-    let originals = (0..quasi).map(|j| published.originals(j, members));
-    originals.chain((0..quasi).map(|j| published.exact(j, members))).collect()
+    Ok([published.originals(members)?, published.exact(members)?].concat())
 }
