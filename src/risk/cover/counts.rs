@@ -6,14 +6,15 @@
 //! the release's values are kept up to date with each box, and where points are reported, what they have in common so far is multiplied by them. Weights are
 //! whole numbers of small shares of a row, so that nothing is left of a box that was left.
 
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 use super::super::evidence::NONE;
 use super::Boxes;
 use super::walk::{Visitor, Walk};
 
-/// Sums of whole numbers below it are exact, and so is what [`Units::weight`] does with numbers below half of it.
-const EXACT: f64 = (1_u64 << 51) as f64;
+/// All rows together are no more units than this, with room for what is rounded up.
+const MOST_UNITS: f64 = (1_u64 << 61) as f64;
 
 /// Products of weights outside are moved inside, by a power of two that is kept beside them.
 const SAFE: Range<f64> = 1e-120..1e120;
@@ -112,49 +113,35 @@ impl Counts<'_> {
     }
 }
 
-/// A weight as a number of large units and one of small ones, both whole: sums of them are exact, whatever is added and taken back.
-type Weight = [f64; 2];
-
-/// How many large units a row is, and how many small ones a large one; all rows together are less than [`EXACT`] of either.
+/// How many units a row is: a power of two. A weight is a whole number of them, so that sums are exact, whatever is added and taken back.
 #[derive(Clone, Copy)]
-struct Units(f64, f64);
+struct Units(f64);
 
 impl Units {
+    /// For so many rows.
     fn of(rows: f64) -> Self {
-        let power = |most: f64| most.log2().floor().exp2().max(1.0);
-        Self(power(EXACT / 4.0 / rows), power(EXACT / rows))
+        Self((MOST_UNITS / rows).log2().floor().exp2().max(1.0))
     }
 
     /// The weight of a share of a row; it is never nothing.
-    fn weight(self, share: f64) -> Weight {
-        let whole = |number: f64| number + 3.0 * EXACT - 3.0 * EXACT;
-        let large = whole(share * self.0);
-        let small = whole((share * self.0 - large) * self.1);
-        [large, if large == 0.0 { small.max(1.0) } else { small }]
-    }
-
-    /// How many rows a weight is.
-    fn rows(self, [large, small]: Weight) -> f64 {
-        (large + small / self.1) / self.0
+    fn weight(self, share: f64) -> u64 {
+        (share * self.0).round().max(1.0) as u64
     }
 }
 
 /// A box: where the values of its group are, its rows, and the weight of each of its values, if all have the same.
 struct Place {
     values: Range<u32>,
-    rows: f64,
-    weight: Weight,
-    even: bool,
+    rows: u32,
+    weight: Option<NonZeroU64>,
 }
 
 impl Place {
     fn of(boxes: &Boxes, place: usize, units: Units) -> Self {
         let group = boxes.group[place];
-        let range = boxes.range(group);
-        let (rows, share) = (f64::from(boxes.rows[place]), boxes.packed.1[group as usize]);
-        let values = range.start as u32..range.end as u32;
-        let weight = units.weight(share.unwrap_or(0.0)).map(|number| number * rows);
-        Self { values, rows, weight, even: share.is_some() }
+        let (range, rows) = (boxes.range(group), boxes.rows[place]);
+        let weight = boxes.packed.1[group as usize].map(|share| units.weight(share) * u64::from(rows));
+        Self { values: range.start as u32..range.end as u32, rows, weight: weight.and_then(NonZeroU64::new) }
     }
 }
 
@@ -188,10 +175,10 @@ struct Counter<'a> {
     boxes: &'a Boxes,
     places: Vec<Place>,
     units: Units,
-    /// By what rows are multiplied for products to stay near 1.
+    /// By what weights are multiplied for products to stay near 1.
     scale: f64,
     /// Of each value, the weight of the boxes that were entered.
-    weights: Vec<Weight>,
+    weights: Vec<u64>,
     /// Number of values that have one.
     size: u32,
 }
@@ -201,18 +188,21 @@ impl<'a> Counter<'a> {
         let rows = boxes.rows.iter().map(|&rows| f64::from(rows)).sum::<f64>().max(1.0);
         let units = Units::of(rows);
         let places = (0..boxes.group.len()).map(|place| Place::of(boxes, place, units)).collect();
-        Self { boxes, places, units, scale: values as f64 / rows, weights: vec![[0.0; 2]; values], size: 0 }
+        let scale = values as f64 / rows / units.0;
+        Self { boxes, places, units, scale, weights: vec![0; values], size: 0 }
     }
 
     /// Calls `f` with the weight of each value of a box, and what the box adds to it.
     #[inline]
-    fn for_each(&mut self, place: u32, mut f: impl FnMut(&mut Weight, Weight)) {
-        let Place { values, rows, weight, even } = &self.places[place as usize];
+    fn for_each(&mut self, place: u32, mut f: impl FnMut(&mut u64, u64)) {
+        let Place { values, rows, weight } = &self.places[place as usize];
         let (range, weights) = (values.start as usize..values.end as usize, self.weights.as_mut_slice());
-        match even {
-            true => self.boxes.packed.0[range].iter().for_each(|&value| f(&mut weights[value as usize], *weight)),
-            false => self.boxes.shares[range].iter().for_each(|&(value, share)| {
-                f(&mut weights[value as usize], self.units.weight(share).map(|number| number * rows));
+        match weight {
+            Some(weight) => {
+                self.boxes.packed.0[range].iter().for_each(|&value| f(&mut weights[value as usize], weight.get()));
+            }
+            None => self.boxes.shares[range].iter().for_each(|&(value, share)| {
+                f(&mut weights[value as usize], self.units.weight(share) * u64::from(*rows));
             }),
         }
     }
@@ -230,42 +220,42 @@ struct Counting<'a, 'b> {
 impl Visitor for Counting<'_, '_> {
     fn enter(&mut self, place: u32) {
         let mut new = 0;
-        self.counter.for_each(place, |[large, small], more| {
-            new += u32::from(*large == 0.0 && *small == 0.0);
-            *large += more[0];
-            *small += more[1];
+        self.counter.for_each(place, |weight, more| {
+            new += u32::from(*weight == 0);
+            *weight += more;
         });
         self.counter.size += new;
     }
 
     fn leave(&mut self, place: u32) {
         let mut gone = 0;
-        self.counter.for_each(place, |[large, small], less| {
-            *large -= less[0];
-            *small -= less[1];
-            gone += u32::from(*large == 0.0 && *small == 0.0);
+        self.counter.for_each(place, |weight, less| {
+            *weight -= less;
+            gone += u32::from(*weight == 0);
         });
         self.counter.size -= gone;
     }
 
     fn report(&mut self, points: &[u32]) {
-        let Self { counter: Counter { weights, units, scale, size, .. }, common, sizes, release: (release, k) } = self;
+        let Self { counter: Counter { weights, scale, size, .. }, common, sizes, release: (release, k) } = self;
+        // Weights are far below what a signed number holds, which a processor turns into a float in one step.
+        let scaled = |weight: u64| weight as i64 as f64 * *scale;
         // Releases that do not cover a point say nothing of it.
         for &point in points.iter().filter(|_| *size > 0) {
             let (sizes, common) = (&mut sizes[point as usize * *k..][..*k], &mut common[point as usize]);
             if sizes.iter().all(|&size| size == 0) {
-                let own = (0..).zip(&*weights).filter(|(_, weight)| **weight != [0.0; 2]);
+                let own = (0..).zip(&*weights).filter(|(_, weight)| **weight != 0);
                 common.reserve_exact(*size as usize);
                 common.extend(own.map(|(value, weight)| Common {
                     value,
-                    product: units.rows(*weight) * *scale,
+                    product: scaled(*weight),
                     power: 0,
                 }));
             } else {
                 common.retain_mut(|common| {
                     let weight = weights[common.value as usize];
-                    common.multiply(units.rows(weight) * *scale);
-                    weight != [0.0; 2]
+                    common.multiply(scaled(weight));
+                    weight != 0
                 });
             }
             sizes[*release] = *size;
@@ -280,7 +270,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Shares of the largest groups are as precise as those of small ones, and nothing is left of what is taken back in any order.
+        /// Shares of the largest groups are nearly as precise as those of small ones, and nothing is left of what is taken back in any order.
         #[test]
         fn weights_are_precise_and_leave_nothing(
             rows in prop::sample::select(vec![1.0, 30.0, 1e4, 1e6, 1e7, 2e8]),
@@ -288,17 +278,19 @@ mod tests {
         ) {
             let units = Units::of(rows);
             // Groups of one row to all rows, and of each one row of a value.
-            let weights: Vec<Weight> = sizes.iter().map(|size| units.weight(rows.powf(-size))).collect();
-            for (weight, size) in weights.iter().zip(&sizes) {
+            let weights: Vec<u64> = sizes.iter().map(|size| units.weight(rows.powf(-size))).collect();
+            for (&weight, size) in weights.iter().zip(&sizes) {
                 let share = rows.powf(-size);
-                let most = if rows > 1e7 { 1e-5 } else { 1e-8 };
-                prop_assert!((units.rows(*weight) / share - 1.0).abs() < most, "{rows} {share}");
+                // Half a unit.
+                let most = 1e-15 + rows / share / MOST_UNITS;
+                prop_assert!(most < 0.02 && (rows > 1e7 || most < 1e-4) && (rows > 1e6 || most < 1e-6));
+                prop_assert!((weight as f64 / units.0 / share - 1.0).abs() <= most, "{rows} {share}");
             }
-            let sum = |[large, small]: Weight, weight: &Weight| [large + weight[0], small + weight[1]];
-            let all = weights.iter().fold([0.0; 2], sum);
-            prop_assert!(all != [0.0; 2]);
-            let left = weights.iter().rev().fold(all, |[large, small], weight| [large - weight[0], small - weight[1]]);
-            prop_assert_eq!(left, [0.0; 2]);
+            // There are no more groups than rows.
+            let groups = || weights.iter().take(rows as usize);
+            let all: u64 = groups().sum();
+            prop_assert!(all > 0);
+            prop_assert_eq!(groups().rev().fold(all, |sum, weight| sum - weight), 0);
         }
     }
 }

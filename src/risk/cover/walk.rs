@@ -45,6 +45,11 @@ struct Line {
     codes: Vec<u32>,
     first: Vec<(u32, u32)>,
     end: Vec<(u32, u32)>,
+    /// Boxes, and the first point that each covers and the first that it covers no more.
+    covers: Vec<(u32, [u32; 2])>,
+    /// Of each code from the least to the greatest, how many points have lesser ones.
+    ranks: Vec<u32>,
+    starts: Vec<u32>,
 }
 
 impl<'a, V: Visitor> Walk<'a, V> {
@@ -171,18 +176,54 @@ impl<'a, V: Visitor> Walk<'a, V> {
 impl Line {
     /// Puts the boxes that cover points of the line in order.
     fn arrange(&mut self, boxes: &[(u32, [u32; 2])]) {
-        let Self { codes, first, end } = self;
-        first.clear();
-        end.clear();
-        for &(place, [lo, hi]) in boxes {
-            let covered = codes.partition_point(|&code| code < lo)..codes.partition_point(|&code| code <= hi);
-            if !covered.is_empty() {
-                first.push((covered.start as u32, place));
-                end.push((covered.end as u32, place));
+        let Self { codes, first, end, covers, ranks, starts } = self;
+        let (Some(&least), Some(&most)) = (codes.first(), codes.last()) else { return };
+        ranks.clear();
+        if ((most - least) as usize) < 4 * boxes.len() {
+            let mut lesser = 0;
+            for code in least..=most {
+                ranks.push(lesser as u32);
+                lesser += codes[lesser..].iter().take_while(|&&other| other == code).count();
             }
         }
-        first.sort_unstable();
-        end.sort_unstable();
+        let below = |limit: u32| match ranks.get(limit.wrapping_sub(least) as usize) {
+            _ if limit <= least => 0,
+            _ if limit > most => codes.len(),
+            Some(&lesser) => lesser as usize,
+            None => codes.partition_point(|&code| code < limit),
+        };
+        covers.clear();
+        for &(place, [lo, hi]) in boxes {
+            let covered = below(lo)..if hi >= most { codes.len() } else { below(hi + 1) };
+            if !covered.is_empty() {
+                covers.push((place, [covered.start as u32, covered.end as u32]));
+            }
+        }
+        by_point(covers, 0, codes.len(), starts, first);
+        by_point(covers, 1, codes.len(), starts, end);
+    }
+}
+
+/// Boxes by one of their two points: counted, as there are many boxes and few points. `starts` is scratch.
+fn by_point(
+    boxes: &[(u32, [u32; 2])],
+    which: usize,
+    points: usize,
+    starts: &mut Vec<u32>,
+    sorted: &mut Vec<(u32, u32)>,
+) {
+    starts.clear();
+    starts.resize(points + 2, 0);
+    boxes.iter().for_each(|(_, ends)| starts[ends[which] as usize + 1] += 1);
+    for point in 0..=points {
+        starts[point + 1] += starts[point];
+    }
+    sorted.clear();
+    sorted.resize(boxes.len(), (0, 0));
+    for &(place, ends) in boxes {
+        let next = &mut starts[ends[which] as usize];
+        sorted[*next as usize] = (ends[which], place);
+        *next += 1;
     }
 }
 
