@@ -50,14 +50,22 @@ impl Bitmaps {
         rows * size_of::<u32>() + (BYTES / words.max(1)).clamp(1, 256) * words + 2 * words
     }
 
-    /// Leaves the rows selected whose value is one of `codes`.
-    pub(super) fn select(&self, codes: (usize, usize), selected: &mut [u64], range: &mut Vec<u64>) {
-        let (first, last) = (self.starts[codes.0] as usize, self.starts[codes.1] as usize);
-        let (a, b) = (first / self.stride, last / self.stride);
+    /// The rows whose value is one of `codes`.
+    pub(super) fn range(&self, codes: (usize, usize), range: &mut Vec<u64>) {
+        let ends = [codes.0, codes.1].map(|code| self.starts[code] as usize);
+        // Of the prefixes next to an end that which is nearer; the rows between change sides.
+        let [a, b] = ends.map(|end| ((end + self.stride / 2) / self.stride).min(self.prefixes.len() - 1));
         range.clear();
         range.extend(self.prefixes[a].iter().zip(&self.prefixes[b]).map(|(a, b)| a ^ b));
-        self.order[a * self.stride..first].iter().for_each(|&row| flip(range, row));
-        self.order[b * self.stride..last].iter().for_each(|&row| flip(range, row));
+        for (end, prefix) in ends.into_iter().zip([a, b]) {
+            let at = (prefix * self.stride).min(self.order.len());
+            self.order[at.min(end)..at.max(end)].iter().for_each(|&row| flip(range, row));
+        }
+    }
+
+    /// Leaves the rows selected whose value is one of `codes`.
+    pub(super) fn select(&self, codes: (usize, usize), selected: &mut [u64], range: &mut Vec<u64>) {
+        self.range(codes, range);
         selected.iter_mut().zip(&*range).for_each(|(selected, range)| *selected &= range);
     }
 }
@@ -122,6 +130,7 @@ mod tests {
             let (mut selected, mut range) = (Vec::new(), Vec::new());
             all(codes.len(), &mut selected);
             bitmaps.select((first, last), &mut selected, &mut range);
+            prop_assert_eq!(&selected, &range);
             let inside = |row: &usize| codes[*row].is_some_and(|code| (first..last).contains(&(code as usize)));
             let (start, end) = (start.min(end).min(codes.len()), start.max(end).min(codes.len()));
             let expected: Vec<usize> = (start..end).filter(inside).collect();

@@ -1,5 +1,7 @@
 //! Collects the original table and the release, from record batches to columns of codes.
 
+use std::sync::OnceLock;
+
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
@@ -230,7 +232,7 @@ impl Collector {
             axes,
             sensitive,
             people: people_of,
-            rows: Rows { starts, real, columns, values: released, cumulative },
+            rows: Rows { starts, real, columns, values: released, cumulative, joints: OnceLock::new() },
         })
     }
 }

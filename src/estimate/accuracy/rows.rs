@@ -1,8 +1,10 @@
 //! The rows of a release, group by group, and the answers to random queries that are estimated from them.
 
+use std::sync::OnceLock;
+
 use super::bitmaps::{self, Bitmaps};
 use super::intervals::Intervals;
-use super::kinds::{Lanes, Shares, add_up, kinds};
+use super::kinds::{Joint, Lanes, Shares, add_up, join, kinds};
 use super::query::Query;
 use super::{Aggregate, Axis, BATCH, Scratch};
 
@@ -35,6 +37,8 @@ pub(super) struct Rows {
     pub values: Vec<f64>,
     /// Of the only exact column.
     pub cumulative: Option<Cumulative>,
+    /// Which columns go together, once it is known.
+    pub joints: OnceLock<Vec<Joint>>,
 }
 
 /// How many rows of each group have a lesser value, for each value of a column.
@@ -146,7 +150,7 @@ impl Rows {
 
     /// The shares that groups have of the ranges of queries, as far as they have kinds; of a cumulative column, numbers of rows.
     fn shares(&self, queries: &[Query], axes: &[Axis]) -> Vec<Shares<'_>> {
-        let mut all = Vec::new();
+        let mut all: Vec<Shares<'_>> = Vec::new();
         for (attribute, column) in self.columns.iter().enumerate() {
             let ranges = queries.iter().map(|query| query.ranges.iter().find(|range| range.0 == attribute)).enumerate();
             match (column, &self.cumulative) {
@@ -177,7 +181,11 @@ impl Rows {
                 _ => {}
             }
         }
-        all
+        let joints = self.joints.get_or_init(|| {
+            join(&all.iter().map(|shares| (shares.kinds, shares.of.len())).collect::<Vec<_>>())
+        });
+        let mut all: Vec<_> = all.into_iter().map(Some).collect();
+        joints.iter().filter_map(|joint| joint.shares(&mut all)).collect()
     }
 
     /// The rows that lie in the ranges of exact columns, unless they have been counted ahead or there are no such ranges.
@@ -188,13 +196,15 @@ impl Rows {
             if let Column::Exact(bitmaps) = &self.columns[attribute]
                 && !counted(attribute)
             {
-                let rows = self.starts.last().map_or(0, |&rows| rows as usize);
-                let selected = selected.get_or_insert_with(|| {
-                    let mut all = Vec::new();
-                    bitmaps::all(rows, &mut all);
-                    all
-                });
-                bitmaps.select(axes[attribute].codes(lo, hi), selected, &mut scratch.range);
+                let codes = axes[attribute].codes(lo, hi);
+                match &mut selected {
+                    None => {
+                        let mut first = Vec::new();
+                        bitmaps.range(codes, &mut first);
+                        selected = Some(first);
+                    }
+                    Some(selected) => bitmaps.select(codes, selected, &mut scratch.range),
+                }
             }
         }
         selected
