@@ -59,13 +59,15 @@ struct Scratch<const W: usize> {
     places: Places,
     /// Rows of a list by an attribute: position and place in the list.
     order: Vec<u64>,
+    /// Of each list, how many of its rows are among the first places, from 0 to the height.
+    shares: Vec<u32>,
 }
 
 impl<const W: usize> Scratch<W> {
     /// For so many members.
     fn new(microdata: &Microdata, members: usize) -> Self {
         let values = microdata.sensitive.as_ref().map_or(0, |sensitive| sensitive.domain.len());
-        Self { spare: Spare::default(), places: Places::new(values, members), order: Vec::new() }
+        Self { spare: Spare::default(), places: Places::new(values, members), order: Vec::new(), shares: Vec::new() }
     }
 }
 
@@ -106,6 +108,10 @@ impl Bucket<'_> {
         let (d, h) = (self.microdata.quasi.len(), node.height);
         if h > SAMPLE_HEIGHT {
             return (best_attribute(d, node), h / 2);
+        }
+        if h <= SEARCH_HEIGHT {
+            scratch.shares.clear();
+            scratch.shares.extend((0..node.lists.len()).flat_map(|list| shares(node, list)));
         }
         let mut best = (f32::INFINITY, 0, h / 2);
         for attribute in 0..d {
@@ -171,6 +177,12 @@ fn share<const W: usize>(node: &Node<'_, W, u32>, list: usize, k: usize) -> usiz
     rows_among(k, node.height, node.lists[list].len(), node.secret.of_list(list, node.height))
 }
 
+/// The same for every `k` from 0 to the height.
+fn shares<const W: usize>(node: &Node<'_, W, u32>, list: usize) -> impl Iterator<Item = u32> + use<W> {
+    let (h, rows, offset) = (node.height, node.lists[list].len(), node.secret.of_list(list, node.height));
+    (0..=h).map(move |k| if rows == h { k as u32 } else { rows_among(k, h, rows, offset) as u32 })
+}
+
 fn sort<const W: usize>(list: &mut [Item<W, u32>], attribute: usize) {
     list.sort_unstable_by(|a, b| a.at[attribute].total_cmp(&b.at[attribute]).then(a.row.cmp(&b.row)));
 }
@@ -196,24 +208,26 @@ fn best_place<const W: usize>(node: &Node<'_, W, u32>, attribute: usize, scratch
         order.extend(list.iter().zip(0..).map(|(item, place)| item.key(attribute, place)));
         order[start..].sort_unstable();
     }
-    let around = |extent: &mut Extent<W>, from: usize, to: usize| {
-        let mut start = 0;
-        for (number, list) in node.lists.iter().enumerate() {
-            let range = start + share(node, number, from)..start + share(node, number, to);
-            order[range].iter().for_each(|&key| extent.widen(&list[key as u32 as usize].at));
-            start += list.len();
+    // What each place adds, which both sides need.
+    let mut slices = [Extent::NONE; SEARCH_HEIGHT];
+    let mut start = 0;
+    for (list, shares) in node.lists.iter().zip(scratch.shares.chunks_exact(h + 1)) {
+        for (slice, share) in slices.iter_mut().zip(shares.windows(2)) {
+            let range = start + share[0] as usize..start + share[1] as usize;
+            order[range].iter().for_each(|&key| slice.widen(&list[key as u32 as usize].at));
         }
-    };
+        start += list.len();
+    }
     let mut before = [0.0; SEARCH_HEIGHT];
     let mut extent = Extent::NONE;
     for (k, before) in before.iter_mut().enumerate().take(h).skip(1) {
-        around(&mut extent, k - 1, k);
+        extent = extent.with(&slices[k - 1]);
         *before = k as f32 * extent.lengths();
     }
     let mut extent = Extent::NONE;
     let mut best = (f32::INFINITY, h / 2);
     for k in (1..h).rev() {
-        around(&mut extent, k, k + 1);
+        extent = extent.with(&slices[k]);
         let cost = before[k] + (h - k) as f32 * extent.lengths();
         if cost < best.0 {
             best = (cost, k);

@@ -8,7 +8,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::law::Laws;
-use super::newcomers::{NOWHERE, Places};
+use super::newcomers::Places;
 use super::relation::Relation;
 use super::{MDistinct, UNLABELLED};
 use crate::error::{Error, Result, thousands};
@@ -84,7 +84,7 @@ impl MDistinct {
             let (component_of, sets) = relation.components();
             Ok((Laws::new(updates, values)?, component_of, sets.len()))
         })?;
-        let mut places = Places { bucket: vec![NOWHERE; microdata.rows], entry: vec![0; microdata.rows] };
+        let mut places = Places::none(microdata.rows);
         let mut buckets = Vec::new();
         check_law_is_of_rows(microdata, known)?;
         let new = monitor.phase("division", || {
@@ -194,8 +194,8 @@ pub(super) fn steps_of(known: &Signatures, row: usize) -> Result<u32> {
 /// The components of the groups that returning people were in, those of most people first.
 fn old_signatures(places: &Places, known: &Signatures, component_of: &[u32]) -> Vec<Box<[u32]>> {
     let mut people = vec![0_usize; known.all().len()];
-    let rows = places.bucket.iter().enumerate().filter(|(_, bucket)| **bucket != NOWHERE);
-    rows.filter_map(|(row, _)| known.number_of(row)).for_each(|signature| people[signature as usize] += 1);
+    let signatures = places.iter().filter_map(|(row, _)| known.number_of(row as usize));
+    signatures.for_each(|signature| people[signature as usize] += 1);
     let mut of_components: FxHashMap<Box<[u32]>, usize> = FxHashMap::default();
     for (signature, people) in known.all().iter().zip(people).filter(|(_, people)| *people > 0) {
         let components: Box<[u32]> = signature.iter().map(|&value| component_of[value as usize]).collect();
@@ -275,11 +275,7 @@ fn lists(buckets: &[Bucket], places: &Places) -> Result<Lists> {
         starts.push(starts[starts.len() - 1] + bucket.loads.len());
     }
     Lists::new(starts.clone(), |put| {
-        for (row, (&bucket, &entry)) in places.bucket.iter().zip(&places.entry).enumerate() {
-            if bucket != NOWHERE {
-                put(row as u32, starts[bucket as usize] + entry as usize);
-            }
-        }
+        places.iter().for_each(|(row, (bucket, entry))| put(row, starts[bucket] + entry));
     })
 }
 

@@ -91,7 +91,7 @@ use self::bucket::{Buckets, Cell};
 use self::check::Promise;
 use self::check_exact::ExactPromise;
 use self::exact::Drawn;
-use self::newcomers::{NOWHERE, Places};
+use self::newcomers::Places;
 use self::relation::Relation;
 use super::balance::Policy;
 pub(crate) use super::balance::{Balance, OnIneligible};
@@ -349,8 +349,7 @@ impl Method for MDistinct {
             Possible::Any => Ok(Relation::any(values)),
             Possible::Listed => Relation::new(microdata.updates.as_deref(), values, self.close_updates),
         })?;
-        let (mut buckets, mut places) =
-            (Buckets::default(), Places { bucket: vec![NOWHERE; microdata.rows], entry: vec![0; microdata.rows] });
+        let (mut buckets, mut places) = (Buckets::default(), Places::none(microdata.rows));
         let new = monitor.phase("division", || {
             self.place_returning(&microdata, known, &mut relation, &mut buckets, &mut places, monitor)
         })?;
@@ -382,10 +381,6 @@ fn lists(buckets: &Buckets, places: &Places) -> Result<Lists> {
         starts.push(starts[starts.len() - 1] + bucket.entries.len());
     }
     Lists::new(starts.clone(), |put| {
-        for (row, (&bucket, &entry)) in places.bucket.iter().zip(&places.entry).enumerate() {
-            if bucket != NOWHERE {
-                put(row as u32, starts[bucket as usize] + entry as usize);
-            }
-        }
+        places.iter().for_each(|(row, (bucket, entry))| put(row, starts[bucket] + entry));
     })
 }

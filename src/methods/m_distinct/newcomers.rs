@@ -15,21 +15,26 @@ use crate::methods::deal::deal;
 use crate::microdata::Microdata;
 
 /// Not in the release.
-pub(super) const NOWHERE: u32 = u32::MAX;
+const NOWHERE: u32 = u32::MAX;
 
-/// Where rows are.
+/// Where rows are: the bucket and the entry of each, side by side, as rows are put to places all over the memory.
 #[derive(Debug)]
-pub(super) struct Places {
-    /// Bucket of each row, or [`NOWHERE`].
-    pub bucket: Vec<u32>,
-    /// Entry of each row in its bucket.
-    pub entry: Vec<u32>,
-}
+pub(super) struct Places(Vec<(u32, u32)>);
 
 impl Places {
+    /// Of so many rows, none of which is anywhere.
+    pub(super) fn none(rows: usize) -> Self {
+        Self(vec![(NOWHERE, 0); rows])
+    }
+
     pub(super) fn put(&mut self, row: u32, bucket: usize, entry: usize) {
-        self.bucket[row as usize] = bucket as u32;
-        self.entry[row as usize] = entry as u32;
+        self.0[row as usize] = (bucket as u32, entry as u32);
+    }
+
+    /// Rows that are somewhere, ascending, each with its bucket and its entry.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, (usize, usize))> + '_ {
+        let all = (0..).zip(&self.0).filter(|(_, (bucket, _))| *bucket != NOWHERE);
+        all.map(|(row, &(bucket, entry))| (row, (bucket as usize, entry as usize)))
     }
 }
 
