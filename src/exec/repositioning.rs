@@ -47,6 +47,9 @@ struct Tagged {
     held: usize,
 }
 
+/// Rows that are tagged at a time, which takes about a millisecond.
+const PIECE: usize = 8192;
+
 /// Tags rows, as they are read.
 struct Tagger {
     /// Column of times, by its name and where it is in the input.
@@ -73,12 +76,20 @@ impl Tagger {
         Ok(Message::Costs(costs.values().to_vec(), ties, self.tags.size()))
     }
 
-    fn batch(&mut self, batch: RecordBatch) -> crate::error::Result<Message> {
-        let _timer = self.elapsed.timer();
+    /// Piece by piece: a batch may be a whole table, and others wait for this thread.
+    async fn batch(&mut self, batch: RecordBatch) -> crate::error::Result<Message> {
         let times = numbers_of(&self.time.0, batch.column(self.time.1))?;
-        let mut values = Vec::with_capacity(batch.num_rows());
-        let ties = self.tags.values(batch.column(self.sensitive), &mut values)?;
-        let priorities = self.tags.rows(batch.columns())?;
+        let (mut values, mut ties) = (Vec::with_capacity(batch.num_rows()), Vec::new());
+        let mut priorities = Vec::with_capacity(batch.num_rows());
+        for start in (0..batch.num_rows()).step_by(PIECE) {
+            if start > 0 {
+                tokio::task::yield_now().await;
+            }
+            let _timer = self.elapsed.timer();
+            let piece = batch.slice(start, PIECE.min(batch.num_rows() - start));
+            ties.extend(self.tags.values(piece.column(self.sensitive), &mut values)?);
+            priorities.extend(self.tags.rows(piece.columns())?);
+        }
         Ok(Message::Batch(Tagged { batch, times, values, priorities, ties, held: self.tags.size() }))
     }
 }
@@ -115,7 +126,7 @@ pub(super) fn run(
                 if batch.num_rows() == 0 {
                     continue;
                 }
-                let tagged = tagger.batch(batch).map_err(|error| error.in_function(REPOSITION))?;
+                let tagged = tagger.batch(batch).await.map_err(|error| error.in_function(REPOSITION))?;
                 // Whoever does not listen has failed, or has nobody to talk to.
                 if sender.send(tagged).await.is_err() {
                     break;
