@@ -47,7 +47,8 @@ struct Tagged {
     held: usize,
 }
 
-/// Rows that are tagged at a time, which takes about a millisecond.
+/// Rows that are tagged at a time, which takes about a millisecond; more where there are dictionaries of more values, all of which are read
+/// for every piece.
 const PIECE: usize = 8192;
 
 /// Tags rows, as they are read.
@@ -78,15 +79,19 @@ impl Tagger {
 
     /// Piece by piece: a batch may be a whole table, and others wait for this thread.
     async fn batch(&mut self, batch: RecordBatch) -> crate::error::Result<Message> {
+        let timer = self.elapsed.timer();
         let times = numbers_of(&self.time.0, batch.column(self.time.1))?;
+        drop(timer);
+        let dictionaries = batch.columns().iter().filter_map(|column| column.as_any_dictionary_opt());
+        let rows = dictionaries.map(|dictionary| dictionary.values().len()).fold(PIECE, usize::max);
         let (mut values, mut ties) = (Vec::with_capacity(batch.num_rows()), Vec::new());
         let mut priorities = Vec::with_capacity(batch.num_rows());
-        for start in (0..batch.num_rows()).step_by(PIECE) {
+        for start in (0..batch.num_rows()).step_by(rows) {
             if start > 0 {
                 tokio::task::yield_now().await;
             }
             let _timer = self.elapsed.timer();
-            let piece = batch.slice(start, PIECE.min(batch.num_rows() - start));
+            let piece = batch.slice(start, rows.min(batch.num_rows() - start));
             ties.extend(self.tags.values(piece.column(self.sensitive), &mut values)?);
             priorities.extend(self.tags.rows(piece.columns())?);
         }

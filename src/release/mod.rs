@@ -129,8 +129,10 @@ impl Release {
             // row's codes to guess right does not ask for the second row's.
             let first = chunk * GROUPS;
             let places = groups.starts[first] as usize..groups.starts[first + intervals.len() / d] as usize;
-            let people = |range: std::ops::Range<usize>| groups.members[range].iter().filter(|row| **row != COUNTERFEIT);
+            let people =
+                |range: std::ops::Range<usize>| groups.members[range].iter().filter(|row| **row != COUNTERFEIT);
             near.clear();
+            near.reserve_exact(places.len() * d);
             people(places).for_each(|&row| near.extend_from_slice(microdata.quasi_of(row)));
             let mut left = near.as_slice();
             for (i, interval) in intervals.chunks_exact_mut(d).enumerate() {

@@ -72,18 +72,7 @@ impl Published {
         let ascends = |group: usize| groups.sensitive[groups.range(group)].windows(2).all(|pair| pair[0] < pair[1]);
         let ascending = release.body.form() == Form::Anatomy && (0..groups.len()).into_par_iter().all(ascends);
         let base = 0;
-        Self {
-            schema,
-            order,
-            group_of,
-            facts,
-            base,
-            donors,
-            parts,
-            values_of_parts,
-            ascending,
-            release,
-        }
+        Self { schema, order, group_of, facts, base, donors, parts, values_of_parts, ascending, release }
     }
 
     /// As a part of a release that is made in cells: numbers of groups begin with the cell's tag, which no other cell has.

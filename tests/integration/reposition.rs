@@ -103,9 +103,9 @@ async fn memory_is_for_the_window() {
 /// Rows of one time in any order and any batches: one result for a seed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_seed_decides_whatever_order_rows_arrive_in() {
-    let rows = "SELECT value AS id, value % 40 AS tick, (value * value) % 7 % 5 AS v FROM generate_series(1, 3000)";
+    let rows = "SELECT value AS id, value % 40 AS tick, (value * value) % 7 % 5 AS v FROM generate_series(1, 20000)";
     let mut results = Vec::new();
-    for (order, size, partitions) in [("id", 8192, 1), ("id DESC", 100, 4), ("v, id % 13", 17, 3)] {
+    for (order, size, partitions) in [("id", 65_536, 1), ("id DESC", 100, 4), ("v, id % 13", 17, 3)] {
         let config = SessionConfig::new().with_batch_size(size).with_target_partitions(partitions);
         let context = SessionContext::new_with_config(config);
         datafusion_anonymize::register_all(&context).unwrap();

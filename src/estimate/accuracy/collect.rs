@@ -187,7 +187,7 @@ impl Collector {
             };
             collected.encoder.size() + collected.original.len() * 8 + Bitmaps::size(self.people) + released
         };
-        self.columns.iter().map(of_column).sum::<usize>() + (self.rows + self.people) * 16 + self.real.len() * 48
+        self.columns.iter().map(of_column).sum::<usize>() + (self.rows + self.people) * 16 + self.real.len() * 56
     }
 
     /// Sorts domains and makes what queries are answered with.

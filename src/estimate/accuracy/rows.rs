@@ -181,9 +181,9 @@ impl Rows {
                 _ => {}
             }
         }
-        let joints = self.joints.get_or_init(|| {
-            join(&all.iter().map(|shares| (shares.kinds, shares.of.len())).collect::<Vec<_>>())
-        });
+        let joints = self
+            .joints
+            .get_or_init(|| join(&all.iter().map(|shares| (shares.kinds, shares.of.len())).collect::<Vec<_>>()));
         let mut all: Vec<_> = all.into_iter().map(Some).collect();
         joints.iter().filter_map(|joint| joint.shares(&mut all)).collect()
     }

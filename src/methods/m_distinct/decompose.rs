@@ -116,7 +116,7 @@ impl Bucket<'_> {
         let mut best = (f32::INFINITY, 0, h / 2);
         for attribute in 0..d {
             let (cost, k) = match h <= SEARCH_HEIGHT {
-                true => best_place(node, attribute, scratch),
+                true => best_place(node, attribute, &scratch.shares, &mut scratch.order),
                 false => (cost_of_middle(node, attribute, &mut scratch.spare), h / 2),
             };
             if cost < best.0 {
@@ -198,20 +198,24 @@ fn cost_of_middle<const W: usize>(node: &Node<'_, W, u32>, attribute: usize, spa
     k as f32 * halves[0].lengths() + (node.height - k) as f32 * halves[1].lengths()
 }
 
-/// The least cost of a cut along an attribute, and the number of groups on its left.
-fn best_place<const W: usize>(node: &Node<'_, W, u32>, attribute: usize, scratch: &mut Scratch<W>) -> (f32, usize) {
+/// The least cost of a cut along an attribute, and the number of groups on its left. `shares` are those of the node's lists, and `order` is scratch.
+fn best_place<const W: usize>(
+    node: &Node<'_, W, u32>,
+    attribute: usize,
+    shares: &[u32],
+    order: &mut Vec<u64>,
+) -> (f32, usize) {
     let h = node.height;
-    let order = &mut scratch.order;
     order.clear();
     for list in &node.lists {
         let start = order.len();
         order.extend(list.iter().zip(0..).map(|(item, place)| item.key(attribute, place)));
         order[start..].sort_unstable();
     }
-    // What each place adds, which both sides need.
+    // The box around the rows at each place of all lists, which both sides need.
     let mut slices = [Extent::NONE; SEARCH_HEIGHT];
     let mut start = 0;
-    for (list, shares) in node.lists.iter().zip(scratch.shares.chunks_exact(h + 1)) {
+    for (list, shares) in node.lists.iter().zip(shares.chunks_exact(h + 1)) {
         for (slice, share) in slices.iter_mut().zip(shares.windows(2)) {
             let range = start + share[0] as usize..start + share[1] as usize;
             order[range].iter().for_each(|&key| slice.widen(&list[key as u32 as usize].at));

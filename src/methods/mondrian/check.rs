@@ -28,26 +28,27 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &[[u32; 2
         };
         (distance > t.get() + 2.0 * TOLERANCE).then_some("a group that is not t-close")
     };
-    let broken = || {
-        let broken = (0..groups.len()).into_par_iter().with_min_len(256).map_init(
+    let any_broken = || {
+        let all = (0..groups.len()).into_par_iter().with_min_len(256).map_init(
             || principle.counts(),
             |counts, group| {
                 let of_group = &intervals[group * d..][..d];
                 broken_promise(microdata, groups, group, of_group, params).or_else(|| too_far(group, counts))
             },
         );
-        broken.find_map_any(|broken| broken)
+        all.find_map_any(|broken| broken)
     };
     if groups.starts.last().is_none_or(|&end| end as usize != groups.members.len()) {
         return Err(Error::internal("the release failed its own check (groups without end); nothing was published"));
     }
     let once = || {
         let mut seen = vec![false; microdata.rows];
-        let twice = groups.members.iter().any(|&row| std::mem::replace(&mut seen[row as usize], true));
+        let mut is_seen = |row: u32| seen.get_mut(row as usize).is_none_or(|seen| std::mem::replace(seen, true));
+        let twice = groups.members.iter().any(|&row| is_seen(row));
         (twice || seen.contains(&false)).then_some("a row that is not in one place")
     };
-    let (broken, twice) = rayon::join(broken, once);
-    match broken.or(twice) {
+    let (broken, misplaced) = rayon::join(any_broken, once);
+    match broken.or(misplaced) {
         None => Ok(()),
         Some(what) => Err(Error::internal(format!("the release failed its own check ({what}); nothing was published"))),
     }

@@ -239,7 +239,36 @@ pub(super) fn rows_among(k: usize, h: usize, rows: usize, offset: usize) -> usiz
 
 #[cfg(test)]
 mod tests {
-    use super::rows_among;
+    use super::{Sorted, items, rows_among};
+    use crate::microdata::Microdata;
+
+    /// Over several blocks, whatever order the rows of a list are in.
+    #[test]
+    fn rows_of_lists_keep_their_order() {
+        let rows = 50_000;
+        let microdata = Microdata {
+            rows: rows as usize,
+            people: None,
+            quasi: Vec::new(),
+            quasi_codes: Vec::new(),
+            sensitive: None,
+            sensitive_codes: Vec::new(),
+            within: None,
+            other: Vec::new(),
+            other_codes: Vec::new(),
+            updates: None,
+        };
+        let lists: [Vec<u32>; 4] = [
+            (0..rows).step_by(3).collect(),
+            (0..rows).rev().step_by(5).collect(),
+            vec![rows - 1, 0, 20_000, 1],
+            Vec::new(),
+        ];
+        let items = items::<4, _>(&microdata, lists.iter().map(Vec::as_slice).collect(), &Sorted);
+        for (list, items) in lists.iter().zip(items) {
+            assert!(items.iter().map(|item| item.row).eq(list.iter().copied()));
+        }
+    }
 
     #[test]
     fn counterfeits_alternate_evenly_and_completely() {

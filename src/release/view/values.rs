@@ -3,7 +3,7 @@
 use datafusion::arrow::array::{ArrayRef, UInt32Array};
 
 use super::{Published, gather};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::microdata::Attribute;
 use crate::release::{Body, COUNTERFEIT};
 
@@ -17,8 +17,8 @@ impl Published {
         let d = self.release.microdata.quasi.len();
         match &self.release.body {
             Body::Perturbed(perturbed) => self.values(members, |member| {
-                let codes = perturbed.codes.get(member as usize * d..)?;
-                codes.get(..d)
+                let codes = perturbed.codes.get(member as usize * d..).and_then(|codes| codes.get(..d));
+                codes.map(Some).ok_or_else(|| Error::internal("a row for which nothing was drawn"))
             }),
             _ => self.originals(members),
         }
@@ -30,18 +30,22 @@ impl Published {
     /// When Arrow fails to gather values.
     pub(crate) fn originals(&self, members: &[u32]) -> Result<Vec<ArrayRef>> {
         self.values(members, |member| match self.release.groups.members[member as usize] {
-            COUNTERFEIT => None,
-            row => Some(self.release.microdata.quasi_of(row)),
+            COUNTERFEIT => Ok(None),
+            row => Ok(Some(self.release.microdata.quasi_of(row))),
         })
     }
 
     /// The columns of some members, who have these codes or none. They are looked at once for all columns: see [`Near`].
-    fn values<'a>(&'a self, members: &[u32], codes_of: impl Fn(u32) -> Option<&'a [u32]>) -> Result<Vec<ArrayRef>> {
+    fn values<'a>(
+        &'a self,
+        members: &[u32],
+        codes_of: impl Fn(u32) -> Result<Option<&'a [u32]>>,
+    ) -> Result<Vec<ArrayRef>> {
         const NONE: u32 = u32::MAX;
         let quasi = &self.release.microdata.quasi;
         let mut codes = Vec::with_capacity(members.len() * quasi.len());
         for &member in members {
-            match codes_of(member) {
+            match codes_of(member)? {
                 Some(of_member) => codes.extend_from_slice(of_member),
                 None => codes.resize(codes.len() + quasi.len(), NONE),
             }

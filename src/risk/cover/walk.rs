@@ -47,7 +47,7 @@ struct Line {
     end: Vec<(u32, u32)>,
     /// Boxes, and the first point that each covers and the first that it covers no more.
     covers: Vec<(u32, [u32; 2])>,
-    /// Of each code from the least to the greatest, how many points have lesser ones.
+    /// Of each code from the least to the greatest, how many points have lesser ones; empty where codes are far apart.
     ranks: Vec<u32>,
     starts: Vec<u32>,
 }
@@ -177,9 +177,12 @@ impl Line {
     /// Puts the boxes that cover points of the line in order.
     fn arrange(&mut self, boxes: &[(u32, [u32; 2])]) {
         let Self { codes, first, end, covers, ranks, starts } = self;
-        let (Some(&least), Some(&most)) = (codes.first(), codes.last()) else { return };
+        first.clear();
+        end.clear();
         ranks.clear();
+        let (Some(&least), Some(&most)) = (codes.first(), codes.last()) else { return };
         if ((most - least) as usize) < 4 * boxes.len() {
+            ranks.reserve_exact((most - least) as usize + 1);
             let mut lesser = 0;
             for code in least..=most {
                 ranks.push(lesser as u32);
@@ -204,7 +207,7 @@ impl Line {
     }
 }
 
-/// Boxes by one of their two points: counted, as there are many boxes and few points. `starts` is scratch.
+/// Boxes by one of their two points: counted, for as a rule there are many boxes and few points. `starts` is scratch.
 fn by_point(
     boxes: &[(u32, [u32; 2])],
     which: usize,
