@@ -22,7 +22,7 @@ use super::whole_input::{counted, spawn_compute};
 use super::{Progress, Step};
 use crate::error::{Error, thousands};
 use crate::methods::Monitor;
-use crate::methods::reposition::{Departed, Late, Placed, Record, Stream};
+use crate::methods::reposition::{Departed, Late, Record, Stream};
 use crate::microdata::RowHashes;
 use crate::release::View;
 
@@ -195,7 +195,11 @@ struct Worker {
 struct Output {
     sender: Sender<Result<RecordBatch>>,
     batch_size: usize,
+    /// Whether only published rows are shown.
+    public: bool,
     rows: Vec<Outgoing>,
+    /// Rows that nobody is shown.
+    hidden: Vec<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -205,12 +209,6 @@ struct Outgoing {
     published: Option<i64>,
     /// Place in [`STATUSES`].
     status: u8,
-}
-
-impl Outgoing {
-    fn all(placed: &[Placed], published: Option<i64>, status: u8) -> impl Iterator<Item = Self> + '_ {
-        placed.iter().map(move |placed| Self { row: placed.record.row, published, status })
-    }
 }
 
 const PUBLISHED: u8 = 0;
@@ -233,7 +231,13 @@ impl Worker {
             open: None,
             records: Vec::new(),
             held: BufferedRows::default(),
-            output: Output { sender, batch_size: context.session_config().batch_size(), rows: Vec::new() },
+            output: Output {
+                sender,
+                batch_size: context.session_config().batch_size(),
+                public: job.view == View::Public,
+                rows: Vec::new(),
+                hidden: Vec::new(),
+            },
             metrics: Metrics {
                 baseline: BaselineMetrics::new(metrics, 0),
                 input_rows: counter("input_rows"),
@@ -279,13 +283,20 @@ impl Worker {
         self.tagger = held;
         ties.into_iter().for_each(|tie| self.stream.add_value(None, tie));
         let first = self.held.keep(batch);
-        let mut late = Vec::new();
+        let mut late = 0;
+        // Rows of one time come one after the other.
+        let mut last = None;
         for (at, ((&time, &value), &priority)) in times.values().iter().zip(&values).zip(&priorities).enumerate() {
-            let snapshot = self.job.clock.snapshot(time);
+            let snapshot = match last {
+                Some((before, snapshot)) if before == time => snapshot,
+                _ => self.job.clock.snapshot(time),
+            };
+            last = Some((time, snapshot));
             let row = first | at as u64;
             match self.open {
                 Some(open) if snapshot < open => {
-                    late.push(Outgoing { row, published: None, status: SUPPRESSED });
+                    late += 1;
+                    self.output.add(row, None, SUPPRESSED);
                     continue;
                 }
                 Some(open) if snapshot == open => {}
@@ -298,18 +309,17 @@ impl Worker {
             }
             self.records.push(Record { value: value as u32, priority, row });
         }
-        if !late.is_empty() {
+        if late > 0 {
             if self.job.late == Late::Refuse {
                 return Err(Error::refused(format!(
                     "{} rows are of snapshots that were closed before: the input is declared to be in the order of {}, but it is \
                      not; declare it rightly, or leave such rows out with late => 'suppress'",
-                    thousands(late.len()),
+                    thousands(late),
                     self.job.time
                 )));
             }
-            self.metrics.late.add(late.len());
-            self.metrics.suppressed.add(late.len());
-            self.output.rows.extend(late);
+            self.metrics.late.add(late);
+            self.metrics.suppressed.add(late);
         }
         Ok(())
     }
@@ -318,30 +328,26 @@ impl Worker {
     fn close(&mut self) -> crate::error::Result<()> {
         let Some(snapshot) = self.open else { return Ok(()) };
         let records = std::mem::take(&mut self.records);
-        let rows = &mut self.output.rows;
+        let output = &mut self.output;
         self.stream.arrive(snapshot, records, &mut |departed| {
-            leave(rows, &departed);
+            output.leave(&departed);
             Ok(())
         })
     }
 
     fn end(&mut self) -> crate::error::Result<()> {
         self.close()?;
-        let rows = &mut self.output.rows;
+        let output = &mut self.output;
         if self.job.finish {
             self.stream.finish(&mut |departed| {
-                leave(rows, &departed);
+                output.leave(&departed);
                 Ok(())
             })?;
         } else {
             let mut pending = self.stream.pending()?;
             self.metrics.pending.add(pending.len());
             pending.sort_by_key(|pending| (pending.placed.home, pending.placed.record.priority));
-            rows.extend(pending.iter().map(|pending| Outgoing {
-                row: pending.placed.record.row,
-                published: None,
-                status: PENDING,
-            }));
+            pending.iter().for_each(|pending| output.add(pending.placed.record.row, None, PENDING));
         }
         let totals = self.stream.totals();
         self.metrics.published.add(totals.published);
@@ -354,20 +360,33 @@ impl Worker {
     }
 
     fn account(&self) -> crate::error::Result<()> {
-        let open = self.records.capacity() * size_of::<Record>() + self.output.rows.capacity() * size_of::<Outgoing>();
-        let bytes = self.held.size() + open + self.stream.size() + self.tagger;
+        let open = self.records.capacity() * size_of::<Record>();
+        let bytes = self.held.size() + open + self.output.size() + self.stream.size() + self.tagger;
         self.reservation.try_resize(bytes)?;
         self.metrics.peak_memory.set_max(bytes);
         Ok(())
     }
 }
 
-fn leave(rows: &mut Vec<Outgoing>, departed: &Departed) {
-    rows.extend(Outgoing::all(&departed.published, Some(departed.time), PUBLISHED));
-    rows.extend(Outgoing::all(&departed.suppressed, None, SUPPRESSED));
-}
-
 impl Output {
+    fn add(&mut self, row: u64, published: Option<i64>, status: u8) {
+        if self.public && status != PUBLISHED {
+            self.hidden.push(row);
+        } else {
+            self.rows.push(Outgoing { row, published, status });
+        }
+    }
+
+    fn leave(&mut self, departed: &Departed) {
+        departed.published.iter().for_each(|placed| self.add(placed.record.row, Some(departed.time), PUBLISHED));
+        departed.suppressed.iter().for_each(|placed| self.add(placed.record.row, None, SUPPRESSED));
+    }
+
+    /// Bytes held.
+    fn size(&self) -> usize {
+        self.rows.capacity() * size_of::<Outgoing>() + self.hidden.capacity() * size_of::<u64>()
+    }
+
     /// Sends all rows that have left, batch by batch; `false` if nobody wants them.
     fn send(
         &mut self,
@@ -376,10 +395,7 @@ impl Output {
         schema: &SchemaRef,
         elapsed: &Time,
     ) -> crate::error::Result<bool> {
-        let rows = std::mem::take(&mut self.rows);
-        let public = job.view == View::Public;
-        let shown: Vec<Outgoing> = rows.iter().copied().filter(|row| !public || row.status == PUBLISHED).collect();
-        for rows in shown.chunks(self.batch_size) {
+        for rows in self.rows.chunks(self.batch_size) {
             let timer = elapsed.timer();
             let batch = gather(rows, held, job, schema)?;
             drop(timer);
@@ -387,7 +403,8 @@ impl Output {
                 return Ok(false);
             }
         }
-        rows.into_iter().for_each(|row| held.release(row.row));
+        self.rows.drain(..).for_each(|row| held.release(row.row));
+        self.hidden.drain(..).for_each(|row| held.release(row));
         Ok(true)
     }
 }

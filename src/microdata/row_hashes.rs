@@ -1,7 +1,6 @@
 //! Secret random numbers of values and rows: whatever is decided by them is decided by lot, the same for a seed whatever order rows
 //! arrive in.
 
-use std::hash::Hasher;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, UInt32Array};
@@ -21,7 +20,9 @@ pub(crate) struct RowHashes {
     values: RowConverter,
     rows: RowConverter,
     known: usize,
-    key: [u64; 2],
+    /// Hashes of values, and of rows.
+    of_value: SipHasher13,
+    of_row: SipHasher13,
     groups: Vec<usize>,
 }
 
@@ -34,6 +35,9 @@ impl RowHashes {
         let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
         let field = schema.field(column);
         let data_type = super::published_type(field.data_type()).unwrap_or_else(|| field.data_type().clone());
+        // Keys of their own, so that a value and a row of it have nothing in common.
+        let keyed = SipHasher13::new_with_keys(key[0], key[1]);
+        let hasher = |of: u8| SipHasher13::new_with_keys(keyed.hash(&[of, 0]), keyed.hash(&[of, 1]));
         let encoded = Arc::new(Field::new(field.name(), data_type.clone(), true));
         Ok(Self {
             encoder: ColumnEncoder::try_new(encoded)?,
@@ -41,7 +45,8 @@ impl RowHashes {
             data_type,
             rows: RowConverter::new(fields)?,
             known: 0,
-            key,
+            of_value: hasher(b'v'),
+            of_row: hasher(b'r'),
             groups: Vec::new(),
         })
     }
@@ -59,8 +64,11 @@ impl RowHashes {
         let column = cast(column, &self.data_type)?;
         self.encoder.intern(&column, &mut self.groups)?;
         numbers.extend_from_slice(&self.groups);
+        let count = self.groups.iter().max().map_or(0, |most| most + 1);
+        if count <= self.known {
+            return Ok(Vec::new());
+        }
         // The first row of each new value.
-        let count = self.groups.iter().max().map_or(0, |most| most + 1).max(self.known);
         let mut new = vec![u32::MAX; count - self.known];
         for (row, &group) in self.groups.iter().enumerate() {
             if let Some(first) = group.checked_sub(self.known).and_then(|at| new.get_mut(at)) {
@@ -71,13 +79,10 @@ impl RowHashes {
         if self.known >= u32::MAX as usize {
             return Err(Error::refused("more sensitive values than can be numbered are not supported"));
         }
-        if new.is_empty() {
-            return Ok(Vec::new());
-        }
         let new = super::held(&take(&column, &UInt32Array::from(new), None)?)?;
         let new = cast(&new, &self.data_type)?;
         let rows = self.values.convert_columns(&[new])?;
-        Ok(rows.iter().map(|row| self.tag(b'v', row.as_ref())).collect())
+        Ok(rows.iter().map(|row| self.of_value.hash(row.as_ref())).collect())
     }
 
     /// Tags of rows. Rows that are alike have one tag.
@@ -86,18 +91,11 @@ impl RowHashes {
     /// When Arrow fails to convert them.
     pub(crate) fn rows(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
         let rows = self.rows.convert_columns(columns)?;
-        Ok(rows.iter().map(|row| self.tag(b'r', row.as_ref())).collect())
+        Ok(rows.iter().map(|row| self.of_row.hash(row.as_ref())).collect())
     }
 
     /// Bytes held.
     pub(crate) fn size(&self) -> usize {
         self.encoder.size() + self.rows.size() + self.values.size()
-    }
-
-    fn tag(&self, what: u8, bytes: &[u8]) -> u64 {
-        let mut hasher = SipHasher13::new_with_keys(self.key[0], self.key[1]);
-        hasher.write_u8(what);
-        hasher.write(bytes);
-        hasher.finish()
     }
 }

@@ -14,11 +14,28 @@ pub(super) struct Check {
     before: Option<i64>,
     /// The latest original time that was published of each value.
     latest: FxHashMap<Value, i64>,
+    /// Of each value what is published at the time that is checked; nothing between checks.
+    values: Vec<Published>,
 }
+
+/// How many records of a value are published, and the earliest and latest original time of them.
+#[derive(Debug, Clone, Copy)]
+struct Published {
+    count: usize,
+    first: i64,
+    last: i64,
+}
+
+const NOTHING: Published = Published { count: 0, first: i64::MAX, last: i64::MIN };
 
 impl Check {
     pub(super) fn new(l: usize, width: i64) -> Self {
-        Self { l, width, before: None, latest: FxHashMap::default() }
+        Self { l, width, before: None, latest: FxHashMap::default(), values: Vec::new() }
+    }
+
+    /// Bytes held, by a value's number.
+    pub(super) fn size(&self) -> usize {
+        self.values.capacity() * size_of::<Published>() + self.latest.capacity() * size_of::<(Value, i64)>()
     }
 
     /// # Errors
@@ -35,22 +52,29 @@ impl Check {
         if suppressed.iter().any(|placed| placed.home != *time) {
             return failed("suppressed records of another time");
         }
-        // For each value how many there are, and the earliest and latest original time.
-        let mut values: FxHashMap<Value, (usize, i64, i64)> = FxHashMap::default();
+        let mut seen: Vec<Value> = Vec::new();
         for &Placed { record, home } in published {
             if home > *time || time.saturating_sub(home) >= self.width {
                 return failed("distance");
             }
-            let (count, first, last) = values.entry(record.value).or_insert((0, home, home));
-            *count += 1;
-            *first = home.min(*first);
-            *last = home.max(*last);
+            let value = record.value as usize;
+            if value >= self.values.len() {
+                self.values.resize(value + 1, NOTHING);
+            }
+            let of_value = &mut self.values[value];
+            if of_value.count == 0 {
+                seen.push(record.value);
+            }
+            of_value.count += 1;
+            of_value.first = home.min(of_value.first);
+            of_value.last = home.max(of_value.last);
         }
-        let level = values.values().map(|&(count, ..)| count).max().unwrap_or(0);
+        let level = seen.iter().map(|&value| self.values[value as usize].count).max().unwrap_or(0);
         if level.saturating_mul(self.l) > published.len() {
             return failed("eligibility");
         }
-        for (value, (_, first, last)) in values {
+        for value in seen {
+            let Published { first, last, .. } = std::mem::replace(&mut self.values[value as usize], NOTHING);
             if self.latest.insert(value, last).is_some_and(|before| before > first) {
                 return failed("order of time");
             }

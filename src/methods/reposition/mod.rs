@@ -22,7 +22,7 @@
 //! all earlier snapshots keep their counts. A window that begins with
 //! nothing before it, as the first one does, grows by the same algorithm, and is settled before its first snapshot leaves: by the integer program,
 //! exactly. Files: `cost`; `line` (one value along the window); `window` (the algorithm, on counts); `first` (the integer program);
-//! `stream` (which records it is, by lot); `check`; `clock` (times to snapshots).
+//! `stream` and `home` (which records it is, by lot); `check`; `clock` (times to snapshots).
 //!
 //! Ours differs in that a level is lifted by at least one record, without which the result is not always optimal; in that the integer
 //! program has only the levels as integers, and is bounded (where it does not finish, the best that was found stays, never worse than what grew);
@@ -37,6 +37,7 @@ mod check;
 mod clock;
 mod cost;
 mod first;
+mod home;
 mod line;
 mod stream;
 mod window;

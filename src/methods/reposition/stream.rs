@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use rustc_hash::FxHashMap;
-
 use super::Reposition;
 use super::check::Check;
+use super::home::{Home, Tally, reorder};
 use super::window::{Left, Value, Window, mix};
 use crate::error::{Error, Result};
 
@@ -71,6 +70,7 @@ pub(crate) struct Stream {
     suppress_cost: f64,
     /// Records by their original time.
     homes: BTreeMap<i64, Home>,
+    tally: Tally,
     /// Time of the newest snapshot.
     newest: Option<i64>,
     /// Whether nothing has left of the records that are in the window since it was empty. Then it is the first one, or one after a gap.
@@ -80,16 +80,6 @@ pub(crate) struct Stream {
     totals: Totals,
 }
 
-/// The records of a snapshot that are held back.
-#[derive(Debug)]
-struct Home {
-    /// By value, in random order; those of a value are drawn from the back.
-    records: Vec<Record>,
-    /// Where those of a value begin and end.
-    values: FxHashMap<Value, (usize, usize)>,
-    left: usize,
-}
-
 impl Stream {
     pub(crate) fn try_new(params: &Reposition) -> Result<Self> {
         Ok(Self {
@@ -97,6 +87,7 @@ impl Stream {
             width: params.window as i64,
             suppress_cost: params.suppress_cost(),
             homes: BTreeMap::new(),
+            tally: Tally::default(),
             newest: None,
             fresh: true,
             held: 0,
@@ -134,11 +125,9 @@ impl Stream {
 
     /// Bytes held.
     pub(crate) fn size(&self) -> usize {
-        let homes = self.homes.values().map(|home| {
-            home.records.capacity() * size_of::<Record>() + home.values.capacity() * size_of::<(Value, usize, usize)>()
-        });
+        let homes = self.homes.values().map(Home::size).sum::<usize>();
         let program = if self.fresh { self.window.program_size() } else { 0 };
-        self.window.size() + program + homes.sum::<usize>()
+        self.window.size() + program + homes + self.tally.size() + self.check.size()
     }
 
     /// Takes in the snapshot of a time, which is later than all before. What leaves the window is handed to `leave`.
@@ -172,13 +161,9 @@ impl Stream {
         }
         self.totals.arrived += records.len();
         self.held += records.len();
-        let home = Home::new(records);
-        let mut counts: Vec<(Value, u32)> =
-            home.values.iter().map(|(&value, &(start, end))| (value, (end - start) as u32)).collect();
-        // For reproducible runs.
-        counts.sort_unstable();
-        self.window.arrive(time, &counts);
-        if home.left > 0 {
+        let home = Home::new(records, &mut self.tally);
+        self.window.arrive(time, &home.counts());
+        if home.left() > 0 {
             self.homes.insert(time, home);
         }
         Ok(())
@@ -206,21 +191,10 @@ impl Stream {
     /// When a record is missing, which is a bug.
     pub(crate) fn pending(&mut self) -> Result<Vec<Pending>> {
         let mut pending = Vec::with_capacity(self.held);
-        while let Some(Left { time, published, suppressed }) = self.window.leave() {
-            for (value, homes) in published {
-                for (home, count) in homes.iter() {
-                    let records = self.draw(home, value, count)?;
-                    let place = Some(time);
-                    pending
-                        .extend(records.into_iter().map(|record| Pending { placed: Placed { record, home }, place }));
-                }
-            }
-            for (value, count) in suppressed {
-                let records = self.draw(time, value, count)?;
-                pending.extend(
-                    records.into_iter().map(|record| Pending { placed: Placed { record, home: time }, place: None }),
-                );
-            }
+        while let Some(left) = self.window.leave() {
+            let Departed { time, published, suppressed } = self.drawn(left)?;
+            pending.extend(published.into_iter().map(|placed| Pending { placed, place: Some(time) }));
+            pending.extend(suppressed.into_iter().map(|placed| Pending { placed, place: None }));
         }
         match self.held == 0 && self.homes.is_empty() {
             true => Ok(pending),
@@ -264,7 +238,8 @@ impl Stream {
             let suppressed: Vec<(Value, u32)> = suppressed.into_iter().collect();
             self.window.restore(time, published.into_iter().collect(), &suppressed);
         }
-        self.homes = homes.into_iter().map(|(time, records)| (time, Home::new(records))).collect();
+        let tally = &mut self.tally;
+        self.homes = homes.into_iter().map(|(time, records)| (time, Home::new(records, tally))).collect();
         self.held = pending.len();
         self.totals.arrived = pending.len();
         self.newest = Some(newest);
@@ -298,26 +273,15 @@ impl Stream {
 
     /// Draws the records of a snapshot that leaves.
     fn depart(&mut self, left: Left, leave: &mut impl FnMut(Departed) -> Result<()>) -> Result<()> {
-        let time = left.time;
-        let mut departed = Departed { time, published: Vec::new(), suppressed: Vec::new() };
-        for (value, homes) in left.published {
-            for (home, count) in homes.iter() {
-                let records = self.draw(home, value, count)?;
-                departed.published.extend(records.into_iter().map(|record| Placed { record, home }));
-            }
-        }
-        for (value, count) in left.suppressed {
-            let records = self.draw(time, value, count)?;
-            departed.suppressed.extend(records.into_iter().map(|record| Placed { record, home: time }));
-        }
+        let mut departed = self.drawn(left)?;
         if departed.published.is_empty() && departed.suppressed.is_empty() {
             return Ok(());
         }
+        let time = departed.time;
         // Another order than the one that they were drawn in.
         let salt = mix(time as u64);
-        for placed in [&mut departed.published, &mut departed.suppressed] {
-            placed.sort_by_cached_key(|placed| (mix(placed.record.priority ^ salt), placed.record.priority));
-        }
+        reorder(&mut departed.published, salt);
+        reorder(&mut departed.suppressed, salt);
         self.check.check(&departed)?;
         let late = departed.published.iter().filter(|placed| placed.home != time);
         self.totals.moved += late.clone().count();
@@ -330,55 +294,29 @@ impl Stream {
         leave(departed)
     }
 
+    /// The records of a snapshot of the window.
+    fn drawn(&mut self, left: Left) -> Result<Departed> {
+        let mut departed = Departed { time: left.time, published: Vec::new(), suppressed: Vec::new() };
+        for (value, homes) in left.published {
+            for (home, count) in homes.iter() {
+                self.draw(home, value, count, &mut departed.published)?;
+            }
+        }
+        for (value, count) in left.suppressed {
+            self.draw(left.time, value, count, &mut departed.suppressed)?;
+        }
+        Ok(departed)
+    }
+
     /// Draws some records of a value and an original time.
-    fn draw(&mut self, home: i64, value: Value, count: u32) -> Result<Vec<Record>> {
+    fn draw(&mut self, home: i64, value: Value, count: u32, drawn: &mut Vec<Placed>) -> Result<()> {
         let missing = || Error::internal("a record that is to be published is missing; nothing more was published");
         let Entry::Occupied(mut entry) = self.homes.entry(home) else { return Err(missing()) };
-        let records = entry.get_mut().draw(value, count as usize).ok_or_else(missing)?;
-        if entry.get().left == 0 {
+        entry.get_mut().draw(value, count as usize, home, drawn).ok_or_else(missing)?;
+        if entry.get().left() == 0 {
             entry.remove();
         }
-        self.held -= records.len();
-        Ok(records)
-    }
-}
-
-impl Home {
-    fn new(mut records: Vec<Record>) -> Self {
-        records.sort_unstable_by_key(|record| (record.value, record.priority));
-        // Rows that are alike in everything have one priority; they are told apart by counting them.
-        let mut twins = false;
-        let mut first = 0;
-        for at in 1..records.len() {
-            let same = records[at].value == records[first].value && records[at].priority == records[first].priority;
-            if !same {
-                first = at;
-                continue;
-            }
-            twins = true;
-            records[at].priority = mix(records[at].priority ^ mix((at - first) as u64));
-            // The first keeps its own, with which the others are compared.
-            let own = records[first].priority;
-            debug_assert_ne!(records[at].priority, own);
-        }
-        if twins {
-            records.sort_unstable_by_key(|record| (record.value, record.priority));
-        }
-        let mut values = FxHashMap::default();
-        let mut start = 0;
-        for chunk in records.chunk_by(|a, b| a.value == b.value) {
-            values.insert(chunk[0].value, (start, start + chunk.len()));
-            start += chunk.len();
-        }
-        Self { left: records.len(), records, values }
-    }
-
-    fn draw(&mut self, value: Value, count: usize) -> Option<Vec<Record>> {
-        let (start, end) = self.values.get_mut(&value)?;
-        let from = end.checked_sub(count).filter(|from| from >= start)?;
-        let drawn = self.records[from..*end].to_vec();
-        *end = from;
-        self.left -= count;
-        Some(drawn)
+        self.held -= count as usize;
+        Ok(())
     }
 }
