@@ -2,11 +2,13 @@
 //! secret key, and never published.
 
 use std::cmp::Ordering;
-use std::hash::Hasher;
 
-use datafusion::arrow::array::{Array, ArrayRef, UInt32Array, make_comparator, new_empty_array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, DynComparator, UInt32Array, make_comparator, new_empty_array,
+};
+use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::{SortOptions, concat, take};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{ArrowNativeType, DataType, Int32Type, Int64Type, UInt32Type, UInt64Type};
 use datafusion::arrow::row::{RowConverter, SortField};
 use rayon::prelude::*;
 use siphasher::sip::SipHasher13;
@@ -16,6 +18,9 @@ use crate::error::Result;
 
 /// Key of the hash that orders identifiers. Drawn anew for every release.
 pub(crate) type HashKey = [u64; 2];
+
+/// A hash, and the row that it is of.
+type Hashed = (u64, u32);
 
 /// Rows hashed at a time: small enough to stay in cache, large enough to share the set-up.
 const CHUNK: usize = 8192;
@@ -53,7 +58,7 @@ impl IdentifierBuilder {
 
     /// Bytes held, and bytes that [`finish`](Self::finish) will need: a copy in one piece, and a hash and a place for each.
     pub(crate) fn size(&self) -> usize {
-        2 * self.bytes + self.rows * size_of::<(u64, u32)>()
+        2 * self.bytes + self.rows * size_of::<Hashed>()
     }
 
     /// Orders the identifiers by their hash under `key`.
@@ -61,12 +66,19 @@ impl IdentifierBuilder {
     /// # Errors
     /// When Arrow cannot compare values of the type.
     pub(crate) fn finish(self, key: HashKey) -> Result<Identifiers> {
-        let values = match self.chunks.is_empty() {
+        let data_type = self.data_type.clone();
+        Identifiers::try_new(self.in_one_piece()?, data_type, key)
+    }
+
+    /// The identifiers as they arrived.
+    ///
+    /// # Errors
+    /// When there are more bytes than one column can hold.
+    pub(crate) fn in_one_piece(self) -> Result<ArrayRef> {
+        Ok(match self.chunks.is_empty() {
             true => new_empty_array(&held_type(&self.data_type)),
             false => concat(&self.chunks.iter().map(|chunk| chunk.as_ref()).collect::<Vec<_>>())?,
-        };
-        drop(self.chunks);
-        Identifiers::try_new(values, self.data_type, key)
+        })
     }
 }
 
@@ -88,12 +100,14 @@ pub struct People {
 pub struct Identifiers {
     values: ArrayRef,
     data_type: DataType,
-    order: Vec<(u64, u32)>,
+    order: Vec<Hashed>,
 }
 
 impl Identifiers {
     fn try_new(values: ArrayRef, data_type: DataType, key: HashKey) -> Result<Self> {
-        let mut order = hash(&values, key)?;
+        let mut order = vec![(0, 0); values.len()];
+        let chunks = order.par_chunks_mut(CHUNK).enumerate();
+        chunks.try_for_each(|(number, hashes)| hash(&values, number * CHUNK, key, hashes))?;
         order.par_sort_unstable_by_key(|&(hash, _)| hash);
         // Runs of one hash, nearly always of length one, in the order of their values, and then of arrival.
         if order.windows(2).any(|pair| pair[0].0 == pair[1].0) {
@@ -161,7 +175,7 @@ impl Identifiers {
     /// # Errors
     /// When Arrow cannot compare values of the type.
     pub fn find_in(&self, other: &Self) -> Result<Vec<Option<u32>>> {
-        let compare = make_comparator(&self.values, &other.values, SortOptions::default())?;
+        let equality = Equality::between(&self.values, &other.values)?;
         let mut found = vec![None; self.order.len()];
         let chunks = found.par_chunks_mut(CHUNK).zip(self.order.par_chunks(CHUNK));
         chunks.for_each(|(found, own)| {
@@ -171,31 +185,136 @@ impl Identifiers {
                     start += 1;
                 }
                 let same_hash = other.order[start..].iter().take_while(|entry| entry.0 == hash);
-                let equal = |entry: &&(u64, u32)| compare(row as usize, entry.1 as usize) == Ordering::Equal;
+                let equal = |entry: &&(u64, u32)| equality.holds(row, entry.1);
                 *found = same_hash.into_iter().find(equal).map(|entry| entry.1);
             }
         });
         Ok(found)
     }
+
+    /// For each of some values, in their order, the place of arrival of an equal identifier, if there is one. These must have been hashed under
+    /// this key, and be of the same type. Takes linear time: the values are not put in order.
+    ///
+    /// # Errors
+    /// When Arrow cannot compare values of the type.
+    pub(crate) fn places_of(&self, values: &ArrayRef, key: HashKey) -> Result<Vec<Option<u32>>> {
+        let values = held(values)?;
+        let equality = Equality::between(&values, &self.values)?;
+        // Hashes are spread evenly, so that few of them begin alike.
+        let bits = (usize::BITS - self.order.len().leading_zeros()).max(1);
+        let beginning = |hash: u64| (hash >> (u64::BITS - bits)) as usize;
+        let mut begins = vec![0_u32; (1 << bits) + 1];
+        self.order.iter().for_each(|&(hash, _)| begins[beginning(hash) + 1] += 1);
+        let mut before = 0;
+        for begin in &mut begins {
+            before += *begin;
+            *begin = before;
+        }
+        let mut places = vec![None; values.len()];
+        places.par_chunks_mut(CHUNK).enumerate().try_for_each(|(number, places)| -> Result<()> {
+            let first = number * CHUNK;
+            let mut hashes = vec![(0, 0); places.len()];
+            hash(&values, first, key, &mut hashes)?;
+            for (place, &(hash, row)) in places.iter_mut().zip(&hashes) {
+                let at = beginning(hash);
+                let alike = &self.order[begins[at] as usize..begins[at + 1] as usize];
+                let equal = alike.iter().find(|entry| entry.0 == hash && equality.holds(row, entry.1));
+                *place = equal.map(|entry| entry.1);
+            }
+            Ok(())
+        })?;
+        Ok(places)
+    }
 }
 
-/// Keyed hashes of all values with their rows. Row format makes this work for every type, and equal values hash alike
-/// on every platform.
-fn hash(values: &ArrayRef, key: HashKey) -> Result<Vec<(u64, u32)>> {
-    let mut hashes = vec![(0, 0); values.len()];
-    hashes.par_chunks_mut(CHUNK).enumerate().try_for_each(|(number, hashes)| -> Result<()> {
-        let start = number * CHUNK;
-        let chunk = values.slice(start, hashes.len());
-        let converter = RowConverter::new(vec![SortField::new(chunk.data_type().clone())])?;
-        let rows = converter.convert_columns(&[chunk])?;
-        for (i, (row, hash)) in rows.iter().zip(hashes).enumerate() {
-            let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
-            hasher.write(row.as_ref());
-            *hash = (hasher.finish(), (start + i) as u32);
+/// Whether values of one column are equal to those of another.
+enum Equality {
+    /// Numbers of one width, as they are in memory.
+    Bits32(ScalarBuffer<u32>, ScalarBuffer<u32>),
+    Bits64(ScalarBuffer<u64>, ScalarBuffer<u64>),
+    Any(DynComparator),
+}
+
+impl Equality {
+    fn between(one: &ArrayRef, other: &ArrayRef) -> Result<Self> {
+        fn bits<T: ArrowNativeType>(column: &ArrayRef) -> Option<ScalarBuffer<T>> {
+            let data = column.to_data();
+            data.buffers().first().map(|buffer| ScalarBuffer::new(buffer.clone(), data.offset(), data.len()))
         }
-        Ok(())
-    })?;
-    Ok(hashes)
+        if one.data_type() == other.data_type() && one.null_count() + other.null_count() == 0 {
+            let both = match one.data_type().primitive_width() {
+                Some(4) => bits(one).zip(bits(other)).map(|(one, other)| Self::Bits32(one, other)),
+                Some(8) => bits(one).zip(bits(other)).map(|(one, other)| Self::Bits64(one, other)),
+                _ => None,
+            };
+            if let Some(both) = both {
+                return Ok(both);
+            }
+        }
+        Ok(Self::Any(make_comparator(one, other, SortOptions::default())?))
+    }
+
+    #[inline]
+    fn holds(&self, row: u32, of_other: u32) -> bool {
+        let (row, of_other) = (row as usize, of_other as usize);
+        match self {
+            Self::Bits32(one, other) => one[row] == other[of_other],
+            Self::Bits64(one, other) => one[row] == other[of_other],
+            Self::Any(compare) => compare(row, of_other) == Ordering::Equal,
+        }
+    }
+}
+
+/// Keyed hashes of values from a row on, with their rows. Row format makes this work for every type, and equal values hash alike
+/// on every platform.
+fn hash(values: &ArrayRef, start: usize, key: HashKey, hashes: &mut [Hashed]) -> Result<()> {
+    let chunk = values.slice(start, hashes.len());
+    let hasher = SipHasher13::new_with_keys(key[0], key[1]);
+    if hash_numbers(&chunk, start, hasher, hashes) {
+        return Ok(());
+    }
+    let converter = RowConverter::new(vec![SortField::new(chunk.data_type().clone())])?;
+    let rows = converter.convert_columns(&[chunk])?;
+    for (i, (row, hash)) in rows.iter().zip(hashes).enumerate() {
+        *hash = (hasher.hash(row.as_ref()), (start + i) as u32);
+    }
+    Ok(())
+}
+
+/// The same hashes of whole numbers, as most identifiers are, without the rows: one byte that says that there is a number, and its bytes in their
+/// order. Whether they are numbers.
+fn hash_numbers(values: &ArrayRef, start: usize, hasher: SipHasher13, hashes: &mut [Hashed]) -> bool {
+    fn each<T: ArrowPrimitiveType>(
+        values: &ArrayRef,
+        start: usize,
+        hashes: &mut [Hashed],
+        hash: impl Fn(T::Native) -> u64,
+    ) {
+        let values = values.as_primitive::<T>().values();
+        for (i, (&value, place)) in values.iter().zip(hashes).enumerate() {
+            *place = (hash(value), (start + i) as u32);
+        }
+    }
+    if values.null_count() > 0 {
+        return false;
+    }
+    let of_four = |bytes: u32| {
+        let [a, b, c, d] = bytes.to_be_bytes();
+        hasher.hash(&[1, a, b, c, d])
+    };
+    let of_eight = |bytes: u64| {
+        let [a, b, c, d, e, f, g, h] = bytes.to_be_bytes();
+        hasher.hash(&[1, a, b, c, d, e, f, g, h])
+    };
+    // With the sign turned round, the bytes of negative numbers come first.
+    match values.data_type() {
+        DataType::Int32 => each::<Int32Type>(values, start, hashes, |value| of_four(value as u32 ^ 1 << 31)),
+        DataType::UInt32 => each::<UInt32Type>(values, start, hashes, of_four),
+        DataType::Int64 => each::<Int64Type>(values, start, hashes, |value| of_eight(value as u64 ^ 1 << 63)),
+        DataType::UInt64 => each::<UInt64Type>(values, start, hashes, of_eight),
+        _ => return false,
+    }
+    true
 }
 
 #[cfg(test)]
@@ -203,6 +322,7 @@ mod tests {
     use std::sync::Arc;
 
     use datafusion::arrow::array::{Int64Array, StringArray};
+    use datafusion::arrow::compute::cast;
 
     use super::*;
 
@@ -238,6 +358,73 @@ mod tests {
         let found = now.find_in(&before).unwrap();
         let of = |row: u32| found[now.order().position(|r| r == row).unwrap()];
         assert_eq!([of(0), of(1), of(2), of(3)], [None, Some(2), None, Some(0)]);
+    }
+
+    /// Of every way to compare, in one order and in any.
+    #[test]
+    fn places_of_values() {
+        let before: Vec<i64> = (0..20_000).map(|number| number * 3).collect();
+        let now: Vec<i64> = (0..30_000).rev().chain([3, 3]).collect();
+        let texts = |numbers: &[i64]| -> ArrayRef {
+            Arc::new(
+                numbers
+                    .iter()
+                    .map(|number| Some(format!("somebody with the number {number}")))
+                    .collect::<StringArray>(),
+            )
+        };
+        let numbers = |numbers: &[i64]| -> ArrayRef { Arc::new(Int64Array::from(numbers.to_vec())) };
+        let small = |numbers: &[i64]| cast(&Int64Array::from(numbers.to_vec()), &DataType::Int32).unwrap();
+        let with_null = |numbers: &[i64]| -> ArrayRef {
+            Arc::new(numbers.iter().map(|&number| (number != 3).then_some(number)).collect::<Int64Array>())
+        };
+        let ways: [&dyn Fn(&[i64]) -> ArrayRef; 4] = [&texts, &numbers, &small, &with_null];
+        for column in ways {
+            let (before_column, now_column) =
+                (column(&before).slice(1, before.len() - 1), column(&now).slice(2, now.len() - 2));
+            let mut builder = IdentifierBuilder::new(before_column.data_type().clone());
+            builder.append(&before_column).unwrap();
+            let known = builder.finish([1, 2]).unwrap();
+            let expected = |&number: &i64| {
+                let place = number / 3 - 1;
+                (number % 3 == 0 && (0..19_999).contains(&place)).then_some(place as u32)
+            };
+            let expected: Vec<Option<u32>> = now[2..].iter().map(expected).collect();
+            assert_eq!(known.places_of(&now_column, [1, 2]).unwrap(), expected);
+            let mut builder = IdentifierBuilder::new(now_column.data_type().clone());
+            builder.append(&now_column).unwrap();
+            let ordered = builder.finish([1, 2]).unwrap();
+            let found = ordered.find_in(&known).unwrap();
+            assert!(ordered.order().zip(found).all(|(row, found)| found == expected[row as usize]));
+        }
+        let none = identifiers(Int64Array::from(Vec::<i64>::new()));
+        assert_eq!(none.places_of(&numbers(&[1, 2]), [1, 2]).unwrap(), [None, None]);
+    }
+
+    /// The shorter way to hash numbers, where there is none missing, and rows.
+    #[test]
+    fn numbers_hash_as_rows_do() {
+        let numbers = [0, 1, -1, i64::MAX, i64::MIN, 77];
+        for data_type in [DataType::Int32, DataType::UInt32, DataType::Int64, DataType::UInt64, DataType::Int16] {
+            let values = numbers.map(|number| match data_type {
+                DataType::UInt32 | DataType::UInt64 => number & 0xffff_ffff,
+                DataType::Int64 => number,
+                _ => i64::from(number as i16),
+            });
+            for with_null in [false, true] {
+                let values: Int64Array =
+                    values.iter().map(|&value| (!with_null || value != 1).then_some(value)).collect();
+                let values = cast(&values, &data_type).unwrap();
+                let mut hashes = vec![(0, 0); 4];
+                hash(&values, 1, [3, 4], &mut hashes).unwrap();
+                let converter = RowConverter::new(vec![SortField::new(data_type.clone())]).unwrap();
+                let rows = converter.convert_columns(&[values]).unwrap();
+                let hasher = SipHasher13::new_with_keys(3, 4);
+                let expected: Vec<Hashed> =
+                    (1..5).map(|row| (hasher.hash(rows.row(row).as_ref()), row as u32)).collect();
+                assert_eq!(hashes, expected, "{data_type}");
+            }
+        }
     }
 
     #[test]

@@ -25,8 +25,9 @@ pub(super) fn by_codes(columns: &[&Encoded], rows: usize, key: HashKey) -> Vec<u
     let mut order: Vec<(u64, u32)> = (0..rows as u32).into_par_iter().with_min_len(CHUNK).map(hash).collect();
     // Rows that are alike may stand in any order.
     order.par_sort_unstable_by_key(|&(hash, _)| hash);
-    let repeated = order.windows(2).any(|pair| pair[0].0 == pair[1].0);
-    let mut order: Vec<u32> = order.into_iter().map(|(_, row)| row).collect();
+    let repeated = order.par_windows(2).any(|pair| pair[0].0 == pair[1].0);
+    // Not in place: they take a quarter of the room.
+    let mut order: Vec<u32> = order.par_iter().map(|&(_, row)| row).collect();
     if repeated {
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&key[0].to_le_bytes());

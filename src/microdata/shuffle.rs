@@ -12,12 +12,16 @@ const MANY: usize = 1 << 16;
 const PARTS: usize = 64;
 const BUCKETS: usize = 256;
 
+/// What [`shuffle`] draws for so many items, if it draws that at once.
+pub(crate) fn drawn_at_once(items: usize, rng: &mut impl Rng) -> Option<[u8; 32]> {
+    (items >= MANY).then(|| rng.random())
+}
+
 /// Puts items in random order.
-pub(crate) fn shuffle(items: &mut [u32], rng: &mut impl Rng) {
-    if items.len() < MANY {
+pub(crate) fn shuffle<T: Copy + Default + Send + Sync>(items: &mut [T], rng: &mut impl Rng) {
+    let Some(seed) = drawn_at_once(items.len(), rng) else {
         return items.shuffle(rng);
-    }
-    let seed: [u8; 32] = rng.random();
+    };
     let stream = |number: usize| {
         let mut rng = ChaCha20Rng::from_seed(seed);
         rng.set_stream(number as u64);
@@ -25,7 +29,7 @@ pub(crate) fn shuffle(items: &mut [u32], rng: &mut impl Rng) {
     };
     let size = items.len().div_ceil(PARTS);
     let parts = items.par_chunks(size).enumerate().map(|(number, part)| Thrown::new(part, &mut stream(number)));
-    let parts: Vec<Thrown> = parts.collect();
+    let parts: Vec<Thrown<T>> = parts.collect();
     let mut buckets = Vec::with_capacity(BUCKETS);
     let mut left = items;
     for number in 0..BUCKETS {
@@ -45,13 +49,13 @@ pub(crate) fn shuffle(items: &mut [u32], rng: &mut impl Rng) {
 }
 
 /// A part, bucket by bucket.
-struct Thrown {
-    items: Vec<u32>,
+struct Thrown<T> {
+    items: Vec<T>,
     starts: Vec<usize>,
 }
 
-impl Thrown {
-    fn new(part: &[u32], rng: &mut ChaCha20Rng) -> Self {
+impl<T: Copy + Default> Thrown<T> {
+    fn new(part: &[T], rng: &mut ChaCha20Rng) -> Self {
         let mut buckets = vec![0_u8; part.len()];
         rng.fill_bytes(&mut buckets);
         let mut starts = vec![0; BUCKETS + 1];
@@ -59,7 +63,7 @@ impl Thrown {
         for bucket in 0..BUCKETS {
             starts[bucket + 1] += starts[bucket];
         }
-        let (mut items, mut next) = (vec![0; part.len()], starts.clone());
+        let (mut items, mut next) = (vec![T::default(); part.len()], starts.clone());
         for (&item, &bucket) in part.iter().zip(&buckets) {
             let next = &mut next[bucket as usize];
             items[*next] = item;
@@ -68,7 +72,7 @@ impl Thrown {
         Self { items, starts }
     }
 
-    fn of(&self, bucket: usize) -> &[u32] {
+    fn of(&self, bucket: usize) -> &[T] {
         &self.items[self.starts[bucket]..self.starts[bucket + 1]]
     }
 }

@@ -278,9 +278,8 @@ fn better(one: Given, other: &Given) -> Vec<u32> {
     // For each row the next one, and what it loses less the other way: side by side, as one after the other is looked up in the memory.
     let losses = one.losses.par_iter().zip(&other.losses);
     let steps = one.people.par_iter().zip(losses).with_min_len(1024);
-    let mut steps: Vec<(u32, f64)> = steps
-        .map(|(&person, (one, other))| (row_of_other[person as usize], f64::from(*one) - f64::from(*other)))
-        .collect();
+    let mut steps: Vec<(u32, f32)> =
+        steps.map(|(&person, (one, other))| (row_of_other[person as usize], one - other)).collect();
     let mut people = one.people;
     let mut cycle = Vec::new();
     for first in 0..people.len() as u32 {
@@ -292,7 +291,7 @@ fn better(one: Given, other: &Given) -> Vec<u32> {
             if next == SEEN {
                 break;
             }
-            sum += *saved;
+            sum += f64::from(*saved);
             cycle.push(row);
             row = next;
         }

@@ -151,7 +151,7 @@ impl SequentialRelease {
     /// and the losses of the parts that are matched at a time. `worlds` is how many there are.
     fn bytes(&self, rows: usize, quasi: usize, worlds: usize) -> usize {
         let at_a_time = self.p.min(rows).pow(2) * 2 * size_of::<f64>() * rayon::current_num_threads();
-        rows * (28 * quasi + 8 * worlds + 96) + at_a_time
+        rows * (28 * quasi + 8 * worlds + 104) + at_a_time
     }
 
     /// # Errors

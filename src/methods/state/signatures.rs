@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::RELEASE;
@@ -93,6 +94,9 @@ impl Signatures {
     }
 }
 
+/// Lists of signatures that are remembered as they came, at most.
+const LISTS: usize = 1 << 20;
+
 /// What earlier releases say beside everybody's signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
@@ -118,6 +122,8 @@ pub(super) struct SignaturesReader {
     releases: Vec<i64>,
     /// Signatures, in provisional codes.
     sets: FxHashMap<Box<[u32]>, Known>,
+    /// Lists as they came, where signatures have no order: most are those of others, and need not be put in order again.
+    lists: FxHashMap<Box<[u32]>, Known>,
     set_bytes: usize,
     codes: Vec<u32>,
 }
@@ -140,6 +146,7 @@ impl SignaturesReader {
             label_of: Vec::new(),
             releases: Vec::new(),
             sets: FxHashMap::default(),
+            lists: FxHashMap::default(),
             set_bytes: 0,
             codes: Vec::new(),
         }
@@ -203,17 +210,24 @@ impl SignaturesReader {
         let mut nobodys = 0;
         let mut sorted = Vec::new();
         for (entry, window) in offsets.windows(2).enumerate() {
-            let mut set = &codes[window[0] as usize - first..window[1] as usize - first];
-            if labels.is_none() {
-                sorted.clear();
-                sorted.extend_from_slice(set);
-                sorted.sort_unstable();
-                sorted.dedup();
-                set = &sorted;
-            }
-            let known = match self.sets.get(set) {
+            let set = &codes[window[0] as usize - first..window[1] as usize - first];
+            let known = if labels.is_none() { self.lists.get(set) } else { self.sets.get(set) };
+            let known = match known {
                 Some(known) => *known,
-                None => self.learn(set),
+                None if labels.is_some() => self.learn(set),
+                None => {
+                    sorted.clear();
+                    sorted.extend_from_slice(set);
+                    sorted.sort_unstable();
+                    sorted.dedup();
+                    let known = self.sets.get(sorted.as_slice()).copied();
+                    let known = known.unwrap_or_else(|| self.learn(&sorted));
+                    if self.lists.len() < LISTS {
+                        self.set_bytes += size_of_val(set) + size_of::<(Box<[u32]>, Known)>();
+                        self.lists.insert(set.into(), known);
+                    }
+                    known
+                }
             };
             self.signature_of.push(known.number);
             if let Some(labels) = labels {
@@ -351,7 +365,7 @@ impl SignaturesReader {
         if !published.is_empty() {
             let entries = microdata.find_in(&published)?;
             let of_rows = |all: &[u32]| -> Vec<u32> {
-                entries.iter().map(|entry| entry.map_or(NEW, |row| all[row as usize])).collect()
+                entries.par_iter().map(|entry| entry.map_or(NEW, |row| all[row as usize])).collect()
             };
             signatures_of_rows = of_rows(&signature_of);
             if labelled {

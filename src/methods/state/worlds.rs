@@ -186,19 +186,14 @@ impl Memory {
 /// Who carries whose values in each world, person after person.
 fn carried(
     known: &Identifiers,
-    partners: Identifiers,
+    partners: &ArrayRef,
+    key: HashKey,
     lengths: &[(usize, usize)],
     person_of: &[u32],
     people: usize,
 ) -> Result<Vec<u32>> {
-    let mut who = vec![NONE; partners.len()];
-    let arrivals: Vec<u32> = partners.order().collect();
-    for (arrival, entry) in arrivals.into_iter().zip(partners.find_in(known)?) {
-        if let Some(entry) = entry {
-            who[arrival as usize] = person_of[entry as usize];
-        }
-    }
-    drop(partners);
+    let who = |entry: Option<u32>| entry.map_or(NONE, |entry| person_of[entry as usize]);
+    let who: Vec<u32> = known.places_of(partners, key)?.into_par_iter().map(who).collect();
     let width = lengths.iter().map(|lengths| lengths.0).find(|&length| length > 0).unwrap_or(0);
     if lengths.iter().any(|&(length, _)| length != 0 && length != width) {
         return Err(refused("has entries with different numbers of partners, so it is of several l"));
@@ -217,12 +212,13 @@ fn carried(
         return Err(refused(&format!("gives {} people two entries with partners", thousands(twice))));
     }
     // Every world must be the true one with people's values dealt anew, or the release would have rows too many.
-    let mut taken = vec![false; carried.len()];
-    let strays = carried.iter().enumerate().filter(|&(place, &partner)| {
-        partner == NONE || std::mem::replace(&mut taken[partner as usize * width + place % width], true)
+    let strays = (0..width).into_par_iter().map(|world| {
+        let mut taken = vec![false; people];
+        let mut is_stray = |&partner: &u32| partner == NONE || std::mem::replace(&mut taken[partner as usize], true);
+        carried.iter().skip(world).step_by(width).filter(|&partner| is_stray(partner)).count()
     });
-    match strays.count() {
-        0 if people == 0 || width > 0 => Ok(carried),
+    match strays.sum() {
+        0_usize if people == 0 || width > 0 => Ok(carried),
         strays => Err(refused(&format!(
             "is not complete: {} partners are missing from it; pass everything that sequential_worlds returned, for all batches of \
              people, unchanged",
@@ -357,7 +353,8 @@ impl WorldsReader {
             people += 1;
         }
         let people = people as usize;
-        let carried = carried(&known, partners.finish(key)?, &lengths, &person_of, people)?;
+        let partners = partners.in_one_piece()?;
+        let carried = carried(&known, &partners, key, &lengths, &person_of, people)?;
         let width = carried.len().checked_div(people).unwrap_or(0);
         let values = match values.is_empty() {
             true => None,
@@ -380,10 +377,16 @@ impl WorldsReader {
     fn names(&self) -> FxHashSet<i64> {
         let mut names = FxHashSet::default();
         let mut rest = self.commitments.as_slice();
+        // Most entries have the same names as the one before.
+        let mut before: &[i64] = &[];
         for &(_, sealed) in &self.lengths {
             let (own, others) = rest.split_at(sealed);
             rest = others;
-            names.extend(own.iter().skip(1).step_by(2));
+            let [now, last] = [own, before].map(|entry| entry.iter().skip(1).step_by(2));
+            if !now.clone().eq(last) {
+                names.extend(now);
+            }
+            before = own;
         }
         names
     }
