@@ -69,21 +69,97 @@ impl Cut {
         items.iter().map(move |item| (item, inside(item)))
     }
 
-    /// Moves the rows inside to the front; returns how many there are. Both sides keep their order. `buffer` is as long as
-    /// `items`, and what it holds does not matter.
-    pub(super) fn apply<const W: usize>(&self, items: &mut [Item<W>], buffer: &mut [Item<W>]) -> usize {
-        let mut inside = self.judge();
-        let (mut next, mut outside) = (0, 0);
-        for place in 0..items.len() {
-            // Written to both sides and counted on one: sides are a coin's toss, which a branch would mispredict.
-            let item = items[place];
-            items[next] = item;
-            buffer[outside] = item;
-            let is_inside = usize::from(inside(&item));
-            next += is_inside;
-            outside += 1 - is_inside;
+    /// Calls `each` with all rows, and whether they are inside. As [`sides`](Self::sides), but faster, where no row is spared.
+    #[inline]
+    pub(super) fn for_each<const W: usize>(&self, items: &[Item<W>], mut each: impl FnMut(&Item<W>, bool)) {
+        match self.spare.rows {
+            0 => items.iter().for_each(|item| each(item, self.is_between(item))),
+            _ => self.sides(items).for_each(|(item, inside)| each(item, inside)),
         }
-        items[next..].copy_from_slice(&buffer[..outside]);
-        next
+    }
+
+    /// How many rows are inside.
+    pub(super) fn inside<const W: usize>(&self, items: &[Item<W>]) -> usize {
+        let mut count = 0;
+        self.for_each(items, |_, inside| count += usize::from(inside));
+        count
+    }
+
+    /// Moves the rows inside to the front, of which there are `inside`. Both sides keep their order. `buffer` has room for the smaller of them,
+    /// and what it holds does not matter.
+    pub(super) fn apply<const W: usize>(&self, items: &mut [Item<W>], buffer: &mut [Item<W>], inside: usize) {
+        match self.spare.rows {
+            0 => part(items, buffer, inside, |item| self.is_between(item)),
+            _ => part(items, buffer, inside, self.judge()),
+        }
+    }
+
+    #[inline]
+    fn is_between<const W: usize>(&self, item: &Item<W>) -> bool {
+        let at = item.at[self.attribute];
+        (self.from <= at) & (at <= self.to)
+    }
+}
+
+/// Moves those to the front that are inside, which are so many.
+fn part<const W: usize>(
+    items: &mut [Item<W>],
+    buffer: &mut [Item<W>],
+    inside: usize,
+    mut is_inside: impl FnMut(&Item<W>) -> bool,
+) {
+    let outside = items.len() - inside;
+    if outside <= buffer.len() {
+        compact(items, buffer, is_inside);
+        items[inside..].copy_from_slice(&buffer[..outside]);
+    } else {
+        compact(items, buffer, |item| !is_inside(item));
+        items.copy_within(..outside, inside);
+        items[..inside].copy_from_slice(&buffer[..inside]);
+    }
+}
+
+/// Moves those to the front that stay, and the others to the buffer.
+fn compact<const W: usize>(items: &mut [Item<W>], buffer: &mut [Item<W>], mut stays: impl FnMut(&Item<W>) -> bool) {
+    let (mut next, mut left) = (0, 0);
+    for place in 0..items.len() {
+        // Written to both sides and counted on one: sides are a coin's toss, which a branch would mispredict.
+        let item = items[place];
+        items[next] = item;
+        if let Some(room) = buffer.get_mut(left) {
+            *room = item;
+        }
+        let stays = usize::from(stays(&item));
+        next += stays;
+        left += 1 - stays;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With room for all rows, and for half of them; with spared rows, and without.
+    #[test]
+    fn both_sides_keep_their_order() {
+        for rows in [1_u32, 2, 3, 10, 501] {
+            let items: Vec<Item<4>> =
+                (0..rows).map(|row| Item { row, sensitive: 0, at: [(row * 7 % 10) as f32, 0.0, 0.0, 0.0] }).collect();
+            for to in [-1.0, 0.0, 2.0, 4.0, 8.0, 9.0] {
+                for spare in [Spare::NONE, Spare { rows: 2, from: 1.0, to: 2.0 }] {
+                    let cut = Cut { attribute: 0, from: 0.0, to, spare };
+                    let (mut front, mut back) = (Vec::new(), Vec::new());
+                    cut.sides(&items)
+                        .for_each(|(item, inside)| if inside { &mut front } else { &mut back }.push(item.row));
+                    assert_eq!(cut.inside(&items), front.len());
+                    let expected = [front.as_slice(), &back].concat();
+                    for room in [items.len(), items.len() / 2] {
+                        let (mut cut_items, mut buffer) = (items.clone(), vec![items[0]; room]);
+                        cut.apply(&mut cut_items, &mut buffer, front.len());
+                        assert!(cut_items.iter().map(|item| item.row).eq(expected.iter().copied()));
+                    }
+                }
+            }
+        }
     }
 }

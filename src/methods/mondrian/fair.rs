@@ -111,7 +111,7 @@ fn wide<const W: usize>(fair: &Fair<'_, impl Source>) -> Result<Leaves> {
         all.rings.ends.extend(leaf.ends.iter().map(|&end| leaf.offset as u32 + end));
         all.rings.shifts.extend(leaf.shifts);
     }
-    all.rings.people = items.into_iter().map(|item| item.row).collect();
+    all.rings.people = items.par_iter().map(|item| item.row).collect();
     Ok(all)
 }
 
@@ -226,7 +226,8 @@ impl<S: Source> Trunk<'_, S> {
         };
         let drawn = DrawnRings::draw(&of_items, l, &mut lots)?;
         if drawn.are_diverse(&inside) {
-            return Ok(Attempt::Cut(cut.apply(items, buffer)));
+            cut.apply(items, buffer, front);
+            return Ok(Attempt::Cut(front));
         }
         buffer.copy_from_slice(items);
         items.iter_mut().zip(&drawn.rings.people).for_each(|(item, &person)| *item = buffer[person as usize]);

@@ -45,6 +45,7 @@ mod tests;
 
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use self::fair::Fair;
@@ -160,11 +161,11 @@ impl Method for Mondrian {
         parts.join(", ")
     }
 
-    /// For each row its positions, twice while a part is cut, and its place, its value, its group and its share of the intervals in
+    /// For each row its positions, and room to cut a part, and its place, its value, its group and its share of the intervals in
     /// the release.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         let fair = if self.fair { leaves_with_worlds_bytes(quasi) } else { 0 };
-        rows * (2 * grow::item_bytes(quasi) + 16 + 8 * quasi / self.k.max(1) + fair)
+        rows * (leaves_bytes(quasi) + 16 + 8 * quasi / self.k.max(1) + fair)
     }
 
     /// Anonymizes a table.
@@ -183,7 +184,10 @@ impl Method for Mondrian {
             let seed = if self.fair { rng.random() } else { [0; 32] };
             let (starts, members) = self.groups(&microdata, seed, monitor)?;
             let sensitive = match &microdata.sensitive {
-                Some(_) => members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect(),
+                Some(_) => {
+                    let of_row = |&row: &u32| microdata.sensitive_codes[row as usize];
+                    members.par_iter().with_min_len(1024).map(of_row).collect()
+                }
                 None => Vec::new(),
             };
             let groups = Groups { starts, members, sensitive, ..Groups::default() };
@@ -211,7 +215,8 @@ pub(super) fn leaves(microdata: &Microdata, l: usize, cuts: Cuts, monitor: &Moni
 
 /// Bytes of a row while a table is cut into [`leaves`].
 pub(super) fn leaves_bytes(quasi: usize) -> usize {
-    2 * grow::item_bytes(quasi)
+    // With room for the smaller side of a cut.
+    grow::item_bytes(quasi) * 3 / 2
 }
 
 /// Leaves of which a reader learns nothing but their values, with `l` worlds in rings inside them; no value may make up more than `1/l` of
@@ -247,5 +252,5 @@ pub(super) fn leaves_by(
 /// Bytes of a row while a table is cut into [`leaves_with_worlds`]: on its way through the cuts, its value, its place among those of its value
 /// (twice while they are sorted), its place in a ring and its shift, the logarithm of a factorial, and its side.
 pub(super) fn leaves_with_worlds_bytes(quasi: usize) -> usize {
-    leaves_bytes(quasi) + size_of::<[u32; 8]>() + size_of::<f64>() + 1
+    2 * grow::item_bytes(quasi) + size_of::<[u32; 8]>() + size_of::<f64>() + 1
 }

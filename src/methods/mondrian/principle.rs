@@ -1,5 +1,7 @@
 //! What every group must keep, and fast answers to whether it does.
 
+use rayon::prelude::*;
+
 use super::{Diversity, Mondrian};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::Microdata;
@@ -44,7 +46,10 @@ impl Principle {
             )));
         }
         let mut counts = principle.counts();
-        (0..microdata.rows as u32).for_each(|row| counts.add(principle.value_of(row)));
+        match principle.ranks.is_empty() {
+            true => counts.rows = microdata.rows,
+            false => principle.ranks.iter().for_each(|&rank| counts.add(rank)),
+        }
         match principle.holds(&mut counts) {
             true => Ok(principle),
             false => Err(principle.refusal(microdata)),
@@ -74,6 +79,12 @@ impl Principle {
     /// Whether sensitive values matter at all.
     pub(super) fn looks_at_values(&self) -> bool {
         self.params.l.is_some() || self.params.t.is_some()
+    }
+
+    /// `l`, where values matter by their frequency, and by nothing else.
+    pub(super) fn frequency_alone(&self) -> Option<usize> {
+        let by_frequency = self.params.diversity.unwrap_or_default() == Diversity::Frequency;
+        self.params.l.filter(|_| by_frequency && self.params.t.is_none())
     }
 
     /// An empty count of sensitive values.
@@ -174,7 +185,7 @@ fn among_occurring(codes: &[u32], domain: usize) -> (Vec<u32>, usize) {
         *rank = values;
         values += occurs;
     }
-    (codes.iter().map(|&code| rank_of[code as usize]).collect(), values as usize)
+    (codes.par_iter().with_min_len(1024).map(|&code| rank_of[code as usize]).collect(), values as usize)
 }
 
 /// How many rows have which sensitive value.

@@ -43,14 +43,14 @@ pub(super) struct Scratch<const W: usize> {
 }
 
 impl Search<'_> {
-    /// Cuts that save something, best first, and no more than `most`.
+    /// Cuts that save something, best first, and no more than `most`; with the number of rows inside of each.
     pub(super) fn cuts<const W: usize>(
         &self,
         items: &[Item<W>],
         extent: &Extent<W>,
         most: usize,
         scratch: &mut Scratch<W>,
-    ) -> Vec<Cut> {
+    ) -> Vec<(Cut, usize)> {
         self.all(items, extent, scratch);
         let key = |cut: &Cut| (cut.attribute, cut.from.to_bits(), cut.to.to_bits(), cut.spare.rows);
         let order =
@@ -60,7 +60,7 @@ impl Search<'_> {
             scratch.found.truncate(most);
         }
         scratch.found.sort_unstable_by(order);
-        scratch.found.iter().map(|(.., cut)| *cut).collect()
+        scratch.found.iter().map(|&(_, inside, cut)| (cut, inside)).collect()
     }
 
     /// Cuts that save something: the loss after each, its rows inside, and the cut.

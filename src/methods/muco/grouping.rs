@@ -78,6 +78,7 @@ pub(super) fn group(
     if groups.members.len() != microdata.rows {
         return Err(Error::internal("groups that lack rows"));
     }
-    groups.sensitive = groups.members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect();
+    let of_row = |&row: &u32| microdata.sensitive_codes[row as usize];
+    groups.sensitive = groups.members.par_iter().with_min_len(1024).map(of_row).collect();
     Ok(groups)
 }

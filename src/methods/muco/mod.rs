@@ -160,9 +160,10 @@ impl Muco {
 /// When the most frequent sensitive value makes up more than `1/l` of the rows.
 fn check_eligible(microdata: &Microdata, what: &str, l: usize) -> Result<()> {
     let sensitive = microdata.sensitive()?;
-    let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
-    let most = assignment::by_value(&mut rows, &microdata.sensitive_codes).iter().map(|rows| rows.len()).max();
-    assignment::check_eligible(what, microdata.rows, most.unwrap_or(0), l, sensitive.field.name())
+    let mut counts = vec![0; sensitive.domain.len()];
+    microdata.sensitive_codes.iter().for_each(|&code| counts[code as usize] += 1);
+    let most = counts.into_iter().max().unwrap_or(0);
+    assignment::check_eligible(what, microdata.rows, most, l, sensitive.field.name())
 }
 
 /// Adds the rows that are published as they were, behind the groups.
