@@ -2,34 +2,55 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rayon::prelude::*;
-
+use super::of_group::{OfGroup, any_broken};
 use super::state::Signatures;
 use crate::error::{Error, Result};
+use crate::microdata::Microdata;
 use crate::release::{COUNTERFEIT, Groups};
 
-/// Looks at the groups of a release of `rows` rows, in parallel. `broken_by` says what is wrong with a group, if anything. Afterwards every row
-/// must have been seen once, but for `withheld` of those that are new.
+/// What earlier releases say of the members of a group, by their places: the numbers of their signatures, and their labels. For somebody who was never
+/// published, and for counterfeits, none.
+#[derive(Default)]
+pub(super) struct Known {
+    pub signatures: Vec<Option<u32>>,
+    pub labels: Vec<Option<u32>>,
+}
+
+impl Known {
+    /// First of all members, and then one after the other is looked at: see [`any_broken`].
+    fn read(&mut self, known: &Signatures, members: &[u32]) {
+        let of = |row: u32| (row != COUNTERFEIT).then_some(row as usize);
+        self.signatures.clear();
+        self.signatures.extend(members.iter().map(|&row| of(row).and_then(|row| known.number_of(row))));
+        self.labels.clear();
+        self.labels.extend(members.iter().map(|&row| of(row).and_then(|row| known.label_of(row))));
+    }
+}
+
+/// Looks at the groups of a release in parallel. `broken_by` says what is wrong with a group, if anything.
+/// Afterwards every row must have been seen once, but for `withheld` of those that are new.
 ///
 /// # Errors
 /// When anything is wrong: the release must not leave.
 pub(super) fn check_every_row(
-    rows: usize,
+    microdata: &Microdata,
     groups: &Groups,
     known: &Signatures,
     withheld: usize,
-    broken_by: impl Fn(usize) -> Option<&'static str> + Sync,
+    broken_by: impl Fn(&OfGroup<'_>, &Known) -> Option<&'static str> + Sync,
 ) -> Result<()> {
+    let rows = microdata.rows;
     let seen: Vec<AtomicBool> = (0..rows).map(|_| AtomicBool::new(false)).collect();
     let is_person = |row: &&u32| **row != COUNTERFEIT;
-    let broken_by = |group: usize| {
+    let broken_by = |beside: &mut Known, of_group: &OfGroup<'_>| {
         // Stored and not exchanged: an exchange makes the processor wait for the memory of one row after the other. Rows that are seen twice are
         // found by their number.
-        let people = groups.members[groups.range(group)].iter().filter(is_person);
+        let people = of_group.members.iter().filter(is_person);
         people.for_each(|&row| seen[row as usize].store(true, Ordering::Relaxed));
-        broken_by(group)
+        beside.read(known, of_group.members);
+        broken_by(of_group, beside)
     };
-    let broken = (0..groups.len()).into_par_iter().with_min_len(1024).find_map_any(broken_by).or_else(|| {
+    let broken = any_broken(microdata, groups, Known::default, broken_by).or_else(|| {
         let unseen = || (0..rows).filter(|&row| !seen[row].load(Ordering::Relaxed));
         let missing = unseen().count();
         if groups.members.iter().filter(is_person).count() != rows - missing {
@@ -51,9 +72,22 @@ mod tests {
     /// A row that is there twice in the place of another, which could pass for one that is withheld; and others.
     #[test]
     fn every_row_leaves_once() {
+        let microdata = Microdata {
+            rows: 4,
+            people: None,
+            quasi: Vec::new(),
+            quasi_codes: Vec::new(),
+            sensitive: None,
+            sensitive_codes: vec![0; 4],
+            within: None,
+            other: Vec::new(),
+            other_codes: Vec::new(),
+            updates: None,
+        };
         let judged = |members: [u32; 4], withheld: usize| {
-            let groups = Groups { starts: vec![0, 2, 4], members: members.to_vec(), ..Groups::default() };
-            match check_every_row(4, &groups, &Signatures::default(), withheld, |_| None) {
+            let sensitive = vec![0; 4];
+            let groups = Groups { starts: vec![0, 2, 4], members: members.to_vec(), sensitive, ..Groups::default() };
+            match check_every_row(&microdata, &groups, &Signatures::default(), withheld, |_, _| None) {
                 Ok(()) => "fine".to_owned(),
                 Err(error) => error.to_string(),
             }

@@ -40,6 +40,7 @@ mod every_row;
 mod extent;
 mod lots;
 mod monitor;
+mod of_group;
 mod rings;
 mod share;
 mod split;

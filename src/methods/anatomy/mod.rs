@@ -16,6 +16,7 @@
 //! O(n log n).
 
 use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::lots::Lots;
@@ -51,31 +52,41 @@ impl Anatomy {
             groups.members.extend_from_slice(rows);
             groups.starts.push(groups.members.len() as u32);
         })?;
-        groups.sensitive = groups.members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect();
+        let of_row = |&row: &u32| microdata.sensitive_codes[row as usize];
+        groups.sensitive = groups.members.par_iter().with_min_len(1024).map(of_row).collect();
         Ok(groups)
     }
 
     fn check(&self, microdata: &Microdata, groups: &Groups) -> Result<()> {
-        let fail = |what: &str| {
-            Err(Error::internal(format!("the release failed its own check ({what}); nothing was published")))
+        let broken = || {
+            (0..groups.len()).into_par_iter().with_min_len(1024).find_map_any(|group| {
+                let range = groups.range(group);
+                let (members, values) = (&groups.members[range.clone()], &groups.sensitive[range]);
+                if members.iter().zip(values).any(|(&row, &value)| microdata.sensitive_codes[row as usize] != value) {
+                    return Some("a row with another's sensitive value");
+                }
+                let mut most = 0;
+                groups.for_each_value(group, |_, count| most = count.max(most));
+                ((most as usize).saturating_mul(self.l) > members.len()).then_some("a group that is not l-diverse")
+            })
         };
-        let mut seen = vec![false; microdata.rows];
-        for (&row, &value) in groups.members.iter().zip(&groups.sensitive) {
-            if std::mem::replace(&mut seen[row as usize], true) {
-                return fail("a row in two places");
+        let once = || {
+            let mut seen = vec![false; microdata.rows];
+            let twice = groups.members.iter().any(|&row| std::mem::replace(&mut seen[row as usize], true));
+            match twice {
+                true => Some("a row in two places"),
+                false => seen.contains(&false).then_some("a row missing"),
             }
-            if microdata.sensitive_codes[row as usize] != value {
-                return fail("a row with another's sensitive value");
-            }
+        };
+        let ends = groups.starts.last().map(|&end| end as usize);
+        if ends != Some(groups.members.len()) || groups.sensitive.len() != groups.members.len() {
+            return Err(Error::internal(
+                "the release failed its own check (groups without end); nothing was published",
+            ));
         }
-        if seen.contains(&false) {
-            return fail("a row missing");
-        }
-        for group in 0..groups.len() {
-            let size = groups.range(group).len();
-            if groups.histogram(group).iter().any(|&(_, count)| (count as usize).saturating_mul(self.l) > size) {
-                return fail("a group that is not l-diverse");
-            }
+        let (misplaced, broken) = rayon::join(once, broken);
+        if let Some(what) = misplaced.or(broken) {
+            return Err(Error::internal(format!("the release failed its own check ({what}); nothing was published")));
         }
         Ok(())
     }

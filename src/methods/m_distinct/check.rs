@@ -4,7 +4,8 @@
 
 use super::relation::Relation;
 use crate::error::Result;
-use crate::methods::every_row::check_every_row;
+use crate::methods::every_row::{Known, check_every_row};
+use crate::methods::of_group::OfGroup;
 use crate::methods::state::Signatures;
 use crate::microdata::Microdata;
 use crate::release::{COUNTERFEIT, Groups};
@@ -22,30 +23,28 @@ pub(super) struct Promise<'a> {
 impl Promise<'_> {
     pub(super) fn check(&self, groups: &Groups, intervals: &[[u32; 2]], withheld: usize) -> Result<()> {
         let d = self.microdata.quasi.len();
-        check_every_row(self.microdata.rows, groups, self.known, withheld, |group| {
-            self.broken_by(groups, group, &intervals[group * d..][..d])
+        check_every_row(self.microdata, groups, self.known, withheld, |of_group, known| {
+            self.broken_by(of_group, known, &intervals[of_group.group * d..][..d])
         })
     }
 
     /// What is wrong with a group, if anything.
-    fn broken_by(&self, groups: &Groups, group: usize, intervals: &[[u32; 2]]) -> Option<&'static str> {
-        let range = groups.range(group);
-        let values = &groups.sensitive[range.clone()];
+    fn broken_by(&self, of_group: &OfGroup<'_>, known: &Known, intervals: &[[u32; 2]]) -> Option<&'static str> {
+        let &OfGroup { members, published: values, .. } = of_group;
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
         if values.len() < self.m || !sorted.windows(2).all(|pair| pair[0] < pair[1]) {
             return Some("a group without m different sensitive values");
         }
         let (mut legal_for, mut newcomers) = (None, false);
-        let members = groups.members[range].iter().zip(values).enumerate();
-        for (place, (&row, &value)) in members.filter(|(_, (row, _))| **row != COUNTERFEIT) {
-            let row = row as usize;
-            if self.microdata.sensitive_codes[row] != value {
+        let members = members.iter().zip(values).enumerate();
+        for (place, (_, &value)) in members.filter(|(_, (row, _))| **row != COUNTERFEIT) {
+            if of_group.sensitive(place) != value {
                 return Some("a row with another's sensitive value");
             }
-            match self.known.number_of(row) {
+            match known.signatures[place] {
                 None => newcomers = true,
-                Some(_) if self.known.label_of(row) != Some(place as u32) => {
+                Some(_) if known.labels[place] != Some(place as u32) => {
                     return Some("a row that is not in the place of its label");
                 }
                 // Members of a group often come from groups with the same values.
@@ -57,7 +56,7 @@ impl Promise<'_> {
                     legal_for = Some(signature);
                 }
             }
-            let mut codes = self.microdata.quasi_of(row as u32).iter().zip(intervals);
+            let mut codes = of_group.codes(place).iter().zip(intervals);
             if !codes.all(|(code, [lo, hi])| (lo..=hi).contains(&code)) {
                 return Some("an interval that does not cover its row");
             }

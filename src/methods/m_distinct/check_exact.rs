@@ -4,9 +4,10 @@ use super::exact::{Drawn, steps_of};
 use super::law::Laws;
 use crate::error::Result;
 use crate::methods::every_row::check_every_row;
+use crate::methods::of_group::OfGroup;
 use crate::methods::state::Signatures;
 use crate::microdata::Microdata;
-use crate::release::{COUNTERFEIT, Groups};
+use crate::release::COUNTERFEIT;
 
 /// What is checked against.
 pub(super) struct ExactPromise<'a> {
@@ -18,16 +19,14 @@ pub(super) struct ExactPromise<'a> {
 impl ExactPromise<'_> {
     pub(super) fn check(&self, drawn: &Drawn) -> Result<()> {
         let d = self.microdata.quasi.len();
-        check_every_row(self.microdata.rows, &drawn.groups, self.known, 0, |group| {
-            self.broken_by(drawn, group, &drawn.intervals[group * d..][..d])
+        check_every_row(self.microdata, &drawn.groups, self.known, 0, |of_group, _| {
+            self.broken_by(drawn, of_group, &drawn.intervals[of_group.group * d..][..d])
         })
     }
 
     /// What is wrong with a group, if anything.
-    fn broken_by(&self, drawn: &Drawn, group: usize, intervals: &[[u32; 2]]) -> Option<&'static str> {
-        let Groups { sensitive, members, .. } = &drawn.groups;
-        let range = drawn.groups.range(group);
-        let (values, members) = (&sensitive[range.clone()], &members[range]);
+    fn broken_by(&self, drawn: &Drawn, of_group: &OfGroup<'_>, intervals: &[[u32; 2]]) -> Option<&'static str> {
+        let &OfGroup { members, published: values, .. } = of_group;
         let component = |value: &u32| drawn.component_of[*value as usize];
         let mut components: Vec<u32> = values.iter().map(component).collect();
         // The order of a group that returns is that of its first release, in which values may have been ordered otherwise.
@@ -40,10 +39,10 @@ impl ExactPromise<'_> {
             members.iter().zip(values).enumerate().filter(|(_, (row, _))| **row != COUNTERFEIT)
         {
             let at = row as usize;
-            if self.microdata.sensitive_codes[at] != value {
+            if of_group.sensitive(place) != value {
                 return Some("a row with another's sensitive value");
             }
-            let mut codes = self.microdata.quasi_of(row).iter().zip(intervals);
+            let mut codes = of_group.codes(place).iter().zip(intervals);
             if !codes.all(|(code, [lo, hi])| (lo..=hi).contains(&code)) {
                 return Some("an interval that does not cover its row");
             }

@@ -4,7 +4,8 @@
 use rustc_hash::FxHashSet;
 
 use crate::error::Result;
-use crate::methods::every_row::check_every_row;
+use crate::methods::every_row::{Known, check_every_row};
+use crate::methods::of_group::OfGroup;
 use crate::methods::state::Signatures;
 use crate::microdata::Microdata;
 use crate::release::{COUNTERFEIT, Groups};
@@ -21,38 +22,41 @@ pub(super) struct Promise<'a> {
 impl Promise<'_> {
     pub(super) fn check(&self, groups: &Groups, intervals: &[[u32; 2]], withheld: usize) -> Result<()> {
         let d = self.microdata.quasi.len();
-        check_every_row(self.microdata.rows, groups, self.known, withheld, |group| {
-            self.broken_by(groups, group, &intervals[group * d..][..d])
+        check_every_row(self.microdata, groups, self.known, withheld, |of_group, known| {
+            self.broken_by(of_group, known, &intervals[of_group.group * d..][..d])
         })
     }
 
     /// What is wrong with a group, if anything.
-    fn broken_by(&self, groups: &Groups, group: usize, intervals: &[[u32; 2]]) -> Option<&'static str> {
-        let range = groups.range(group);
-        let signature = &groups.sensitive[range.clone()];
+    fn broken_by(&self, of_group: &OfGroup<'_>, known: &Known, intervals: &[[u32; 2]]) -> Option<&'static str> {
+        let &OfGroup { members, published: signature, .. } = of_group;
         if signature.len() < self.m || !signature.windows(2).all(|pair| pair[0] < pair[1]) {
             return Some("a group without m different sensitive values");
         }
-        let rows = groups.members[range].iter().zip(signature).filter(|(row, _)| **row != COUNTERFEIT);
-        for (&row, &value) in rows {
-            let row = row as usize;
-            let is_new = self.known.number_of(row).is_none();
-            if is_new && self.drawn.as_ref().is_some_and(|drawn| !drawn.contains(signature)) {
+        let rows = members.iter().zip(signature).enumerate().filter(|(_, (row, _))| **row != COUNTERFEIT);
+        // The number of the group's signature, once it is known.
+        let mut same = None;
+        for (place, (_, &value)) in rows {
+            let before = known.signatures[place];
+            if before.is_none() && self.drawn.as_ref().is_some_and(|drawn| !drawn.contains(signature)) {
                 return Some("a new row under a signature that is not one of the first release's");
             }
-            if self.microdata.sensitive_codes[row] != value {
+            if of_group.sensitive(place) != value {
                 return Some("a row with another's sensitive value");
             }
-            if self.known.of(row).is_some_and(|before| *before != *signature) {
-                return Some("a returning row under another signature");
+            if let Some(before) = before.filter(|_| before != same) {
+                if *self.known.all()[before as usize] != *signature {
+                    return Some("a returning row under another signature");
+                }
+                same = Some(before);
             }
-            let mut codes = self.microdata.quasi_of(row as u32).iter().zip(intervals);
+            let mut codes = of_group.codes(place).iter().zip(intervals);
             if !codes.all(|(code, [lo, hi])| (lo..=hi).contains(&code)) {
                 return Some("an interval that does not cover its row");
             }
         }
         // Some value must be there in all groups of a signature, or there is one group too many.
-        if groups.members[groups.range(group)].iter().all(|&row| row == COUNTERFEIT) {
+        if members.iter().all(|&row| row == COUNTERFEIT) {
             return Some("a group of nobody");
         }
         (!self.microdata.can_publish(intervals)).then_some("an interval that is not a value of the hierarchy")

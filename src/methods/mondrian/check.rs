@@ -1,11 +1,10 @@
 //! The last look at a release before a row leaves: definitions, word by word. Of what the cuts use, only the numbering of
 //! sensitive values is taken, and the distances where the naive ones would take too long.
 
-use rayon::prelude::*;
-
 use super::principle::{Counts, Principle, TOLERANCE};
 use super::{Diversity, Mondrian};
 use crate::error::{Error, Result};
+use crate::methods::of_group::{OfGroup, any_broken};
 use crate::microdata::Microdata;
 use crate::release::Groups;
 
@@ -29,14 +28,16 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &[[u32; 2
         (distance > t.get() + 2.0 * TOLERANCE).then_some("a group that is not t-close")
     };
     let any_broken = || {
-        let all = (0..groups.len()).into_par_iter().with_min_len(256).map_init(
+        any_broken(
+            microdata,
+            groups,
             || principle.counts(),
-            |counts, group| {
-                let of_group = &intervals[group * d..][..d];
-                broken_promise(microdata, groups, group, of_group, params).or_else(|| too_far(group, counts))
+            |counts, of_group| {
+                let group = of_group.group;
+                let of_intervals = &intervals[group * d..][..d];
+                broken_promise(microdata, groups, of_group, of_intervals, params).or_else(|| too_far(group, counts))
             },
-        );
-        all.find_map_any(|broken| broken)
+        )
     };
     if groups.starts.last().is_none_or(|&end| end as usize != groups.members.len()) {
         return Err(Error::internal("the release failed its own check (groups without end); nothing was published"));
@@ -58,26 +59,27 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &[[u32; 2
 fn broken_promise(
     microdata: &Microdata,
     groups: &Groups,
-    group: usize,
+    of_group: &OfGroup<'_>,
     intervals: &[[u32; 2]],
     params: &Mondrian,
 ) -> Option<&'static str> {
-    let members = &groups.members[groups.range(group)];
+    let &OfGroup { group, members, published, .. } = of_group;
     if members.len() < params.k.max(1) {
         return Some("a group of less than k rows");
     }
     if !microdata.can_publish(intervals) {
         return Some("an interval that is not a value of the hierarchy");
     }
-    for &row in members {
-        let mut codes = microdata.quasi_of(row).iter().zip(intervals);
+    for place in 0..members.len() {
+        let mut codes = of_group.codes(place).iter().zip(intervals);
         if !codes.all(|(code, [lo, hi])| (lo..=hi).contains(&code)) {
             return Some("an interval that does not cover its row");
         }
     }
     if microdata.sensitive.is_some() {
-        let values = &groups.sensitive[groups.range(group)];
-        if members.iter().zip(values).any(|(&row, &value)| microdata.sensitive_codes[row as usize] != value) {
+        if published.len() != members.len()
+            || published.iter().enumerate().any(|(place, &value)| of_group.sensitive(place) != value)
+        {
             return Some("a row with another's sensitive value");
         }
     }
