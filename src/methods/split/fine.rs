@@ -227,18 +227,22 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
         for other in (0..self.orders.len()).filter(|&other| other != attribute) {
             let order = &mut self.orders[other];
             for &[start, end] in &self.ranges[base..base + self.size] {
-                self.going_right.clear();
-                let mut next = start as usize;
-                for place in start as usize..end as usize {
-                    let item = order[place];
-                    if self.goes_left[item as usize] {
-                        order[next] = item;
-                        next += 1;
-                    } else {
-                        self.going_right.push(item);
-                    }
+                let list = &mut order[start as usize..end as usize];
+                if self.going_right.len() < list.len() {
+                    self.going_right.resize(list.len(), 0);
                 }
-                order[next..end as usize].copy_from_slice(&self.going_right);
+                let going_right = &mut self.going_right[..list.len()];
+                let (mut left, mut right) = (0, 0);
+                for place in 0..list.len() {
+                    // Written to both sides and counted on one: sides are a coin's toss, which a branch would mispredict.
+                    let item = list[place];
+                    list[left] = item;
+                    going_right[right] = item;
+                    let goes_left = usize::from(self.goes_left[item as usize]);
+                    left += goes_left;
+                    right += 1 - goes_left;
+                }
+                list[left..].copy_from_slice(&going_right[..right]);
             }
         }
     }
