@@ -109,7 +109,7 @@ pub use methods::{AnyMethod, Share, StateKind};
 pub use microdata::{Role, Roles};
 #[cfg(feature = "publication")]
 pub use publication::{Publication, PublicationSpec, Repositioned};
-pub use release::{Description, View};
+pub use release::{Description, RowOrder, View};
 #[cfg(feature = "publication")]
 pub use sql::publication_for_readers;
 pub use sql::{

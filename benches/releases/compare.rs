@@ -11,9 +11,9 @@ use crate::methods::{FILES, Method, order, spelled_out};
 /// Prints the table.
 pub(crate) fn compare(sizes: &[u64], methods: &[&Method]) {
     println!(
-        "| rows | method | sort + write | release | rows/s | release + write | ratio | growth | memory | phases in ms |"
+        "| rows | method | sort + write | release | rows/s | release + write | ratio | copy | growth | memory | phases in ms |"
     );
-    println!("|---:|:---|---:|---:|---:|---:|---:|---:|---:|:---|");
+    println!("|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|:---|");
     let idle = in_child(0, "").memory;
     let mut before: HashMap<&str, (u64, f64)> = HashMap::new();
     for &rows in sizes {
@@ -26,6 +26,8 @@ pub(crate) fn compare(sizes: &[u64], methods: &[&Method]) {
             // Side by side, for each method anew: a machine that others use as well is not as fast in one minute as in the next.
             let sort = files.measured(&format!("COPY (SELECT * FROM '{table}' ORDER BY {by}) TO 'output'")).seconds;
             let write = files.measured(&format!("COPY ({query}) TO 'output'"));
+            // The last run has left the rows.
+            let copy = files.measured("COPY (SELECT * FROM 'output') TO 'copy'").seconds;
             let growth = before.insert(method.name, (rows, release.seconds)).map_or_else(
                 String::new,
                 |(rows_before, seconds)| {
@@ -33,12 +35,13 @@ pub(crate) fn compare(sizes: &[u64], methods: &[&Method]) {
                 },
             );
             println!(
-                "| {rows} | {} | {sort:.2} s | {:.3} s | {:.2} M | {:.2} s | {:.2} | {growth} | {:.1}x | {} |",
+                "| {rows} | {} | {sort:.2} s | {:.3} s | {:.2} M | {:.2} s | {:.2} | {:.2} | {growth} | {:.1}x | {} |",
                 method.name,
                 release.seconds,
                 rows as f64 / release.seconds / 1e6,
                 write.seconds,
                 write.seconds / sort,
+                copy / sort,
                 (release.memory - idle) / (rows as f64 * method.bytes),
                 release.phases
             );
@@ -69,7 +72,10 @@ impl Files {
     }
 
     fn spelled_out(&self, query: &str) -> String {
-        spelled_out(query, self.rows, |name| self.path(name)).replace("'output'", &format!("'{}'", self.path("output")))
+        let spelled_out = spelled_out(query, self.rows, |name| self.path(name));
+        ["output", "copy"]
+            .iter()
+            .fold(spelled_out, |query, name| query.replace(&format!("'{name}'"), &format!("'{}'", self.path(name))))
     }
 
     fn path(&self, name: &str) -> String {

@@ -12,6 +12,7 @@
 //! - release, rows/s: the release alone, its rows dropped as they come;
 //! - release + write: the release and writing it, with files and ledgers read as in the column before;
 //! - ratio: of release + write to sort + write;
+//! - copy: what that would be if the rows were read from where they have been written, and nothing was computed;
 //! - growth: how much the time of the release grew over how much the table grew, since the size before;
 //! - memory: the peak of the process that makes the release, less that of an idle one, as a multiple of the encoded table: four bytes a
 //!   code, eight an identifier; of a stream, the bytes of its columns. What a ledger or worlds take is in the peak only;

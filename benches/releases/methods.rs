@@ -27,9 +27,15 @@ impl Method {
 
 const MOST: u64 = u64::MAX;
 
-pub(crate) const METHODS: [Method; 11] = [
+pub(crate) const METHODS: [Method; 13] = [
     Method { name: "m_invariant, m = 2", call: "m_invariant('census', 2, PEOPLE)", bytes: 28.0, most_rows: MOST },
     Method { name: "m_invariant, m = 10", call: "m_invariant('census', 10, PEOPLE)", bytes: 28.0, most_rows: MOST },
+    Method {
+        name: "m_invariant, m = 10, by group",
+        call: "m_invariant('census', 10, PEOPLE) ORDER BY group_id",
+        bytes: 28.0,
+        most_rows: MOST,
+    },
     Method {
         name: "m_invariant, m = 10, second",
         call: "m_invariant('later', 10, PEOPLE, previous => 'signatures')",
@@ -61,6 +67,12 @@ pub(crate) const METHODS: [Method; 11] = [
         most_rows: MOST,
     },
     Method { name: "mondrian, k = 10", call: "mondrian('census', 10, quasi => (QUASI))", bytes: 16.0, most_rows: MOST },
+    Method {
+        name: "mondrian, k = 10, by group",
+        call: "mondrian('census', 10, quasi => (QUASI)) ORDER BY group_id",
+        bytes: 16.0,
+        most_rows: MOST,
+    },
     Method {
         name: "anatomy, l = 10",
         call: "anatomy('census', 10, quasi => (QUASI), sensitive => occupation)",

@@ -3,9 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalSortExpr;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use serde::{Deserialize, Serialize};
@@ -14,7 +17,7 @@ use super::inputs::{InputKinds, Inputs, facts};
 use super::{Job, Seed, WholeInputExec, run};
 use crate::methods::AnyMethod;
 use crate::microdata::{Layout, Roles};
-use crate::release::View;
+use crate::release::{GROUP_ID, RowOrder, View};
 
 /// What the operator does: plain data, so that a distributed engine can ship it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,12 +31,15 @@ pub struct AnonymizeJob {
     pub view: View,
     /// The randomness of this release.
     pub seed: Seed,
+    /// In which order rows leave.
+    #[serde(default, skip_serializing_if = "RowOrder::is_random")]
+    pub order: RowOrder,
 }
 
 impl AnonymizeJob {
     /// A method on the columns with these roles.
     pub fn new(method: AnyMethod, roles: Roles, view: View, seed: Seed) -> Self {
-        Self { method, roles, view, seed }
+        Self { method, roles, view, seed, order: RowOrder::Random }
     }
 }
 
@@ -48,8 +54,9 @@ impl AnonymizeJob {
 /// ```
 ///
 /// A pipeline breaker with one output partition. The whole of all inputs is read, encoded as it arrives and charged to the
-/// memory pool; the method then runs on blocking threads and rayon; batches of the release follow in random order.
-/// Nothing above changes what is read below: the operator supports neither filter, nor limit, nor sort push-down, and its
+/// memory pool; the method then runs on blocking threads and rayon; batches of the release follow in random order, or
+/// where the query sorts them by the number of the group, in that order ([`RowOrder`]), so that nothing has to be sorted.
+/// Nothing above changes what is read below: the operator supports neither filter nor limit push-down, and its
 /// projection is applied to the release.
 pub type AnonymizeExec = WholeInputExec<Anonymization>;
 
@@ -96,11 +103,36 @@ impl Job for Anonymization {
     fn facts(&self) -> Result<Vec<String>, fmt::Error> {
         let mut facts = facts(&self.job.method, &self.layout)?;
         facts.push(format!("view={:?}", self.job.view).to_lowercase());
+        if self.job.order == RowOrder::Groups {
+            facts.push(format!("order=[{GROUP_ID}]"));
+        }
         Ok(facts)
     }
 
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+
+    fn output_order(&self) -> Option<PhysicalSortExpr> {
+        match self.job.order {
+            RowOrder::Random => None,
+            RowOrder::Groups => {
+                let column = self.schema.index_of(GROUP_ID).ok()?;
+                Some(PhysicalSortExpr::new(Arc::new(Column::new(GROUP_ID, column)), SortOptions::default()))
+            }
+        }
+    }
+
+    /// By the number of the group, which every row knows anyway.
+    fn ordered(&self, order: &[PhysicalSortExpr]) -> Option<Self> {
+        let [PhysicalSortExpr { expr, options }] = order else { return None };
+        let column = expr.downcast_ref::<Column>()?;
+        // There is no NULL among them.
+        if options.descending || self.schema.field(column.index()).name() != GROUP_ID {
+            return None;
+        }
+        let job = AnonymizeJob { order: RowOrder::Groups, ..self.job.clone() };
+        Some(Self { job, inputs: self.inputs.clone(), layout: self.layout.clone(), schema: Arc::clone(&self.schema) })
     }
 
     fn start(
@@ -111,6 +143,6 @@ impl Job for Anonymization {
     ) -> Result<SendableRecordBatchStream> {
         let inputs = self.inputs.streams(inputs, self.layout.clone())?;
         let (method, seed) = (self.job.method.clone(), self.job.seed.clone());
-        Ok(run::run(inputs, method, seed, Arc::clone(&self.schema), metrics, context))
+        Ok(run::run(inputs, method, seed, Arc::clone(&self.schema), self.job.order, metrics, context))
     }
 }

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::methods::{LeftOut, Monitor, SnapshotBuilder, StateKind};
 use crate::microdata::Role;
 use crate::publication::{Believed, Figures, MadeFile, Outcome, make, numbered, random_name};
-use crate::release::{Form, Published, Release};
+use crate::release::{Form, Published, Release, RowOrder};
 
 /// Rows of a file: enough for good compression, few enough that files are made in parallel.
 const FILE_ROWS: usize = 1 << 18;
@@ -113,7 +113,7 @@ impl ReleaseWriter {
             self.written.believed = monitor.phase("beliefs", || before.take(&release, &state, key, monitor))?;
         }
         let public = present(&self.public, &release, self.leave_out, &self.remembered);
-        let published = monitor.phase("shuffle", || Ok(Published::new(release, public, &mut rng)))?;
+        let published = monitor.phase("shuffle", || Ok(Published::new(release, public, RowOrder::Random, &mut rng)))?;
         let published = match tag {
             Some(tag) => published.in_cell(tag),
             None => published,

@@ -19,7 +19,7 @@ use super::work::{Made, Work};
 use crate::error::Error;
 use crate::methods::{AnyMethod, Monitor, SnapshotBuilder};
 use crate::microdata::{MicrodataBuilder, trees_of};
-use crate::release::Published;
+use crate::release::{Published, RowOrder};
 
 /// Starts an execution; its rows arrive on the stream. Dropping the stream cancels it.
 pub(super) fn run(
@@ -27,6 +27,7 @@ pub(super) fn run(
     method: AnyMethod,
     seed: Seed,
     schema: SchemaRef,
+    order: RowOrder,
     metrics: &ExecutionPlanMetricsSet,
     context: &Arc<TaskContext>,
 ) -> SendableRecordBatchStream {
@@ -35,7 +36,7 @@ pub(super) fn run(
     let batch_size = context.session_config().batch_size();
     let work = Arc::new(Work::new("AnonymizeExec", method, &inputs.layout, metrics, context));
     let baseline = work.metrics.baseline.clone();
-    let sink = ReleaseSink { schema: Arc::clone(&schema), batch_size, output };
+    let sink = ReleaseSink { schema: Arc::clone(&schema), order, batch_size, output };
     builder.spawn(async move {
         let mut microdata = work.collect(inputs).await?;
         check_trees(&mut microdata.microdata, &sink.schema).map_err(|error| error.in_function(work.method.name()))?;
@@ -60,6 +61,7 @@ pub(super) fn check_trees(microdata: &mut MicrodataBuilder, schema: &SchemaRef) 
 /// Where the rows go.
 pub(super) struct ReleaseSink {
     pub schema: SchemaRef,
+    pub order: RowOrder,
     pub batch_size: usize,
     pub output: Sender<Result<RecordBatch>>,
 }
@@ -77,7 +79,8 @@ impl ReleaseSink {
         let timer = work.metrics.baseline.elapsed_compute().timer();
         let Made { release, state, mut rng } = work.make(microdata, rng, monitor)?;
         drop(state);
-        let published = monitor.phase("shuffle", || Ok(Published::new(release, Arc::clone(&self.schema), &mut rng)))?;
+        let schema = Arc::clone(&self.schema);
+        let published = monitor.phase("shuffle", || Ok(Published::new(release, schema, self.order, &mut rng)))?;
         let published = match tag {
             Some(tag) => published.in_cell(tag),
             None => published,
@@ -89,24 +92,32 @@ impl ReleaseSink {
         self.send(&published, monitor)
     }
 
+    /// A few batches at a time, gathered in parallel while those before them are handed over.
     fn send(&self, published: &Published, monitor: &Monitor) -> crate::error::Result<()> {
-        // A few batches at a time, gathered in parallel.
         let batch_size = published.batch_rows(self.batch_size);
         let round = batch_size * rayon::current_num_threads();
-        for first in (0..published.len()).step_by(round) {
+        let gather = |first: usize| -> crate::error::Result<Vec<RecordBatch>> {
             monitor.check()?;
             let last = published.len().min(first + round);
             let starts: Vec<usize> = (first..last).step_by(batch_size).collect();
-            let batches: Vec<_> = starts
-                .into_par_iter()
-                .map(|start| published.batch(start, batch_size.min(last - start)))
-                .collect::<crate::error::Result<_>>()?;
-            for batch in batches {
-                if self.output.blocking_send(Ok(batch)).is_err() {
-                    return Ok(()); // Nobody wants the rest: a LIMIT above, say.
-                }
+            starts.into_par_iter().map(|start| published.batch(start, batch_size.min(last - start))).collect()
+        };
+        let hand_over =
+            |batches: Vec<RecordBatch>| batches.into_iter().all(|batch| self.output.blocking_send(Ok(batch)).is_ok());
+        let mut ready = Vec::new();
+        for first in (0..published.len()).step_by(round) {
+            let mut next = Ok(Vec::new());
+            // On this thread, which may block, and not on one that others compute on.
+            let wanted = rayon::in_place_scope(|scope| {
+                scope.spawn(|_| next = gather(first));
+                hand_over(std::mem::take(&mut ready))
+            });
+            if !wanted {
+                return Ok(()); // Nobody wants the rest: a LIMIT above, say.
             }
+            ready = next?;
         }
+        hand_over(ready);
         Ok(())
     }
 }

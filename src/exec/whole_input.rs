@@ -20,7 +20,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
+    InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions, SortOrderPushdownResult,
 };
 use futures::StreamExt;
 
@@ -55,6 +55,19 @@ pub trait Job: fmt::Debug + Send + Sync + 'static {
 
     /// Whether rows come out while others are read, from inputs that need not end; and the order in which they do.
     fn streams(&self) -> Option<Vec<PhysicalSortExpr>> {
+        None
+    }
+
+    /// The order in which rows come out once all inputs were read, if they come in one.
+    fn output_order(&self) -> Option<PhysicalSortExpr> {
+        None
+    }
+
+    /// The same job whose rows come out in this order, if there is one: then they need not be sorted.
+    fn ordered(&self, _order: &[PhysicalSortExpr]) -> Option<Self>
+    where
+        Self: Sized,
+    {
         None
     }
 
@@ -120,7 +133,10 @@ impl<J: Job> WholeInputExec<J> {
                 return Err(refusal!(job.function(), "the input never ends; a finite table is needed"));
             }
             (None, None) => PlanProperties::new(
-                EquivalenceProperties::new(schema),
+                match job.output_order() {
+                    None => EquivalenceProperties::new(schema),
+                    Some(order) => EquivalenceProperties::new_with_orderings(schema, [[order]]),
+                },
                 Partitioning::UnknownPartitioning(1),
                 EmissionType::Final,
                 Boundedness::Bounded,
@@ -208,6 +224,13 @@ impl<J: Job> ExecutionPlan for WholeInputExec<J> {
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn try_pushdown_sort(&self, order: &[PhysicalSortExpr]) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
+        let Some(job) = self.job.ordered(order) else { return Ok(SortOrderPushdownResult::Unsupported) };
+        // What is below stays as it is.
+        let inner = Arc::new(Self::over_hidden(Arc::new(job), self.inputs.clone(), self.open)?);
+        Ok(SortOrderPushdownResult::Exact { inner })
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

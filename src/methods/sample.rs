@@ -10,7 +10,7 @@ use rand_chacha::ChaCha20Rng;
 use super::{AnyMethod, Monitor, State, StateKind};
 use crate::error::Result;
 use crate::microdata::{HashKey, Layout, Microdata, MicrodataBuilder, Roles};
-use crate::release::{Description, Published, Release, Shape, View, schema};
+use crate::release::{Description, Published, Release, RowOrder, Shape, View, schema};
 
 /// A table of whole numbers: quasi-identifiers `q0`, `q1`.., a sensitive attribute `s`, a column `w` to anonymize within.
 #[derive(Debug, Clone, Default)]
@@ -107,7 +107,7 @@ impl Table {
         let (signatures, labels) = method.state().map_or((false, false), StateKind::shown);
         let shape = Shape { view, form: method.form(), signatures, labels, nodes, counted: false };
         let schema = Arc::new(schema(&layout, shape, &description));
-        let published = Published::new(release, schema, &mut ChaCha20Rng::seed_from_u64(seed));
+        let published = Published::new(release, schema, RowOrder::Random, &mut ChaCha20Rng::seed_from_u64(seed));
         published.batch(0, published.len())
     }
 }

@@ -20,10 +20,11 @@ pub(crate) use schema::{
 pub(crate) use schema::{HI, LO, NODE, NULLS, commitments_type};
 pub use schema::{LABEL, View};
 pub(crate) use view::Published;
+pub use view::RowOrder;
 pub(crate) use worlds::Worlds;
 
 use crate::error::{Error, Result};
-use crate::microdata::Microdata;
+use crate::microdata::{Microdata, append_rows};
 
 /// In place of a row number: a counterfeit, a row that stands for nobody.
 pub const COUNTERFEIT: u32 = u32::MAX;
@@ -133,7 +134,7 @@ impl Release {
                 |range: std::ops::Range<usize>| groups.members[range].iter().filter(|row| **row != COUNTERFEIT);
             near.clear();
             near.reserve_exact(places.len() * d);
-            people(places).for_each(|&row| near.extend_from_slice(microdata.quasi_of(row)));
+            append_rows(&microdata.quasi_codes, d, people(places).copied(), near);
             let mut left = near.as_slice();
             for (i, interval) in intervals.chunks_exact_mut(d).enumerate() {
                 let (codes, after) = left.split_at(people(groups.range(first + i)).count() * d);

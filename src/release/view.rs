@@ -1,6 +1,7 @@
 //! Rows of a release as record batches, in random order.
 
 mod near;
+mod order;
 mod values;
 
 use std::sync::{Arc, OnceLock};
@@ -17,13 +18,15 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use self::near::{Facts, Near};
+pub use self::order::RowOrder;
+use self::order::{GroupOf, Leaving};
 use super::schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
     signature_type,
 };
 use super::{COUNTERFEIT, Form, Groups, Release};
 use crate::error::{Error, Result};
-use crate::microdata::{Attribute, commitments, compact_views, part, parts_of, shuffle};
+use crate::microdata::{Attribute, commitments, compact_views, part, parts_of};
 
 /// A release whose order of rows and group numbers has been drawn.
 #[derive(Debug)]
@@ -31,9 +34,8 @@ pub(crate) struct Published {
     release: Release,
     schema: SchemaRef,
     /// Members in the order they leave.
-    order: Vec<u32>,
-    /// Group of each member.
-    group_of: Vec<u32>,
+    order: Vec<Leaving>,
+    group_of: GroupOf,
     /// Of each group.
     facts: Vec<Facts>,
     /// What is added to the groups' numbers.
@@ -50,20 +52,16 @@ pub(crate) struct Published {
 impl Published {
     /// Draws the order of the rows and the numbers of the groups. `schema` lists the wanted columns of the release's
     /// schema, by name.
-    pub(crate) fn new(release: Release, schema: SchemaRef, rng: &mut impl Rng) -> Self {
+    pub(crate) fn new(release: Release, schema: SchemaRef, order: RowOrder, rng: &mut impl Rng) -> Self {
         let groups = &release.groups;
-        let mut order: Vec<u32> = (0..groups.members.len() as u32).collect();
-        shuffle(&mut order, rng);
-        let mut numbers: Vec<u32> = (1..=groups.len() as u32).collect();
-        shuffle(&mut numbers, rng);
-        let mut group_of = Vec::with_capacity(groups.members.len());
-        let mut facts = Vec::with_capacity(groups.len());
-        for (group, number) in numbers.into_iter().enumerate() {
+        let (order, numbers) = order::draw(groups, order, rng);
+        let group_of = GroupOf::new(groups);
+        let facts = |(group, number): (usize, u32)| {
             let members = &groups.members[groups.range(group)];
-            group_of.resize(group_of.len() + members.len(), group as u32);
             let counterfeits = members.iter().filter(|&&row| row == COUNTERFEIT).count() as u32;
-            facts.push(Facts { number, size: members.len() as u32, counterfeits });
-        }
+            Facts { number, size: members.len() as u32, counterfeits }
+        };
+        let facts = numbers.into_par_iter().enumerate().with_min_len(1024).map(facts).collect();
         let donors = if release.microdata.other.is_empty() { FxHashMap::default() } else { donors(groups, rng) };
         // A field whose metadata are not ours has none.
         let sensitive = release.microdata.sensitive.as_ref();
@@ -112,17 +110,18 @@ impl Published {
     /// # Errors
     /// When Arrow fails to gather values; when the schema has a column that the release has not.
     pub(crate) fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch> {
-        let members = &self.order[start..start + rows];
-        let groups = members.iter().map(|&member| self.group_of[member as usize]).collect();
+        let leaving = &self.order[start..start + rows];
+        let members: Vec<u32> = leaving.iter().map(|leaving| leaving.member).collect();
+        let groups = leaving.iter().map(|leaving| leaving.group).collect();
         let quasi = &self.release.microdata.quasi;
         let is_quasi = |field: &&FieldRef| quasi.iter().any(|attribute| attribute.field.name() == field.name());
         let is_interval = |field: &FieldRef| matches!(field.data_type(), DataType::Struct(_));
         let wanted = || self.schema.fields().iter().filter(is_quasi);
         let d = if wanted().any(is_interval) { quasi.len() } else { 0 };
         let near = Near::new(groups, &self.facts, self.release.body.intervals(), d);
-        let exact = if wanted().all(is_interval) { Vec::new() } else { self.exact(members)? };
+        let exact = if wanted().all(is_interval) { Vec::new() } else { self.exact(&members)? };
         let fields = self.schema.fields().iter();
-        let columns = fields.map(|field| self.column(field, members, &near, &exact)).collect::<Result<Vec<_>>>()?;
+        let columns = fields.map(|field| self.column(field, &members, &near, &exact)).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)?)
     }
@@ -322,7 +321,8 @@ impl Published {
         let perturbed = perturbed.filter(|perturbed| perturbed.places.len() == self.len());
         let perturbed = perturbed.ok_or_else(|| Error::internal("rows that were not dealt"))?;
         let of_members = members.iter().map(|&member| member as usize);
-        let groups = Int64Array::from_iter_values(of_members.clone().map(|member| i64::from(self.group_of[member])));
+        let groups = of_members.clone().map(|member| i64::from(self.group_of(member as u32)));
+        let groups = Int64Array::from_iter_values(groups);
         let places = Int32Array::from_iter_values(of_members.clone().map(|member| perturbed.places[member] as i32));
         let shown = of_members.flat_map(|member| &perturbed.shown[member * d..][..d]);
         let shown = Arc::new(Int32Array::from_iter_values(shown.map(|&place| place as i32)));
@@ -379,7 +379,7 @@ impl Published {
     /// The members who are people and whose row is `wanted`, in the random order.
     pub(crate) fn members(&self, wanted: impl Fn(u32) -> bool) -> Vec<u32> {
         let row_of = |member: u32| self.release.groups.members[member as usize];
-        let order = self.order.iter().copied();
+        let order = self.order.iter().map(|leaving| leaving.member);
         order.filter(|&member| row_of(member) != COUNTERFEIT && wanted(row_of(member))).collect()
     }
 
@@ -387,18 +387,22 @@ impl Published {
     /// `wanted`, in the random order.
     pub(crate) fn members_who(&self, wanted: impl Fn(u32, &[u32]) -> bool) -> Vec<u32> {
         let groups = &self.release.groups;
-        let wanted = |&member: &u32| {
-            let row = groups.members[member as usize];
-            let group = self.group_of[member as usize] as usize;
-            row != COUNTERFEIT && wanted(row, &groups.sensitive[groups.range(group)])
+        let wanted = |leaving: &&Leaving| {
+            let row = groups.members[leaving.member as usize];
+            row != COUNTERFEIT && wanted(row, &groups.sensitive[groups.range(leaving.group as usize)])
         };
-        self.order.iter().copied().filter(wanted).collect()
+        self.order.iter().filter(wanted).map(|leaving| leaving.member).collect()
+    }
+
+    /// The group of a member.
+    fn group_of(&self, member: u32) -> u32 {
+        self.group_of.at(&self.release.groups, member)
     }
 
     /// The places of some members in their groups, from 1: their labels, of methods that leave groups in the order of these.
     pub(crate) fn labels(&self, members: &[u32]) -> ArrayRef {
         let place = |&member: &u32| {
-            let start = self.release.groups.starts[self.group_of[member as usize] as usize];
+            let start = self.release.groups.starts[self.group_of(member) as usize];
             (member - start + 1) as i32
         };
         Arc::new(Int32Array::from_iter_values(members.iter().map(place)))
@@ -409,7 +413,7 @@ impl Published {
     /// # Errors
     /// When there is no sensitive attribute, and when Arrow fails to gather values.
     pub(crate) fn signatures(&self, members: &[u32]) -> Result<ArrayRef> {
-        let groups: Vec<u32> = members.iter().map(|&member| self.group_of[member as usize]).collect();
+        let groups: Vec<u32> = members.iter().map(|&member| self.group_of(member)).collect();
         self.signatures_of(&groups)
     }
 

@@ -174,7 +174,7 @@ impl Relation for AnonymizedTable {
                         Some(planned(session, &identifiers::counted(microdata)?, name, "the input").await?);
                 }
             }
-            let job = AnonymizeJob { method: self.method.clone(), roles, view: self.view, seed: self.seed(session)? };
+            let job = AnonymizeJob::new(self.method.clone(), roles, self.view, self.seed(session)?);
             let schema = match projection {
                 Some(columns) => Arc::new(self.schema.project(columns)?),
                 None => Arc::clone(&self.schema),

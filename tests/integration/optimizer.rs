@@ -66,6 +66,34 @@ async fn the_whole_input_is_anonymized_whatever_stands_above() {
     }
 }
 
+/// Ordered by the number of the group, nothing is sorted, and a seed's release is the one that it is otherwise: of few rows, and of many.
+#[tokio::test]
+async fn by_group_it_is_the_same_release() {
+    let context = session();
+    for people in [3000, 70_000] {
+        run(&context, &format!("CREATE OR REPLACE TABLE people AS SELECT * FROM census({people})")).await.unwrap();
+        for call in [
+            "m_invariant(people, 5, person_id, (age, gender), occupation, seed => 's', private => true)",
+            "mondrian(people, 5, quasi => (age, gender), seed => 's')",
+            "anatomy(people, 5, quasi => (age, gender), sensitive => occupation, seed => 's')",
+        ] {
+            let by_group = format!("SELECT * FROM {call} ORDER BY group_id");
+            let plan = table(&context, &format!("EXPLAIN {by_group}")).await;
+            assert!(!plan.contains("SortExec") && plan.contains("order=[group_id]"), "{plan}");
+            let mut rows = Vec::new();
+            for query in [by_group, format!("SELECT * FROM {call}")] {
+                let mut lines: Vec<String> = table(&context, &query).await.lines().map(str::to_owned).collect();
+                lines.sort_unstable();
+                rows.push(lines);
+            }
+            assert!(rows[0] == rows[1], "{call}");
+            let batches = run(&context, &format!("SELECT group_id FROM {call} ORDER BY group_id")).await.unwrap();
+            let numbers = batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values());
+            assert!(numbers.is_sorted(), "{call}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn only_columns_with_roles_are_read() {
     let context = people().await;

@@ -49,6 +49,7 @@ use super::{AnonymizeJob, Job, Seed, WholeInputExec};
 use crate::error::Error;
 use crate::methods::{AnyMethod, CellsBy};
 use crate::microdata::Layout;
+use crate::release::RowOrder;
 
 /// Name of the column that the operator's inputs have behind their own.
 const CELL: &str = "cell";
@@ -286,7 +287,7 @@ impl Running {
         let cells_released = MetricBuilder::new(&metrics).counter("cells_released", 0);
         let largest_cell = MetricBuilder::new(&metrics).gauge("largest_cell", 0);
         let batch_size = context.session_config().batch_size();
-        let sink = Arc::new(ReleaseSink { schema: Arc::clone(&schema), batch_size, output });
+        let sink = Arc::new(ReleaseSink { schema: Arc::clone(&schema), order: RowOrder::Random, batch_size, output });
         let mut checked = false;
         let mut refusals = Refusals::of(cells);
         while let Some((cell, mut snapshot)) =

@@ -19,7 +19,7 @@ use crate::methods::m_distinct::MDistinct;
 use crate::methods::m_invariance::MInvariance;
 use crate::methods::{AnyMethod, Monitor, SnapshotBuilder};
 use crate::microdata::{Layout, Roles};
-use crate::release::Published;
+use crate::release::{Published, RowOrder};
 
 const CELLS: u32 = 7;
 const ROLES: &str = "id => person_id, quasi => (age, gender, education), sensitive => occupation";
@@ -114,7 +114,7 @@ async fn of_cells(
         let mut rng = seed.rng_of_cell(cell);
         let (microdata, state) = builder.finish(rng.random()).unwrap();
         let release = method.release(microdata, &state, &Monitor::default(), &mut rng).unwrap();
-        let published = Published::new(release, like.schema(), &mut rng).in_cell(tags[cell as usize]);
+        let published = Published::new(release, like.schema(), RowOrder::Random, &mut rng).in_cell(tags[cell as usize]);
         all.extend(texts(&[published.batch(0, published.len()).unwrap()]));
     }
     sorted(all)

@@ -15,7 +15,7 @@ use super::*;
 use crate::error::Error;
 use crate::methods::state::SnapshotBuilder;
 use crate::microdata::Layout;
-use crate::release::{COUNTERFEIT, Description, Published, Shape, View, schema};
+use crate::release::{COUNTERFEIT, Description, Published, RowOrder, Shape, View, schema};
 
 /// Identifier, quasi-identifiers, sensitive value.
 pub(super) type Row = (i64, Vec<Option<i32>>, String);
@@ -123,7 +123,7 @@ pub(super) fn private(release: Release, seed: u64) -> RecordBatch {
         counted: false,
     };
     let schema = Arc::new(schema(&layout, shape, &description));
-    let published = Published::new(release, schema, &mut ChaCha20Rng::seed_from_u64(seed));
+    let published = Published::new(release, schema, RowOrder::Random, &mut ChaCha20Rng::seed_from_u64(seed));
     published.batch(0, published.len()).unwrap()
 }
 

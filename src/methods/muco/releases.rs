@@ -15,7 +15,7 @@ use super::*;
 use crate::methods::choices::{Every, Share as Probability, orders};
 use crate::methods::state::{SnapshotBuilder, ledger_schema};
 use crate::microdata::{Layout, Roles};
-use crate::release::{COUNTERFEITS, Description, GROUP_SIZE, Published, Shape, View, schema};
+use crate::release::{COUNTERFEITS, Description, GROUP_SIZE, Published, RowOrder, Shape, View, schema};
 
 /// A row of a snapshot: identifier, quasi-identifiers, sensitive value.
 type Row = (i64, Vec<i32>, i32);
@@ -126,7 +126,7 @@ fn remembered(release: Release, state: &State, layout: &Layout, number: i64) -> 
     let (view, form) = (View::Public, Form::Perturbed);
     let shape = Shape { view, form, signatures: false, labels: false, nodes: false, counted: true };
     let public = Arc::new(schema(layout, shape, &description));
-    let published = Published::new(release, public, &mut ChaCha20Rng::seed_from_u64(number as u64));
+    let published = Published::new(release, public, RowOrder::Random, &mut ChaCha20Rng::seed_from_u64(number as u64));
     let kind = StateKind::Dealt;
     let members = kind.members(&published, state).unwrap();
     let columns = ledger_schema(Some(kind), layout).unwrap();

@@ -24,7 +24,7 @@ use super::*;
 use crate::methods::AnyMethod;
 use crate::methods::state::{SnapshotBuilder, resealed};
 use crate::microdata::{Layout, MicrodataBuilder, Roles};
-use crate::release::{Description, Published, Shape, View, schema};
+use crate::release::{Description, Published, RowOrder, Shape, View, schema};
 use crate::risk::{ReleasedRows, World, people_outside_rings};
 
 /// People with identifiers from `first` on.
@@ -128,7 +128,7 @@ fn run(
         nodes: flat,
         counted: false,
     };
-    let published = Published::new(release, Arc::new(schema(&layout, shape, &description)), &mut rng);
+    let published = Published::new(release, Arc::new(schema(&layout, shape, &description)), RowOrder::Random, &mut rng);
     published.batch(0, published.len())
 }
 

@@ -3,6 +3,8 @@
 //! Rows leave in random order, so that every look at a group goes somewhere else in the memory, and costs more than all that is
 //! made of what is there. So groups are looked at once for all columns.
 
+use crate::microdata::append_rows;
+
 /// What is published of a group beside intervals and values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
@@ -30,7 +32,7 @@ impl Near {
     pub(super) fn new(groups: Vec<u32>, facts: &[Facts], intervals: &[[u32; 2]], d: usize) -> Self {
         let facts = groups.iter().map(|&group| facts[group as usize]).collect();
         let mut near = Vec::with_capacity(groups.len() * d);
-        groups.iter().for_each(|&group| near.extend_from_slice(&intervals[group as usize * d..][..d]));
+        append_rows(intervals, d, groups.iter().copied(), &mut near);
         Self { groups, facts, intervals: near, d }
     }
 

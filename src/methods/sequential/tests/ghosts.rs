@@ -68,7 +68,7 @@ impl Series {
         let whole = super::schema(&layout, shape, &description);
         let fields = whole.fields().iter().filter(|field| field.name().len() > 2 || named(field.name()));
         let public = Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()));
-        let published = Published::new(release, public, &mut rng);
+        let published = Published::new(release, public, RowOrder::Random, &mut rng);
         let members = kind.members(&published, &state)?;
         let number = self.ledger.len() as u64 + 1;
         let entries = kind.entries(&published, &members, number, &ledger_schema(Some(kind), &layout)?)?;

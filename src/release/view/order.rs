@@ -1,0 +1,190 @@
+//! The order in which rows leave.
+
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::microdata::{drawn_at_once, shuffle};
+use crate::release::Groups;
+
+/// In which order the rows of a release leave.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum RowOrder {
+    /// All orders are equally likely.
+    #[default]
+    Random,
+    /// By the number of the group, which is random; all orders are equally likely in which the rows of a group can stand. It is what sorting makes of
+    /// a random order, and what a reader who sees the numbers can make as well, so that it tells nothing.
+    Groups,
+}
+
+impl RowOrder {
+    /// Whether all orders are equally likely.
+    pub(crate) fn is_random(&self) -> bool {
+        *self == Self::Random
+    }
+}
+
+/// A member and its group, side by side: to look groups up by members in random order would cost more than all that is made of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Leaving {
+    pub member: u32,
+    pub group: u32,
+}
+
+/// Groups whose members are listed at a time.
+const GROUPS: usize = 1 << 12;
+
+/// From one member whose group is known to the next.
+const BLOCK: usize = 16;
+
+/// The group of any member, by that of some.
+#[derive(Debug)]
+pub(super) struct GroupOf(Vec<u32>);
+
+impl GroupOf {
+    pub(super) fn new(groups: &Groups) -> Self {
+        let mut of_blocks = Vec::with_capacity(groups.members.len().div_ceil(BLOCK));
+        for group in 0..groups.len() {
+            let end = groups.range(group).end;
+            while of_blocks.len() * BLOCK < end {
+                of_blocks.push(group as u32);
+            }
+        }
+        Self(of_blocks)
+    }
+
+    /// That of a member of these groups.
+    pub(super) fn at(&self, groups: &Groups, member: u32) -> u32 {
+        let mut group = self.0[member as usize / BLOCK];
+        while groups.starts[group as usize + 1] <= member {
+            group += 1;
+        }
+        group
+    }
+}
+
+/// Draws the order of all members, and the published number of each group.
+pub(super) fn draw(groups: &Groups, order: RowOrder, rng: &mut impl Rng) -> (Vec<Leaving>, Vec<u32>) {
+    // Whatever the order, the same is drawn, so that a seed's release is the same.
+    if order == RowOrder::Groups
+        && let Some(draws) = drawn_at_once(groups.members.len(), rng)
+    {
+        let numbers = numbers(groups, rng);
+        let in_turn = in_turn(&numbers);
+        let shuffled = |chunk: usize, members: &mut [Leaving]| {
+            let mut rng = ChaCha20Rng::from_seed(draws);
+            rng.set_stream(chunk as u64);
+            members.chunk_by_mut(|a, b| a.group == b.group).for_each(|members| members.shuffle(&mut rng));
+        };
+        return (listed(groups, &in_turn, shuffled), numbers);
+    }
+    let as_they_are: Vec<u32> = (0..groups.len() as u32).collect();
+    let mut leaving = listed(groups, &as_they_are, |_, _| {});
+    shuffle(&mut leaving, rng);
+    let numbers = numbers(groups, rng);
+    if order == RowOrder::Groups {
+        leaving.sort_by_key(|leaving| numbers[leaving.group as usize]);
+    }
+    (leaving, numbers)
+}
+
+fn numbers(groups: &Groups, rng: &mut impl Rng) -> Vec<u32> {
+    let mut numbers: Vec<u32> = (1..=groups.len() as u32).collect();
+    shuffle(&mut numbers, rng);
+    numbers
+}
+
+/// Groups in the order of their numbers.
+fn in_turn(numbers: &[u32]) -> Vec<u32> {
+    let mut groups = vec![0; numbers.len()];
+    numbers.iter().enumerate().for_each(|(group, &number)| groups[number as usize - 1] = group as u32);
+    groups
+}
+
+/// The members of groups, one group after the other; `then` puts those of some groups, which have a number, in order.
+fn listed(groups: &Groups, in_turn: &[u32], then: impl Fn(usize, &mut [Leaving]) + Sync) -> Vec<Leaving> {
+    let mut leaving = vec![Leaving::default(); groups.members.len()];
+    let mut pieces = Vec::with_capacity(in_turn.len().div_ceil(GROUPS));
+    let mut left = leaving.as_mut_slice();
+    for chunk in in_turn.chunks(GROUPS) {
+        let (here, after) = left.split_at_mut(chunk.iter().map(|&group| groups.range(group as usize).len()).sum());
+        pieces.push((chunk, here));
+        left = after;
+    }
+    pieces.into_par_iter().enumerate().for_each(|(number, (chunk, places))| {
+        let mut next = places.iter_mut();
+        for &group in chunk {
+            for (member, place) in groups.range(group as usize).zip(&mut next) {
+                *place = Leaving { member: member as u32, group };
+            }
+        }
+        then(number, places);
+    });
+    leaving
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Groups of 1 to 4 members.
+    fn groups(number: usize) -> Groups {
+        let mut starts = vec![0];
+        (0..number).for_each(|group| starts.push(starts[group] + 1 + (group * 7 % 4) as u32));
+        let members = (0..starts[number]).collect();
+        Groups { starts, members, ..Groups::default() }
+    }
+
+    fn drawn(groups: &Groups, order: RowOrder, seed: u64, threads: usize) -> (Vec<[u32; 2]>, Vec<u32>) {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let (leaving, numbers) = pool.install(|| draw(groups, order, &mut ChaCha20Rng::seed_from_u64(seed)));
+        (leaving.iter().map(|leaving| [leaving.member, leaving.group]).collect(), numbers)
+    }
+
+    #[test]
+    fn everybody_leaves_once_and_the_same_on_any_number_of_threads() {
+        for number in [0, 1, 2, 1000, 60_000] {
+            let groups = groups(number);
+            let group_of = GroupOf::new(&groups);
+            let random = drawn(&groups, RowOrder::Random, 3, 2);
+            for order in [RowOrder::Random, RowOrder::Groups] {
+                let (leaving, numbers) = drawn(&groups, order, 3, 1);
+                assert!(numbers == random.1 && leaving == drawn(&groups, order, 3, 4).0, "{number}");
+                let mut sorted = leaving.clone();
+                sorted.sort_unstable();
+                assert!(sorted.iter().map(|[member, _]| *member).eq(0..groups.members.len() as u32));
+                for [member, group] in leaving {
+                    assert!(groups.range(group as usize).contains(&(member as usize)));
+                    assert_eq!(group_of.at(&groups, member), group);
+                }
+            }
+            let (leaving, numbers) = drawn(&groups, RowOrder::Groups, 3, 2);
+            assert!(leaving.is_sorted_by_key(|[_, group]| numbers[*group as usize]));
+        }
+    }
+
+    /// In groups, each member comes first as often as any other.
+    #[test]
+    fn members_of_a_group_come_in_any_order() {
+        for number in [20_000, 60_000] {
+            let groups = groups(number);
+            let (leaving, _) = drawn(&groups, RowOrder::Groups, 11, 2);
+            let mut first = [[0_u32; 4]; 5];
+            for members in leaving.chunk_by(|a, b| a[1] == b[1]) {
+                let range = groups.range(members[0][1] as usize);
+                first[range.len()][members[0][0] as usize - range.start] += 1;
+            }
+            for (size, first) in first.iter().enumerate().skip(1) {
+                let all: u32 = first.iter().sum();
+                let expected = f64::from(all) / size as f64;
+                let chi: f64 =
+                    first[..size].iter().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum();
+                // With at most 3 degrees of freedom: in less than one of a million samples.
+                assert!(chi < 31.0 && first[size..].iter().all(|&count| count == 0), "{first:?}");
+            }
+        }
+    }
+}
