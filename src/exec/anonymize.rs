@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use super::inputs::{InputKinds, Inputs, facts};
 use super::{Job, Seed, WholeInputExec, run};
 use crate::methods::AnyMethod;
-use crate::microdata::{Layout, Roles};
-use crate::release::{GROUP_ID, RowOrder, View};
+use crate::microdata::{Layout, Role, Roles};
+use crate::release::{GROUP_ID, GROUP_ROLES, RowOrder, View};
 
 /// What the operator does: plain data, so that a distributed engine can ship it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +87,15 @@ impl AnonymizeExec {
     }
 }
 
+impl Anonymization {
+    /// Whether a column is that of the groups' numbers, and no other of that name.
+    fn has_numbers_of_groups(&self, column: usize) -> bool {
+        let field = self.schema.field(column);
+        let is_role = |role: &String| role == GROUP_ROLES[0];
+        field.name() == GROUP_ID && field.metadata().get(Role::KEY).is_some_and(is_role)
+    }
+}
+
 impl Job for Anonymization {
     fn operator(&self) -> &'static str {
         "AnonymizeExec"
@@ -103,7 +112,7 @@ impl Job for Anonymization {
     fn facts(&self) -> Result<Vec<String>, fmt::Error> {
         let mut facts = facts(&self.job.method, &self.layout)?;
         facts.push(format!("view={:?}", self.job.view).to_lowercase());
-        if self.job.order == RowOrder::Groups {
+        if self.output_order().is_some() {
             facts.push(format!("order=[{GROUP_ID}]"));
         }
         Ok(facts)
@@ -114,13 +123,11 @@ impl Job for Anonymization {
     }
 
     fn output_order(&self) -> Option<PhysicalSortExpr> {
-        match self.job.order {
-            RowOrder::Random => None,
-            RowOrder::Groups => {
-                let column = self.schema.index_of(GROUP_ID).ok()?;
-                Some(PhysicalSortExpr::new(Arc::new(Column::new(GROUP_ID, column)), SortOptions::default()))
-            }
+        if self.job.order == RowOrder::Random {
+            return None;
         }
+        let column = (0..self.schema.fields().len()).find(|&column| self.has_numbers_of_groups(column))?;
+        Some(PhysicalSortExpr::new(Arc::new(Column::new(GROUP_ID, column)), SortOptions::default()))
     }
 
     /// By the number of the group, which every row knows anyway.
@@ -128,11 +135,11 @@ impl Job for Anonymization {
         let [PhysicalSortExpr { expr, options }] = order else { return None };
         let column = expr.downcast_ref::<Column>()?;
         // There is no NULL among them.
-        if options.descending || self.schema.field(column.index()).name() != GROUP_ID {
+        if options.descending || !self.has_numbers_of_groups(column.index()) {
             return None;
         }
         let job = AnonymizeJob { order: RowOrder::Groups, ..self.job.clone() };
-        Some(Self { job, inputs: self.inputs.clone(), layout: self.layout.clone(), schema: Arc::clone(&self.schema) })
+        Some(Self { job, inputs: self.inputs, layout: self.layout.clone(), schema: Arc::clone(&self.schema) })
     }
 
     fn start(
@@ -143,6 +150,37 @@ impl Job for Anonymization {
     ) -> Result<SendableRecordBatchStream> {
         let inputs = self.inputs.streams(inputs, self.layout.clone())?;
         let (method, seed) = (self.job.method.clone(), self.job.seed.clone());
-        Ok(run::run(inputs, method, seed, Arc::clone(&self.schema), self.job.order, metrics, context))
+        // Where these rows do not have the number, an order by it would tell it. A projection above that leaves it out is the query's own.
+        let order = if self.output_order().is_some() { RowOrder::Groups } else { RowOrder::Random };
+        Ok(run::run(inputs, method, seed, Arc::clone(&self.schema), order, metrics, context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::physical_plan::empty::EmptyExec;
+
+    use super::*;
+    use crate::methods::mondrian::Mondrian;
+
+    /// Only where the column is the groups' is there an order by it.
+    #[test]
+    fn an_order_that_rows_do_not_show_is_none() {
+        let input = Arc::new(Schema::new(vec![Field::new("age", DataType::Int32, true)]));
+        let number = Field::new(GROUP_ID, DataType::Int64, false);
+        let role = [(Role::KEY.to_owned(), GROUP_ROLES[0].to_owned())];
+        let of_groups = number.clone().with_metadata(role.into_iter().collect());
+        for (columns, is_ordered) in [(vec![of_groups], true), (vec![number], false), (Vec::new(), false)] {
+            let roles = Roles { quasi: vec!["age".to_owned()], ..Roles::default() };
+            let method = AnyMethod::Mondrian(Mondrian::new(2));
+            let mut job = AnonymizeJob::new(method, roles, View::Public, Seed::from_entropy().unwrap());
+            job.order = RowOrder::Groups;
+            let inputs = Inputs::new(Arc::new(EmptyExec::new(Arc::clone(&input))));
+            let plan = AnonymizeExec::try_new(inputs, job, Arc::new(Schema::new(columns))).unwrap();
+            let facts = plan.the_job().facts().unwrap();
+            assert_eq!(facts.contains(&"order=[group_id]".to_owned()), is_ordered);
+            assert_eq!(plan.properties().output_ordering().is_some(), is_ordered);
+        }
     }
 }

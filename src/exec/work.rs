@@ -180,6 +180,9 @@ impl Work {
         let more = self.method.as_method().working_bytes(rows - before.min(rows), self.quasi);
         self.reserve(collected + working + more)?;
         let release = self.method.release(microdata, &state, monitor, &mut rng)?;
+        if !release.groups.are_whole() {
+            return Err(Error::internal("members that are in no group; nothing was published"));
+        }
         self.metrics.peak_memory.set_max(self.reservation.size());
         self.metrics.groups.add(release.groups.len());
         if let Some(perturbed) = release.body.perturbed().filter(|perturbed| !perturbed.codes.is_empty()) {

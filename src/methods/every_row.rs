@@ -39,6 +39,11 @@ pub(super) fn check_every_row(
     withheld: usize,
     broken_by: impl Fn(&OfGroup<'_>, &Known) -> Option<&'static str> + Sync,
 ) -> Result<()> {
+    if !groups.are_whole() || groups.sensitive.len() != groups.members.len() {
+        return Err(Error::internal(
+            "the release failed its own check (members without a group); nothing was published",
+        ));
+    }
     let rows = microdata.rows;
     let seen: Vec<AtomicBool> = (0..rows).map(|_| AtomicBool::new(false)).collect();
     let is_person = |row: &&u32| **row != COUNTERFEIT;
@@ -93,6 +98,12 @@ mod tests {
             }
         };
         assert_eq!(judged([2, 0, 3, 1], 0), "fine");
+        // Counterfeits behind the last group.
+        let sensitive = vec![0; 6];
+        let members = vec![2, 0, 3, 1, COUNTERFEIT, COUNTERFEIT];
+        let groups = Groups { starts: vec![0, 2, 4], members, sensitive, ..Groups::default() };
+        let error = check_every_row(&microdata, &groups, &Signatures::default(), 0, |_, _| None).unwrap_err();
+        assert!(error.to_string().contains("members without a group"));
         assert_eq!(judged([2, 0, COUNTERFEIT, 1], 1), "fine");
         for withheld in 0..3 {
             assert!(judged([2, 0, 2, 1], withheld).contains("a row in two places"));

@@ -92,3 +92,76 @@ pub(super) fn any_broken<S>(
     let chunks = (0..groups.len().div_ceil(GROUPS)).into_par_iter().with_min_len(16);
     chunks.map_init(|| (Near::default(), init()), look).find_map_any(|broken| broken)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int32Array};
+    use datafusion::arrow::datatypes::{DataType, Field};
+
+    use super::*;
+    use crate::microdata::{ColumnEncoder, Order};
+
+    /// More groups than are copied together, some of them of counterfeits alone: what is looked at is what the table has, in every chunk.
+    #[test]
+    fn copies_are_those_of_the_members() {
+        let values: ArrayRef = Arc::new((0..500).map(|row| row * 7 % 100).collect::<Int32Array>());
+        let mut encoder = ColumnEncoder::try_new(Arc::new(Field::new("x", DataType::Int32, true))).unwrap();
+        encoder.append(&values).unwrap();
+        let encoded = encoder.finish(Order::ByValue).unwrap();
+        let quasi_codes: Vec<u32> = encoded.codes.iter().collect();
+        let mut microdata = Microdata {
+            rows: 500,
+            people: None,
+            quasi: vec![encoded.attribute],
+            sensitive_codes: quasi_codes.iter().map(|code| code / 2).collect(),
+            quasi_codes,
+            sensitive: None,
+            within: None,
+            other: Vec::new(),
+            other_codes: Vec::new(),
+            updates: None,
+        };
+        let mut groups = Groups { starts: vec![0], ..Groups::default() };
+        let mut row = 0;
+        for group in 0..3 * GROUPS as u32 + 5 {
+            for _ in 0..1 + group % 3 {
+                groups.members.push(if group % 10 == 0 { COUNTERFEIT } else { row * 11 % 500 });
+                row += 1;
+            }
+            groups.starts.push(groups.members.len() as u32);
+        }
+        let of_table = |microdata: &Microdata, row: u32| {
+            (microdata.quasi_of(row).to_vec(), microdata.sensitive_codes[row as usize])
+        };
+        let before: Vec<_> = (0..500).map(|row| of_table(&microdata, row)).collect();
+        let judged = |microdata: &Microdata| {
+            any_broken(
+                microdata,
+                &groups,
+                || (),
+                |(), of_group| {
+                    assert_eq!(of_group.members, &groups.members[groups.range(of_group.group)]);
+                    let wrong = |(place, &row): (usize, &u32)| {
+                        let found = (of_group.codes(place).to_vec(), of_group.sensitive(place));
+                        row != COUNTERFEIT && found != before[row as usize]
+                    };
+                    of_group.members.iter().enumerate().any(wrong).then_some("wrong")
+                },
+            )
+        };
+        assert_eq!(judged(&microdata), None);
+        // The first person, some in the middle, and the last one.
+        let all: Vec<u32> = groups.members.iter().copied().filter(|&row| row != COUNTERFEIT).collect();
+        assert!(all.len() < 500);
+        for row in [all[0], all[2 * GROUPS], all[all.len() / 2], all[all.len() - 1]] {
+            microdata.quasi_codes[row as usize] ^= 1;
+            assert_eq!(judged(&microdata), Some("wrong"));
+            microdata.quasi_codes[row as usize] ^= 1;
+            microdata.sensitive_codes[row as usize] ^= 1;
+            assert_eq!(judged(&microdata), Some("wrong"));
+            microdata.sensitive_codes[row as usize] ^= 1;
+        }
+    }
+}

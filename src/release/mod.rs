@@ -1,7 +1,7 @@
 //! Releases: what a method makes of microdata, and the two views of it.
 //!
 //! A [`Release`] holds groups of rows over flat arrays. The *public* view is what the world sees; the *private* view adds
-//! what the publisher needs for the next release. Both give the rows in an order drawn at random.
+//! what the publisher needs for the next release. Both give the rows in an order drawn at random, or by the random numbers of groups.
 
 mod body;
 mod description;
@@ -57,6 +57,12 @@ impl Groups {
     #[inline]
     pub fn range(&self, group: usize) -> std::ops::Range<usize> {
         self.starts[group] as usize..self.starts[group + 1] as usize
+    }
+
+    /// Whether every member is in a group.
+    pub(crate) fn are_whole(&self) -> bool {
+        let ends = self.starts.first().zip(self.starts.last()).map_or((0, 0), |(&first, &last)| (first, last as usize));
+        ends == (0, self.members.len())
     }
 
     /// Sensitive values of a group, ascending, each with its number of members.

@@ -1,4 +1,4 @@
-//! Rows of a release as record batches, in random order.
+//! Rows of a release as record batches, in an order that was drawn.
 
 mod near;
 mod order;
@@ -96,7 +96,7 @@ impl Published {
 
     /// How many rows a batch should have: as many as asked for, but fewer where rows carry long lists.
     pub(crate) fn batch_rows(&self, wanted: usize) -> usize {
-        const ITEMS: usize = 1 << 20;
+        const ITEMS: usize = 1 << 19;
         let lists = self.schema.fields().iter().any(|field| matches!(field.data_type(), DataType::List(_)));
         // Lists are as long as their group is large, at most; what counts is the group of a row drawn at random.
         let groups = &self.release.groups;
@@ -105,7 +105,7 @@ impl Published {
         wanted.min(ITEMS / items.max(1)).max(1)
     }
 
-    /// Rows `start..start + rows` of the random order.
+    /// Rows `start..start + rows` of the order that was drawn.
     ///
     /// # Errors
     /// When Arrow fails to gather values; when the schema has a column that the release has not.
@@ -376,7 +376,7 @@ impl Published {
         }
     }
 
-    /// The members who are people and whose row is `wanted`, in the random order.
+    /// The members who are people and whose row is `wanted`, in the order that was drawn.
     pub(crate) fn members(&self, wanted: impl Fn(u32) -> bool) -> Vec<u32> {
         let row_of = |member: u32| self.release.groups.members[member as usize];
         let order = self.order.iter().map(|leaving| leaving.member);
@@ -384,7 +384,7 @@ impl Published {
     }
 
     /// The members who are people and whose row and sensitive values of the group (in the order that the method left) are
-    /// `wanted`, in the random order.
+    /// `wanted`, in the order that was drawn.
     pub(crate) fn members_who(&self, wanted: impl Fn(u32, &[u32]) -> bool) -> Vec<u32> {
         let groups = &self.release.groups;
         let wanted = |leaving: &&Leaving| {

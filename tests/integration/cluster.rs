@@ -6,7 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::SessionStateBuilder;
@@ -246,6 +247,12 @@ async fn releases_are_the_same_rows_on_workers() {
             assert!(!expected.is_empty(), "{call}");
             assert!(found == expected, "{partitions} partitions: {call}: {} rows, {}", found.len(), expected.len());
         }
+        // By the number of the group, which nobody sorts.
+        let by_group = format!("SELECT group_id FROM m_invariant(people, 4, {ROLES}, seed => 1) ORDER BY group_id");
+        assert!(!plan(&cluster, &by_group).await.contains("SortExec"));
+        let batches = run(&cluster, &by_group).await.unwrap();
+        let numbers = batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values());
+        assert!(numbers.clone().is_sorted() && numbers.count() >= 3_000, "{partitions} partitions");
     }
 }
 

@@ -78,10 +78,9 @@ impl Anatomy {
                 false => seen.contains(&false).then_some("a row missing"),
             }
         };
-        let ends = groups.starts.last().map(|&end| end as usize);
-        if ends != Some(groups.members.len()) || groups.sensitive.len() != groups.members.len() {
+        if !groups.are_whole() || groups.sensitive.len() != groups.members.len() {
             return Err(Error::internal(
-                "the release failed its own check (groups without end); nothing was published",
+                "the release failed its own check (members without a group); nothing was published",
             ));
         }
         let (misplaced, broken) = rayon::join(once, broken);

@@ -110,3 +110,31 @@ fn groups_are_drawn_uniformly() {
         assert!((times - expected).abs() < 5.0 * deviation, "{a} and {b}: {times} of {expected}");
     }
 }
+
+/// Every promise broken on purpose is found.
+#[test]
+fn broken_releases_are_caught() {
+    let sample =
+        Table { quasi: vec![(0..6).map(Some).collect()], sensitive: Some(vec![1, 2, 3, 1, 2, 3]), ..Table::default() };
+    let anatomy = Anatomy { l: 3 };
+    let (release, _) = sample.anonymize(&AnyMethod::Anatomy(anatomy.clone()), 1).unwrap();
+    let judged = |anatomy: &Anatomy, change: &dyn Fn(&mut Groups)| {
+        let Groups { starts, members, sensitive, .. } = &release.groups;
+        let (starts, members, sensitive) = (starts.clone(), members.clone(), sensitive.clone());
+        let mut groups = Groups { starts, members, sensitive, ..Groups::default() };
+        change(&mut groups);
+        anatomy.check(&release.microdata, &groups).map_or_else(|error| error.to_string(), |()| "fine".into())
+    };
+    assert_eq!(judged(&anatomy, &|_| {}), "fine");
+    assert!(judged(&Anatomy { l: 4 }, &|_| {}).contains("not l-diverse"));
+    assert!(judged(&anatomy, &|groups| groups.sensitive.swap(0, 1)).contains("another's sensitive value"));
+    assert!(judged(&anatomy, &|groups| groups.members[0] = groups.members[1]).contains("a row in two places"));
+    let last = |groups: &mut Groups| {
+        groups.starts = vec![0, 3];
+        groups.members.truncate(3);
+        groups.sensitive.truncate(3);
+    };
+    assert!(judged(&anatomy, &last).contains("a row missing"));
+    assert!(judged(&anatomy, &|groups| groups.starts[0] = 3).contains("members without a group"));
+    assert!(judged(&anatomy, &|groups| groups.starts = vec![0, 3]).contains("members without a group"));
+}

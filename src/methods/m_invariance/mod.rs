@@ -102,6 +102,11 @@ impl MInvariance {
         members.saturating_mul(16 + 8 * quasi / self.m.max(1))
     }
 
+    /// Rows are put in the order in which they leave where they were split; counterfeits were not.
+    fn counterfeit_bytes(&self, counterfeits: usize, quasi: usize) -> usize {
+        self.member_bytes(counterfeits, quasi).saturating_add(counterfeits.saturating_mul(8))
+    }
+
     /// How many new rows of each value balance old buckets, are padded or are withheld.
     fn moves(&self, microdata: &Microdata, division: &Division, lots: &mut impl Lots) -> Result<Moves> {
         let new = division.new_values();
@@ -148,7 +153,7 @@ impl MInvariance {
         let withheld = match &reference {
             Some(reference) => {
                 monitor.phase("assignment", || reference.assign(&mut division, microdata, lots))?;
-                monitor.charge(self.member_bytes(division.need(), microdata.quasi.len()))?;
+                monitor.charge(self.counterfeit_bytes(division.need(), microdata.quasi.len()))?;
                 0
             }
             None => self.assign_all(microdata, &mut division, monitor, lots)?,
@@ -192,7 +197,7 @@ impl MInvariance {
             Ok(moves)
         })?;
         let counterfeits = division.needs_left(&moves) + moves.padding.iter().sum::<usize>();
-        monitor.charge(self.member_bytes(counterfeits, microdata.quasi.len()))?;
+        monitor.charge(self.counterfeit_bytes(counterfeits, microdata.quasi.len()))?;
         monitor.phase("assignment", || {
             let mut counts = division.new_counts(&moves);
             // Padding must not meet old rows; see `choose::assign`.

@@ -39,8 +39,10 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &[[u32; 2
             },
         )
     };
-    if groups.starts.last().is_none_or(|&end| end as usize != groups.members.len()) {
-        return Err(Error::internal("the release failed its own check (groups without end); nothing was published"));
+    if !groups.are_whole() {
+        return Err(Error::internal(
+            "the release failed its own check (members without a group); nothing was published",
+        ));
     }
     let once = || {
         let mut seen = vec![false; microdata.rows];
@@ -76,12 +78,10 @@ fn broken_promise(
             return Some("an interval that does not cover its row");
         }
     }
-    if microdata.sensitive.is_some() {
-        if published.len() != members.len()
-            || published.iter().enumerate().any(|(place, &value)| of_group.sensitive(place) != value)
-        {
-            return Some("a row with another's sensitive value");
-        }
+    let is_own = |(place, &value): (usize, &u32)| of_group.sensitive(place) == value;
+    if microdata.sensitive.is_some() && (published.len() != members.len() || !published.iter().enumerate().all(is_own))
+    {
+        return Some("a row with another's sensitive value");
     }
     let l = params.l?;
     let histogram = groups.histogram(group);

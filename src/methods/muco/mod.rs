@@ -212,7 +212,7 @@ impl Method for Muco {
         }
     }
 
-    /// For each row its positions, twice while a part is cut, its place, its value, its group and its published values; and the
+    /// For each row its positions, and room to cut a part, its place, its value, its group and its published values; and the
     /// tables.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         if self.equal {

@@ -76,7 +76,8 @@ pub(super) fn draw(groups: &Groups, order: RowOrder, rng: &mut impl Rng) -> (Vec
         let in_turn = in_turn(&numbers);
         let shuffled = |chunk: usize, members: &mut [Leaving]| {
             let mut rng = ChaCha20Rng::from_seed(draws);
-            rng.set_stream(chunk as u64);
+            // Streams of their own: others of this seed make the random order.
+            rng.set_stream(1 << 32 | chunk as u64);
             members.chunk_by_mut(|a, b| a.group == b.group).for_each(|members| members.shuffle(&mut rng));
         };
         return (listed(groups, &in_turn, shuffled), numbers);
