@@ -41,14 +41,6 @@ impl<const W: usize> Extent<W> {
         self.join(at, at);
     }
 
-    /// Widens it if `inside`, without a branch: which side of a cut a row is on is a coin's toss, which a branch would mispredict.
-    #[inline]
-    pub(super) fn widen_if(&mut self, inside: bool, at: &[f32; W]) {
-        let mask = 0_u32.wrapping_sub(u32::from(inside));
-        let or = |at: f32, nothing: f32| f32::from_bits(at.to_bits() & mask | nothing.to_bits() & !mask);
-        self.join(&at.map(|at| or(at, f32::INFINITY)), &at.map(|at| or(at, f32::NEG_INFINITY)));
-    }
-
     /// The box around both.
     #[inline]
     #[must_use]
@@ -72,23 +64,5 @@ impl<const W: usize> Extent<W> {
     #[inline]
     pub(super) fn lengths(&self) -> f32 {
         self.hi.iter().zip(&self.lo).map(|(hi, lo)| hi - lo).sum::<f32>().max(0.0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn widened_only_where_it_is_said() {
-        let (mut around, mut expected) = (Extent::<4>::NONE, Extent::<4>::NONE);
-        for row in 0..50_u8 {
-            let at = [1, 3, 7, 11].map(|step| f32::from(row * step % 13));
-            around.widen_if(row % 3 == 1, &at);
-            if row % 3 == 1 {
-                expected.widen(&at);
-            }
-            assert_eq!((around.lo, around.hi), (expected.lo, expected.hi));
-        }
     }
 }

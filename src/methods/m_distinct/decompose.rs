@@ -190,16 +190,12 @@ fn sort<const W: usize>(list: &mut [Item<W, u32>], attribute: usize) {
 /// The cost of halves along an attribute.
 fn cost_of_middle<const W: usize>(node: &Node<'_, W, u32>, attribute: usize, spare: &mut Spare<W, u32>) -> f32 {
     let k = node.height / 2;
-    let [mut low, mut high] = [Extent::NONE; 2];
+    let mut halves = [Extent::NONE; 2];
     for (number, list) in node.lists.iter().enumerate() {
         let mut is_low = spare.lowest(list, attribute, share(node, number, k));
-        for item in list.iter() {
-            let is_low = is_low(item);
-            low.widen_if(is_low, &item.at);
-            high.widen_if(!is_low, &item.at);
-        }
+        list.iter().for_each(|item| halves[usize::from(!is_low(item))].widen(&item.at));
     }
-    k as f32 * low.lengths() + (node.height - k) as f32 * high.lengths()
+    k as f32 * halves[0].lengths() + (node.height - k) as f32 * halves[1].lengths()
 }
 
 /// The least cost of a cut along an attribute, and the number of groups on its left. `shares` are those of the node's lists, and `order` is scratch.
