@@ -32,6 +32,7 @@ mod updates;
 pub(crate) mod census;
 
 use datafusion::arrow::datatypes::FieldRef;
+use rayon::prelude::*;
 
 pub use builder::MicrodataBuilder;
 pub(crate) use builder::{EncodedColumns, OfGhosts};
@@ -113,6 +114,14 @@ impl Microdata {
     pub fn quasi_of(&self, row: u32) -> &[u32] {
         let d = self.quasi.len();
         &self.quasi_codes[row as usize * d..][..d]
+    }
+
+    /// Codes of the sensitive values of some rows; none without the attribute.
+    pub(crate) fn sensitive_of(&self, rows: &[u32]) -> Vec<u32> {
+        if self.sensitive_codes.is_empty() {
+            return Vec::new();
+        }
+        rows.par_iter().with_min_len(1024).map(|&row| self.sensitive_codes[row as usize]).collect()
     }
 
     /// Codes of a row's attributes that travel with the sensitive value.

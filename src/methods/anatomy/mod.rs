@@ -52,8 +52,7 @@ impl Anatomy {
             groups.members.extend_from_slice(rows);
             groups.starts.push(groups.members.len() as u32);
         })?;
-        let of_row = |&row: &u32| microdata.sensitive_codes[row as usize];
-        groups.sensitive = groups.members.par_iter().with_min_len(1024).map(of_row).collect();
+        groups.sensitive = microdata.sensitive_of(&groups.members);
         Ok(groups)
     }
 

@@ -45,7 +45,6 @@ mod tests;
 
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use self::fair::Fair;
@@ -183,13 +182,7 @@ impl Method for Mondrian {
             // Draws of releases that need none stay as they were.
             let seed = if self.fair { rng.random() } else { [0; 32] };
             let (starts, members) = self.groups(&microdata, seed, monitor)?;
-            let sensitive = match &microdata.sensitive {
-                Some(_) => {
-                    let of_row = |&row: &u32| microdata.sensitive_codes[row as usize];
-                    members.par_iter().with_min_len(1024).map(of_row).collect()
-                }
-                None => Vec::new(),
-            };
+            let sensitive = microdata.sensitive_of(&members);
             let groups = Groups { starts, members, sensitive, ..Groups::default() };
             let intervals = Release::cover(&microdata, &groups)?;
             Ok((groups, intervals))

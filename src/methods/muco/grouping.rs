@@ -26,7 +26,7 @@ pub(super) fn fair(
     if !rings.are_rings(microdata.rows, &microdata.sensitive_codes) {
         return Err(Error::internal("rings that are none; nothing was published"));
     }
-    let sensitive = rings.people.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect();
+    let sensitive = microdata.sensitive_of(&rings.people);
     let starts = std::iter::once(0).chain(rings.ends.iter().copied()).collect();
     Ok(Groups { starts, members: rings.people, sensitive, ..Groups::default() })
 }
@@ -78,7 +78,6 @@ pub(super) fn group(
     if groups.members.len() != microdata.rows {
         return Err(Error::internal("groups that lack rows"));
     }
-    let of_row = |&row: &u32| microdata.sensitive_codes[row as usize];
-    groups.sensitive = groups.members.par_iter().with_min_len(1024).map(of_row).collect();
+    groups.sensitive = microdata.sensitive_of(&groups.members);
     Ok(groups)
 }

@@ -81,7 +81,7 @@ impl Method for NonSequential {
         let intervals = monitor.phase("covering", || Ok(cover(&microdata, &rings)))?;
         monitor.phase("check", || check(&microdata, &rings, &intervals))?;
         let members = rings.people;
-        let sensitive = members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect();
+        let sensitive = microdata.sensitive_of(&members);
         let starts = (0..=members.len() as u32).collect();
         let groups = Groups { starts, members, sensitive, ..Groups::default() };
         Ok(Release { microdata, groups, body: Body::Rows { intervals, worlds: None, ghosts: 0 }, withheld: 0 })

@@ -204,10 +204,7 @@ impl SequentialRelease {
         let diverse = known.missing == 0;
         monitor.phase("check", || check::check(&microdata, partners, width, &matched, diverse))?;
         let members = matched.people.into_iter().next().unwrap_or_default();
-        let sensitive = match microdata.sensitive {
-            Some(_) => members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect(),
-            None => Vec::new(),
-        };
+        let sensitive = microdata.sensitive_of(&members);
         let starts = (0..=members.len() as u32).collect();
         let groups = Groups { starts, members, sensitive, ..Groups::default() };
         let (intervals, worlds, ghosts) = (matched.boxes, remember.then_some(worlds), known.ghosts);

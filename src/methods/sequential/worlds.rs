@@ -142,7 +142,7 @@ impl Method for Worlds {
         let worlds = self.extend(&microdata, known, monitor, rng)?;
         let new = |row: &u32| known.of(*row).is_none();
         let members: Vec<u32> = (0..microdata.rows as u32).filter(new).collect();
-        let sensitive = members.iter().map(|&row| microdata.sensitive_codes[row as usize]).collect();
+        let sensitive = microdata.sensitive_of(&members);
         let starts = (0..=members.len() as u32).collect();
         let groups = Groups { starts, members, sensitive, ..Groups::default() };
         Ok(Release { microdata, groups, body: Body::Worlds(worlds), withheld: 0 })
