@@ -10,25 +10,56 @@ use super::assignment::Step;
 use super::lots::Lots;
 use crate::release::COUNTERFEIT;
 
-/// Deals out the rows of each value, and as many counterfeits as `padding` says. Calls `put` with the number of the step, the
-/// place in its signature, and a row; not for counterfeits.
-pub(super) fn deal(
+/// Rows of every value in the order in which they are dealt.
+pub(super) struct Dealt<'a> {
+    lines: Vec<Vec<u32>>,
+    steps: &'a [Step],
+}
+
+/// What a place in the signature of a step gets.
+pub(super) struct Hand<'a> {
+    /// Number of the step.
+    pub step: usize,
+    /// The place.
+    pub place: usize,
+    /// Rows and counterfeits.
+    dealt: &'a [u32],
+}
+
+impl Hand<'_> {
+    /// The rows.
+    pub(super) fn rows(&self) -> impl Iterator<Item = u32> + '_ {
+        self.dealt.iter().copied().filter(|&row| row != COUNTERFEIT)
+    }
+}
+
+/// Deals out the rows of each value, and as many counterfeits as `padding` says.
+pub(super) fn deal<'a>(
     mut lines: Vec<Vec<u32>>,
     padding: &[usize],
-    steps: &[Step],
+    steps: &'a [Step],
     lots: &mut impl Lots,
-    mut put: impl FnMut(usize, usize, u32),
-) {
+) -> Dealt<'a> {
     for (rows, &padding) in lines.iter_mut().zip(padding) {
         rows.resize(rows.len() + padding, COUNTERFEIT);
         lots.shuffle_rows(rows);
     }
-    for (number, step) in steps.iter().enumerate() {
-        for (place, &value) in step.signature.iter().enumerate() {
-            let line = &mut lines[value as usize];
-            for row in line.drain(line.len() - step.rows..).filter(|&row| row != COUNTERFEIT) {
-                put(number, place, row);
+    Dealt { lines, steps }
+}
+
+impl Dealt<'_> {
+    /// What every place of every step gets, step after step. No row is in two hands.
+    pub(super) fn hands(&self) -> Vec<Hand<'_>> {
+        let mut left: Vec<&[u32]> = self.lines.iter().map(Vec::as_slice).collect();
+        let mut hands = Vec::new();
+        for (number, step) in self.steps.iter().enumerate() {
+            for (place, &value) in step.signature.iter().enumerate() {
+                let line = &mut left[value as usize];
+                let (after, dealt) = line.split_at(line.len() - step.rows);
+                *line = after;
+                hands.push(Hand { step: number, place, dealt });
             }
         }
+        hands
     }
 }

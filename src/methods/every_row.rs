@@ -73,6 +73,7 @@ pub(super) fn check_every_row(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::microdata::RowCodes;
 
     /// A row that is there twice in the place of another, which could pass for one that is withheld; and others.
     #[test]
@@ -81,7 +82,7 @@ mod tests {
             rows: 4,
             people: None,
             quasi: Vec::new(),
-            quasi_codes: Vec::new(),
+            quasi_codes: RowCodes::default(),
             sensitive: None,
             sensitive_codes: vec![0; 4],
             within: None,

@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use crate::microdata::{Microdata, append_rows};
+use crate::microdata::Microdata;
 use crate::release::{COUNTERFEIT, Groups};
 
 /// Groups that are copied together.
@@ -56,7 +56,7 @@ impl Near {
         }
         // A counterfeit gets somebody's.
         let rows = || members.iter().map(|&row| if row == COUNTERFEIT { 0 } else { row });
-        append_rows(&microdata.quasi_codes, d, rows(), &mut self.codes);
+        microdata.quasi_codes.append_to(&mut self.codes, rows());
         if !microdata.sensitive_codes.is_empty() {
             self.sensitive.extend(rows().map(|row| microdata.sensitive_codes[row as usize]));
         }
@@ -101,7 +101,7 @@ mod tests {
     use datafusion::arrow::datatypes::{DataType, Field};
 
     use super::*;
-    use crate::microdata::{ColumnEncoder, Order};
+    use crate::microdata::{ColumnEncoder, Order, RowCodes};
 
     /// More groups than are copied together, some of them of counterfeits alone: what is looked at is what the table has, in every chunk.
     #[test]
@@ -110,13 +110,13 @@ mod tests {
         let mut encoder = ColumnEncoder::try_new(Arc::new(Field::new("x", DataType::Int32, true))).unwrap();
         encoder.append(&values).unwrap();
         let encoded = encoder.finish(Order::ByValue).unwrap();
-        let quasi_codes: Vec<u32> = encoded.codes.iter().collect();
+        let mut codes: Vec<u32> = encoded.codes.iter().collect();
         let mut microdata = Microdata {
             rows: 500,
             people: None,
             quasi: vec![encoded.attribute],
-            sensitive_codes: quasi_codes.iter().map(|code| code / 2).collect(),
-            quasi_codes,
+            sensitive_codes: codes.iter().map(|code| code / 2).collect(),
+            quasi_codes: RowCodes::of_rows(1, codes.iter().copied()),
             sensitive: None,
             within: None,
             other: Vec::new(),
@@ -133,7 +133,7 @@ mod tests {
             groups.starts.push(groups.members.len() as u32);
         }
         let of_table = |microdata: &Microdata, row: u32| {
-            (microdata.quasi_of(row).to_vec(), microdata.sensitive_codes[row as usize])
+            (microdata.quasi_of(row).collect::<Vec<_>>(), microdata.sensitive_codes[row as usize])
         };
         let before: Vec<_> = (0..500).map(|row| of_table(&microdata, row)).collect();
         let judged = |microdata: &Microdata| {
@@ -156,9 +156,11 @@ mod tests {
         let all: Vec<u32> = groups.members.iter().copied().filter(|&row| row != COUNTERFEIT).collect();
         assert!(all.len() < 500);
         for row in [all[0], all[2 * GROUPS], all[all.len() / 2], all[all.len() - 1]] {
-            microdata.quasi_codes[row as usize] ^= 1;
+            codes[row as usize] ^= 1;
+            microdata.quasi_codes = RowCodes::of_rows(1, codes.iter().copied());
             assert_eq!(judged(&microdata), Some("wrong"));
-            microdata.quasi_codes[row as usize] ^= 1;
+            codes[row as usize] ^= 1;
+            microdata.quasi_codes = RowCodes::of_rows(1, codes.iter().copied());
             microdata.sensitive_codes[row as usize] ^= 1;
             assert_eq!(judged(&microdata), Some("wrong"));
             microdata.sensitive_codes[row as usize] ^= 1;

@@ -160,9 +160,7 @@ impl Rings {
             }
             buckets.push(lists.len());
         }
-        let lists = Lists::new(buckets, |put| {
-            lists.iter().enumerate().for_each(|(number, list)| list.iter().for_each(|&row| put(row, number)));
-        })?;
+        let lists = Lists::of_rows(buckets, &lists)?;
         let (signatures, heights): (Vec<Box<[u32]>>, Vec<usize>) = heights.into_iter().unzip();
         // Without counterfeits there is nothing to be decided by a secret.
         let groups = split::split(microdata, &lists, &heights, Secret::mixed(0), &Sorted, monitor)?;

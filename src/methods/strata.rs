@@ -67,8 +67,8 @@ fn check(microdata: &Microdata, groups: &Groups, intervals: &[[u32; 2]], withhel
             let elsewhere = within[at] != groups.within[group];
             let another = microdata.sensitive.is_some() && groups.sensitive[place] != microdata.sensitive_codes[at];
             let uncovered = intervals.get(group * d..(group + 1) * d).is_some_and(|intervals| {
-                let mut codes = microdata.quasi_of(row).iter().zip(intervals);
-                codes.any(|(code, [lo, hi])| !(lo..=hi).contains(&code))
+                let mut codes = microdata.quasi_of(row).zip(intervals);
+                codes.any(|(code, &[lo, hi])| !(lo..=hi).contains(&code))
             });
             if twice || elsewhere || another || uncovered {
                 return Err(Error::internal("the parts of the release do not fit together; nothing was published"));

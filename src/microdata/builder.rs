@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::encoder::given_order;
 use super::{
-    ColumnEncoder, Encoded, HashKey, Hierarchies, IdentifierBuilder, Identifiers, Layout, Microdata, Order, Trees,
+    ColumnEncoder, Encoded, HashKey, Hashed, Hierarchies, IdentifierBuilder, Identifiers, Layout, Microdata, Order, RowCodes, Trees,
     UpdatesBuilder, order, parts_of,
 };
 use crate::error::{Error, Result, thousands};
@@ -214,7 +214,7 @@ impl MicrodataBuilder {
         let encoders = self.quasi.iter().chain(&self.sensitive).chain(&self.within).chain(&self.other);
         let order = match &self.identifiers {
             Some(identifiers) => identifiers.size(),
-            None => self.rows * size_of::<(u64, u32)>(),
+            None => self.rows * (2 * size_of::<Hashed>() + size_of::<u32>()),
         };
         let columns = encoders.clone().count();
         order
@@ -244,10 +244,6 @@ impl MicrodataBuilder {
     ) -> Result<(Microdata, T)> {
         let Self { layout, rows, leave_out_empty, left_out, identifiers, quasi, sensitive, within, other, .. } = self;
         let Self { hierarchies, updates, .. } = self;
-        let identifiers = match (identifiers, &layout.identifier) {
-            (Some(identifiers), Some(field)) => Some(ordered(identifiers, field.name(), rows, key)?),
-            _ => None,
-        };
         let finish = |encoder: ColumnEncoder, field: &FieldRef, hierarchies: Option<&Hierarchies>| {
             encoder.finish(Order::of(field.name(), hierarchies, given_order(field)?.as_deref()))
         };
@@ -258,25 +254,36 @@ impl MicrodataBuilder {
         let is_empty =
             |column: &Encoded| column.attribute.domain.has_null() && column.codes.iter().all(|code| code == 0);
         let is_there = |column: &Encoded| !left_out.contains(column.attribute.field.name());
-        let sensitive = alone(sensitive, &layout.sensitive)?.filter(is_there);
-        let other = other.into_iter().zip(layout.beside()).map(|(encoder, field)| finish(encoder, field, None));
-        let mut other = other.collect::<Result<Vec<_>>>()?;
-        other.retain(is_there);
-        let within = alone(within, &layout.within)?;
-        let updates = match (updates, &sensitive) {
-            (Some(updates), Some(sensitive)) => Some(Arc::new(updates.finish(&sensitive.ranks)?)),
-            _ => None,
+        let identified = || match (identifiers, &layout.identifier) {
+            (Some(identifiers), Some(field)) => ordered(identifiers, field.name(), rows, key).map(Some),
+            _ => Ok(None),
         };
-        if let Some(sensitive) = &sensitive {
-            refuse_nulls(sensitive, rows)?;
-        }
-        let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
-        let mut quasi: Vec<Encoded> = quasi
-            .into_par_iter()
-            .zip(&layout.quasi)
-            .map(|(encoder, field)| finish(encoder, field, hierarchies.as_ref()))
-            .collect::<Result<_>>()?;
-        quasi.retain(|column| !(leave_out_empty && is_empty(column)));
+        let finished = || {
+            let sensitive = alone(sensitive, &layout.sensitive)?.filter(is_there);
+            let other = other.into_iter().zip(layout.beside()).map(|(encoder, field)| finish(encoder, field, None));
+            let mut other = other.collect::<Result<Vec<_>>>()?;
+            other.retain(is_there);
+            let within = alone(within, &layout.within)?;
+            let updates = match (updates, &sensitive) {
+                (Some(updates), Some(sensitive)) => Some(Arc::new(updates.finish(&sensitive.ranks)?)),
+                _ => None,
+            };
+            if let Some(sensitive) = &sensitive {
+                refuse_nulls(sensitive, rows)?;
+            }
+            let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
+            let mut quasi: Vec<Encoded> = quasi
+                .into_par_iter()
+                .zip(&layout.quasi)
+                .map(|(encoder, field)| finish(encoder, field, hierarchies.as_ref()))
+                .collect::<Result<_>>()?;
+            quasi.retain(|column| !(leave_out_empty && is_empty(column)));
+            Ok::<_, Error>((sensitive, other, within, updates, quasi))
+        };
+        // Identifiers are put in one piece first, which is work for one core.
+        let (identifiers, finished) = rayon::join(identified, finished);
+        let identifiers = identifiers?;
+        let (sensitive, other, within, updates, quasi) = finished?;
         let columns = EncodedColumns {
             key,
             identifiers: identifiers.as_ref(),
@@ -291,7 +298,7 @@ impl MicrodataBuilder {
             Some(people) => &people.arrival,
             None => {
                 let columns: Vec<&Encoded> = quasi.iter().chain(&sensitive).chain(&within).chain(&other).collect();
-                by_codes = order::by_codes(&columns, rows, key);
+                by_codes = order::by_codes(&columns, rows, key)?;
                 &by_codes
             }
         };
@@ -304,8 +311,8 @@ impl MicrodataBuilder {
         let sensitive_codes = sensitive.as_ref().map_or_else(Vec::new, in_order);
         let within =
             within.map(|encoded| (in_order(&encoded), encoded)).map(|(codes, encoded)| (encoded.attribute, codes));
-        let quasi_codes = row_after_row(&quasi, arrival);
-        let other_codes = row_after_row(&other, arrival);
+        let quasi_codes = RowCodes::new(&quasi, arrival);
+        let other_codes = RowCodes::new(&other, arrival).iter().collect();
         let other = other.into_iter().map(|encoded| encoded.attribute).collect();
         let quasi = quasi.into_iter().map(|encoded| encoded.attribute).collect();
         let sensitive = sensitive.map(|encoded| encoded.attribute);
@@ -374,20 +381,4 @@ fn refuse_nulls(sensitive: &Encoded, rows: usize) -> Result<()> {
         thousands(nulls),
         thousands(rows),
     )))
-}
-
-/// The codes of all columns, row after row; row `i` is the one that arrived as number `arrival[i]`.
-fn row_after_row(columns: &[Encoded], arrival: &[u32]) -> Vec<u32> {
-    const ROWS: usize = 4096;
-    let d = columns.len();
-    if d == 0 {
-        return Vec::new();
-    }
-    let mut codes = vec![0; arrival.len() * d];
-    codes.par_chunks_mut(ROWS * d).zip(arrival.par_chunks(ROWS)).for_each(|(codes, arrival)| {
-        for (j, column) in columns.iter().enumerate() {
-            column.codes.gather(arrival, codes.iter_mut().skip(j).step_by(d));
-        }
-    });
-    codes
 }

@@ -1,6 +1,30 @@
 //! The codes of a column, in as few bytes as the greatest of them needs: most columns have fewer than 256 values, and what is small stays in
 //! the cache when rows are put in order.
 
+/// A number that holds codes.
+pub(super) trait Code: Copy + Default + Send + Sync + 'static {
+    /// That of a code which it has room for.
+    fn of(code: u32) -> Self;
+}
+
+impl Code for u8 {
+    fn of(code: u32) -> Self {
+        code as Self
+    }
+}
+
+impl Code for u16 {
+    fn of(code: u32) -> Self {
+        code as Self
+    }
+}
+
+impl Code for u32 {
+    fn of(code: u32) -> Self {
+        code
+    }
+}
+
 /// Codes of rows.
 #[derive(Debug, Clone)]
 pub enum Codes {
@@ -48,13 +72,22 @@ impl Codes {
         (0..self.len() as u32).map(|row| self.at(row))
     }
 
-    /// The codes of rows that are there, each for a place of `out`.
-    pub(super) fn gather<'a>(&self, rows: &[u32], out: impl Iterator<Item = &'a mut u32>) {
+    /// The codes of rows that are there, each for a place of `out`, which must have room for them.
+    pub(super) fn gather<'a, C: Code>(&self, rows: &[u32], out: impl Iterator<Item = &'a mut C>) {
         let places = out.zip(rows);
         match self {
-            Self::Bytes(codes) => places.for_each(|(out, &row)| *out = codes[row as usize].into()),
-            Self::Short(codes) => places.for_each(|(out, &row)| *out = codes[row as usize].into()),
-            Self::Wide(codes) => places.for_each(|(out, &row)| *out = codes[row as usize]),
+            Self::Bytes(codes) => places.for_each(|(out, &row)| *out = C::of(codes[row as usize].into())),
+            Self::Short(codes) => places.for_each(|(out, &row)| *out = C::of(codes[row as usize].into())),
+            Self::Wide(codes) => places.for_each(|(out, &row)| *out = C::of(codes[row as usize])),
+        }
+    }
+
+    /// Bytes of a code.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Bytes(_) => size_of::<u8>(),
+            Self::Short(_) => size_of::<u16>(),
+            Self::Wide(_) => size_of::<u32>(),
         }
     }
 
@@ -126,7 +159,7 @@ mod tests {
             assert_eq!(codes.iter().collect::<Vec<_>>(), expected);
         }
         let mut out = vec![0; 3];
-        codes.gather(&[7, 0, 1], out.iter_mut());
+        codes.gather::<u32>(&[7, 0, 1], out.iter_mut());
         assert_eq!(out, [u32::MAX - 2, 0, 255]);
         let at_once: Codes = [7, 1 << 20].into_iter().collect();
         assert_eq!(at_once.iter().collect::<Vec<_>>(), [7, 1 << 20]);

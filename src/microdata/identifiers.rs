@@ -13,14 +13,12 @@ use datafusion::arrow::row::{RowConverter, SortField};
 use rayon::prelude::*;
 use siphasher::sip::SipHasher13;
 
+use super::hash_order::{HashOrder, Hashed};
 use super::{compact_views, held, held_type};
 use crate::error::Result;
 
 /// Key of the hash that orders identifiers. Drawn anew for every release.
 pub(crate) type HashKey = [u64; 2];
-
-/// A hash, and the row that it is of.
-type Hashed = (u64, u32);
 
 /// Rows hashed at a time: small enough to stay in cache, large enough to share the set-up.
 const CHUNK: usize = 8192;
@@ -56,9 +54,10 @@ impl IdentifierBuilder {
         Ok(())
     }
 
-    /// Bytes held, and bytes that [`finish`](Self::finish) will need: a copy in one piece, and a hash and a place for each.
+    /// Bytes held, and bytes that [`finish`](Self::finish) will need: a copy in one piece, and for each half a hash and its place, twice, and
+    /// the other half.
     pub(crate) fn size(&self) -> usize {
-        2 * self.bytes + self.rows * size_of::<Hashed>()
+        2 * self.bytes + self.rows * (2 * size_of::<Hashed>() + size_of::<u32>())
     }
 
     /// Orders the identifiers by their hash under `key`.
@@ -105,16 +104,16 @@ pub struct Identifiers {
 
 impl Identifiers {
     fn try_new(values: ArrayRef, data_type: DataType, key: HashKey) -> Result<Self> {
-        let mut order = vec![(0, 0); values.len()];
-        let chunks = order.par_chunks_mut(CHUNK).enumerate();
-        chunks.try_for_each(|(number, hashes)| hash(&values, number * CHUNK, key, hashes))?;
-        order.par_sort_unstable_by_key(|&(hash, _)| hash);
-        // Runs of one hash, nearly always of length one, in the order of their values, and then of arrival.
-        if order.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        let HashOrder { rows: mut order, alike } =
+            HashOrder::try_new(values.len(), |first, hashes| hash(&values, first, key, hashes))?;
+        // Equal ones stand together, and others that have their hash, which hardly ever happens, elsewhere.
+        if !alike.is_empty() {
             let compare = make_comparator(&values, &values, SortOptions::default())?;
-            order.chunk_by_mut(|a, b| a.0 == b.0).filter(|run| run.len() > 1).for_each(|run| {
-                run.sort_unstable_by(|a, b| compare(a.1 as usize, b.1 as usize).then(a.1.cmp(&b.1)));
-            });
+            for places in alike {
+                order[places].sort_unstable_by(|a, b| {
+                    compare(a.row() as usize, b.row() as usize).then(a.row().cmp(&b.row()))
+                });
+            }
         }
         Ok(Self { values, data_type, order })
     }
@@ -136,7 +135,8 @@ impl Identifiers {
 
     /// The identifiers in order of arrival and the places of arrival in hash order; the hashes are given up.
     pub fn into_people(self) -> People {
-        People { arrival: self.order().collect(), identifiers: self.values, data_type: self.data_type }
+        let arrival = self.order.par_iter().map(|hashed| hashed.row()).collect();
+        People { arrival, identifiers: self.values, data_type: self.data_type }
     }
 
     /// Those that arrived at these places.
@@ -149,16 +149,16 @@ impl Identifiers {
 
     /// Places of arrival in the order of the keyed hash.
     pub fn order(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
-        self.order.iter().map(|&(_, row)| row)
+        self.order.iter().map(|hashed| hashed.row())
     }
 
     /// Runs of equal identifiers, as ranges of places in the order.
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type.
-    pub fn runs(&self) -> Result<impl Iterator<Item = &[(u64, u32)]>> {
-        let compare = make_comparator(&self.values, &self.values, SortOptions::default())?;
-        Ok(self.order.chunk_by(move |a, b| a.0 == b.0 && compare(a.1 as usize, b.1 as usize).is_eq()))
+    pub(crate) fn runs(&self) -> Result<impl Iterator<Item = &[Hashed]>> {
+        let equality = Equality::between(&self.values, &self.values)?;
+        Ok(self.order.chunk_by(move |a, b| a.beginning() == b.beginning() && equality.holds(a.row(), b.row())))
     }
 
     /// How many rows repeat the identifier of another row.
@@ -179,14 +179,15 @@ impl Identifiers {
         let mut found = vec![None; self.order.len()];
         let chunks = found.par_chunks_mut(CHUNK).zip(self.order.par_chunks(CHUNK));
         chunks.for_each(|(found, own)| {
-            let mut start = own.first().map_or(0, |first| other.order.partition_point(|entry| entry.0 < first.0));
-            for (found, &(hash, row)) in found.iter_mut().zip(own) {
-                while start < other.order.len() && other.order[start].0 < hash {
+            let first = own.first().map_or(0, |first| first.beginning());
+            let mut start = other.order.partition_point(|entry| entry.beginning() < first);
+            for (found, hashed) in found.iter_mut().zip(own) {
+                while start < other.order.len() && other.order[start].beginning() < hashed.beginning() {
                     start += 1;
                 }
-                let same_hash = other.order[start..].iter().take_while(|entry| entry.0 == hash);
-                let equal = |entry: &&(u64, u32)| equality.holds(row, entry.1);
-                *found = same_hash.into_iter().find(equal).map(|entry| entry.1);
+                let mut alike =
+                    other.order[start..].iter().take_while(|entry| entry.beginning() == hashed.beginning());
+                *found = alike.find(|entry| equality.holds(hashed.row(), entry.row())).map(|entry| entry.row());
             }
         });
         Ok(found)
@@ -201,10 +202,10 @@ impl Identifiers {
         let values = held(values)?;
         let equality = Equality::between(&values, &self.values)?;
         // Hashes are spread evenly, so that few of them begin alike.
-        let bits = (usize::BITS - self.order.len().leading_zeros()).max(1);
-        let beginning = |hash: u64| (hash >> (u64::BITS - bits)) as usize;
+        let bits = (usize::BITS - self.order.len().leading_zeros()).clamp(1, u32::BITS);
+        let beginning = |hashed: Hashed| (hashed.beginning() >> (u32::BITS - bits)) as usize;
         let mut begins = vec![0_u32; (1 << bits) + 1];
-        self.order.iter().for_each(|&(hash, _)| begins[beginning(hash) + 1] += 1);
+        self.order.iter().for_each(|&hashed| begins[beginning(hashed) + 1] += 1);
         let mut before = 0;
         for begin in &mut begins {
             before += *begin;
@@ -213,13 +214,15 @@ impl Identifiers {
         let mut places = vec![None; values.len()];
         places.par_chunks_mut(CHUNK).enumerate().try_for_each(|(number, places)| -> Result<()> {
             let first = number * CHUNK;
-            let mut hashes = vec![(0, 0); places.len()];
+            let mut hashes = vec![0; places.len()];
             hash(&values, first, key, &mut hashes)?;
-            for (place, &(hash, row)) in places.iter_mut().zip(&hashes) {
-                let at = beginning(hash);
+            for ((place, hash), row) in places.iter_mut().zip(hashes).zip(first as u32..) {
+                let hashed = Hashed::new(hash, row);
+                let at = beginning(hashed);
                 let alike = &self.order[begins[at] as usize..begins[at + 1] as usize];
-                let equal = alike.iter().find(|entry| entry.0 == hash && equality.holds(row, entry.1));
-                *place = equal.map(|entry| entry.1);
+                let is_equal =
+                    |entry: &&Hashed| entry.beginning() == hashed.beginning() && equality.holds(row, entry.row());
+                *place = alike.iter().find(is_equal).map(|entry| entry.row());
             }
             Ok(())
         })?;
@@ -265,35 +268,26 @@ impl Equality {
     }
 }
 
-/// Keyed hashes of values from a row on, with their rows. Row format makes this work for every type, and equal values hash alike
+/// Keyed hashes of values from a row on. Row format makes this work for every type, and equal values hash alike
 /// on every platform.
-fn hash(values: &ArrayRef, start: usize, key: HashKey, hashes: &mut [Hashed]) -> Result<()> {
+fn hash(values: &ArrayRef, start: usize, key: HashKey, hashes: &mut [u64]) -> Result<()> {
     let chunk = values.slice(start, hashes.len());
     let hasher = SipHasher13::new_with_keys(key[0], key[1]);
-    if hash_numbers(&chunk, start, hasher, hashes) {
+    if hash_numbers(&chunk, hasher, hashes) {
         return Ok(());
     }
     let converter = RowConverter::new(vec![SortField::new(chunk.data_type().clone())])?;
     let rows = converter.convert_columns(&[chunk])?;
-    for (i, (row, hash)) in rows.iter().zip(hashes).enumerate() {
-        *hash = (hasher.hash(row.as_ref()), (start + i) as u32);
-    }
+    rows.iter().zip(hashes).for_each(|(row, hash)| *hash = hasher.hash(row.as_ref()));
     Ok(())
 }
 
 /// The same hashes of whole numbers, as most identifiers are, without the rows: one byte that says that there is a number, and its bytes in their
 /// order. Whether they are numbers.
-fn hash_numbers(values: &ArrayRef, start: usize, hasher: SipHasher13, hashes: &mut [Hashed]) -> bool {
-    fn each<T: ArrowPrimitiveType>(
-        values: &ArrayRef,
-        start: usize,
-        hashes: &mut [Hashed],
-        hash: impl Fn(T::Native) -> u64,
-    ) {
+fn hash_numbers(values: &ArrayRef, hasher: SipHasher13, hashes: &mut [u64]) -> bool {
+    fn each<T: ArrowPrimitiveType>(values: &ArrayRef, hashes: &mut [u64], hash: impl Fn(T::Native) -> u64) {
         let values = values.as_primitive::<T>().values();
-        for (i, (&value, place)) in values.iter().zip(hashes).enumerate() {
-            *place = (hash(value), (start + i) as u32);
-        }
+        hashes.iter_mut().zip(values).for_each(|(place, &value)| *place = hash(value));
     }
     if values.null_count() > 0 {
         return false;
@@ -308,10 +302,10 @@ fn hash_numbers(values: &ArrayRef, start: usize, hasher: SipHasher13, hashes: &m
     };
     // With the sign turned round, the bytes of negative numbers come first.
     match values.data_type() {
-        DataType::Int32 => each::<Int32Type>(values, start, hashes, |value| of_four(value as u32 ^ 1 << 31)),
-        DataType::UInt32 => each::<UInt32Type>(values, start, hashes, of_four),
-        DataType::Int64 => each::<Int64Type>(values, start, hashes, |value| of_eight(value as u64 ^ 1 << 63)),
-        DataType::UInt64 => each::<UInt64Type>(values, start, hashes, of_eight),
+        DataType::Int32 => each::<Int32Type>(values, hashes, |value| of_four(value as u32 ^ 1 << 31)),
+        DataType::UInt32 => each::<UInt32Type>(values, hashes, of_four),
+        DataType::Int64 => each::<Int64Type>(values, hashes, |value| of_eight(value as u64 ^ 1 << 63)),
+        DataType::UInt64 => each::<UInt64Type>(values, hashes, of_eight),
         _ => return false,
     }
     true
@@ -415,13 +409,12 @@ mod tests {
                 let values: Int64Array =
                     values.iter().map(|&value| (!with_null || value != 1).then_some(value)).collect();
                 let values = cast(&values, &data_type).unwrap();
-                let mut hashes = vec![(0, 0); 4];
+                let mut hashes = vec![0; 4];
                 hash(&values, 1, [3, 4], &mut hashes).unwrap();
                 let converter = RowConverter::new(vec![SortField::new(data_type.clone())]).unwrap();
                 let rows = converter.convert_columns(&[values]).unwrap();
                 let hasher = SipHasher13::new_with_keys(3, 4);
-                let expected: Vec<Hashed> =
-                    (1..5).map(|row| (hasher.hash(rows.row(row).as_ref()), row as u32)).collect();
+                let expected: Vec<u64> = (1..5).map(|row| hasher.hash(rows.row(row).as_ref())).collect();
                 assert_eq!(hashes, expected, "{data_type}");
             }
         }

@@ -13,6 +13,7 @@ mod composite;
 mod distance;
 mod domain;
 mod encoder;
+mod hash_order;
 mod hierarchies;
 mod hierarchy;
 mod identifiers;
@@ -22,10 +23,12 @@ mod near_numbers;
 mod order;
 mod place;
 mod roles;
+mod row_codes;
 mod row_hashes;
 mod shuffle;
 mod side_by_side;
 mod strata;
+mod thrown;
 mod types;
 mod updates;
 
@@ -48,6 +51,7 @@ pub(crate) use distance::Distance;
 pub(crate) use domain::Domain;
 pub(crate) use encoder::given_order;
 pub(crate) use encoder::{ColumnEncoder, Encoded, ORDER_KEY, Order};
+pub(crate) use hash_order::Hashed;
 pub(crate) use hierarchies::{ATTRIBUTE, Hierarchies, LEAF, LEVEL, Paths, TREE_KEY, Trees, trees_of};
 pub(crate) use hierarchy::Hierarchy;
 pub(crate) use identifiers::{HashKey, IdentifierBuilder, Identifiers, People};
@@ -55,6 +59,7 @@ pub use layout::Layout;
 pub(crate) use loss::{Loss, LossBuilder};
 pub(crate) use place::{PlaceCut, PlaceRouter, PlaceTree};
 pub use roles::{Role, Roles};
+pub(crate) use row_codes::RowCodes;
 pub(crate) use row_hashes::RowHashes;
 pub(crate) use shuffle::{drawn_at_once, shuffle};
 pub(crate) use side_by_side::{append_rows, copied_rows};
@@ -92,8 +97,8 @@ pub struct Microdata {
     pub people: Option<People>,
     /// The quasi-identifiers, in the order they were named in.
     pub quasi: Vec<Attribute>,
-    /// Codes of the quasi-identifiers, row after row: methods look at all codes of a row at once, and at rows in any order.
-    pub quasi_codes: Vec<u32>,
+    /// Codes of the quasi-identifiers.
+    pub quasi_codes: RowCodes,
     /// The sensitive attribute; a method that needs none may have none.
     pub sensitive: Option<Attribute>,
     /// Code of each row's sensitive value; empty without the attribute.
@@ -111,9 +116,14 @@ pub struct Microdata {
 impl Microdata {
     /// Codes of a row's quasi-identifiers.
     #[inline]
-    pub fn quasi_of(&self, row: u32) -> &[u32] {
-        let d = self.quasi.len();
-        &self.quasi_codes[row as usize * d..][..d]
+    pub fn quasi_of(&self, row: u32) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
+        self.quasi_codes.of(row)
+    }
+
+    /// A row's code in a quasi-identifier, by its place.
+    #[inline]
+    pub fn quasi_at(&self, row: u32, j: usize) -> u32 {
+        self.quasi_codes.at(row, j)
     }
 
     /// Codes of the sensitive values of some rows; none without the attribute.

@@ -6,11 +6,12 @@ use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 
+use super::thrown::{Thrown, together};
+
 /// Fewer rows are shuffled at once.
 const MANY: usize = 1 << 16;
 /// Parts that rows are thrown into buckets by. Draws are by part and bucket, so that they are the same on any number of cores.
 const PARTS: usize = 64;
-const BUCKETS: usize = 256;
 
 /// What [`shuffle`] draws for so many items, if it draws that at once.
 pub(crate) fn drawn_at_once(items: usize, rng: &mut impl Rng) -> Option<[u8; 32]> {
@@ -28,53 +29,16 @@ pub(crate) fn shuffle<T: Copy + Default + Send + Sync>(items: &mut [T], rng: &mu
         rng
     };
     let size = items.len().div_ceil(PARTS);
-    let parts = items.par_chunks(size).enumerate().map(|(number, part)| Thrown::new(part, &mut stream(number)));
+    let parts = items.par_chunks(size).enumerate().map(|(number, part)| thrown(part, &mut stream(number)));
     let parts: Vec<Thrown<T>> = parts.collect();
-    let mut buckets = Vec::with_capacity(BUCKETS);
-    let mut left = items;
-    for number in 0..BUCKETS {
-        let (bucket, after) = left.split_at_mut(parts.iter().map(|part| part.of(number).len()).sum());
-        buckets.push(bucket);
-        left = after;
-    }
-    buckets.into_par_iter().enumerate().for_each(|(number, bucket)| {
-        let mut left = &mut *bucket;
-        for part in &parts {
-            let (place, after) = left.split_at_mut(part.of(number).len());
-            place.copy_from_slice(part.of(number));
-            left = after;
-        }
-        bucket.shuffle(&mut stream(PARTS + number));
-    });
+    together(&parts, items, |number, _, bucket| bucket.shuffle(&mut stream(PARTS + number)));
 }
 
-/// A part, bucket by bucket.
-struct Thrown<T> {
-    items: Vec<T>,
-    starts: Vec<usize>,
-}
-
-impl<T: Copy + Default> Thrown<T> {
-    fn new(part: &[T], rng: &mut ChaCha20Rng) -> Self {
-        let mut buckets = vec![0_u8; part.len()];
-        rng.fill_bytes(&mut buckets);
-        let mut starts = vec![0; BUCKETS + 1];
-        buckets.iter().for_each(|&bucket| starts[bucket as usize + 1] += 1);
-        for bucket in 0..BUCKETS {
-            starts[bucket + 1] += starts[bucket];
-        }
-        let (mut items, mut next) = (vec![T::default(); part.len()], starts.clone());
-        for (&item, &bucket) in part.iter().zip(&buckets) {
-            let next = &mut next[bucket as usize];
-            items[*next] = item;
-            *next += 1;
-        }
-        Self { items, starts }
-    }
-
-    fn of(&self, bucket: usize) -> &[T] {
-        &self.items[self.starts[bucket]..self.starts[bucket + 1]]
-    }
+/// Items, each in a random bucket.
+fn thrown<T: Copy + Default>(part: &[T], rng: &mut ChaCha20Rng) -> Thrown<T> {
+    let mut buckets = vec![0_u8; part.len()];
+    rng.fill_bytes(&mut buckets);
+    Thrown::new(part, &buckets)
 }
 
 #[cfg(test)]

@@ -4,36 +4,49 @@
 use rayon::prelude::*;
 
 /// Appends rows of a table, each of which has `d` items.
-pub(crate) fn append_rows<T: Copy>(table: &[T], d: usize, rows: impl Iterator<Item = u32>, out: &mut Vec<T>) {
+pub(crate) fn append_rows<T: Copy + Into<U>, U: Copy>(
+    table: &[T],
+    d: usize,
+    rows: impl Iterator<Item = u32>,
+    out: &mut Vec<U>,
+) {
     out.reserve(rows.size_hint().0 * d);
     match d {
         0 => {}
-        1 => append::<T, 1>(table, rows, out),
-        2 => append::<T, 2>(table, rows, out),
-        3 => append::<T, 3>(table, rows, out),
-        4 => append::<T, 4>(table, rows, out),
-        5 => append::<T, 5>(table, rows, out),
-        6 => append::<T, 6>(table, rows, out),
-        7 => append::<T, 7>(table, rows, out),
-        8 => append::<T, 8>(table, rows, out),
-        _ => rows.for_each(|row| out.extend_from_slice(&table[row as usize * d..][..d])),
+        1 => append::<T, U, 1>(table, rows, out),
+        2 => append::<T, U, 2>(table, rows, out),
+        3 => append::<T, U, 3>(table, rows, out),
+        4 => append::<T, U, 4>(table, rows, out),
+        5 => append::<T, U, 5>(table, rows, out),
+        6 => append::<T, U, 6>(table, rows, out),
+        7 => append::<T, U, 7>(table, rows, out),
+        8 => append::<T, U, 8>(table, rows, out),
+        _ => rows.for_each(|row| out.extend(table[row as usize * d..][..d].iter().map(|&item| item.into()))),
     }
 }
 
-fn append<T: Copy, const D: usize>(table: &[T], rows: impl Iterator<Item = u32>, out: &mut Vec<T>) {
+fn append<T: Copy + Into<U>, U: Copy, const D: usize>(
+    table: &[T],
+    rows: impl Iterator<Item = u32>,
+    out: &mut Vec<U>,
+) {
     let (table, _) = table.as_chunks::<D>();
-    rows.for_each(|row| out.extend_from_slice(&table[row as usize]));
+    rows.for_each(|row| out.extend_from_slice(&table[row as usize].map(Into::into)));
 }
 
 /// Copies of rows of a table, each of which has `d` items; on all cores.
-pub(crate) fn copied_rows<T: Copy + Default + Send + Sync>(table: &[T], d: usize, rows: &[u32]) -> Vec<T> {
+pub(crate) fn copied_rows<T, U>(table: &[T], d: usize, rows: &[u32]) -> Vec<U>
+where
+    T: Copy + Into<U> + Sync,
+    U: Copy + Default + Send + Sync,
+{
     const ROWS: usize = 1024;
     if rows.len() <= ROWS || d == 0 {
         let mut copies = Vec::new();
         append_rows(table, d, rows.iter().copied(), &mut copies);
         return copies;
     }
-    let mut copies = vec![T::default(); rows.len() * d];
+    let mut copies = vec![U::default(); rows.len() * d];
     let chunks = copies.par_chunks_mut(ROWS * d).zip(rows.par_chunks(ROWS));
     chunks.for_each_init(Vec::new, |near, (copies, rows)| {
         near.clear();
@@ -51,14 +64,14 @@ mod tests {
     fn rows_of_any_length() {
         for d in 0..12_usize {
             let table: Vec<usize> = (0..5 * d).collect();
-            let mut out = vec![99];
+            let mut out = vec![99_usize];
             append_rows(&table, d, [3, 0, 3, 4].into_iter(), &mut out);
             let expected = [3, 0, 3, 4].into_iter().flat_map(|row| row * d..(row + 1) * d);
             assert!(out.into_iter().eq(std::iter::once(99).chain(expected)), "{d}");
             for rows in [0_u32, 1, 1024, 5000] {
                 let rows: Vec<u32> = (0..rows).map(|row| row * 7 % 5).collect();
                 let expected = rows.iter().flat_map(|&row| row as usize * d..(row as usize + 1) * d);
-                assert!(copied_rows(&table, d, &rows).into_iter().eq(expected), "{d}");
+                assert!(copied_rows::<_, usize>(&table, d, &rows).into_iter().eq(expected), "{d}");
             }
         }
     }

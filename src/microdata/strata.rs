@@ -43,7 +43,7 @@ impl Microdata {
             rows: rows.len(),
             people: None,
             quasi: self.quasi.clone(),
-            quasi_codes: rows.iter().flat_map(|&row| self.quasi_of(row)).copied().collect(),
+            quasi_codes: self.quasi_codes.part(rows),
             sensitive: self.sensitive.clone(),
             sensitive_codes: match self.sensitive {
                 Some(_) => rows.iter().map(|&row| self.sensitive_codes[row as usize]).collect(),

@@ -24,7 +24,7 @@ pub use view::RowOrder;
 pub(crate) use worlds::Worlds;
 
 use crate::error::{Error, Result};
-use crate::microdata::{Microdata, append_rows};
+use crate::microdata::Microdata;
 
 /// In place of a row number: a counterfeit, a row that stands for nobody.
 pub const COUNTERFEIT: u32 = u32::MAX;
@@ -140,7 +140,7 @@ impl Release {
                 |range: std::ops::Range<usize>| groups.members[range].iter().filter(|row| **row != COUNTERFEIT);
             near.clear();
             near.reserve_exact(places.len() * d);
-            append_rows(&microdata.quasi_codes, d, people(places).copied(), near);
+            microdata.quasi_codes.append_to(near, people(places).copied());
             let mut left = near.as_slice();
             for (i, interval) in intervals.chunks_exact_mut(d).enumerate() {
                 let (codes, after) = left.split_at(people(groups.range(first + i)).count() * d);
@@ -172,7 +172,7 @@ impl Release {
         let mut sum = 0.0;
         if let Body::Perturbed(perturbed) = &self.body {
             for (codes, &row) in perturbed.codes.chunks_exact(d.max(1)).zip(&self.groups.members) {
-                for ((attribute, &published), &code) in
+                for ((attribute, &published), code) in
                     self.microdata.quasi.iter().zip(codes).zip(self.microdata.quasi_of(row))
                 {
                     sum += f64::from(attribute.domain.extent(code.min(published), code.max(published)));

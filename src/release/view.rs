@@ -213,7 +213,7 @@ impl Published {
         if !microdata.quasi[j].domain.has_null() {
             return Arc::new(Int32Array::from(vec![0; groups.len()]));
         }
-        let is_null = |row: u32| row != COUNTERFEIT && microdata.quasi_of(row)[j] == 0;
+        let is_null = |row: u32| row != COUNTERFEIT && microdata.quasi_at(row, j) == 0;
         let of_group = |group: u32| members.members[members.range(group as usize)].iter().filter(|&&row| is_null(row));
         Arc::new(Int32Array::from_iter_values(groups.iter().map(|&group| of_group(group).count() as i32)))
     }

@@ -99,7 +99,7 @@ fn groups_are_drawn_uniformly() {
     for seed in 0..DRAWS {
         let (release, _) = table.anonymize(&AnyMethod::Anatomy(Anatomy { l: 2 }), seed).unwrap();
         for pair in release.groups.members.chunks_exact(2) {
-            let who = |row: u32| release.microdata.quasi_of(row)[0] as usize;
+            let who = |row: u32| release.microdata.quasi_at(row, 0) as usize;
             together[who(pair[0]) * 20 + who(pair[1])] += 1.0;
         }
     }

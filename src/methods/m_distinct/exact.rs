@@ -5,6 +5,7 @@
 //! make buckets of their own, of as many of each component. The proof is in `docs/theory.md`, and `enumeration` is its test: that is why everything
 //! is drawn by [`Lots`].
 
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::law::Laws;
@@ -264,7 +265,10 @@ impl NewPeople<'_> {
             buckets[number].loads.iter_mut().for_each(|load| *load += step.rows);
             bucket_of.push(number);
         }
-        deal(lines, &none, &steps, lots, |step, place, row| places.put(row, bucket_of[step], place));
+        let dealt = deal(lines, &none, &steps, lots);
+        dealt.hands().into_par_iter().for_each(|hand| {
+            hand.rows().for_each(|row| places.put(row, bucket_of[hand.step], hand.place));
+        });
         Ok(())
     }
 }
@@ -275,9 +279,8 @@ fn lists(buckets: &[Bucket], places: &Places) -> Result<Lists> {
     for bucket in buckets {
         starts.push(starts[starts.len() - 1] + bucket.loads.len());
     }
-    Lists::new(starts.clone(), |put| {
-        places.iter().for_each(|(row, (bucket, entry))| put(row, starts[bucket] + entry));
-    })
+    let list_of = |row: u32| places.of(row).map(|(bucket, entry)| starts[bucket] + entry);
+    Lists::new(starts.clone(), places.rows(), list_of)
 }
 
 /// Groups of what the buckets were split into, in the order of labels. Counterfeits go on as anybody in their place would.

@@ -89,8 +89,8 @@ fn counterfeits(microdata: &Microdata, known: &Signatures, m: usize) -> usize {
     let mut rest = vec![0; units.entries.len()];
     for (row, fitting) in places {
         let value = microdata.sensitive_codes[row];
-        let codes = microdata.quasi_of(row as u32).iter().zip(&microdata.quasi);
-        let at: Vec<f32> = codes.map(|(&code, attribute)| attribute.domain.position(code)).collect();
+        let codes = microdata.quasi_of(row as u32).zip(&microdata.quasi);
+        let at: Vec<f32> = codes.map(|(code, attribute)| attribute.domain.position(code)).collect();
         let score = |&(number, entry): &(usize, usize)| {
             (boxed[number].score(entry, value, &at), std::cmp::Reverse(boxed[number].bucket.loads[entry]))
         };

@@ -381,7 +381,6 @@ fn lists(buckets: &Buckets, places: &Places) -> Result<Lists> {
     for bucket in &buckets.list {
         starts.push(starts[starts.len() - 1] + bucket.entries.len());
     }
-    Lists::new(starts.clone(), |put| {
-        places.iter().for_each(|(row, (bucket, entry))| put(row, starts[bucket] + entry));
-    })
+    let list_of = |row: u32| places.of(row).map(|(bucket, entry)| starts[bucket] + entry);
+    Lists::new(starts.clone(), places.rows(), list_of)
 }

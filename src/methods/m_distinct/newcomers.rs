@@ -2,10 +2,13 @@
 //! m-invariance's assignment, in which [units](super::units) of values play the part of values. Their label is the entry they
 //! are put into.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rand::Rng;
 use rand::seq::SliceRandom;
+use rayon::prelude::*;
 
-use super::bucket::{Bucket, Buckets};
+use super::bucket::Buckets;
 use super::relation::Relation;
 use super::units::{Units, What};
 use crate::error::{Error, Result};
@@ -15,26 +18,37 @@ use crate::methods::deal::deal;
 use crate::microdata::Microdata;
 
 /// Not in the release.
-const NOWHERE: u32 = u32::MAX;
+const NOWHERE: u64 = u64::MAX;
 
-/// Where rows are: the bucket and the entry of each, side by side, as rows are put to places all over the memory.
+/// Where rows are: the bucket and the entry of each, side by side, as rows are put to places all over the memory; on all cores.
 #[derive(Debug)]
-pub(super) struct Places(Vec<(u32, u32)>);
+pub(super) struct Places(Vec<AtomicU64>);
 
 impl Places {
     /// Of so many rows, none of which is anywhere.
     pub(super) fn none(rows: usize) -> Self {
-        Self(vec![(NOWHERE, 0); rows])
+        Self((0..rows).into_par_iter().map(|_| AtomicU64::new(NOWHERE)).collect())
     }
 
-    pub(super) fn put(&mut self, row: u32, bucket: usize, entry: usize) {
-        self.0[row as usize] = (bucket as u32, entry as u32);
+    /// Number of rows, wherever they are.
+    pub(super) fn rows(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn put(&self, row: u32, bucket: usize, entry: usize) {
+        self.0[row as usize].store((bucket as u64) << 32 | entry as u64, Ordering::Relaxed);
+    }
+
+    /// The bucket and the entry of a row that is somewhere.
+    #[inline]
+    pub(super) fn of(&self, row: u32) -> Option<(usize, usize)> {
+        let place = self.0[row as usize].load(Ordering::Relaxed);
+        (place != NOWHERE).then_some(((place >> 32) as usize, place as u32 as usize))
     }
 
     /// Rows that are somewhere, ascending, each with its bucket and its entry.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, (usize, usize))> + '_ {
-        let all = (0..).zip(&self.0).filter(|(_, (bucket, _))| *bucket != NOWHERE);
-        all.map(|(row, &(bucket, entry))| (row, (bucket as usize, entry as usize)))
+        (0..self.0.len() as u32).filter_map(|row| Some((row, self.of(row)?)))
     }
 }
 
@@ -91,19 +105,20 @@ pub(super) fn settle(
         entries.iter().enumerate().for_each(|(entry, &(_, place))| entry_of[place] = entry);
         homes.push((bucket, entry_of));
     }
-    // Rows of a step and place come one after the other: they are counted, and then added.
-    let mut open = None;
-    let mut counts = Counts { rows: vec![0; relation.values()], values: Vec::new() };
-    deal(lines, &moves.padding, &steps, rng, |step, place, row| {
-        let (bucket, entry_of) = &homes[step];
-        let home = (*bucket, entry_of[place]);
-        if open != Some(home) {
-            counts.add_to(&mut buckets.list, open.replace(home));
+    let dealt = deal(lines, &moves.padding, &steps, rng);
+    let counts = || Counts { rows: vec![0; relation.values()], values: Vec::new() };
+    let placed = dealt.hands().into_par_iter().map_init(counts, |counts, hand| {
+        let (bucket, entry_of) = &homes[hand.step];
+        let entry = entry_of[hand.place];
+        for row in hand.rows() {
+            counts.add(microdata.sensitive_codes[row as usize]);
+            places.put(row, *bucket, entry);
         }
-        counts.add(microdata.sensitive_codes[row as usize]);
-        places.put(row, home.0, home.1);
+        (*bucket, entry, counts.taken())
     });
-    counts.add_to(&mut buckets.list, open);
+    for (bucket, entry, counts) in placed.collect::<Vec<_>>() {
+        counts.into_iter().for_each(|(value, rows)| buckets.list[bucket].add(entry, value, rows));
+    }
     Ok(moves.withheld.iter().sum())
 }
 
@@ -123,12 +138,10 @@ impl Counts {
         *rows += 1;
     }
 
-    /// Adds them to an entry of a bucket, and begins anew.
-    fn add_to(&mut self, buckets: &mut [Bucket], home: Option<(usize, usize)>) {
-        let Some((bucket, entry)) = home else { return };
-        for value in self.values.drain(..) {
-            buckets[bucket].add(entry, value, std::mem::take(&mut self.rows[value as usize]));
-        }
+    /// All of them, and begins anew.
+    fn taken(&mut self) -> Vec<(u32, usize)> {
+        let Self { rows, values } = self;
+        values.drain(..).map(|value| (value, std::mem::take(&mut rows[value as usize]))).collect()
     }
 }
 

@@ -1,5 +1,9 @@
 //! Phase 3, the rows: new rows are dealt out to the buckets of the steps.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rayon::prelude::*;
+
 use super::division::Division;
 use crate::methods::assignment::Step;
 use crate::methods::deal::deal;
@@ -20,7 +24,13 @@ pub(super) fn assign(division: &mut Division, steps: &[Step], padding: &[usize],
         division.buckets[bucket as usize].height += step.rows;
         buckets.push(bucket);
     }
-    deal(lines, padding, steps, lots, |step, _, row| division.bucket_of[row as usize] = buckets[step]);
+    let dealt = deal(lines, padding, steps, lots);
+    // Rows of a hand are all over the memory: on one core, this would take as long as to draw them.
+    let bucket_of: Vec<AtomicU32> = std::mem::take(&mut division.bucket_of).into_iter().map(AtomicU32::new).collect();
+    dealt.hands().into_par_iter().for_each(|hand| {
+        hand.rows().for_each(|row| bucket_of[row as usize].store(buckets[hand.step], Ordering::Relaxed));
+    });
+    division.bucket_of = bucket_of.into_iter().map(AtomicU32::into_inner).collect();
 }
 
 #[cfg(test)]
@@ -49,7 +59,7 @@ mod tests {
             let mut first = [false; 20];
             for row in 0..microdata.rows {
                 if microdata.sensitive_codes[row] == 0 && division.bucket_of[row] == 0 {
-                    first[microdata.quasi_of(row as u32)[0] as usize / 2] = true;
+                    first[microdata.quasi_at(row as u32, 0) as usize / 2] = true;
                 }
             }
             assert_eq!(first.iter().filter(|&&is| is).count(), 10);

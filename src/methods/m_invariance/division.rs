@@ -122,19 +122,20 @@ impl Division {
     /// The rows of all buckets, one list per bucket and value.
     pub(super) fn lists(&self, microdata: &Microdata) -> Result<Lists> {
         let starts = self.list_starts();
-        Lists::new(starts.clone(), |put| {
-            for (row, (&bucket, &value)) in self.bucket_of.iter().zip(&microdata.sensitive_codes).enumerate() {
-                if bucket != NOWHERE {
-                    put(row as u32, self.list_of(&starts, bucket, value));
-                }
-            }
-        })
+        let list_of = |row: u32| match self.bucket_of[row as usize] {
+            NOWHERE => None,
+            bucket => Some(self.list_of(&starts, bucket, microdata.sensitive_codes[row as usize])),
+        };
+        Lists::new(starts.clone(), microdata.rows, list_of)
     }
 
     /// Makes buckets as high as their rows need them, and finds what these lack.
     pub(super) fn measure(&mut self, microdata: &Microdata) {
         self.lacking.iter_mut().for_each(Vec::clear);
         self.need = 0;
+        if self.buckets.is_empty() {
+            return;
+        }
         let starts = self.list_starts();
         let mut counts = vec![0; starts[starts.len() - 1]];
         for (&bucket, &value) in self.bucket_of.iter().zip(&microdata.sensitive_codes) {

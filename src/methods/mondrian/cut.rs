@@ -15,7 +15,7 @@ pub(super) struct Item<const W: usize> {
 impl<const W: usize> Item<W> {
     pub(super) fn new(microdata: &Microdata, axes: &[Axis], row: u32, sensitive: u32) -> Self {
         let mut at = [0.0; W];
-        for ((at, axis), &code) in at.iter_mut().zip(axes).zip(microdata.quasi_of(row)) {
+        for ((at, axis), code) in at.iter_mut().zip(axes).zip(microdata.quasi_of(row)) {
             *at = axis.at(code);
         }
         Self { row, sensitive, at }

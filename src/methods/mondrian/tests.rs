@@ -184,7 +184,7 @@ proptest! {
         let d = microdata.quasi.len();
         let loss = |rows: &[u32]| -> f32 {
             let extent = |j: usize| {
-                let codes = rows.iter().map(|&row| microdata.quasi_of(row)[j]);
+                let codes = rows.iter().map(|&row| microdata.quasi_at(row, j));
                 let (lo, hi) = (codes.clone().min().unwrap(), codes.max().unwrap());
                 let domain = &microdata.quasi[j].domain;
                 (domain.extent(lo, hi) + (hi - lo) as f32 / (domain.len().max(2) - 1) as f32) / 2.0
@@ -194,10 +194,10 @@ proptest! {
         for group in 0..groups.len() {
             let members = &groups.members[groups.range(group)];
             for j in 0..d {
-                let boundaries: BTreeSet<u32> = members.iter().map(|&row| microdata.quasi_of(row)[j]).collect();
+                let boundaries: BTreeSet<u32> = members.iter().map(|&row| microdata.quasi_at(row, j)).collect();
                 for boundary in boundaries {
                     let (low, high): (Vec<u32>, Vec<u32>) =
-                        members.iter().partition(|&&row| microdata.quasi_of(row)[j] <= boundary);
+                        members.iter().partition(|&&row| microdata.quasi_at(row, j) <= boundary);
                     let allowed = [&low, &high].into_iter().all(|side| {
                         let values: Vec<i32> = side.iter().map(|&row| whole[row as usize]).collect();
                         !side.is_empty() && keeps(&params, &values, side.len(), &whole, !table.categories)

@@ -54,9 +54,9 @@ impl Source<'_> {
         for (place, &row) in rows.iter().enumerate() {
             let first = drawn.codes.len();
             let original = self.microdata.quasi_of(row);
-            drawn.codes.extend_from_slice(original);
+            drawn.codes.extend(original.clone());
             tables.draw_row(place, &mut drawn.codes[first..], &mut order, rng);
-            drawn.unchanged += usize::from(drawn.codes[first..first + d] == *original);
+            drawn.unchanged += usize::from(drawn.codes[first..first + d].iter().copied().eq(original));
         }
         Ok(())
     }

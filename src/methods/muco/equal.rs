@@ -96,16 +96,16 @@ fn deal(microdata: &Microdata, groups: &Groups, source: &impl Source, monitor: &
             for member in 0..rows.len() {
                 for (j, from) in from.iter().enumerate() {
                     let whose = from[member] as usize;
-                    let code = microdata.quasi_of(rows[whose])[j];
-                    varies |= code != microdata.quasi_of(rows[member])[j];
+                    let code = microdata.quasi_at(rows[whose], j);
+                    varies |= code != microdata.quasi_at(rows[member], j);
                     dealt.codes.push(code);
                     dealt.shown.push(places[whose]);
                 }
             }
-            varies |= rows.windows(2).any(|pair| microdata.quasi_of(pair[0]) != microdata.quasi_of(pair[1]));
+            varies |= rows.windows(2).any(|pair| microdata.quasi_of(pair[0]).ne(microdata.quasi_of(pair[1])));
             dealt.places.extend(places);
             let published = dealt.codes[start..].chunks_exact(d);
-            let same = published.zip(rows).filter(|(codes, row)| **codes == *microdata.quasi_of(**row)).count();
+            let same = published.zip(rows).filter(|(codes, row)| codes.iter().copied().eq(microdata.quasi_of(**row))).count();
             dealt.unchanged += same;
             dealt.unchangeable += usize::from(!varies);
         }
@@ -145,7 +145,7 @@ fn go_on(microdata: &Microdata, known: &Dealt, groups: &mut Groups, perturbed: &
         for (place, (&row, shown)) in ring.iter().zip(shown.chunks_exact(d)).enumerate() {
             groups.members.push(row);
             groups.sensitive.push(microdata.sensitive_codes[row as usize]);
-            let whose = |(j, &place): (usize, &u32)| microdata.quasi_of(ring[place as usize])[j];
+            let whose = |(j, &place): (usize, &u32)| microdata.quasi_at(ring[place as usize], j);
             perturbed.codes.extend(shown.iter().enumerate().map(whose));
             perturbed.shown.extend_from_slice(shown);
             perturbed.places.push(place as u32);
@@ -168,7 +168,7 @@ fn check(microdata: &Microdata, groups: &Groups, perturbed: &Perturbed, l: usize
         }
         let published = &perturbed.codes[range.start * d..range.end * d];
         let dealt = (0..d).all(|j| {
-            let mut before: Vec<u32> = rows.iter().map(|&row| microdata.quasi_of(row)[j]).collect();
+            let mut before: Vec<u32> = rows.iter().map(|&row| microdata.quasi_at(row, j)).collect();
             let mut after: Vec<u32> = published.iter().skip(j).step_by(d).copied().collect();
             before.sort_unstable();
             after.sort_unstable();

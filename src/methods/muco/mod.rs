@@ -182,7 +182,7 @@ fn repeat(
     }
     perturbed.repeated += rows.len();
     groups.starts.push(groups.members.len() as u32);
-    match groups.members.len() == microdata.rows && perturbed.codes.len() == microdata.quasi_codes.len() {
+    match groups.members.len() == microdata.rows && perturbed.codes.len() == microdata.rows * microdata.quasi.len() {
         true => Ok(()),
         false => Err(Error::internal("the release failed its own check (rows missing); nothing was published")),
     }

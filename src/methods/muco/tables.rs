@@ -55,7 +55,7 @@ impl Source<'_> {
     pub(super) fn tables(&self, rows: &[u32]) -> Result<GroupTables> {
         let mut solved = Vec::new();
         for (attribute, distance) in self.distances.iter().enumerate() {
-            let code = |row: &u32| self.microdata.quasi_of(*row)[attribute];
+            let code = |row: &u32| self.microdata.quasi_at(*row, attribute);
             let mut values = Values::default();
             values.collect(rows.iter().map(code));
             if values.codes.len() > 1 {

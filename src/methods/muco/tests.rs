@@ -219,7 +219,7 @@ fn probabilities(source: &Source<'_>, rows: &[u32]) -> Vec<Vec<Vec<(u32, f64)>>>
     let tables = source.tables(rows).unwrap();
     let of = |(place, &row): (usize, &u32)| {
         let of_attribute = |j: usize| match tables.tables.iter().find(|table| table.attribute == j) {
-            None => vec![(source.microdata.quasi_of(row)[j], 1.0)],
+            None => vec![(source.microdata.quasi_at(row, j), 1.0)],
             Some(table) => {
                 let parts = table.row(table.own[place]).iter().map(|&part| part as f64 / tables.whole as f64);
                 table.columns.iter().copied().zip(parts).collect()
@@ -318,11 +318,11 @@ fn tables_that_are_drawn_from_keep_delta() {
             mixed += usize::from(source.tables(members).unwrap().mixed);
             let rows = probabilities(&source, members);
             let differ = |j: &usize| {
-                members.iter().any(|row| microdata.quasi_of(*row)[*j] != microdata.quasi_of(members[0])[*j])
+                members.iter().any(|row| microdata.quasi_at(*row, *j) != microdata.quasi_at(members[0], *j))
             };
             let must_change = (0..quasi).filter(differ).count() > 1;
             for (row, probabilities) in members.iter().zip(&rows) {
-                let stays = |j: usize| probabilities[j].iter().find(|(code, _)| *code == microdata.quasi_of(*row)[j]);
+                let stays = |j: usize| probabilities[j].iter().find(|(code, _)| *code == microdata.quasi_at(*row, j));
                 let changes: f64 = (0..quasi).map(|j| 1.0 - stays(j).map_or(0.0, |(_, p)| *p)).sum();
                 assert!(!must_change || changes > 1.0 - 1e-12, "{changes}");
             }

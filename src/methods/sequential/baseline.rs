@@ -90,14 +90,14 @@ impl Method for NonSequential {
 
 /// Published values of the rows of the rings, one after the other: around everybody who carries the row's values in some world.
 pub(super) fn cover(microdata: &Microdata, rings: &Rings) -> Vec<[u32; 2]> {
-    let mut boxes = Vec::with_capacity(microdata.quasi_codes.len());
+    let mut boxes = Vec::with_capacity(microdata.rows * microdata.quasi.len());
     for (ring, shifts) in rings.iter() {
         let n = ring.len();
         for place in 0..n {
             let carriers =
                 || std::iter::once(0).chain(shifts.iter().copied()).map(|back| ring[(place + n - back as usize) % n]);
             for (j, attribute) in microdata.quasi.iter().enumerate() {
-                let codes = carriers().map(|row| microdata.quasi_of(row)[j]);
+                let codes = carriers().map(|row| microdata.quasi_at(row, j));
                 let (lo, hi) = codes.fold((u32::MAX, 0), |(lo, hi), code| (lo.min(code), hi.max(code)));
                 boxes.push(attribute.closure([lo, hi]));
             }
@@ -116,7 +116,7 @@ fn check(microdata: &Microdata, rings: &Rings, boxes: &[[u32; 2]]) -> Result<()>
         if right {
             rings.each(world, |person, whose| {
                 let boxes = &boxes[place_of[whose as usize] * d..][..d];
-                right &= boxes.iter().zip(microdata.quasi_of(person)).all(|([lo, hi], code)| lo <= code && code <= hi);
+                right &= boxes.iter().zip(microdata.quasi_of(person)).all(|(&[lo, hi], code)| lo <= code && code <= hi);
             });
         }
     }

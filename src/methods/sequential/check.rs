@@ -32,7 +32,7 @@ pub(super) fn check(
             return broken("a world in which somebody has no row");
         }
         let fits = |(row, &person): (usize, &u32)| {
-            let covers = |([lo, hi], code): (&[u32; 2], &u32)| lo <= code && code <= hi;
+            let covers = |(&[lo, hi], code): (&[u32; 2], u32)| lo <= code && code <= hi;
             matched.classes[row] == classes[carried(partners, width, world, person) as usize]
                 && matched.boxes[row * d..][..d].iter().zip(microdata.quasi_of(person)).all(covers)
         };

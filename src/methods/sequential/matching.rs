@@ -124,7 +124,7 @@ impl Matching<'_> {
         let everybody: Vec<u32> = (0..microdata.rows as u32).collect();
         let donors: Vec<u32> = everybody.par_iter().map(|&person| self.carried(first, person)).collect();
         let mut matched = Matched {
-            boxes: microdata.quasi_codes.iter().map(|&code| [code, code]).collect(),
+            boxes: microdata.quasi_codes.iter().map(|code| [code, code]).collect(),
             classes: donors.iter().map(|&donor| of_row[donor as usize]).collect(),
             people: vec![Vec::new(); self.width + 1],
         };
@@ -226,7 +226,7 @@ impl Matching<'_> {
             let pair = |((&row, around), chosen): ((&u32, &[[u32; 2]]), u32)| Pair {
                 row: rows[row as usize],
                 person: people[of_people[chosen as usize] as usize],
-                loss: self.measure.with(around, &codes[chosen as usize * d..][..d]),
+                loss: self.measure.with(around, codes[chosen as usize * d..][..d].iter().copied()),
             };
             Ok(of_rows.iter().zip(boxes.chunks_exact(d)).zip(chosen).map(pair).collect())
         };
@@ -261,7 +261,7 @@ impl Matching<'_> {
 fn cover(microdata: &Microdata, boxes: &mut [[u32; 2]], people: &[u32]) {
     let d = microdata.quasi.len();
     boxes.par_chunks_mut(d).zip(people).with_min_len(1024).for_each(|(boxes, &person)| {
-        for ((interval, &code), attribute) in boxes.iter_mut().zip(microdata.quasi_of(person)).zip(&microdata.quasi) {
+        for ((interval, code), attribute) in boxes.iter_mut().zip(microdata.quasi_of(person)).zip(&microdata.quasi) {
             if code < interval[0] || code > interval[1] {
                 *interval = attribute.closure([interval[0].min(code), interval[1].max(code)]);
             }

@@ -41,8 +41,8 @@ impl Measure {
         let scale = |(j, attribute): (usize, &Attribute)| {
             let counts = || {
                 let mut counts = vec![0_u32; attribute.domain.len()];
-                let codes = microdata.quasi_codes.iter().skip(j).step_by(microdata.quasi.len());
-                codes.for_each(|&code| counts[code as usize] += 1);
+                let codes = (0..microdata.rows as u32).map(|row| microdata.quasi_at(row, j));
+                codes.for_each(|code| counts[code as usize] += 1);
                 counts
             };
             Scale::new(attribute, if loss == Loss::Em { counts() } else { Vec::new() })
@@ -73,9 +73,9 @@ impl Measure {
 
     /// Sum of the losses of the smallest box around a box and a point.
     #[inline]
-    pub(super) fn with(&self, intervals: &[[u32; 2]], codes: &[u32]) -> f32 {
+    pub(super) fn with(&self, intervals: &[[u32; 2]], codes: impl Iterator<Item = u32>) -> f32 {
         let mut sum = 0.0;
-        for (j, (&[lo, hi], &code)) in intervals.iter().zip(codes).enumerate() {
+        for (j, (&[lo, hi], code)) in intervals.iter().zip(codes).enumerate() {
             sum += self.of(j, [lo.min(code), hi.max(code)]);
         }
         sum

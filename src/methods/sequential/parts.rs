@@ -35,7 +35,7 @@ impl Near {
     /// Copies. `boxes` are those of all released rows.
     pub(super) fn new(microdata: &Microdata, boxes: &[[u32; 2]], rows: &[u32], people: &[u32]) -> Self {
         let d = microdata.quasi.len();
-        Self { d, boxes: copied_rows(boxes, d, rows), codes: copied_rows(&microdata.quasi_codes, d, people) }
+        Self { d, boxes: copied_rows(boxes, d, rows), codes: microdata.quasi_codes.copied(people) }
     }
 
     /// Boxes of some rows, row after row.
@@ -86,7 +86,7 @@ impl Cutting<'_> {
         // row's number.
         let centers = quasi().map(|(j, attribute)| {
             let center = |&row: &u32| match attribute.hierarchy {
-                Some(_) => 2 * self.microdata.quasi_of(of_class[row as usize])[j],
+                Some(_) => 2 * self.microdata.quasi_at(of_class[row as usize], j),
                 None => near.boxes[row as usize * near.d + j].iter().sum(),
             };
             rows.iter().map(center).collect()

@@ -458,13 +458,13 @@ fn exact_matches_first_are_as_good() {
             let mut boxes: Vec<[u32; 2]> = Vec::new();
             for row in 0..rows as u32 {
                 let (a, b) = (microdata.quasi_of(row), microdata.quasi_of(rng.random_range(0..rows as u32)));
-                let b = if row % 2 == 0 { a } else { b };
-                boxes.extend((0..2).map(|j| microdata.quasi[j].closure([a[j].min(b[j]), a[j].max(b[j])])));
+                let b = if row % 2 == 0 { a.clone() } else { b };
+                boxes.extend(a.zip(b).zip(&microdata.quasi).map(|((a, b), attribute)| attribute.closure([a.min(b), a.max(b)])));
             }
             let all: Vec<u32> = (0..rows as u32).collect();
             let mut others = all.clone();
             rand::seq::SliceRandom::shuffle(others.as_mut_slice(), &mut rng);
-            let codes: Vec<u32> = others[..20].iter().flat_map(|&person| microdata.quasi_of(person)).copied().collect();
+            let codes: Vec<u32> = others[..20].iter().flat_map(|&person| microdata.quasi_of(person)).collect();
             let chosen = assigning.assign(&boxes[..20 * 2], &codes).unwrap();
             let loss = |row: u32, person: u32| {
                 f64::from(measure.with(&boxes[row as usize * 2..][..2], microdata.quasi_of(person)))

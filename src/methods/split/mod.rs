@@ -152,7 +152,8 @@ fn items<const W: usize, S: Splitter>(
     /// Rows of a block, unless it has fewer of each list than are worth a look.
     const BLOCK: usize = 1 << 14;
     const OF_LIST: usize = 32;
-    let mut items: Vec<_> = lists.iter().map(|rows| Vec::with_capacity(rows.len())).collect();
+    let mut items: Vec<Vec<Item<W, S::Tag>>> = lists.iter().map(|rows| Vec::with_capacity(rows.len())).collect();
+    let (d, mut near) = (microdata.quasi.len(), Vec::new());
     let all: usize = lists.iter().map(|rows| rows.len()).sum();
     let worth_it = (OF_LIST * lists.len()).saturating_mul(microdata.rows) / all.max(1);
     let block = worth_it.max(BLOCK);
@@ -161,7 +162,11 @@ fn items<const W: usize, S: Splitter>(
         for (items, rows) in items.iter_mut().zip(&mut lists) {
             let beyond = if is_last { None } else { rows.iter().position(|&row| row as usize >= end) };
             let (here, after) = rows.split_at(beyond.unwrap_or(rows.len()));
-            items.extend(here.iter().map(|&row| Item::new(microdata, row, splitter.tag(microdata, row))));
+            near.clear();
+            microdata.quasi_codes.append_to(&mut near, here.iter().copied());
+            let codes = |place: usize| &near[place * d..][..d];
+            let item = |(place, &row)| Item::new(microdata, row, codes(place), splitter.tag(microdata, row));
+            items.extend(here.iter().enumerate().map(item));
             *rows = after;
         }
     }
@@ -186,14 +191,19 @@ impl<const W: usize, T: Tag> Item<W, T> {
         u64::from(self.at[attribute].to_bits()) << 32 | place
     }
 
-    fn new(microdata: &Microdata, row: u32, tag: T) -> Self {
+    fn new(microdata: &Microdata, row: u32, codes: &[u32], tag: T) -> Self {
         let mut at = [0.0; W];
-        for ((at, attribute), &code) in at.iter_mut().zip(&microdata.quasi).zip(microdata.quasi_of(row)) {
+        for ((at, attribute), &code) in at.iter_mut().zip(&microdata.quasi).zip(codes) {
             *at = attribute.domain.position(code);
         }
         Self { row, tag, at }
     }
 }
+
+/// Parts of all rows for each core, where lists are filled; and that a part has at least so many rows, and so many for each list.
+const PARTS: usize = 4;
+const PART_ROWS: usize = 1 << 14;
+const PART_LISTS: usize = 8;
 
 /// The rows of all buckets, one list per bucket and value, side by side.
 pub(super) struct Lists {
@@ -205,22 +215,60 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// `buckets` has the first list of each bucket, and at the end the number of all lists. `each` calls what it is given with
-    /// every row and its list, twice in the same order.
-    pub(super) fn new(buckets: Vec<usize>, each: impl Fn(&mut dyn FnMut(u32, usize))) -> Result<Self> {
+    /// `buckets` has the first list of each bucket, and at the end the number of all lists. Of the table's rows, those that `list_of` tells a list
+    /// for are in that, ascending.
+    pub(super) fn new(
+        buckets: Vec<usize>,
+        rows: usize,
+        list_of: impl Fn(u32) -> Option<usize> + Sync,
+    ) -> Result<Self> {
         let Some(&all) = buckets.last() else { return Err(Error::internal("lists without an end")) };
+        // Parts of the rows on all cores: first how many of each list, and then which. As many parts as have many more rows than there are lists.
+        let most = rows / (PART_ROWS + PART_LISTS * all) + 1;
+        let part = rows.div_ceil(most.min(PARTS * rayon::current_num_threads())).max(1);
+        let parts: Vec<_> = (0..rows).step_by(part).map(|start| start as u32..rows.min(start + part) as u32).collect();
+        let counts = parts.par_iter().map(|part| {
+            let mut counts = vec![0_u32; all];
+            part.clone().filter_map(&list_of).for_each(|list| counts[list] += 1);
+            counts
+        });
+        let counts: Vec<Vec<u32>> = counts.collect();
         let mut starts = vec![0_u32; all + 1];
-        each(&mut |_, list| starts[list + 1] += 1);
-        for list in 1..starts.len() {
-            starts[list] += starts[list - 1];
+        for list in 0..all {
+            starts[list + 1] = starts[list] + counts.iter().map(|counts| counts[list]).sum::<u32>();
         }
         let mut rows = vec![0; starts[all] as usize];
-        let mut ends = starts.clone();
-        each(&mut |row, list| {
-            rows[ends[list] as usize] = row;
-            ends[list] += 1;
+        let mut places: Vec<Vec<_>> = parts.iter().map(|_| Vec::with_capacity(all)).collect();
+        let mut left = rows.as_mut_slice();
+        for list in 0..all {
+            for (places, counts) in places.iter_mut().zip(&counts) {
+                let (of_part, after) = left.split_at_mut(counts[list] as usize);
+                places.push(of_part.iter_mut());
+                left = after;
+            }
+        }
+        let filled = parts.into_par_iter().zip(places).all(|(part, mut places)| {
+            let mut rows = part.filter_map(|row| Some((row, list_of(row)?)));
+            rows.all(|(row, list)| places[list].next().map(|place| *place = row).is_some())
         });
-        Ok(Self { rows, starts, buckets })
+        match filled {
+            true => Ok(Self { rows, starts, buckets }),
+            false => Err(Error::internal("rows whose list was another one before")),
+        }
+    }
+
+    /// The same of these lists, which have their rows in any order.
+    pub(super) fn of_rows(buckets: Vec<usize>, lists: &[&[u32]]) -> Result<Self> {
+        if buckets.last() != Some(&lists.len()) {
+            return Err(Error::internal("lists without an end"));
+        }
+        let mut starts = vec![0];
+        let mut end = 0;
+        starts.extend(lists.iter().map(|rows| {
+            end += rows.len() as u32;
+            end
+        }));
+        Ok(Self { rows: lists.concat(), starts, buckets })
     }
 
     /// The lists of a bucket.
@@ -239,8 +287,8 @@ pub(super) fn rows_among(k: usize, h: usize, rows: usize, offset: usize) -> usiz
 
 #[cfg(test)]
 mod tests {
-    use super::{Sorted, items, rows_among};
-    use crate::microdata::Microdata;
+    use super::{Lists, Sorted, items, rows_among};
+    use crate::microdata::{Microdata, RowCodes};
 
     /// Over several blocks, whatever order the rows of a list are in.
     #[test]
@@ -250,7 +298,7 @@ mod tests {
             rows: rows as usize,
             people: None,
             quasi: Vec::new(),
-            quasi_codes: Vec::new(),
+            quasi_codes: RowCodes::default(),
             sensitive: None,
             sensitive_codes: Vec::new(),
             within: None,
@@ -267,6 +315,30 @@ mod tests {
         let items = items::<4, _>(&microdata, lists.iter().map(Vec::as_slice).collect(), &Sorted);
         for (list, items) in lists.iter().zip(items) {
             assert!(items.iter().map(|item| item.row).eq(list.iter().copied()));
+        }
+    }
+
+    /// Of few and many rows and lists, some of which are empty, on any number of cores: rows of a list ascend.
+    #[test]
+    fn lists_have_their_rows_in_order() {
+        for (rows, all) in [(0, 3), (1, 1), (1000, 7), (1000, 5000), (200_000, 7), (200_000, 3000)] {
+            let list_of = |row: u32| {
+                let list = row.wrapping_mul(2_654_435_761) as usize % (all + 1);
+                (list < all && list % 5 != 3).then_some(list)
+            };
+            let filled = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| Lists::new(vec![0, all / 2, all], rows, list_of)).unwrap()
+            };
+            let expected = |list: usize| (0..rows as u32).filter(move |&row| list_of(row) == Some(list));
+            let (one, five) = (filled(1), filled(5));
+            for lists in [&one, &five] {
+                assert_eq!(lists.of(0).len() + lists.of(1).len(), all);
+                let few = (0..all).step_by(1 + all / 10).chain([all - 1]);
+                let found: Vec<&[u32]> = lists.of(0).chain(lists.of(1)).collect();
+                few.into_iter().for_each(|list| assert!(found[list].iter().copied().eq(expected(list)), "{list}"));
+            }
+            assert_eq!(one.rows, five.rows);
         }
     }
 

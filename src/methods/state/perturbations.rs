@@ -114,7 +114,7 @@ impl PerturbationsReader {
         let mut at = 0;
         for run in known.runs()? {
             at += run.len();
-            last_of[run[0].1 as usize] = at as u32;
+            last_of[run[0].row() as usize] = at as u32;
         }
         let mut place_of = vec![0; entries];
         order.iter().enumerate().for_each(|(place, &entry)| place_of[entry as usize] = place);

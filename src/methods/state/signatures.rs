@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::RELEASE;
 use crate::error::{Error, Result, thousands};
-use crate::microdata::{ColumnEncoder, EncodedColumns, IdentifierBuilder};
+use crate::microdata::{ColumnEncoder, EncodedColumns, Hashed, IdentifierBuilder};
 use crate::release::{LABEL, Published, SIGNATURE, signature_type};
 
 /// What earlier releases say about the rows of microdata: the signature (codes of the sensitive attribute, each once) of everybody
@@ -315,18 +315,18 @@ impl SignaturesReader {
             return Err(Error::refused(UNDATED));
         }
         let mut last_of = if dated { self.releases.clone() } else { Vec::new() };
-        let number_of = |entry: &(u64, u32)| self.releases.get(entry.1 as usize).copied().unwrap_or_default();
+        let number_of = |entry: &Hashed| self.releases.get(entry.row() as usize).copied().unwrap_or_default();
         // Only with labels does a later signature take the place of an earlier one.
-        let release = |entry: &(u64, u32)| if labelled { number_of(entry) } else { 0 };
+        let release = |entry: &Hashed| if labelled { number_of(entry) } else { 0 };
         for run in published.runs()?.filter(|run| run.len() > 1) {
             let last = run.iter().map(release).max().unwrap_or_default();
             let mut latest =
-                run.iter().filter(|entry| release(entry) == last).map(|entry| signature_of[entry.1 as usize]);
+                run.iter().filter(|entry| release(entry) == last).map(|entry| signature_of[entry.row() as usize]);
             let signature = latest.next().unwrap_or(NEW);
             torn += usize::from(latest.any(|other| other != signature));
-            run.iter().filter(|_| dated).for_each(|entry| last_of[entry.1 as usize] = last);
-            run.iter().for_each(|entry| signature_of[entry.1 as usize] = signature);
-            let label = |entry: &(u64, u32)| label_of.get(entry.1 as usize);
+            run.iter().filter(|_| dated).for_each(|entry| last_of[entry.row() as usize] = last);
+            run.iter().for_each(|entry| signature_of[entry.row() as usize] = signature);
+            let label = |entry: &Hashed| label_of.get(entry.row() as usize);
             moved += usize::from(run.iter().any(|entry| label(entry) != label(&run[0])));
         }
         if moved > 0 {
@@ -354,7 +354,7 @@ impl SignaturesReader {
             first.resize(sets.len(), 0);
             for run in published.runs()? {
                 if run.iter().any(|entry| number_of(entry) == *earliest) {
-                    first[signature_of[run[0].1 as usize] as usize] += 1;
+                    first[signature_of[run[0].row() as usize] as usize] += 1;
                 }
             }
         }

@@ -349,7 +349,7 @@ impl WorldsReader {
         let mut person_of = vec![NONE; lengths.len()];
         let mut people = 0;
         for run in known.runs()? {
-            run.iter().for_each(|entry| person_of[entry.1 as usize] = people);
+            run.iter().for_each(|entry| person_of[entry.row() as usize] = people);
             people += 1;
         }
         let people = people as usize;

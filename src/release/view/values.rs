@@ -18,7 +18,7 @@ impl Published {
         match &self.release.body {
             Body::Perturbed(perturbed) => self.values(members, |member| {
                 let codes = perturbed.codes.get(member as usize * d..).and_then(|codes| codes.get(..d));
-                codes.map(Some).ok_or_else(|| Error::internal("a row for which nothing was drawn"))
+                codes.map(|codes| Some(codes.iter().copied())).ok_or_else(|| Error::internal("a row for which nothing was drawn"))
             }),
             _ => self.originals(members),
         }
@@ -36,17 +36,17 @@ impl Published {
     }
 
     /// The columns of some members, who have these codes or none. They are looked at once for all columns: see [`Near`].
-    fn values<'a>(
-        &'a self,
+    fn values<C: IntoIterator<Item = u32>>(
+        &self,
         members: &[u32],
-        codes_of: impl Fn(u32) -> Result<Option<&'a [u32]>>,
+        codes_of: impl Fn(u32) -> Result<Option<C>>,
     ) -> Result<Vec<ArrayRef>> {
         const NONE: u32 = u32::MAX;
         let quasi = &self.release.microdata.quasi;
         let mut codes = Vec::with_capacity(members.len() * quasi.len());
         for &member in members {
             match codes_of(member)? {
-                Some(of_member) => codes.extend_from_slice(of_member),
+                Some(of_member) => codes.extend(of_member),
                 None => codes.resize(codes.len() + quasi.len(), NONE),
             }
         }

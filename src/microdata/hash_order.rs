@@ -1,0 +1,143 @@
+//! Rows in the order of a hash of 64 bits. What is put in order is half of the hash beside the row's number: eight bytes, which are compared at
+//! once; the other half is looked at where that is not enough.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::thrown::{Thrown, together};
+use crate::error::{Error, Result};
+
+/// Rows whose hashes are asked for at a time: few enough to stay in the cache, and enough to share what it takes to begin.
+const CHUNK: usize = 8192;
+/// Rows of a part. Some chunks.
+const PART: usize = 1 << 17;
+
+/// The upper half of a hash, and the row that it is of.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Hashed(u64);
+
+impl Hashed {
+    /// Of the whole hash.
+    pub(super) fn new(hash: u64, row: u32) -> Self {
+        Self(hash >> 32 << 32 | u64::from(row))
+    }
+
+    /// The upper half of the hash. Rows in order have it in order.
+    #[inline]
+    pub(super) fn beginning(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// The row.
+    #[inline]
+    pub(crate) fn row(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// An order of rows.
+pub(super) struct HashOrder {
+    /// By their hashes, and rows of one hash in the order that they came in.
+    pub rows: Vec<Hashed>,
+    /// Places of rows of one hash, where there are several.
+    pub alike: Vec<Range<usize>>,
+}
+
+impl HashOrder {
+    /// Puts so many rows in order. `hash` fills in the hashes of rows from the first one on, all of them 0 before.
+    ///
+    /// # Errors
+    /// When there are more rows than have a number, and those of `hash`.
+    pub(super) fn try_new(rows: usize, hash: impl Fn(usize, &mut [u64]) -> Result<()> + Sync) -> Result<Self> {
+        if rows > u32::MAX as usize {
+            return Err(Error::internal("more rows than can be put in order"));
+        }
+        let mut ends = vec![0_u32; rows];
+        let parts = ends.par_chunks_mut(PART).enumerate().map(|(number, ends)| {
+            let first = number * PART;
+            let mut hashes = vec![0; ends.len()];
+            for (number, hashes) in hashes.chunks_mut(CHUNK).enumerate() {
+                hash(first + number * CHUNK, hashes)?;
+            }
+            let buckets: Vec<u8> = hashes.iter().map(|hash| (hash >> 56) as u8).collect();
+            ends.iter_mut().zip(&hashes).for_each(|(end, &hash)| *end = hash as u32);
+            let hashed = hashes.into_iter().zip(first as u32..).map(|(hash, row)| Hashed::new(hash, row));
+            Ok(Thrown::new(&hashed.collect::<Vec<_>>(), &buckets))
+        });
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let mut rows = vec![Hashed::default(); rows];
+        let alike = together(&parts, &mut rows, |_, first, bucket| {
+            bucket.sort_unstable();
+            in_order_of_ends(bucket, &ends).map(|places| first + places.start..first + places.end).collect::<Vec<_>>()
+        });
+        Ok(Self { rows, alike: alike.into_iter().flatten().collect() })
+    }
+}
+
+/// Puts rows whose hashes begin alike in the order of their ends, which are those of all rows. Returns the places of those that also end alike.
+fn in_order_of_ends(rows: &mut [Hashed], ends: &[u32]) -> impl Iterator<Item = Range<usize>> {
+    let mut alike = Vec::new();
+    let end = |hashed: &Hashed| ends[hashed.row() as usize];
+    let mut start = 0;
+    for run in rows.chunk_by_mut(|a, b| a.beginning() == b.beginning()) {
+        if run.len() > 1 {
+            run.sort_unstable_by_key(|hashed| (end(hashed), hashed.row()));
+            let mut first = start;
+            for same in run.chunk_by(|a, b| end(a) == end(b)) {
+                if same.len() > 1 {
+                    alike.push(first..first + same.len());
+                }
+                first += same.len();
+            }
+        }
+        start += run.len();
+    }
+    alike.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against a sort of whole hashes: of few and of many rows, hashes that begin or end alike, and rows that have one hash.
+    #[test]
+    fn in_the_order_of_whole_hashes() {
+        let mixed = |row: usize| (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let ways: [&(dyn Fn(usize) -> u64 + Sync); 5] = [
+            &mixed,
+            &|row| mixed(row) & !0xffff_ff00_0000,
+            &|row| mixed(row) >> 40,
+            &|row| mixed(row % 1000),
+            &|_| u64::MAX,
+        ];
+        for rows in [0, 1, 2, CHUNK, PART + CHUNK + 5] {
+            for hash in ways {
+                let order = HashOrder::try_new(rows, |first, hashes| {
+                    hashes.iter_mut().zip(first..).for_each(|(place, row)| *place = hash(row));
+                    Ok(())
+                });
+                let order = order.unwrap();
+                let mut expected: Vec<(u64, u32)> = (0..rows).map(|row| (hash(row), row as u32)).collect();
+                expected.sort_unstable();
+                assert!(order.rows.iter().map(|hashed| hashed.row()).eq(expected.iter().map(|&(_, row)| row)));
+                let mut start = 0;
+                let mut alike = Vec::new();
+                for run in expected.chunk_by(|a, b| a.0 == b.0) {
+                    if run.len() > 1 {
+                        alike.push(start..start + run.len());
+                    }
+                    start += run.len();
+                }
+                assert_eq!(order.alike, alike, "{rows}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_fails_to_be_hashed_is_told() {
+        let failing = |first: usize, _: &mut [u64]| if first > PART { Err(Error::internal("no")) } else { Ok(()) };
+        assert!(HashOrder::try_new(PART, failing).is_ok());
+        assert!(HashOrder::try_new(3 * PART, failing).is_err());
+    }
+}

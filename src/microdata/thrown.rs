@@ -1,0 +1,88 @@
+//! Many items put into buckets on all cores: each part of them by itself, and then what parts have of a bucket side by side. A bucket fits into
+//! the cache, which items from end to end do not.
+
+use rayon::prelude::*;
+
+/// How many buckets there are.
+pub(super) const BUCKETS: usize = 256;
+
+/// A part, bucket by bucket; items of a bucket are in the order that they came in.
+pub(super) struct Thrown<T> {
+    items: Vec<T>,
+    starts: Vec<usize>,
+}
+
+impl<T: Copy + Default> Thrown<T> {
+    /// Items, each of which has a bucket.
+    pub(super) fn new(part: &[T], buckets: &[u8]) -> Self {
+        let mut starts = vec![0; BUCKETS + 1];
+        buckets.iter().for_each(|&bucket| starts[bucket as usize + 1] += 1);
+        for bucket in 0..BUCKETS {
+            starts[bucket + 1] += starts[bucket];
+        }
+        let (mut items, mut next) = (vec![T::default(); part.len()], starts.clone());
+        for (&item, &bucket) in part.iter().zip(buckets) {
+            let next = &mut next[bucket as usize];
+            items[*next] = item;
+            *next += 1;
+        }
+        Self { items, starts }
+    }
+
+    fn of(&self, bucket: usize) -> &[T] {
+        &self.items[self.starts[bucket]..self.starts[bucket + 1]]
+    }
+}
+
+/// Fills `items` with what all parts have, bucket by bucket. Returns what `each` makes of every bucket, of its number, and of the place of its
+/// first item.
+pub(super) fn together<T: Copy + Default + Send + Sync, R: Send>(
+    parts: &[Thrown<T>],
+    items: &mut [T],
+    each: impl Fn(usize, usize, &mut [T]) -> R + Sync,
+) -> Vec<R> {
+    let mut buckets = Vec::with_capacity(BUCKETS);
+    let (mut left, mut start) = (items, 0);
+    for number in 0..BUCKETS {
+        let (bucket, after) = left.split_at_mut(parts.iter().map(|part| part.of(number).len()).sum());
+        let first = start;
+        start += bucket.len();
+        buckets.push((first, bucket));
+        left = after;
+    }
+    let buckets = buckets.into_par_iter().enumerate().map(|(number, (first, bucket))| {
+        let mut left = &mut *bucket;
+        for part in parts {
+            let (place, after) = left.split_at_mut(part.of(number).len());
+            place.copy_from_slice(part.of(number));
+            left = after;
+        }
+        each(number, first, bucket)
+    });
+    buckets.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_have_all_of_their_items_in_order() {
+        let items: Vec<u32> = (0..10_000).collect();
+        let bucket = |item: u32| (item * 7 % 251) as u8;
+        let parts: Vec<Thrown<u32>> = items
+            .chunks(999)
+            .map(|part| Thrown::new(part, &part.iter().map(|&item| bucket(item)).collect::<Vec<_>>()))
+            .collect();
+        let mut out = vec![0; items.len()];
+        let buckets = together(&parts, &mut out, |number, first, items| {
+            assert!(items.iter().all(|&item| usize::from(bucket(item)) == number));
+            (first, items.len())
+        });
+        let mut expected = items;
+        expected.sort_by_key(|&item| bucket(item));
+        assert_eq!(out, expected);
+        assert_eq!(buckets.len(), BUCKETS);
+        assert!(buckets.windows(2).all(|pair| pair[0].0 + pair[0].1 == pair[1].0));
+    }
+}
