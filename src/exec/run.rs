@@ -58,6 +58,9 @@ pub(super) fn check_trees(microdata: &mut MicrodataBuilder, schema: &SchemaRef) 
     }
 }
 
+/// Batches of a core that are gathered together.
+const BATCHES: usize = 4;
+
 /// Where the rows go.
 pub(super) struct ReleaseSink {
     pub schema: SchemaRef,
@@ -95,7 +98,9 @@ impl ReleaseSink {
     /// A few batches at a time, gathered in parallel while those before them are handed over.
     fn send(&self, published: &Published, monitor: &Monitor) -> crate::error::Result<()> {
         let batch_size = published.batch_rows(self.batch_size);
-        let round = batch_size * rayon::current_num_threads();
+        // So many that it matters little which core is done first, and of long rows few, so that these do not fill the memory.
+        let batches = if published.has_lists() { 1 } else { BATCHES };
+        let round = batches * batch_size * rayon::current_num_threads();
         let gather = |first: usize| -> crate::error::Result<Vec<RecordBatch>> {
             monitor.check()?;
             let last = published.len().min(first + round);

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use rayon::prelude::*;
+
 use super::lots::Lots;
 use crate::error::{Error, Result, thousands};
 
@@ -120,6 +122,22 @@ pub(super) fn deal(
         }
     }
     Ok(())
+}
+
+/// Rows of each of so many values, ascending, as far as they are `wanted`; on all cores.
+pub(super) fn wanted_by_value(codes: &[u32], values: usize, wanted: impl Fn(usize) -> bool + Sync) -> Vec<Vec<u32>> {
+    // Parts of many more rows than there are values.
+    let part = codes.len().div_ceil(4 * rayon::current_num_threads()).max(8 * values).max(1 << 14);
+    let of_part = |(number, codes): (usize, &[u32])| {
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); values];
+        for (row, &value) in (number * part..).zip(codes).filter(|(row, _)| wanted(*row)) {
+            rows[value as usize].push(row as u32);
+        }
+        rows
+    };
+    let parts: Vec<Vec<Vec<u32>>> = codes.par_chunks(part).enumerate().map(of_part).collect();
+    let of_value = |value: usize| parts.iter().map(|part| part[value].as_slice()).collect::<Vec<_>>().concat();
+    (0..values).into_par_iter().map(of_value).collect()
 }
 
 /// Rows by their sensitive value, in one piece for each value; within it, in the order in which they were.

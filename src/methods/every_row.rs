@@ -2,10 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rayon::prelude::*;
+
 use super::of_group::{OfGroup, any_broken};
 use super::state::Signatures;
 use crate::error::{Error, Result};
-use crate::microdata::Microdata;
+use crate::microdata::{Microdata, room};
 use crate::release::{COUNTERFEIT, Groups};
 
 /// What earlier releases say of the members of a group, by their places: the numbers of their signatures, and their labels. For somebody who was never
@@ -19,6 +21,12 @@ pub(super) struct Known {
 impl Known {
     /// First of all members, and then one after the other is looked at: see [`any_broken`].
     fn read(&mut self, known: &Signatures, members: &[u32]) {
+        if known.all().is_empty() {
+            // Nobody was ever published.
+            self.signatures.resize(members.len().max(self.signatures.len()), None);
+            self.labels.resize(members.len().max(self.labels.len()), None);
+            return;
+        }
         let of = |row: u32| (row != COUNTERFEIT).then_some(row as usize);
         self.signatures.clear();
         self.signatures.extend(members.iter().map(|&row| of(row).and_then(|row| known.number_of(row))));
@@ -45,7 +53,7 @@ pub(super) fn check_every_row(
         ));
     }
     let rows = microdata.rows;
-    let seen: Vec<AtomicBool> = (0..rows).map(|_| AtomicBool::new(false)).collect();
+    let seen: Vec<AtomicBool> = room(rows);
     let is_person = |row: &&u32| **row != COUNTERFEIT;
     let broken_by = |beside: &mut Known, of_group: &OfGroup<'_>| {
         // Stored and not exchanged: an exchange makes the processor wait for the memory of one row after the other. Rows that are seen twice are
@@ -56,9 +64,9 @@ pub(super) fn check_every_row(
         broken_by(of_group, beside)
     };
     let broken = any_broken(microdata, groups, Known::default, broken_by).or_else(|| {
-        let unseen = || (0..rows).filter(|&row| !seen[row].load(Ordering::Relaxed));
+        let unseen = || (0..rows).into_par_iter().filter(|&row| !seen[row].load(Ordering::Relaxed));
         let missing = unseen().count();
-        if groups.members.iter().filter(is_person).count() != rows - missing {
+        if groups.members.par_iter().filter(is_person).count() != rows - missing {
             return Some("a row in two places");
         }
         let returning = unseen().any(|row| known.number_of(row).is_some());

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use super::encoder::given_order;
 use super::{
-    ColumnEncoder, Encoded, HashKey, Hashed, Hierarchies, IdentifierBuilder, Identifiers, Layout, Microdata, Order, RowCodes, Trees,
-    UpdatesBuilder, order, parts_of,
+    ColumnEncoder, Encoded, HashKey, Hashed, Hierarchies, IdentifierBuilder, Identifiers, Layout, Microdata, Order,
+    RowCodes, Trees, UpdatesBuilder, order, parts_of,
 };
 use crate::error::{Error, Result, thousands};
 

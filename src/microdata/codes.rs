@@ -1,8 +1,10 @@
 //! The codes of a column, in as few bytes as the greatest of them needs: most columns have fewer than 256 values, and what is small stays in
 //! the cache when rows are put in order.
 
+use rayon::prelude::*;
+
 /// A number that holds codes.
-pub(super) trait Code: Copy + Default + Send + Sync + 'static {
+pub(crate) trait Code: Copy + Default + Send + Sync + 'static {
     /// That of a code which it has room for.
     fn of(code: u32) -> Self;
 }
@@ -43,6 +45,20 @@ impl Default for Codes {
 }
 
 impl Codes {
+    /// Codes of so many rows, none of them above `most`; on all cores.
+    pub(crate) fn collected(most: u32, rows: usize, code_of: impl Fn(u32) -> u32 + Sync + Send) -> Self {
+        fn all<C: Code>(rows: usize, code_of: impl Fn(u32) -> u32 + Sync + Send) -> Vec<C> {
+            (0..rows as u32).into_par_iter().with_min_len(1024).map(|row| C::of(code_of(row))).collect()
+        }
+        if most <= u8::MAX.into() {
+            Self::Bytes(all(rows, code_of))
+        } else if most <= u16::MAX.into() {
+            Self::Short(all(rows, code_of))
+        } else {
+            Self::Wide(all(rows, code_of))
+        }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         match self {
@@ -163,6 +179,16 @@ mod tests {
         assert_eq!(out, [u32::MAX - 2, 0, 255]);
         let at_once: Codes = [7, 1 << 20].into_iter().collect();
         assert_eq!(at_once.iter().collect::<Vec<_>>(), [7, 1 << 20]);
+    }
+
+    #[test]
+    fn collected_codes_are_those_of_the_rows() {
+        for most in [0, 255, 256, 65_535, 65_536, u32::MAX] {
+            let code_of = |row: u32| row.wrapping_mul(2_654_435_761).min(most);
+            let codes = Codes::collected(most, 3000, code_of);
+            assert!(codes.iter().eq((0..3000).map(code_of)), "{most}");
+            assert!(codes.bytes() as u32 * 8 >= 32 - most.leading_zeros());
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use siphasher::sip::SipHasher13;
 
 use super::hash_order::{HashOrder, Hashed};
+use super::thrown::room;
 use super::{compact_views, held, held_type};
 use crate::error::Result;
 
@@ -100,22 +101,24 @@ pub struct Identifiers {
     values: ArrayRef,
     data_type: DataType,
     order: Vec<Hashed>,
+    /// Whether some have one hash, as equal ones do.
+    has_alike: bool,
 }
 
 impl Identifiers {
     fn try_new(values: ArrayRef, data_type: DataType, key: HashKey) -> Result<Self> {
         let HashOrder { rows: mut order, alike } =
             HashOrder::try_new(values.len(), |first, hashes| hash(&values, first, key, hashes))?;
+        let has_alike = !alike.is_empty();
         // Equal ones stand together, and others that have their hash, which hardly ever happens, elsewhere.
-        if !alike.is_empty() {
+        if has_alike {
             let compare = make_comparator(&values, &values, SortOptions::default())?;
             for places in alike {
-                order[places].sort_unstable_by(|a, b| {
-                    compare(a.row() as usize, b.row() as usize).then(a.row().cmp(&b.row()))
-                });
+                order[places]
+                    .sort_unstable_by(|a, b| compare(a.row() as usize, b.row() as usize).then(a.row().cmp(&b.row())));
             }
         }
-        Ok(Self { values, data_type, order })
+        Ok(Self { values, data_type, order, has_alike })
     }
 
     /// Number of identifiers, NULL and repeated ones included.
@@ -161,12 +164,21 @@ impl Identifiers {
         Ok(self.order.chunk_by(move |a, b| a.beginning() == b.beginning() && equality.holds(a.row(), b.row())))
     }
 
+    /// Those runs that are of several.
+    ///
+    /// # Errors
+    /// When Arrow cannot compare values of the type.
+    pub(crate) fn runs_of_several(&self) -> Result<impl Iterator<Item = &[Hashed]>> {
+        let runs = if self.has_alike { Some(self.runs()?) } else { None };
+        Ok(runs.into_iter().flatten().filter(|run| run.len() > 1))
+    }
+
     /// How many rows repeat the identifier of another row.
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type.
     pub fn repeated(&self) -> Result<usize> {
-        Ok(self.runs()?.map(|run| run.len() - 1).sum())
+        Ok(self.runs_of_several()?.map(|run| run.len() - 1).sum())
     }
 
     /// For each of these identifiers, in hash order, the place of arrival of an equal one in `other`, if there is one.
@@ -176,7 +188,7 @@ impl Identifiers {
     /// When Arrow cannot compare values of the type.
     pub fn find_in(&self, other: &Self) -> Result<Vec<Option<u32>>> {
         let equality = Equality::between(&self.values, &other.values)?;
-        let mut found = vec![None; self.order.len()];
+        let mut found: Vec<Option<u32>> = room(self.order.len());
         let chunks = found.par_chunks_mut(CHUNK).zip(self.order.par_chunks(CHUNK));
         chunks.for_each(|(found, own)| {
             let first = own.first().map_or(0, |first| first.beginning());
@@ -185,8 +197,7 @@ impl Identifiers {
                 while start < other.order.len() && other.order[start].beginning() < hashed.beginning() {
                     start += 1;
                 }
-                let mut alike =
-                    other.order[start..].iter().take_while(|entry| entry.beginning() == hashed.beginning());
+                let mut alike = other.order[start..].iter().take_while(|entry| entry.beginning() == hashed.beginning());
                 *found = alike.find(|entry| equality.holds(hashed.row(), entry.row())).map(|entry| entry.row());
             }
         });
@@ -211,7 +222,7 @@ impl Identifiers {
             before += *begin;
             *begin = before;
         }
-        let mut places = vec![None; values.len()];
+        let mut places: Vec<Option<u32>> = room(values.len());
         places.par_chunks_mut(CHUNK).enumerate().try_for_each(|(number, places)| -> Result<()> {
             let first = number * CHUNK;
             let mut hashes = vec![0; places.len()];

@@ -63,6 +63,7 @@ pub(crate) use row_codes::RowCodes;
 pub(crate) use row_hashes::RowHashes;
 pub(crate) use shuffle::{drawn_at_once, shuffle};
 pub(crate) use side_by_side::{append_rows, copied_rows};
+pub(crate) use thrown::room;
 pub(crate) use types::{compact_views, held, held_type};
 pub(crate) use types::{is_continuous, published_type};
 pub(crate) use updates::{Updates, UpdatesBuilder};

@@ -25,11 +25,7 @@ pub(crate) fn append_rows<T: Copy + Into<U>, U: Copy>(
     }
 }
 
-fn append<T: Copy + Into<U>, U: Copy, const D: usize>(
-    table: &[T],
-    rows: impl Iterator<Item = u32>,
-    out: &mut Vec<U>,
-) {
+fn append<T: Copy + Into<U>, U: Copy, const D: usize>(table: &[T], rows: impl Iterator<Item = u32>, out: &mut Vec<U>) {
     let (table, _) = table.as_chunks::<D>();
     rows.for_each(|row| out.extend_from_slice(&table[row as usize].map(Into::into)));
 }

@@ -34,6 +34,12 @@ impl<T: Copy + Default> Thrown<T> {
     }
 }
 
+/// Room for so many items, taken on all cores: to be given memory by the system takes longer than to fill it.
+pub(crate) fn room<T: Default + Send>(items: usize) -> Vec<T> {
+    const ROOM: usize = 1 << 14;
+    (0..items).into_par_iter().with_min_len(ROOM).map(|_| T::default()).collect()
+}
+
 /// Fills `items` with what all parts have, bucket by bucket. Returns what `each` makes of every bucket, of its number, and of the place of its
 /// first item.
 pub(super) fn together<T: Copy + Default + Send + Sync, R: Send>(

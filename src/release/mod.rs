@@ -23,6 +23,8 @@ pub(crate) use view::Published;
 pub use view::RowOrder;
 pub(crate) use worlds::Worlds;
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 
@@ -125,12 +127,10 @@ impl Release {
     /// # Errors
     /// When a group has no real row, which no method may produce.
     pub(crate) fn cover(microdata: &Microdata, groups: &Groups) -> Result<Vec<[u32; 2]>> {
-        use rayon::prelude::*;
-
         /// Groups at a time.
         const GROUPS: usize = 64;
         let d = microdata.quasi.len();
-        let mut intervals = vec![[u32::MAX, 0]; groups.len() * d];
+        let mut intervals = vec![[0; 2]; groups.len() * d];
         intervals.par_chunks_mut(d * GROUPS).enumerate().for_each_init(Vec::<u32>::new, |near, (chunk, intervals)| {
             // First what their rows have, and then what of it is least: rows are all over the memory, and a processor that has to know the first
             // row's codes to guess right does not ask for the second row's.
@@ -138,6 +138,7 @@ impl Release {
             let places = groups.starts[first] as usize..groups.starts[first + intervals.len() / d] as usize;
             let people =
                 |range: std::ops::Range<usize>| groups.members[range].iter().filter(|row| **row != COUNTERFEIT);
+            intervals.fill([u32::MAX, 0]);
             near.clear();
             near.reserve_exact(places.len() * d);
             microdata.quasi_codes.append_to(near, people(places).copied());
@@ -158,7 +159,7 @@ impl Release {
                 }
             }
         });
-        if intervals.iter().any(|[lo, hi]| lo > hi) {
+        if intervals.par_iter().any(|[lo, hi]| lo > hi) {
             return Err(Error::internal("a group without real rows"));
         }
         Ok(intervals)

@@ -7,12 +7,14 @@ mod values;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions,
-    StringArray, StructArray, UInt32Array, new_null_array,
+    Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, ListArray, PrimitiveArray, RecordBatch,
+    RecordBatchOptions, StringArray, StructArray, UInt32Array, new_null_array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{cast, take};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef};
+use datafusion::arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Field, FieldRef, Fields, Float64Type, Int32Type, Int64Type, SchemaRef,
+};
 use rand::Rng;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -97,12 +99,16 @@ impl Published {
     /// How many rows a batch should have: as many as asked for, but fewer where rows carry long lists.
     pub(crate) fn batch_rows(&self, wanted: usize) -> usize {
         const ITEMS: usize = 1 << 19;
-        let lists = self.schema.fields().iter().any(|field| matches!(field.data_type(), DataType::List(_)));
         // Lists are as long as their group is large, at most; what counts is the group of a row drawn at random.
         let groups = &self.release.groups;
         let squares = || (0..groups.len()).map(|group| groups.range(group).len().pow(2)).sum::<usize>();
-        let items = if lists { squares() / groups.members.len().max(1) } else { 0 };
+        let items = if self.has_lists() { squares() / groups.members.len().max(1) } else { 0 };
         wanted.min(ITEMS / items.max(1)).max(1)
+    }
+
+    /// Whether rows carry lists.
+    pub(crate) fn has_lists(&self) -> bool {
+        self.schema.fields().iter().any(|field| matches!(field.data_type(), DataType::List(_)))
     }
 
     /// Rows `start..start + rows` of the order that was drawn.
@@ -135,7 +141,7 @@ impl Published {
                 DataType::List(item) => self.histograms(sensitive, item, groups),
                 data_type => {
                     let codes = members.iter().map(|&member| self.release.groups.sensitive[member as usize]);
-                    gather(sensitive.domain.values(), &UInt32Array::from_iter_values(codes), data_type)
+                    gather_codes(sensitive.domain.values(), codes, data_type)
                 }
             };
         }
@@ -193,8 +199,8 @@ impl Published {
     fn intervals(&self, j: usize, ends: &Fields, near: &Near) -> Result<ArrayRef> {
         let attribute = &self.release.microdata.quasi[j];
         let end = |which: usize| {
-            let codes = UInt32Array::from_iter_values(near.intervals(j).map(|interval| interval[which]));
-            gather(attribute.domain.values(), &codes, attribute.field.data_type())
+            let codes = near.intervals(j).map(|interval| interval[which]);
+            gather_codes(attribute.domain.values(), codes, attribute.field.data_type())
         };
         let columns = ends.iter().map(|child| match child.name().as_str() {
             LO => end(0),
@@ -467,4 +473,25 @@ fn gather(values: &ArrayRef, places: &UInt32Array, data_type: &DataType) -> Resu
         return Ok(taken);
     }
     Ok(cast(&taken, data_type)?)
+}
+
+/// The same of codes, without a list of them where the values are numbers.
+fn gather_codes(
+    values: &ArrayRef,
+    codes: impl ExactSizeIterator<Item = u32>,
+    data_type: &DataType,
+) -> Result<ArrayRef> {
+    fn numbers<T: ArrowPrimitiveType>(values: &ArrayRef, codes: impl ExactSizeIterator<Item = u32>) -> ArrayRef {
+        let values = values.as_primitive::<T>().values();
+        Arc::new(PrimitiveArray::<T>::from_iter_values(codes.map(|code| values[code as usize])))
+    }
+    if values.null_count() == 0 && values.data_type() == data_type {
+        match data_type {
+            DataType::Int32 => return Ok(numbers::<Int32Type>(values, codes)),
+            DataType::Int64 => return Ok(numbers::<Int64Type>(values, codes)),
+            DataType::Float64 => return Ok(numbers::<Float64Type>(values, codes)),
+            _ => {}
+        }
+    }
+    gather(values, &UInt32Array::from_iter_values(codes), data_type)
 }

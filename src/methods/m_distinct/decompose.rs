@@ -140,10 +140,12 @@ impl Bucket<'_> {
             scratch.spare.lowest_first(list, attribute, cut);
         }
         let sides = || node.lists.iter().zip(&cuts).map(|(list, &cut)| list.split_at(cut));
-        let mut halves = Halves::new(sides, [k, node.height - k], &mut scratch.places);
-        if halves.is_balanced() {
+        let left = || sides().flat_map(|(left, _)| left).map(|item| item.tag);
+        let right = || sides().flat_map(|(_, right)| right).map(|item| item.tag);
+        if scratch.places.are_at_most(k, left()) && scratch.places.are_at_most(node.height - k, right()) {
             return cuts;
         }
+        let mut halves = Halves::new(sides, [k, node.height - k], &mut scratch.places);
         let before = halves.left().clone();
         halves.balance();
         for (entry, (list, cut)) in node.lists.iter_mut().zip(&mut cuts).enumerate() {

@@ -52,6 +52,18 @@ impl Places {
         known.map_or(0, |known| known[1] as usize)
     }
 
+    /// Whether there are at most so many rows of each value.
+    pub(super) fn are_at_most(&mut self, rows: usize, mut values: impl Iterator<Item = u32>) -> bool {
+        self.forget();
+        let now = self.now;
+        values.all(|value| {
+            let known = self.known(value);
+            let before = if known[0] == now { known[1] } else { 0 };
+            *known = [now, before + 1];
+            (before as usize) < rows
+        })
+    }
+
     /// Numbers the values of some rows, ascending from 0; returns how many they are.
     fn number(&mut self, values: impl Iterator<Item = u32>) -> usize {
         self.forget();
@@ -130,12 +142,6 @@ impl Halves {
     /// The rows on the left.
     pub(super) fn left(&self) -> &Counts {
         &self.left
-    }
-
-    /// Whether no value has more rows on a side than that has groups.
-    pub(super) fn is_balanced(&self) -> bool {
-        let within = |side: &Counts, height: usize| (0..side.values).all(|value| side.degree(value) <= height);
-        within(&self.left, self.heights[0]) && within(&self.right, self.heights[1])
     }
 
     /// Moves rows until it is balanced.

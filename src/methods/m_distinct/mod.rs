@@ -84,6 +84,7 @@ mod joint;
 mod tests;
 
 use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +94,7 @@ use self::check_exact::ExactPromise;
 use self::exact::Drawn;
 use self::newcomers::Places;
 use self::relation::Relation;
+use super::assignment;
 use super::balance::Policy;
 pub(crate) use super::balance::{Balance, OnIneligible};
 use super::lots::Lots;
@@ -215,22 +217,20 @@ impl MDistinct {
         monitor: &Monitor,
     ) -> Result<Vec<Vec<u32>>> {
         const NONE: u32 = u32::MAX;
-        let mut new = vec![Vec::new(); relation.values()];
+        let codes = &microdata.sensitive_codes;
+        let new = assignment::wanted_by_value(codes, relation.values(), |row| known.number_of(row).is_none());
+        if known.all().is_empty() {
+            return Ok(new);
+        }
         let mut kind_of_signature = vec![NONE; known.all().len()];
-        let mut rows_of: FxHashMap<Cell, Vec<u32>> = FxHashMap::default();
-        for (row, &value) in microdata.sensitive_codes.iter().enumerate() {
-            let Some(signature) = known.number_of(row) else {
-                new[value as usize].push(row as u32);
-                continue;
-            };
-            let Some(label) = known.label_of(row) else { return Err(Error::refused(UNLABELLED)) };
+        for signature in (0..microdata.rows).filter_map(|row| known.number_of(row)) {
             let kind = &mut kind_of_signature[signature as usize];
             if *kind == NONE {
                 let entries = relation.kind(&known.all()[signature as usize]);
                 *kind = buckets.number(entries, relation) as u32;
             }
-            rows_of.entry(Cell { kind: *kind, value, entry: label as usize }).or_default().push(row as u32);
         }
+        let mut rows_of = returning_rows(codes, known, &kind_of_signature)?;
         let mut counts: Vec<(Cell, usize)> = rows_of.iter().map(|(&cell, rows)| (cell, rows.len())).collect();
         counts.sort_unstable();
         let (mut illegal, mut stuck) = (0, 0);
@@ -268,14 +268,18 @@ impl MDistinct {
             relocate::relocate(buckets, &shared, relation);
         }
         // Rows of a kind, label and value are alike so far, and in random order.
+        let mut moved = Vec::new();
         for (number, bucket) in buckets.list.iter().enumerate() {
             for (cell, &rows) in &bucket.cells {
                 let Some(stock) = rows_of.get_mut(cell).filter(|stock| stock.len() >= rows) else {
                     return Err(Error::internal("more rows in buckets than there are"));
                 };
-                stock.drain(stock.len() - rows..).for_each(|row| places.put(row, number, cell.entry));
+                moved.push((stock.split_off(stock.len() - rows), number, cell.entry));
             }
         }
+        moved.into_par_iter().for_each(|(rows, number, entry)| {
+            rows.into_iter().for_each(|row| places.put(row, number, entry));
+        });
         Ok(new)
     }
 }
@@ -373,6 +377,28 @@ impl Method for MDistinct {
         monitor.phase("check", || promise.check(&groups, &intervals, withheld))?;
         Ok(Release { withheld, groups, body: Body::Grouped { intervals }, microdata })
     }
+}
+
+/// Rows that were published before, ascending, by the kind of their signature, their value and their label; on all cores.
+fn returning_rows(codes: &[u32], known: &Signatures, kind_of_signature: &[u32]) -> Result<FxHashMap<Cell, Vec<u32>>> {
+    let part = codes.len().div_ceil(4 * rayon::current_num_threads()).max(1 << 14);
+    let of_part = |(number, codes): (usize, &[u32])| {
+        let mut rows_of: FxHashMap<Cell, Vec<u32>> = FxHashMap::default();
+        for (row, &value) in (number * part..).zip(codes) {
+            let Some(signature) = known.number_of(row) else { continue };
+            let Some(label) = known.label_of(row) else { return Err(Error::refused(UNLABELLED)) };
+            let cell = Cell { kind: kind_of_signature[signature as usize], value, entry: label as usize };
+            rows_of.entry(cell).or_default().push(row as u32);
+        }
+        Ok(rows_of)
+    };
+    let parts: Vec<FxHashMap<Cell, Vec<u32>>> =
+        codes.par_chunks(part).enumerate().map(of_part).collect::<Result<_>>()?;
+    let mut rows_of: FxHashMap<Cell, Vec<u32>> = FxHashMap::default();
+    for part in parts {
+        part.into_iter().for_each(|(cell, rows)| rows_of.entry(cell).or_default().extend(rows));
+    }
+    Ok(rows_of)
 }
 
 /// The rows of all buckets, one list per entry.

@@ -27,7 +27,7 @@ pub(super) struct Places(Vec<AtomicU64>);
 impl Places {
     /// Of so many rows, none of which is anywhere.
     pub(super) fn none(rows: usize) -> Self {
-        Self((0..rows).into_par_iter().map(|_| AtomicU64::new(NOWHERE)).collect())
+        Self((0..rows).into_par_iter().with_min_len(1024).map(|_| AtomicU64::new(NOWHERE)).collect())
     }
 
     /// Number of rows, wherever they are.

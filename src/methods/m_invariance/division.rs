@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result, thousands};
+use crate::methods::assignment::wanted_by_value;
 use crate::methods::balance::Moves;
 use crate::methods::lots::Lots;
 use crate::methods::split::Lists;
@@ -45,19 +46,19 @@ impl Division {
         let mut division = Self {
             buckets: Vec::new(),
             bucket_of: vec![NOWHERE; microdata.rows],
-            new: vec![Vec::new(); values],
+            new: wanted_by_value(&microdata.sensitive_codes, values, |row| known.number_of(row).is_none()),
             lacking: vec![Vec::new(); values],
             need: 0,
             numbers: FxHashMap::default(),
         };
         let signatures = known.all();
+        if signatures.is_empty() {
+            return Ok(division);
+        }
         let mut bucket_of_signature = vec![NOWHERE; signatures.len()];
         let mut updated = 0;
         for (row, &value) in microdata.sensitive_codes.iter().enumerate() {
-            let Some(number) = known.number_of(row) else {
-                division.new[value as usize].push(row as u32);
-                continue;
-            };
+            let Some(number) = known.number_of(row) else { continue };
             let signature = &signatures[number as usize];
             if signature.binary_search(&value).is_err() {
                 updated += 1;

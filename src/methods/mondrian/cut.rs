@@ -12,6 +12,12 @@ pub(super) struct Item<const W: usize> {
     pub at: [f32; W],
 }
 
+impl<const W: usize> Default for Item<W> {
+    fn default() -> Self {
+        Self { row: 0, sensitive: 0, at: [0.0; W] }
+    }
+}
+
 impl<const W: usize> Item<W> {
     pub(super) fn new(microdata: &Microdata, axes: &[Axis], row: u32, sensitive: u32) -> Self {
         let mut at = [0.0; W];

@@ -12,7 +12,7 @@ use super::{Cuts, median};
 use crate::error::Result;
 use crate::methods::Monitor;
 use crate::methods::extent::{in_width, width};
-use crate::microdata::Microdata;
+use crate::microdata::{Microdata, room};
 
 /// Parts with fewer rows are not worth another thread.
 pub(super) const PARALLEL_FROM: usize = 1024;
@@ -53,7 +53,7 @@ fn grow_wide<const W: usize>(
     let trunk = Trunk { axes: &axes, principle, monitor, charged: Mutex::new(Ok(0)) };
     let mut ends = Vec::new();
     // For the smaller side of a cut.
-    let mut buffer = vec![Item { row: 0, sensitive: 0, at: [0.0; W] }; items.len() / 2];
+    let mut buffer: Vec<Item<W>> = room(items.len() / 2);
     trunk.split(&mut items, &mut buffer, Path::default(), &mut Worker::new(principle), &mut ends);
     drop(buffer);
     monitor.check()?;

@@ -105,7 +105,8 @@ fn deal(microdata: &Microdata, groups: &Groups, source: &impl Source, monitor: &
             varies |= rows.windows(2).any(|pair| microdata.quasi_of(pair[0]).ne(microdata.quasi_of(pair[1])));
             dealt.places.extend(places);
             let published = dealt.codes[start..].chunks_exact(d);
-            let same = published.zip(rows).filter(|(codes, row)| codes.iter().copied().eq(microdata.quasi_of(**row))).count();
+            let same =
+                published.zip(rows).filter(|(codes, row)| codes.iter().copied().eq(microdata.quasi_of(**row))).count();
             dealt.unchanged += same;
             dealt.unchangeable += usize::from(!varies);
         }

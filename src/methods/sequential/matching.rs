@@ -6,6 +6,7 @@ use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 
 use super::assign::Assigning;
+use super::cycles::better;
 use super::measure::Measure;
 use super::parts::{Cutting, Near};
 use crate::error::{Error, Result};
@@ -70,11 +71,11 @@ pub(super) struct Matching<'a> {
 /// People who are given the rows of a release, in one world.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-struct Given {
+pub(super) struct Given {
     /// Of each row.
-    people: Vec<u32>,
+    pub people: Vec<u32>,
     /// What each row loses with that person in it.
-    losses: Vec<f32>,
+    pub losses: Vec<f32>,
 }
 
 /// A row, its person, and what it loses.
@@ -267,79 +268,4 @@ fn cover(microdata: &Microdata, boxes: &mut [[u32; 2]], people: &[u32]) {
             }
         }
     });
-}
-
-/// Of two ways to give people rows, the one that loses less, for each smallest set of rows to which both give the same people: from a row
-/// to its person's row the other way, and on until it closes.
-fn better(one: Given, other: &Given) -> Vec<u32> {
-    const SEEN: u32 = u32::MAX;
-    let mut row_of_other = vec![0; other.people.len()];
-    other.people.iter().enumerate().for_each(|(row, &person)| row_of_other[person as usize] = row as u32);
-    // For each row the next one, and what it loses less the other way: side by side, as one after the other is looked up in the memory.
-    let losses = one.losses.par_iter().zip(&other.losses);
-    let steps = one.people.par_iter().zip(losses).with_min_len(1024);
-    let mut steps: Vec<(u32, f32)> =
-        steps.map(|(&person, (one, other))| (row_of_other[person as usize], one - other)).collect();
-    let mut people = one.people;
-    let mut cycle = Vec::new();
-    for first in 0..people.len() as u32 {
-        cycle.clear();
-        let (mut row, mut sum) = (first, 0.0);
-        loop {
-            let (next, saved) = &mut steps[row as usize];
-            let next = std::mem::replace(next, SEEN);
-            if next == SEEN {
-                break;
-            }
-            sum += f64::from(*saved);
-            cycle.push(row);
-            row = next;
-        }
-        if sum > 0.0 {
-            cycle.iter().for_each(|&row| people[row as usize] = other.people[row as usize]);
-        }
-    }
-    people
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        /// Everybody has one row, and nobody can be exchanged with others so that less is lost: against all ways to choose, where there are few.
-        #[test]
-        fn of_two_ways_the_best_of_each_cycle(
-            (one, other) in (1_usize..12).prop_flat_map(|n| {
-                let people = Just((0..n as u32).collect::<Vec<_>>()).prop_shuffle();
-                let losses = prop::collection::vec((0_u8..50).prop_map(f32::from), n);
-                let way = (people, losses).prop_map(|(people, losses)| Given { people, losses });
-                (way.clone(), way)
-            }),
-        ) {
-            let n = one.people.len();
-            let mut least = f32::INFINITY;
-            for choice in 0..1_usize << n {
-                let way = |row: usize| if choice >> row & 1 == 0 { &one } else { &other };
-                let mut people: Vec<u32> = (0..n).map(|row| way(row).people[row]).collect();
-                people.sort_unstable();
-                if people.into_iter().eq(0..n as u32) {
-                    least = least.min((0..n).map(|row| way(row).losses[row]).sum());
-                }
-            }
-            let (people_of_one, losses) = (one.people.clone(), one.losses.clone());
-            let people = better(one, &other);
-            let loss = |row: usize| {
-                let of_one = (people[row] == people_of_one[row]).then_some(losses[row]);
-                let of_other = (people[row] == other.people[row]).then_some(other.losses[row]);
-                of_one.into_iter().chain(of_other).fold(f32::INFINITY, f32::min)
-            };
-            prop_assert!((0..n).map(loss).sum::<f32>() <= least);
-            let mut sorted = people.clone();
-            sorted.sort_unstable();
-            prop_assert!(sorted.into_iter().eq(0..n as u32));
-        }
-    }
 }

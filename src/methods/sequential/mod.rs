@@ -42,6 +42,7 @@
 mod assign;
 mod baseline;
 mod check;
+mod cycles;
 mod lap;
 mod matching;
 mod measure;

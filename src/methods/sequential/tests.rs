@@ -459,7 +459,9 @@ fn exact_matches_first_are_as_good() {
             for row in 0..rows as u32 {
                 let (a, b) = (microdata.quasi_of(row), microdata.quasi_of(rng.random_range(0..rows as u32)));
                 let b = if row % 2 == 0 { a.clone() } else { b };
-                boxes.extend(a.zip(b).zip(&microdata.quasi).map(|((a, b), attribute)| attribute.closure([a.min(b), a.max(b)])));
+                boxes.extend(
+                    a.zip(b).zip(&microdata.quasi).map(|((a, b), attribute)| attribute.closure([a.min(b), a.max(b)])),
+                );
             }
             let all: Vec<u32> = (0..rows as u32).collect();
             let mut others = all.clone();

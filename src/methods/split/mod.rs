@@ -154,6 +154,7 @@ fn items<const W: usize, S: Splitter>(
     const OF_LIST: usize = 32;
     let mut items: Vec<Vec<Item<W, S::Tag>>> = lists.iter().map(|rows| Vec::with_capacity(rows.len())).collect();
     let (d, mut near) = (microdata.quasi.len(), Vec::new());
+    let positions: Vec<&[f32]> = microdata.quasi.iter().map(|attribute| &**attribute.domain.positions()).collect();
     let all: usize = lists.iter().map(|rows| rows.len()).sum();
     let worth_it = (OF_LIST * lists.len()).saturating_mul(microdata.rows) / all.max(1);
     let block = worth_it.max(BLOCK);
@@ -165,7 +166,7 @@ fn items<const W: usize, S: Splitter>(
             near.clear();
             microdata.quasi_codes.append_to(&mut near, here.iter().copied());
             let codes = |place: usize| &near[place * d..][..d];
-            let item = |(place, &row)| Item::new(microdata, row, codes(place), splitter.tag(microdata, row));
+            let item = |(place, &row)| Item::new(&positions, row, codes(place), splitter.tag(microdata, row));
             items.extend(here.iter().enumerate().map(item));
             *rows = after;
         }
@@ -191,10 +192,11 @@ impl<const W: usize, T: Tag> Item<W, T> {
         u64::from(self.at[attribute].to_bits()) << 32 | place
     }
 
-    fn new(microdata: &Microdata, row: u32, codes: &[u32], tag: T) -> Self {
+    /// `positions` are those of each quasi-identifier's codes.
+    fn new(positions: &[&[f32]], row: u32, codes: &[u32], tag: T) -> Self {
         let mut at = [0.0; W];
-        for ((at, attribute), &code) in at.iter_mut().zip(&microdata.quasi).zip(codes) {
-            *at = attribute.domain.position(code);
+        for ((at, positions), &code) in at.iter_mut().zip(positions).zip(codes) {
+            *at = positions[code as usize];
         }
         Self { row, tag, at }
     }
@@ -217,11 +219,7 @@ pub(super) struct Lists {
 impl Lists {
     /// `buckets` has the first list of each bucket, and at the end the number of all lists. Of the table's rows, those that `list_of` tells a list
     /// for are in that, ascending.
-    pub(super) fn new(
-        buckets: Vec<usize>,
-        rows: usize,
-        list_of: impl Fn(u32) -> Option<usize> + Sync,
-    ) -> Result<Self> {
+    pub(super) fn new(buckets: Vec<usize>, rows: usize, list_of: impl Fn(u32) -> Option<usize> + Sync) -> Result<Self> {
         let Some(&all) = buckets.last() else { return Err(Error::internal("lists without an end")) };
         // Parts of the rows on all cores: first how many of each list, and then which. As many parts as have many more rows than there are lists.
         let most = rows / (PART_ROWS + PART_LISTS * all) + 1;

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::RELEASE;
 use crate::error::{Error, Result, thousands};
-use crate::microdata::{ColumnEncoder, EncodedColumns, Hashed, IdentifierBuilder};
+use crate::microdata::{Codes, ColumnEncoder, EncodedColumns, Hashed, IdentifierBuilder};
 use crate::release::{LABEL, Published, SIGNATURE, signature_type};
 
 /// What earlier releases say about the rows of microdata: the signature (codes of the sensitive attribute, each once) of everybody
@@ -22,14 +21,34 @@ use crate::release::{LABEL, Published, SIGNATURE, signature_type};
 #[derive(Debug, Default)]
 pub struct Signatures {
     /// Number of each row's signature; empty if nobody was ever published.
-    number_of: Vec<u32>,
+    number_of: OfRows,
     /// Label of each row that was published, from 0; empty if nobody has any.
-    label_of: Vec<u32>,
+    label_of: OfRows,
     /// How many steps of the law ago each row was published last, where that is known; else empty.
-    steps_of: Vec<u32>,
+    steps_of: OfRows,
     all: Arc<[Box<[u32]>]>,
     /// How many people of the first release have each; empty if that was not asked for, or nobody was ever published.
     first: Arc<[usize]>,
+}
+
+/// What there is of some rows, and 0 of the others; one more than it is.
+#[derive(Debug, Default)]
+struct OfRows(Codes);
+
+impl OfRows {
+    /// Numbers below `end`, where there are some.
+    fn new(end: u32, rows: usize, of: impl Fn(u32) -> Option<u32> + Sync + Send) -> Self {
+        Self(Codes::collected(end, rows, |row| of(row).map_or(0, |number| number + 1)))
+    }
+
+    #[inline]
+    fn of(&self, row: usize) -> Option<u32> {
+        if row < self.0.len() { self.0.at(row as u32).checked_sub(1) } else { None }
+    }
+
+    fn part(&self, rows: &[u32]) -> Self {
+        if self.0.is_empty() { Self::default() } else { Self(rows.iter().map(|&row| self.0.at(row)).collect()) }
+    }
 }
 
 /// Steps of the law that somebody can have missed.
@@ -51,7 +70,7 @@ impl Signatures {
     /// The number of a row's signature, if its identifier was ever published.
     #[inline]
     pub fn number_of(&self, row: usize) -> Option<u32> {
-        self.number_of.get(row).copied().filter(|&number| number != NEW)
+        self.number_of.of(row)
     }
 
     /// The signature of a row, if its identifier was ever published.
@@ -63,26 +82,22 @@ impl Signatures {
     /// The place of a row's own value in its signature, from 0, if its identifier was ever published and people have labels.
     #[inline]
     pub fn label_of(&self, row: usize) -> Option<u32> {
-        self.label_of.get(row).copied().filter(|&label| label != NEW)
+        self.label_of.of(row)
     }
 
     /// How many steps of the law ago a row was published last: 1 if it was in the last release and each of these is a step, 0 in one of the same period.
     /// `None` if it never was, or that is not known.
     #[inline]
     pub fn steps_of(&self, row: usize) -> Option<u32> {
-        self.steps_of.get(row).copied().filter(|&steps| steps != NEW)
+        self.steps_of.of(row)
     }
 
     /// What is known of some of the rows.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
-        let of_rows = |all: &Vec<u32>| match all.is_empty() {
-            true => Vec::new(),
-            false => rows.iter().map(|&row| all[row as usize]).collect(),
-        };
         Self {
-            number_of: of_rows(&self.number_of),
-            label_of: of_rows(&self.label_of),
-            steps_of: of_rows(&self.steps_of),
+            number_of: self.number_of.part(rows),
+            label_of: self.label_of.part(rows),
+            steps_of: self.steps_of.part(rows),
             all: Arc::clone(&self.all),
             first: Arc::clone(&self.first),
         }
@@ -318,7 +333,7 @@ impl SignaturesReader {
         let number_of = |entry: &Hashed| self.releases.get(entry.row() as usize).copied().unwrap_or_default();
         // Only with labels does a later signature take the place of an earlier one.
         let release = |entry: &Hashed| if labelled { number_of(entry) } else { 0 };
-        for run in published.runs()?.filter(|run| run.len() > 1) {
+        for run in published.runs_of_several()? {
             let last = run.iter().map(release).max().unwrap_or_default();
             let mut latest =
                 run.iter().filter(|entry| release(entry) == last).map(|entry| signature_of[entry.row() as usize]);
@@ -361,23 +376,24 @@ impl SignaturesReader {
         // All numbers that there are, not everybody's last ones only.
         let numbered = if dated { self.releases.as_slice() } else { &[] };
         let calendar = Calendar::new(numbered, number, periods)?;
-        let (mut signatures_of_rows, mut labels_of_rows, mut steps_of_rows) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut signatures_of_rows, mut labels_of_rows, mut steps_of_rows) =
+            (OfRows::default(), OfRows::default(), OfRows::default());
         if !published.is_empty() {
             let entries = microdata.find_in(&published)?;
-            let of_rows = |all: &[u32]| -> Vec<u32> {
-                entries.par_iter().map(|entry| entry.map_or(NEW, |row| all[row as usize])).collect()
+            let of_row = |row: u32| entries[row as usize].map(|entry| entry as usize);
+            let of_rows = |end: usize, all: &[u32]| {
+                OfRows::new(end as u32, entries.len(), |row| of_row(row).map(|entry| all[entry]))
             };
-            signatures_of_rows = of_rows(&signature_of);
+            signatures_of_rows = of_rows(sets.len(), &signature_of);
             if labelled {
-                labels_of_rows = of_rows(&label_of);
+                labels_of_rows = of_rows(sets.iter().map(|(set, _)| set.len()).max().unwrap_or(0), &label_of);
             }
             if let Some(calendar) = &calendar {
                 // Of people who are not here, it does not matter.
-                let of_row = |entry: &Option<u32>| match entry {
-                    Some(row) => calendar.steps(last_of[*row as usize]),
-                    None => Ok(NEW),
-                };
-                steps_of_rows = entries.iter().map(of_row).collect::<Result<_>>()?;
+                let steps_of = |entry: &Option<u32>| entry.map(|row| calendar.steps(last_of[row as usize])).transpose();
+                let steps = entries.iter().map(steps_of).collect::<Result<Vec<_>>>()?;
+                let end = steps.iter().flatten().max().map_or(0, |most| most + 1);
+                steps_of_rows = OfRows::new(end, entries.len(), |row| steps[row as usize]);
             }
         }
         let signatures = sets.into_iter().map(|(set, _)| set).collect();

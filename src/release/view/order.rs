@@ -6,7 +6,7 @@ use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::microdata::{drawn_at_once, shuffle};
+use crate::microdata::{drawn_at_once, room, shuffle};
 use crate::release::Groups;
 
 /// In which order the rows of a release leave.
@@ -107,7 +107,7 @@ fn in_turn(numbers: &[u32]) -> Vec<u32> {
 
 /// The members of groups, one group after the other; `then` puts those of some groups, which have a number, in order.
 fn listed(groups: &Groups, in_turn: &[u32], then: impl Fn(usize, &mut [Leaving]) + Sync) -> Vec<Leaving> {
-    let mut leaving = vec![Leaving::default(); groups.members.len()];
+    let mut leaving: Vec<Leaving> = room(groups.members.len());
     let mut pieces = Vec::with_capacity(in_turn.len().div_ceil(GROUPS));
     let mut left = leaving.as_mut_slice();
     for chunk in in_turn.chunks(GROUPS) {
