@@ -58,8 +58,10 @@ pub(super) fn check_trees(microdata: &mut MicrodataBuilder, schema: &SchemaRef) 
     }
 }
 
-/// Batches of a core that are gathered together.
+/// Batches of a core that are gathered together, at most: enough that it matters little which core is done first.
 const BATCHES: usize = 4;
+/// And bytes, at most, unless one batch has more: what is written next is still in the cache, and long values do not fill the memory.
+const GATHERED: usize = 3 << 19;
 
 /// Where the rows go.
 pub(super) struct ReleaseSink {
@@ -98,29 +100,35 @@ impl ReleaseSink {
     /// A few batches at a time, gathered in parallel while those before them are handed over.
     fn send(&self, published: &Published, monitor: &Monitor) -> crate::error::Result<()> {
         let batch_size = published.batch_rows(self.batch_size);
-        // So many that it matters little which core is done first, and of long rows few, so that these do not fill the memory.
-        let batches = if published.has_lists() { 1 } else { BATCHES };
-        let round = batches * batch_size * rayon::current_num_threads();
-        let gather = |first: usize| -> crate::error::Result<Vec<RecordBatch>> {
-            monitor.check()?;
-            let last = published.len().min(first + round);
+        let threads = rayon::current_num_threads();
+        let gather = |first: usize, last: usize| -> crate::error::Result<Vec<RecordBatch>> {
             let starts: Vec<usize> = (first..last).step_by(batch_size).collect();
-            starts.into_par_iter().map(|start| published.batch(start, batch_size.min(last - start))).collect()
+            let batch = |start: usize| {
+                monitor.check()?;
+                published.batch(start, batch_size.min(last - start))
+            };
+            starts.into_par_iter().map(batch).collect()
         };
         let hand_over =
             |batches: Vec<RecordBatch>| batches.into_iter().all(|batch| self.output.blocking_send(Ok(batch)).is_ok());
-        let mut ready = Vec::new();
-        for first in (0..published.len()).step_by(round) {
+        let (mut ready, mut first) = (Vec::new(), 0);
+        // Of a core, at a time.
+        let mut batches = 1;
+        while first < published.len() {
+            let last = published.len().min(first + batches * threads * batch_size);
             let mut next = Ok(Vec::new());
             // On this thread, which may block, and not on one that others compute on.
             let wanted = rayon::in_place_scope(|scope| {
-                scope.spawn(|_| next = gather(first));
+                scope.spawn(|_| next = gather(first, last));
                 hand_over(std::mem::take(&mut ready))
             });
             if !wanted {
                 return Ok(()); // Nobody wants the rest: a LIMIT above, say.
             }
             ready = next?;
+            first = last;
+            let bytes = ready.iter().map(RecordBatch::get_array_memory_size).max().unwrap_or(0);
+            batches = (GATHERED / bytes.max(1)).clamp(1, BATCHES);
         }
         hand_over(ready);
         Ok(())

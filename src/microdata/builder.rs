@@ -7,6 +7,7 @@ use datafusion::arrow::datatypes::FieldRef;
 use rayon::prelude::*;
 
 use super::encoder::given_order;
+use super::row_codes::put_together;
 use super::{
     ColumnEncoder, Encoded, HashKey, Hashed, Hierarchies, IdentifierBuilder, Identifiers, Layout, Microdata, Order,
     RowCodes, Trees, UpdatesBuilder, order, parts_of,
@@ -216,10 +217,15 @@ impl MicrodataBuilder {
             Some(identifiers) => identifiers.size(),
             None => self.rows * (2 * size_of::<Hashed>() + size_of::<u32>()),
         };
-        let columns = encoders.clone().count();
+        // In their order, codes of quasi-identifiers are as wide as the widest of them; a hierarchy has more values than the table.
+        let width = match self.hierarchies {
+            None => self.quasi.iter().map(ColumnEncoder::code_bytes).max().unwrap_or(0),
+            Some(_) => size_of::<u32>(),
+        };
+        let columns = (encoders.clone().count() - self.quasi.len()) * size_of::<u32>() + self.quasi.len() * width;
         order
             + encoders.map(ColumnEncoder::size).sum::<usize>()
-            + self.rows * columns * size_of::<u32>()
+            + self.rows * columns
             + self.hierarchies.as_ref().map_or(0, Hierarchies::size)
             + self.updates.as_ref().map_or(0, UpdatesBuilder::size)
     }
@@ -312,7 +318,7 @@ impl MicrodataBuilder {
         let within =
             within.map(|encoded| (in_order(&encoded), encoded)).map(|(codes, encoded)| (encoded.attribute, codes));
         let quasi_codes = RowCodes::new(&quasi, arrival);
-        let other_codes = RowCodes::new(&other, arrival).iter().collect();
+        let other_codes = put_together(&other, arrival);
         let other = other.into_iter().map(|encoded| encoded.attribute).collect();
         let quasi = quasi.into_iter().map(|encoded| encoded.attribute).collect();
         let sensitive = sensitive.map(|encoded| encoded.attribute);

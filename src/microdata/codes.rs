@@ -11,12 +11,14 @@ pub(crate) trait Code: Copy + Default + Send + Sync + 'static {
 
 impl Code for u8 {
     fn of(code: u32) -> Self {
+        debug_assert!(code <= Self::MAX.into());
         code as Self
     }
 }
 
 impl Code for u16 {
     fn of(code: u32) -> Self {
+        debug_assert!(code <= Self::MAX.into());
         code as Self
     }
 }
@@ -83,9 +85,16 @@ impl Codes {
         }
     }
 
-    /// All codes, row by row.
+    /// All codes, row by row. There may be more than rows have numbers: see [`RowCodes`](super::RowCodes).
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.len() as u32).map(|row| self.at(row))
+        // Of one width, and none of the others.
+        let (bytes, short, wide): (&[u8], &[u16], &[u32]) = match self {
+            Self::Bytes(codes) => (codes, &[], &[]),
+            Self::Short(codes) => (&[], codes, &[]),
+            Self::Wide(codes) => (&[], &[], codes),
+        };
+        let narrow = bytes.iter().map(|&code| code.into()).chain(short.iter().map(|&code| code.into()));
+        narrow.chain(wide.iter().copied())
     }
 
     /// The codes of rows that are there, each for a place of `out`, which must have room for them.
@@ -95,6 +104,15 @@ impl Codes {
             Self::Bytes(codes) => places.for_each(|(out, &row)| *out = C::of(codes[row as usize].into())),
             Self::Short(codes) => places.for_each(|(out, &row)| *out = C::of(codes[row as usize].into())),
             Self::Wide(codes) => places.for_each(|(out, &row)| *out = C::of(codes[row as usize])),
+        }
+    }
+
+    /// Bytes that a code of so many values needs.
+    pub(super) fn bytes_of(values: usize) -> usize {
+        match values.saturating_sub(1) {
+            0..=0xff => size_of::<u8>(),
+            0x100..=0xffff => size_of::<u16>(),
+            _ => size_of::<u32>(),
         }
     }
 
@@ -187,7 +205,7 @@ mod tests {
             let code_of = |row: u32| row.wrapping_mul(2_654_435_761).min(most);
             let codes = Codes::collected(most, 3000, code_of);
             assert!(codes.iter().eq((0..3000).map(code_of)), "{most}");
-            assert!(codes.bytes() as u32 * 8 >= 32 - most.leading_zeros());
+            assert_eq!(codes.bytes(), Codes::bytes_of(most as usize + 1));
         }
     }
 

@@ -190,6 +190,11 @@ impl ColumnEncoder {
         self.distinct.size() + self.codes.size() + near
     }
 
+    /// Bytes that a code of the values so far needs.
+    pub(crate) fn code_bytes(&self) -> usize {
+        Codes::bytes_of(self.distinct.len())
+    }
+
     /// Sorts the domain and makes the codes final. With a hierarchy, the domain is all of its leaves.
     ///
     /// # Errors

@@ -1,8 +1,6 @@
 //! Rows in the order of a hash of 64 bits. What is put in order is half of the hash beside the row's number: eight bytes, which are compared at
 //! once; the other half is looked at where that is not enough.
 
-use std::ops::Range;
-
 use rayon::prelude::*;
 
 use super::thrown::{Thrown, room, together};
@@ -38,18 +36,23 @@ impl Hashed {
 
 /// An order of rows.
 pub(super) struct HashOrder {
-    /// By their hashes, and rows of one hash in the order that they came in.
+    /// By their hashes.
     pub rows: Vec<Hashed>,
-    /// Places of rows of one hash, where there are several.
-    pub alike: Vec<Range<usize>>,
+    /// Whether there are rows of one hash.
+    pub has_alike: bool,
 }
 
 impl HashOrder {
-    /// Puts so many rows in order. `hash` fills in the hashes of rows from the first one on, all of them 0 before.
+    /// Puts so many rows in order. `hash` fills in the hashes of rows from the first one on, all of them 0 before; `alike` is given rows of one
+    /// hash, in the order that they came in, and may put them in another one.
     ///
     /// # Errors
     /// When there are more rows than have a number, and those of `hash`.
-    pub(super) fn try_new(rows: usize, hash: impl Fn(usize, &mut [u64]) -> Result<()> + Sync) -> Result<Self> {
+    pub(super) fn try_new(
+        rows: usize,
+        hash: impl Fn(usize, &mut [u64]) -> Result<()> + Sync,
+        alike: impl Fn(&mut [Hashed]) + Sync,
+    ) -> Result<Self> {
         if rows > u32::MAX as usize {
             return Err(Error::internal("more rows than can be put in order"));
         }
@@ -67,36 +70,30 @@ impl HashOrder {
         });
         let parts = parts.collect::<Result<Vec<_>>>()?;
         let mut rows: Vec<Hashed> = room(rows);
-        let alike = together(&parts, &mut rows, |_, first, bucket| {
+        let have_alike = together(&parts, &mut rows, |_, bucket| {
             bucket.sort_unstable();
-            in_order_of_ends(bucket, &ends).map(|places| first + places.start..first + places.end).collect::<Vec<_>>()
+            in_order_of_ends(bucket, &ends, &alike)
         });
-        Ok(Self { rows, alike: alike.into_iter().flatten().collect() })
+        Ok(Self { rows, has_alike: have_alike.contains(&true) })
     }
 }
 
-/// Puts rows whose hashes begin alike in the order of their ends, which are those of all rows. Returns the places of those that also end alike.
-fn in_order_of_ends(rows: &mut [Hashed], ends: &[u32]) -> impl Iterator<Item = Range<usize>> {
-    let mut alike = Vec::new();
+/// Puts rows whose hashes begin alike in the order of their ends, which are those of all rows, and gives those that also end alike to `alike`.
+/// Returns whether there are any.
+fn in_order_of_ends(rows: &mut [Hashed], ends: &[u32], alike: impl Fn(&mut [Hashed])) -> bool {
     let end = |hashed: &Hashed| ends[hashed.row() as usize];
-    let mut start = 0;
-    for run in rows.chunk_by_mut(|a, b| a.beginning() == b.beginning()) {
-        if run.len() > 1 {
-            // Of a table in which rows are alike, most runs are of one hash: these are in order.
-            if run.windows(2).any(|pair| end(&pair[0]) != end(&pair[1])) {
-                run.sort_unstable_by_key(|hashed| (end(hashed), hashed.row()));
-            }
-            let mut first = start;
-            for same in run.chunk_by(|a, b| end(a) == end(b)) {
-                if same.len() > 1 {
-                    alike.push(first..first + same.len());
-                }
-                first += same.len();
-            }
+    let mut has_alike = false;
+    for run in rows.chunk_by_mut(|a, b| a.beginning() == b.beginning()).filter(|run| run.len() > 1) {
+        // Of a table in which rows are alike, most runs are of one hash: these are in order.
+        if run.windows(2).any(|pair| end(&pair[0]) != end(&pair[1])) {
+            run.sort_unstable_by_key(|hashed| (end(hashed), hashed.row()));
         }
-        start += run.len();
+        for same in run.chunk_by_mut(|a, b| end(a) == end(b)).filter(|same| same.len() > 1) {
+            has_alike = true;
+            alike(same);
+        }
     }
-    alike.into_iter()
+    has_alike
 }
 
 #[cfg(test)]
@@ -113,23 +110,19 @@ mod tests {
             }];
         for rows in [0, 1, 2, CHUNK, PART + CHUNK + 5] {
             for hash in ways {
-                let order = HashOrder::try_new(rows, |first, hashes| {
+                let hashes = |first: usize, hashes: &mut [u64]| {
                     hashes.iter_mut().zip(first..).for_each(|(place, row)| *place = hash(row));
                     Ok(())
-                });
-                let order = order.unwrap();
+                };
+                let order = HashOrder::try_new(rows, hashes, |_| {}).unwrap();
                 let mut expected: Vec<(u64, u32)> = (0..rows).map(|row| (hash(row), row as u32)).collect();
                 expected.sort_unstable();
                 assert!(order.rows.iter().map(|hashed| hashed.row()).eq(expected.iter().map(|&(_, row)| row)));
-                let mut start = 0;
-                let mut alike = Vec::new();
-                for run in expected.chunk_by(|a, b| a.0 == b.0) {
-                    if run.len() > 1 {
-                        alike.push(start..start + run.len());
-                    }
-                    start += run.len();
-                }
-                assert_eq!(order.alike, alike, "{rows}");
+                assert_eq!(order.has_alike, expected.windows(2).any(|pair| pair[0].0 == pair[1].0), "{rows}");
+                // Rows of one hash the other way round.
+                let order = HashOrder::try_new(rows, hashes, <[Hashed]>::reverse).unwrap();
+                expected.sort_unstable_by_key(|&(hash, row)| (hash, std::cmp::Reverse(row)));
+                assert!(order.rows.iter().map(|hashed| hashed.row()).eq(expected.iter().map(|&(_, row)| row)));
             }
         }
     }
@@ -137,7 +130,7 @@ mod tests {
     #[test]
     fn what_fails_to_be_hashed_is_told() {
         let failing = |first: usize, _: &mut [u64]| if first > PART { Err(Error::internal("no")) } else { Ok(()) };
-        assert!(HashOrder::try_new(PART, failing).is_ok());
-        assert!(HashOrder::try_new(3 * PART, failing).is_err());
+        assert!(HashOrder::try_new(PART, failing, |_| {}).is_ok());
+        assert!(HashOrder::try_new(3 * PART, failing, |_| {}).is_err());
     }
 }

@@ -107,17 +107,14 @@ pub struct Identifiers {
 
 impl Identifiers {
     fn try_new(values: ArrayRef, data_type: DataType, key: HashKey) -> Result<Self> {
-        let HashOrder { rows: mut order, alike } =
-            HashOrder::try_new(values.len(), |first, hashes| hash(&values, first, key, hashes))?;
-        let has_alike = !alike.is_empty();
+        let compare = make_comparator(&values, &values, SortOptions::default())?;
         // Equal ones stand together, and others that have their hash, which hardly ever happens, elsewhere.
-        if has_alike {
-            let compare = make_comparator(&values, &values, SortOptions::default())?;
-            for places in alike {
-                order[places]
-                    .sort_unstable_by(|a, b| compare(a.row() as usize, b.row() as usize).then(a.row().cmp(&b.row())));
-            }
-        }
+        let by_value = |alike: &mut [Hashed]| {
+            alike.sort_unstable_by(|a, b| compare(a.row() as usize, b.row() as usize).then(a.row().cmp(&b.row())));
+        };
+        let hashes = |first: usize, hashes: &mut [u64]| hash(&values, first, key, hashes);
+        let HashOrder { rows: order, has_alike } = HashOrder::try_new(values.len(), hashes, by_value)?;
+        drop(compare);
         Ok(Self { values, data_type, order, has_alike })
     }
 

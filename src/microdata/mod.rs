@@ -1,6 +1,6 @@
 //! Microdata: one row per person, as dense codes.
 //!
-//! A [`MicrodataBuilder`] turns record batches into flat arrays of `u32` codes, one per quasi-identifier and one for the
+//! A [`MicrodataBuilder`] turns record batches into flat arrays of codes, one for all quasi-identifiers and one for the
 //! sensitive attribute, each with a sorted [`Domain`] to turn codes back into values. Rows are then put in the order of a
 //! keyed hash of their identifiers (of their codes, where there are none), so that nothing a method does can depend on the
 //! order of arrival.

@@ -19,16 +19,17 @@ use crate::error::Result;
 /// # Errors
 /// When there are more rows than can be put in order.
 pub(super) fn by_codes(columns: &[&Encoded], rows: usize, key: HashKey) -> Result<Vec<u32>> {
-    let order = HashOrder::try_new(rows, |first, hashes| {
+    let hashes = |first: usize, hashes: &mut [u64]| {
         for (hash, row) in hashes.iter_mut().zip(first as u32..) {
             let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
             columns.iter().for_each(|column| hasher.write_u32(column.codes.at(row)));
             *hash = hasher.finish();
         }
         Ok(())
-    })?;
+    };
     // Rows that are alike may stand in any order.
-    let repeated = !order.alike.is_empty();
+    let order = HashOrder::try_new(rows, hashes, |_| {})?;
+    let repeated = order.has_alike;
     let mut order: Vec<u32> = order.rows.par_iter().map(|hashed| hashed.row()).collect();
     if repeated {
         let mut seed = [0; 32];

@@ -10,6 +10,21 @@ use super::side_by_side::{append_rows, copied_rows};
 /// Rows put together at a time: few enough that they stay in the cache while one column after the other is written to them.
 const ROWS: usize = 4096;
 
+/// The codes of encoded columns, row after row; row `i` is the one that arrived as number `arrival[i]`. Codes have room for those of all columns.
+pub(super) fn put_together<C: Code>(columns: &[Encoded], arrival: &[u32]) -> Vec<C> {
+    let d = columns.len();
+    if d == 0 {
+        return Vec::new();
+    }
+    let mut codes = vec![C::default(); arrival.len() * d];
+    codes.par_chunks_mut(ROWS * d).zip(arrival.par_chunks(ROWS)).for_each(|(codes, arrival)| {
+        for (j, column) in columns.iter().enumerate() {
+            column.codes.gather(arrival, codes.iter_mut().skip(j).step_by(d));
+        }
+    });
+    codes
+}
+
 /// Codes of the columns of a table.
 #[derive(Debug, Clone, Default)]
 pub struct RowCodes {
@@ -20,16 +35,6 @@ pub struct RowCodes {
 impl RowCodes {
     /// Those of encoded columns; row `i` is the one that arrived as number `arrival[i]`.
     pub(super) fn new(columns: &[Encoded], arrival: &[u32]) -> Self {
-        fn put_together<C: Code>(columns: &[Encoded], arrival: &[u32]) -> Vec<C> {
-            let d = columns.len();
-            let mut codes = vec![C::default(); arrival.len() * d];
-            codes.par_chunks_mut(ROWS * d).zip(arrival.par_chunks(ROWS)).for_each(|(codes, arrival)| {
-                for (j, column) in columns.iter().enumerate() {
-                    column.codes.gather(arrival, codes.iter_mut().skip(j).step_by(d));
-                }
-            });
-            codes
-        }
         let codes = match columns.iter().map(|column| column.codes.bytes()).max() {
             None => Codes::default(),
             Some(1) => Codes::Bytes(put_together(columns, arrival)),

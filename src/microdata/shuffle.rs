@@ -31,7 +31,7 @@ pub(crate) fn shuffle<T: Copy + Default + Send + Sync>(items: &mut [T], rng: &mu
     let size = items.len().div_ceil(PARTS);
     let parts = items.par_chunks(size).enumerate().map(|(number, part)| thrown(part, &mut stream(number)));
     let parts: Vec<Thrown<T>> = parts.collect();
-    together(&parts, items, |number, _, bucket| bucket.shuffle(&mut stream(PARTS + number)));
+    together(&parts, items, |number, bucket| bucket.shuffle(&mut stream(PARTS + number)));
 }
 
 /// Items, each in a random bucket.

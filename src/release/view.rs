@@ -99,16 +99,12 @@ impl Published {
     /// How many rows a batch should have: as many as asked for, but fewer where rows carry long lists.
     pub(crate) fn batch_rows(&self, wanted: usize) -> usize {
         const ITEMS: usize = 1 << 19;
+        let lists = self.schema.fields().iter().any(|field| matches!(field.data_type(), DataType::List(_)));
         // Lists are as long as their group is large, at most; what counts is the group of a row drawn at random.
         let groups = &self.release.groups;
         let squares = || (0..groups.len()).map(|group| groups.range(group).len().pow(2)).sum::<usize>();
-        let items = if self.has_lists() { squares() / groups.members.len().max(1) } else { 0 };
+        let items = if lists { squares() / groups.members.len().max(1) } else { 0 };
         wanted.min(ITEMS / items.max(1)).max(1)
-    }
-
-    /// Whether rows carry lists.
-    pub(crate) fn has_lists(&self) -> bool {
-        self.schema.fields().iter().any(|field| matches!(field.data_type(), DataType::List(_)))
     }
 
     /// Rows `start..start + rows` of the order that was drawn.

@@ -220,6 +220,9 @@ impl MDistinct {
         let codes = &microdata.sensitive_codes;
         let new = assignment::wanted_by_value(codes, relation.values(), |row| known.number_of(row).is_none());
         if known.all().is_empty() {
+            if self.balance == Balance::Minimal {
+                monitor.count("skipped_intersections", 0);
+            }
             return Ok(new);
         }
         let mut kind_of_signature = vec![NONE; known.all().len()];

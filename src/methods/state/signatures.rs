@@ -58,9 +58,6 @@ const MOST_STEPS: u32 = 10_000;
 const UNDATED: &str = "`previous` does not say which release its rows are from (column release), which tells how often a value could change \
     since; number the releases one after the other";
 
-/// Instead of a signature's number, a label, or steps: never published.
-const NEW: u32 = u32::MAX;
-
 impl Signatures {
     /// All signatures that were ever given, also to people who are not in the microdata.
     pub fn all(&self) -> &[Box<[u32]>] {
@@ -337,7 +334,7 @@ impl SignaturesReader {
             let last = run.iter().map(release).max().unwrap_or_default();
             let mut latest =
                 run.iter().filter(|entry| release(entry) == last).map(|entry| signature_of[entry.row() as usize]);
-            let signature = latest.next().unwrap_or(NEW);
+            let Some(signature) = latest.next() else { return Err(Error::internal("people without a last release")) };
             torn += usize::from(latest.any(|other| other != signature));
             run.iter().filter(|_| dated).for_each(|entry| last_of[entry.row() as usize] = last);
             run.iter().for_each(|entry| signature_of[entry.row() as usize] = signature);
