@@ -211,6 +211,23 @@ mod tests {
 
     use super::*;
 
+    /// Of several parts, on any number of threads: rows of a value ascend, and only those are there that are wanted.
+    #[test]
+    fn wanted_rows_of_each_value() {
+        let codes: Vec<u32> = (0..70_000_u32).map(|row| row.wrapping_mul(2_654_435_761) >> 8 & 15).collect();
+        let wanted = |row: usize| row % 3 != 1;
+        for threads in [1, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let found = pool.install(|| wanted_by_value(&codes, 20, wanted));
+            assert_eq!(found.len(), 20);
+            for (value, found) in found.iter().enumerate() {
+                let rows = (0..codes.len()).filter(|&row| wanted(row) && codes[row] as usize == value);
+                assert!(found.iter().copied().eq(rows.map(|row| row as u32)), "{value}");
+            }
+        }
+        assert!(wanted_by_value(&[], 2, wanted).iter().all(Vec::is_empty));
+    }
+
     proptest! {
         /// What is left after old signatures took what they can is m-eligible, so that it can be assigned.
         #[test]

@@ -22,9 +22,9 @@ impl Known {
     /// First of all members, and then one after the other is looked at: see [`any_broken`].
     fn read(&mut self, known: &Signatures, members: &[u32]) {
         if known.all().is_empty() {
-            // Nobody was ever published.
-            self.signatures.resize(members.len().max(self.signatures.len()), None);
-            self.labels.resize(members.len().max(self.labels.len()), None);
+            // Nobody was ever published: there is nothing to look up.
+            self.signatures.resize(members.len(), None);
+            self.labels.resize(members.len(), None);
             return;
         }
         let of = |row: u32| (row != COUNTERFEIT).then_some(row as usize);

@@ -52,12 +52,10 @@ impl Codes {
         fn all<C: Code>(rows: usize, code_of: impl Fn(u32) -> u32 + Sync + Send) -> Vec<C> {
             (0..rows as u32).into_par_iter().with_min_len(1024).map(|row| C::of(code_of(row))).collect()
         }
-        if most <= u8::MAX.into() {
-            Self::Bytes(all(rows, code_of))
-        } else if most <= u16::MAX.into() {
-            Self::Short(all(rows, code_of))
-        } else {
-            Self::Wide(all(rows, code_of))
+        match Self::bytes_of(most as usize + 1) {
+            1 => Self::Bytes(all(rows, code_of)),
+            2 => Self::Short(all(rows, code_of)),
+            _ => Self::Wide(all(rows, code_of)),
         }
     }
 

@@ -114,7 +114,6 @@ impl Identifiers {
         };
         let hashes = |first: usize, hashes: &mut [u64]| hash(&values, first, key, hashes);
         let HashOrder { rows: order, has_alike } = HashOrder::try_new(values.len(), hashes, by_value)?;
-        drop(compare);
         Ok(Self { values, data_type, order, has_alike })
     }
 

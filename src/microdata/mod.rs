@@ -1,7 +1,7 @@
 //! Microdata: one row per person, as dense codes.
 //!
 //! A [`MicrodataBuilder`] turns record batches into flat arrays of codes, one for all quasi-identifiers and one for the
-//! sensitive attribute, each with a sorted [`Domain`] to turn codes back into values. Rows are then put in the order of a
+//! sensitive attribute. Every attribute has a sorted [`Domain`] to turn codes back into values. Rows are then put in the order of a
 //! keyed hash of their identifiers (of their codes, where there are none), so that nothing a method does can depend on the
 //! order of arrival.
 

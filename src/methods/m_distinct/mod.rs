@@ -219,12 +219,6 @@ impl MDistinct {
         const NONE: u32 = u32::MAX;
         let codes = &microdata.sensitive_codes;
         let new = assignment::wanted_by_value(codes, relation.values(), |row| known.number_of(row).is_none());
-        if known.all().is_empty() {
-            if self.balance == Balance::Minimal {
-                monitor.count("skipped_intersections", 0);
-            }
-            return Ok(new);
-        }
         let mut kind_of_signature = vec![NONE; known.all().len()];
         for signature in (0..microdata.rows).filter_map(|row| known.number_of(row)) {
             let kind = &mut kind_of_signature[signature as usize];

@@ -31,7 +31,7 @@ pub struct Signatures {
     first: Arc<[usize]>,
 }
 
-/// What there is of some rows, and 0 of the others; one more than it is.
+/// A number of each row that has one. Kept as one more, so that 0 is that of the others.
 #[derive(Debug, Default)]
 struct OfRows(Codes);
 
