@@ -10,7 +10,7 @@
 use super::halves::{Halves, Places};
 use crate::methods::Monitor;
 use crate::methods::extent::Extent;
-use crate::methods::split::{Item, Node, PARALLEL_FROM, Spare, Splitter, best_attribute, rows_among, sorted};
+use crate::methods::split::{Item, Node, PARALLEL_FROM, Place, Spare, Splitter, best_attribute, rows_among, sorted};
 use crate::microdata::Microdata;
 
 /// Up to this height all places to cut are tried, above it the middle.
@@ -57,8 +57,8 @@ struct Bucket<'a> {
 struct Scratch<const W: usize> {
     spare: Spare<W, u32>,
     places: Places,
-    /// Rows of a list by an attribute: position and place in the list.
-    order: Vec<u64>,
+    /// Rows of a list by an attribute: place, and number in the list.
+    order: Vec<u32>,
     /// Of each list, how many of its rows are among the first places, from 0 to the height.
     shares: Vec<u32>,
 }
@@ -113,7 +113,7 @@ impl Bucket<'_> {
             scratch.shares.clear();
             scratch.shares.extend((0..node.lists.len()).flat_map(|list| shares(node, list)));
         }
-        let mut best = (f32::INFINITY, 0, h / 2);
+        let mut best = (u32::MAX, 0, h / 2);
         for attribute in 0..d {
             let (cost, k) = match h <= SEARCH_HEIGHT {
                 true => best_place(node, attribute, &scratch.shares, &mut scratch.order),
@@ -186,18 +186,18 @@ fn shares<const W: usize>(node: &Node<'_, W, u32>, list: usize) -> impl Iterator
 }
 
 fn sort<const W: usize>(list: &mut [Item<W, u32>], attribute: usize) {
-    list.sort_unstable_by(|a, b| a.at[attribute].total_cmp(&b.at[attribute]).then(a.row.cmp(&b.row)));
+    list.sort_unstable_by(|a, b| a.place(attribute).cmp(&b.place(attribute)).then(a.row.cmp(&b.row)));
 }
 
 /// The cost of halves along an attribute.
-fn cost_of_middle<const W: usize>(node: &Node<'_, W, u32>, attribute: usize, spare: &mut Spare<W, u32>) -> f32 {
+fn cost_of_middle<const W: usize>(node: &Node<'_, W, u32>, attribute: usize, spare: &mut Spare<W, u32>) -> u32 {
     let k = node.height / 2;
-    let mut halves = [Extent::NONE; 2];
+    let mut halves = [Extent::<W, Place>::NONE; 2];
     for (number, list) in node.lists.iter().enumerate() {
         let mut is_low = spare.lowest(list, attribute, share(node, number, k));
         list.iter().for_each(|item| halves[usize::from(!is_low(item))].widen(&item.at));
     }
-    k as f32 * halves[0].lengths() + (node.height - k) as f32 * halves[1].lengths()
+    k as u32 * halves[0].lengths() + (node.height - k) as u32 * halves[1].lengths()
 }
 
 /// The least cost of a cut along an attribute, and the number of groups on its left. `shares` are those of the node's lists, and `order` is scratch.
@@ -205,8 +205,8 @@ fn best_place<const W: usize>(
     node: &Node<'_, W, u32>,
     attribute: usize,
     shares: &[u32],
-    order: &mut Vec<u64>,
-) -> (f32, usize) {
+    order: &mut Vec<u32>,
+) -> (u32, usize) {
     let h = node.height;
     order.clear();
     for list in &node.lists {
@@ -220,21 +220,21 @@ fn best_place<const W: usize>(
     for (list, shares) in node.lists.iter().zip(shares.chunks_exact(h + 1)) {
         for (slice, share) in slices.iter_mut().zip(shares.windows(2)) {
             let range = start + share[0] as usize..start + share[1] as usize;
-            order[range].iter().for_each(|&key| slice.widen(&list[key as u32 as usize].at));
+            order[range].iter().for_each(|&key| slice.widen(&list[usize::from(key as u16)].at));
         }
         start += list.len();
     }
-    let mut before = [0.0; SEARCH_HEIGHT];
+    let mut before = [0; SEARCH_HEIGHT];
     let mut extent = Extent::NONE;
     for (k, before) in before.iter_mut().enumerate().take(h).skip(1) {
         extent = extent.with(&slices[k - 1]);
-        *before = k as f32 * extent.lengths();
+        *before = k as u32 * extent.lengths();
     }
     let mut extent = Extent::NONE;
-    let mut best = (f32::INFINITY, h / 2);
+    let mut best = (u32::MAX, h / 2);
     for k in (1..h).rev() {
         extent = extent.with(&slices[k]);
-        let cost = before[k] + (h - k) as f32 * extent.lengths();
+        let cost = before[k] + (h - k) as u32 * extent.lengths();
         if cost < best.0 {
             best = (cost, k);
         }

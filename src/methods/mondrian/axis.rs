@@ -3,32 +3,68 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result, thousands};
+use crate::methods::extent::{Extent, FOUR, Position};
 use crate::microdata::{Attribute, Hierarchy, Microdata};
 
 /// Codes up to this are whole numbers as `f32`.
 const EXACT: usize = 1 << 24;
-/// Attributes with more values than this are measured by positions themselves: places of so many values do not stay in the
-/// cache. From some millions of values on, neighbours may share a position; they are cut like equal values.
-const FEW: usize = 1 << 14;
+/// Leaves of a hierarchy that have positions of two bytes.
+const NARROW: usize = 1 << 16;
+/// Attributes with up to so many values have a number for each of them, by which they are counted.
+const COUNTED: usize = 1 << 14;
+/// Tables of fewer rows are not worth these numbers.
+const NUMBERED_FROM: usize = 1 << 10;
 /// Hierarchies with up to so many leaves have a table of the extents between any two.
 const TABLED: usize = 128;
 
-/// A quasi-identifier as cuts see it. Rows have a position on it, an `f32` from 0 that ascends with the codes.
+/// All quasi-identifiers as cuts see them.
 #[derive(Debug)]
-pub(super) enum Axis {
-    /// Few values: positions are codes; each has a place in the domain, 0 to 1.
-    Points { places: Arc<[f32]> },
-    /// Many values: positions are places.
-    Line { places: Arc<[f32]> },
+pub(super) struct Axes<P> {
+    pub all: Vec<Axis<P>>,
+    /// Whether none has a hierarchy.
+    lines: bool,
+}
+
+/// A quasi-identifier as cuts see it. Rows have a position on it that ascends with the codes.
+#[derive(Debug)]
+pub(super) enum Axis<P> {
+    /// Positions are places in the domain, by code. Of many values, neighbours may share one; they are cut like equal values. Where values are few,
+    /// each position that there is has a number, by its key.
+    Line { places: Vec<P>, numbers: Vec<u16> },
     /// Leaves of a hierarchy: positions are codes.
     Tree { hierarchy: Arc<Hierarchy>, leaves: usize, extents: Vec<f32> },
 }
 
-impl Axis {
-    pub(super) fn all(microdata: &Microdata) -> Result<Vec<Self>> {
-        microdata.quasi.iter().map(|attribute| Self::try_new(attribute, microdata.rows)).collect()
+/// Bytes of the numbers of positions, in a table of so many rows.
+pub(in crate::methods) fn bytes(rows: usize, quasi: usize) -> usize {
+    if rows < NUMBERED_FROM { 0 } else { quasi * NARROW * size_of::<u16>() }
+}
+
+/// Whether two bytes are enough for a position on any of these.
+pub(super) fn are_narrow(microdata: &Microdata) -> bool {
+    microdata.quasi.iter().all(|attribute| attribute.hierarchy.is_none() || attribute.domain.len() <= NARROW)
+}
+
+impl<P: Position> Axes<P> {
+    pub(super) fn new(microdata: &Microdata) -> Result<Self> {
+        let all = microdata.quasi.iter().map(|attribute| Axis::try_new(attribute, microdata.rows));
+        let all = all.collect::<Result<Vec<_>>>()?;
+        let lines = all.iter().all(|axis| matches!(axis, Axis::Line { .. }));
+        Ok(Self { all, lines })
     }
 
+    /// Sum of the lengths of what would be published for a box around rows, as shares of the domains.
+    #[inline]
+    pub(super) fn length<const W: usize>(&self, extent: &Extent<W, P>) -> f32 {
+        if self.lines {
+            return extent.shares();
+        }
+        let length = |(attribute, axis): (usize, &Axis<P>)| axis.extent(extent.ends(attribute));
+        self.all.iter().enumerate().map(length).sum()
+    }
+}
+
+impl<P: Position> Axis<P> {
     /// That of one of so many rows.
     ///
     /// # Errors
@@ -36,8 +72,15 @@ impl Axis {
     pub(super) fn try_new(attribute: &Attribute, rows: usize) -> Result<Self> {
         let leaves = attribute.domain.len();
         let Some(hierarchy) = &attribute.hierarchy else {
-            let places = places(attribute.domain.positions());
-            return Ok(if leaves <= FEW { Self::Points { places } } else { Self::Line { places } });
+            let places: Vec<P> = places(attribute.domain.positions()).map(P::of_place).collect();
+            // Not for a handful of rows, of which there may be many when a table is anonymized part by part.
+            let worth_it = leaves <= COUNTED && rows >= NUMBERED_FROM;
+            let greatest = places.last().map_or(0, |place| place.key() as usize);
+            let mut numbers = vec![0; if worth_it && greatest < NARROW { greatest + 1 } else { 0 }];
+            if !numbers.is_empty() {
+                places.iter().zip(0..).for_each(|(place, number)| numbers[place.key() as usize] = number);
+            }
+            return Ok(Self::Line { places, numbers });
         };
         if leaves > EXACT {
             return Err(Error::refused(format!(
@@ -46,7 +89,6 @@ impl Axis {
                 thousands(EXACT)
             )));
         }
-        // Not for a handful of rows, of which there may be many when a table is anonymized part by part.
         let known = if leaves <= TABLED && leaves * leaves <= rows { leaves as u32 } else { 0 };
         let pairs = (0..known).flat_map(|lo| (0..known).map(move |hi| (lo.min(hi), lo.max(hi))));
         let extents = pairs.map(|(lo, hi)| tree_extent(hierarchy, leaves, lo, hi)).collect();
@@ -55,37 +97,52 @@ impl Axis {
 
     /// Position of a code.
     #[inline]
-    pub(super) fn at(&self, code: u32) -> f32 {
+    pub(super) fn at(&self, code: u32) -> P {
         match self {
-            Self::Line { places } => places[code as usize],
-            Self::Points { .. } | Self::Tree { .. } => code as f32,
+            Self::Line { places, .. } => places[code as usize],
+            Self::Tree { .. } => P::of_number(code),
         }
     }
 
-    /// Length of what would be published for the positions from `lo` to `hi`, as a share of the whole domain.
+    /// Length of what would be published for the positions from one to another, as a share of the whole domain.
     #[inline]
-    pub(super) fn extent(&self, lo: f32, hi: f32) -> f32 {
+    pub(super) fn extent(&self, [lo, hi]: [P; 2]) -> f32 {
         match self {
-            Self::Line { .. } => hi - lo,
-            Self::Points { places } => places[hi as usize] - places[lo as usize],
-            Self::Tree { hierarchy, leaves, extents } => match extents.get(lo as usize * leaves + hi as usize) {
-                Some(extent) => *extent,
-                None => tree_extent(hierarchy, *leaves, lo as u32, hi as u32),
-            },
+            Self::Line { .. } => {
+                let mut extent = Extent::<1, P>::NONE;
+                [lo, hi].into_iter().for_each(|end| extent.widen(&[[end; FOUR]]));
+                extent.shares() / FOUR as f32
+            }
+            Self::Tree { hierarchy, leaves, extents } => {
+                let [lo, hi] = [lo, hi].map(P::number);
+                match extents.get(lo as usize * leaves + hi as usize) {
+                    Some(extent) => *extent,
+                    None => tree_extent(hierarchy, *leaves, lo, hi),
+                }
+            }
         }
     }
 
-    /// Whether positions are the codes themselves.
-    pub(super) fn is_exact(&self) -> bool {
-        !matches!(self, Self::Line { .. })
+    /// Numbers of positions, by which they can be counted, if there are such.
+    #[inline]
+    pub(super) fn numbers(&self) -> Option<impl Fn(P) -> usize + '_> {
+        let (numbers, tree): (&[u16], bool) = match self {
+            Self::Line { numbers, .. } => (numbers, false),
+            Self::Tree { .. } => (&[], true),
+        };
+        let number = move |at: P| match tree {
+            true => at.number() as usize,
+            false => usize::from(numbers[at.key() as usize]),
+        };
+        (tree || !numbers.is_empty()).then_some(number)
     }
 
     /// Calls `pick` with every run of neighbouring values, out of some, that can be told from the rest: single values, and
     /// nodes of the hierarchy below the one that holds all. Runs are ranges of places in `values`, which ascend.
-    pub(super) fn picks(&self, values: &[f32], mut pick: impl FnMut(usize, usize)) {
+    pub(super) fn picks(&self, values: &[P], mut pick: impl FnMut(usize, usize)) {
         (0..values.len()).for_each(|place| pick(place, place));
         let Self::Tree { hierarchy, .. } = self else { return };
-        let node = |level: usize, place: usize| hierarchy.node(level, values[place] as u32);
+        let node = |level: usize, place: usize| hierarchy.node(level, values[place].number());
         for level in 0..hierarchy.levels() {
             if node(level, 0) == node(level, values.len() - 1) {
                 return;
@@ -107,22 +164,23 @@ impl Axis {
     }
 
     /// Where cuts in the middle may be, as the last positions below them, out of `lo..=hi`: `None` for anywhere.
-    pub(super) fn boundaries(&self, lo: f32, hi: f32) -> Option<Vec<f32>> {
+    pub(super) fn boundaries(&self, lo: P, hi: P) -> Option<Vec<P>> {
         match self {
             Self::Tree { hierarchy, .. } => {
-                let children = hierarchy.children(lo as u32, hi as u32);
-                Some(children.into_iter().map(|[_, last]| last as f32).filter(|last| (lo..hi).contains(last)).collect())
+                let children = hierarchy.children(lo.number(), hi.number());
+                let lasts = children.into_iter().map(|[_, last]| P::of_number(last));
+                Some(lasts.filter(|last| (lo..hi).contains(last)).collect())
             }
-            Self::Points { .. } | Self::Line { .. } => None,
+            Self::Line { .. } => None,
         }
     }
 }
 
 /// Half by value, half by rank. By value alone, one wrong date or one very rich person would leave everybody else in a corner
 /// that is not worth a cut; by rank alone, the distance between the few who are far apart would not count.
-fn places(by_value: &[f32]) -> Arc<[f32]> {
+fn places(by_value: &[f32]) -> impl Iterator<Item = f32> + '_ {
     let steps = (by_value.len().max(2) - 1) as f32;
-    by_value.iter().enumerate().map(|(rank, place)| (place + rank as f32 / steps) / 2.0).collect()
+    by_value.iter().enumerate().map(move |(rank, place)| (place + rank as f32 / steps) / 2.0)
 }
 
 fn tree_extent(hierarchy: &Hierarchy, leaves: usize, lo: u32, hi: u32) -> f32 {

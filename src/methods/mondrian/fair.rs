@@ -18,14 +18,14 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 
-use super::axis::Axis;
+use super::axis::{Axes, are_narrow};
 use super::cut::{Cut, Item, around};
-use super::grow::{PARALLEL_FROM, SAMPLE, SAMPLED_FROM};
+use super::grow::{PARALLEL_FROM, SAMPLE, SAMPLED_FROM, more_bytes};
 use super::tight::{self, Scratch};
 use super::{Cuts, median};
 use crate::error::{Error, Result};
 use crate::methods::Monitor;
-use crate::methods::extent::in_width;
+use crate::methods::extent::{Position, in_rare_width, in_width};
 use crate::methods::lots::Lots;
 use crate::methods::rings::{DrawnRings, Rings};
 use crate::microdata::Microdata;
@@ -77,7 +77,12 @@ impl<S: Source> Fair<'_, S> {
     /// # Errors
     /// When there are too many quasi-identifiers, or leaves of a hierarchy; when memory is short.
     pub(in crate::methods) fn leaves(&self) -> Result<Leaves> {
-        in_width!(self.microdata.quasi.len(), wide(self))
+        let quasi = self.microdata.quasi.len();
+        if are_narrow(self.microdata) {
+            return in_width!(quasi, narrow(self));
+        }
+        self.monitor.charge(self.microdata.rows * more_bytes(quasi) * 2)?;
+        in_rare_width!(quasi, wide(self))
     }
 }
 
@@ -89,16 +94,24 @@ struct Leaf {
     shifts: Vec<u32>,
 }
 
+fn narrow<const W: usize>(fair: &Fair<'_, impl Source>) -> Result<Leaves> {
+    leaves_by::<W, i16, _>(fair)
+}
+
 fn wide<const W: usize>(fair: &Fair<'_, impl Source>) -> Result<Leaves> {
+    leaves_by::<W, f32, _>(fair)
+}
+
+fn leaves_by<const W: usize, P: Position, S: Source>(fair: &Fair<'_, S>) -> Result<Leaves> {
     let Fair { microdata, values, .. } = *fair;
     let mut all = Leaves { rings: Rings { width: fair.l - 1, ..Rings::default() }, ..Leaves::default() };
     if microdata.rows == 0 {
         return Ok(all);
     }
-    let axes = Axis::all(microdata)?;
+    let axes = Axes::<P>::new(microdata)?;
     let rows = (0..microdata.rows as u32).into_par_iter().with_min_len(PARALLEL_FROM);
-    let mut items: Vec<Item<W>> = rows.map(|row| Item::new(microdata, &axes, row, values[row as usize])).collect();
-    let mut buffer = vec![Item { row: 0, sensitive: 0, at: [0.0; W] }; items.len()];
+    let mut items: Vec<Item<W, P>> = rows.map(|row| Item::new(microdata, &axes, row, values[row as usize])).collect();
+    let mut buffer = vec![Item::default(); items.len()];
     let trunk = Trunk { fair, axes: &axes, logs: log_factorials(items.len()), failed: Mutex::new(Ok(0)) };
     let mut leaves = Vec::new();
     trunk.split(&mut items, &mut buffer, 0, &mut Scratch::default(), &mut leaves);
@@ -141,21 +154,21 @@ fn counts(values: &[u32]) -> Vec<usize> {
     sorted.chunk_by(|a, b| a == b).map(<[u32]>::len).collect()
 }
 
-struct Trunk<'a, S> {
+struct Trunk<'a, S, P> {
     fair: &'a Fair<'a, S>,
-    axes: &'a [Axis],
+    axes: &'a Axes<P>,
     logs: Vec<f64>,
     /// Bytes charged for searches of large parts, or what went wrong.
     failed: Mutex<Result<usize>>,
 }
 
-impl<S: Source> Trunk<'_, S> {
+impl<S: Source, P: Position> Trunk<'_, S, P> {
     fn split<const W: usize>(
         &self,
-        mut items: &mut [Item<W>],
-        mut buffer: &mut [Item<W>],
+        mut items: &mut [Item<W, P>],
+        mut buffer: &mut [Item<W, P>],
         mut offset: usize,
-        scratch: &mut Scratch<W>,
+        scratch: &mut Scratch<W, P>,
         leaves: &mut Vec<Leaf>,
     ) {
         while !self.fair.monitor.is_cancelled() {
@@ -185,10 +198,10 @@ impl<S: Source> Trunk<'_, S> {
     /// The one try: rows inside, which stand in front now; `None` for a leaf, and when something went wrong.
     fn step<const W: usize>(
         &self,
-        items: &mut [Item<W>],
-        buffer: &mut [Item<W>],
+        items: &mut [Item<W, P>],
+        buffer: &mut [Item<W, P>],
         offset: usize,
-        scratch: &mut Scratch<W>,
+        scratch: &mut Scratch<W, P>,
         leaves: &mut Vec<Leaf>,
     ) -> Option<usize> {
         match self.attempt(items, buffer, offset, scratch) {
@@ -203,10 +216,10 @@ impl<S: Source> Trunk<'_, S> {
 
     fn attempt<const W: usize>(
         &self,
-        items: &mut [Item<W>],
-        buffer: &mut [Item<W>],
+        items: &mut [Item<W, P>],
+        buffer: &mut [Item<W, P>],
         offset: usize,
-        scratch: &mut Scratch<W>,
+        scratch: &mut Scratch<W, P>,
     ) -> Result<Attempt> {
         let Fair { microdata, values, l, least, without_rings, monitor, .. } = *self.fair;
         let mut lots = self.fair.source.at(offset, items.len());
@@ -242,13 +255,18 @@ impl<S: Source> Trunk<'_, S> {
     }
 
     /// The cut to try, if there is one that may pass. `counts` are those of the values.
-    fn best<const W: usize>(&self, items: &[Item<W>], counts: &[usize], scratch: &mut Scratch<W>) -> Option<Cut> {
+    fn best<const W: usize>(
+        &self,
+        items: &[Item<W, P>],
+        counts: &[usize],
+        scratch: &mut Scratch<W, P>,
+    ) -> Option<Cut<P>> {
         let Fair { l, least, .. } = *self.fair;
         if items.len() < 2 * least {
             return None;
         }
         let extent = around(items);
-        if extent.lo == extent.hi {
+        if extent.is_point(self.axes.all.len()) {
             return None;
         }
         if self.fair.cuts == Cuts::Median {
@@ -260,12 +278,12 @@ impl<S: Source> Trunk<'_, S> {
             return None;
         }
         if items.len() > SAMPLED_FROM {
-            let sample: Vec<Item<W>> = (0..SAMPLE).map(|i| items[i * items.len() / SAMPLE]).collect();
+            let sample: Vec<Item<W, P>> = (0..SAMPLE).map(|i| items[i * items.len() / SAMPLE]).collect();
             let even = tight::Search { axes: self.axes, least: SAMPLE / tight::EVEN, even: true };
             if let Some(cut) = odds.best(&even, &sample, scratch) {
                 return Some(cut);
             }
-            let bytes = items.len() * tight::bytes_per_row::<W>();
+            let bytes = items.len() * tight::bytes_per_row::<W, P>();
             let mut charged = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
             if let Ok(before) = *charged
                 && bytes > before
@@ -308,18 +326,19 @@ impl<'a> Odds<'a> {
     }
 
     /// Of the cuts of these items, which are all rows or a sample, the one after which the least loss is to be expected in the end.
-    fn best<const W: usize>(
+    fn best<const W: usize, P: Position>(
         &mut self,
-        search: &tight::Search<'_>,
-        items: &[Item<W>],
-        scratch: &mut Scratch<W>,
-    ) -> Option<Cut> {
+        search: &tight::Search<'_, P>,
+        items: &[Item<W, P>],
+        scratch: &mut Scratch<W, P>,
+    ) -> Option<Cut<P>> {
         let extent = around(items);
         let now = search.loss([(items.len(), &extent)]);
-        let varying = extent.lo.iter().zip(&extent.hi).filter(|(lo, hi)| lo < hi).count().max(1);
+        let ends = (0..search.axes.all.len()).map(|attribute| extent.ends(attribute));
+        let varying = ends.filter(|[lo, hi]| lo < hi).count().max(1);
         let all = self.rows;
         let of_items = |rows: usize| rows * all / items.len();
-        let mut best: Option<(f32, Cut)> = None;
+        let mut best: Option<(f32, Cut<P>)> = None;
         for &(after, inside, cut) in search.all(items, &extent, scratch) {
             let sides = [of_items(inside), all - of_items(inside)];
             let left: f32 = sides.iter().map(|&rows| rows as f32 * self.left(rows, varying)).sum();

@@ -4,14 +4,14 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::axis::Axis;
+use super::axis::{Axes, are_narrow};
 use super::cut::{Cut, Item, around};
 use super::principle::{Counts, Principle};
 use super::tight::{self, Scratch};
 use super::{Cuts, median};
 use crate::error::Result;
 use crate::methods::Monitor;
-use crate::methods::extent::{in_width, width};
+use crate::methods::extent::{FOUR, Position, fours, in_rare_width, in_width, rare_fours};
 use crate::microdata::{Microdata, room};
 
 /// Parts with fewer rows are not worth another thread.
@@ -31,12 +31,29 @@ const UNEVEN_CUTS: usize = 64;
 
 /// Groups of rows: starts and members.
 pub(super) fn grow(microdata: &Microdata, principle: &Principle, monitor: &Monitor) -> Result<(Vec<u32>, Vec<u32>)> {
-    in_width!(microdata.quasi.len(), grow_wide(microdata, principle, monitor))
+    if are_narrow(microdata) {
+        return in_width!(microdata.quasi.len(), grow_narrow(microdata, principle, monitor));
+    }
+    monitor.charge(microdata.rows * more_bytes(microdata.quasi.len()) * 3 / 2)?;
+    in_rare_width!(microdata.quasi.len(), grow_wide(microdata, principle, monitor))
 }
 
 /// Bytes of a row on its way through the cuts.
 pub(super) fn item_bytes(quasi: usize) -> usize {
-    (2 + width(quasi)) * size_of::<u32>()
+    2 * size_of::<u32>() + fours(quasi) * FOUR * size_of::<i16>()
+}
+
+/// How many more they are where two bytes are not enough for a position.
+pub(super) fn more_bytes(quasi: usize) -> usize {
+    FOUR * (rare_fours(quasi) * size_of::<f32>() - fours(quasi) * size_of::<i16>())
+}
+
+fn grow_narrow<const W: usize>(
+    microdata: &Microdata,
+    principle: &Principle,
+    monitor: &Monitor,
+) -> Result<(Vec<u32>, Vec<u32>)> {
+    grow_by::<W, i16>(microdata, principle, monitor)
 }
 
 fn grow_wide<const W: usize>(
@@ -44,16 +61,25 @@ fn grow_wide<const W: usize>(
     principle: &Principle,
     monitor: &Monitor,
 ) -> Result<(Vec<u32>, Vec<u32>)> {
+    grow_by::<W, f32>(microdata, principle, monitor)
+}
+
+fn grow_by<const W: usize, P: Position>(
+    microdata: &Microdata,
+    principle: &Principle,
+    monitor: &Monitor,
+) -> Result<(Vec<u32>, Vec<u32>)> {
     if microdata.rows == 0 {
         return Ok((vec![0], Vec::new()));
     }
-    let axes = Axis::all(microdata)?;
+    let axes = Axes::<P>::new(microdata)?;
     let rows = (0..microdata.rows as u32).into_par_iter().with_min_len(PARALLEL_FROM);
-    let mut items: Vec<Item<W>> = rows.map(|row| Item::new(microdata, &axes, row, principle.value_of(row))).collect();
+    let mut items: Vec<Item<W, P>> =
+        rows.map(|row| Item::new(microdata, &axes, row, principle.value_of(row))).collect();
     let trunk = Trunk { axes: &axes, principle, monitor, charged: Mutex::new(Ok(0)) };
     let mut ends = Vec::new();
     // For the smaller side of a cut.
-    let mut buffer: Vec<Item<W>> = room(items.len() / 2);
+    let mut buffer: Vec<Item<W, P>> = room(items.len() / 2);
     trunk.split(&mut items, &mut buffer, Path::default(), &mut Worker::new(principle), &mut ends);
     drop(buffer);
     monitor.check()?;
@@ -64,8 +90,8 @@ fn grow_wide<const W: usize>(
     Ok((starts, items.par_iter().map(|item| item.row).collect()))
 }
 
-struct Trunk<'a> {
-    axes: &'a [Axis],
+struct Trunk<'a, P> {
+    axes: &'a Axes<P>,
     principle: &'a Principle,
     monitor: &'a Monitor,
     /// Bytes charged for searches of large parts, or why there are no more.
@@ -80,29 +106,29 @@ struct Path {
 }
 
 /// What a thread needs for itself.
-struct Worker<const W: usize> {
-    sample: Vec<Item<W>>,
-    scratch: Scratch<W>,
+struct Worker<const W: usize, P: Position> {
+    sample: Vec<Item<W, P>>,
+    scratch: Scratch<W, P>,
     sides: [Counts; 2],
     /// Counts of values outside and inside.
     counts: Vec<u32>,
 }
 
-impl<const W: usize> Worker<W> {
+impl<const W: usize, P: Position> Worker<W, P> {
     fn new(principle: &Principle) -> Self {
         let sides = [principle.counts(), principle.counts()];
         Self { sample: Vec::new(), scratch: Scratch::default(), sides, counts: Vec::new() }
     }
 }
 
-impl Trunk<'_> {
+impl<P: Position> Trunk<'_, P> {
     /// Cuts rows into groups, and pushes the end of each.
     fn split<const W: usize>(
         &self,
-        mut items: &mut [Item<W>],
-        mut buffer: &mut [Item<W>],
+        mut items: &mut [Item<W, P>],
+        mut buffer: &mut [Item<W, P>],
         mut path: Path,
-        worker: &mut Worker<W>,
+        worker: &mut Worker<W, P>,
         ends: &mut Vec<u32>,
     ) {
         loop {
@@ -142,10 +168,10 @@ impl Trunk<'_> {
     /// The cut to be made, if there is one, and how many rows are inside.
     fn best_cut<const W: usize>(
         &self,
-        items: &[Item<W>],
+        items: &[Item<W, P>],
         uneven: usize,
-        worker: &mut Worker<W>,
-    ) -> Option<(Cut, usize)> {
+        worker: &mut Worker<W, P>,
+    ) -> Option<(Cut<P>, usize)> {
         let least = self.principle.least();
         if items.len() / 2 < least {
             return None;
@@ -157,7 +183,12 @@ impl Trunk<'_> {
         self.tight(items, uneven, worker)
     }
 
-    fn tight<const W: usize>(&self, items: &[Item<W>], uneven: usize, worker: &mut Worker<W>) -> Option<(Cut, usize)> {
+    fn tight<const W: usize>(
+        &self,
+        items: &[Item<W, P>],
+        uneven: usize,
+        worker: &mut Worker<W, P>,
+    ) -> Option<(Cut<P>, usize)> {
         let mut least = self.principle.least();
         if items.len() > SAMPLED_FROM {
             let mut sample = std::mem::take(&mut worker.sample);
@@ -173,11 +204,11 @@ impl Trunk<'_> {
             }
         }
         let extent = around(items);
-        if extent.lo == extent.hi {
+        if extent.is_point(self.axes.all.len()) {
             return None;
         }
         if items.len() > SAMPLED_FROM {
-            if !self.charge(items.len() * tight::bytes_per_row::<W>()) {
+            if !self.charge(items.len() * tight::bytes_per_row::<W, P>()) {
                 return None;
             }
             if uneven >= UNEVEN_CUTS {
@@ -204,10 +235,10 @@ impl Trunk<'_> {
     /// The first cut both of whose sides keep the principle, and how many rows are inside. Of some cuts that is known.
     fn first_allowed<const W: usize>(
         &self,
-        items: &[Item<W>],
-        mut cuts: impl Iterator<Item = (Cut, Option<usize>)>,
-        worker: &mut Worker<W>,
-    ) -> Option<(Cut, usize)> {
+        items: &[Item<W, P>],
+        mut cuts: impl Iterator<Item = (Cut<P>, Option<usize>)>,
+        worker: &mut Worker<W, P>,
+    ) -> Option<(Cut<P>, usize)> {
         if !self.principle.looks_at_values() {
             let least = self.principle.least();
             let allowed = least..=items.len().saturating_sub(least);
@@ -231,11 +262,11 @@ impl Trunk<'_> {
     /// at all values than to know which occur.
     fn frequent<const W: usize>(
         &self,
-        items: &[Item<W>],
-        cut: Cut,
+        items: &[Item<W, P>],
+        cut: Cut<P>,
         l: usize,
         counts: &mut Vec<u32>,
-    ) -> Option<(Cut, usize)> {
+    ) -> Option<(Cut<P>, usize)> {
         let values = self.principle.values();
         counts.clear();
         counts.resize(2 * values, 0);

@@ -47,6 +47,7 @@ use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::axis::bytes as axes_bytes;
 use self::fair::Fair;
 pub(super) use self::fair::{Leaves, Source, Streams};
 pub(crate) use self::places::{PlacePrinciple, PlaceSample, places};
@@ -164,7 +165,7 @@ impl Method for Mondrian {
     /// the release.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         let fair = if self.fair { leaves_with_worlds_bytes(quasi) } else { 0 };
-        rows * (leaves_bytes(quasi) + 16 + 8 * quasi / self.k.max(1) + fair)
+        rows * (leaves_bytes(quasi) + 16 + 8 * quasi / self.k.max(1) + fair) + axes_bytes(rows, quasi)
     }
 
     /// Anonymizes a table.

@@ -66,7 +66,7 @@ pub(crate) fn places(sample: &PlaceSample, principle: PlacePrinciple, cells: u32
 
 struct Trunk<'a> {
     sample: &'a PlaceSample,
-    axes: Vec<Axis>,
+    axes: Vec<Axis<f32>>,
     principle: PlacePrinciple,
     cuts: Vec<PlaceCut>,
 }
@@ -118,7 +118,7 @@ impl Trunk<'_> {
     }
 
     /// The boundary between two values that comes nearest to the share of rows that is wanted below it.
-    fn boundary(&self, attribute: usize, axis: &Axis, rows: &[u32], share: f64) -> Option<u32> {
+    fn boundary(&self, attribute: usize, axis: &Axis<f32>, rows: &[u32], share: f64) -> Option<u32> {
         let codes = &self.sample.quasi[attribute].codes;
         let mut weights: FxHashMap<u32, f64> = FxHashMap::default();
         for &row in rows {
@@ -178,7 +178,7 @@ impl Trunk<'_> {
     }
 
     fn loss(&self, side: &Side) -> f64 {
-        let lengths = self.axes.iter().zip(&side.ends).map(|(axis, &[lo, hi])| f64::from(axis.extent(lo, hi)));
+        let lengths = self.axes.iter().zip(&side.ends).map(|(axis, &ends)| f64::from(axis.extent(ends)));
         side.rows * lengths.sum::<f64>()
     }
 }

@@ -303,6 +303,47 @@ fn nodes_are_released() {
     assert_eq!(groups(&batch, 1)[0].intervals, [(Some(0), Some(63))]);
 }
 
+/// More leaves than there are positions of two bytes: groups are the same beside them, and nodes of theirs are released.
+#[test]
+fn hierarchies_of_very_many_leaves() {
+    const LEAVES: i32 = 70_000;
+    let rows = 0..1200;
+    let ages: Vec<i32> = rows.clone().map(|row| row * 7919 % 97).collect();
+    let codes: Vec<i32> = rows.clone().map(|row| row * 7919 % LEAVES).collect();
+    let sensitive = Some(rows.map(|row| row * 31 % 7).collect());
+    let hierarchies = bands("q1", LEAVES, 300);
+    let fair = Mondrian { l: Some(2), fair: true, ..mondrian(5) };
+    for params in [mondrian(5), Mondrian { cuts: Cuts::Median, ..mondrian(5) }, fair] {
+        let method = AnyMethod::Mondrian(params);
+        let found = |quasi: Vec<Vec<Option<i32>>>, hierarchies: &[Vec<String>]| {
+            let d = quasi.len();
+            let table = Table {
+                quasi,
+                sensitive: sensitive.clone(),
+                hierarchies: hierarchies.to_vec(),
+                ids: true,
+                ..Table::default()
+            };
+            let batch = table.publish(&method, View::Public, 1).unwrap();
+            let mut groups: Vec<_> = groups(&batch, d).into_iter().map(|group| (group.intervals, group.rows)).collect();
+            groups.sort();
+            assert!(groups.len() > 10 && groups.iter().all(|(_, rows)| *rows >= 5));
+            groups
+        };
+        let alone = found(vec![some(&ages)], &[]);
+        let beside = found(vec![some(&ages), some(&vec![LEAVES - 1; ages.len()])], &hierarchies);
+        let last = (Some(LEAVES - 1), Some(LEAVES - 1));
+        let expected = alone.into_iter().map(|(intervals, rows)| ([intervals, vec![last]].concat(), rows));
+        assert!(beside.into_iter().eq(expected));
+        for (intervals, _) in found(vec![some(&ages), some(&codes)], &hierarchies) {
+            let (Some(lo), Some(hi)) = intervals[1] else { panic!("an interval without ends") };
+            let is_band =
+                lo == hi || (lo % 300 == 0 && hi == (lo + 299).min(LEAVES - 1)) || (lo, hi) == (0, LEAVES - 1);
+            assert!(is_band, "{lo} {hi}");
+        }
+    }
+}
+
 #[test]
 fn malformed_hierarchies_are_refused_by_name_without_values() {
     type Change<'a> = &'a dyn Fn(&mut Vec<Vec<String>>);

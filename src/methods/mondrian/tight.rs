@@ -4,16 +4,16 @@
 //! published (closed to a node where there is a hierarchy). A cut is good by the loss it saves. Sensitive values play no part
 //! in this; whether the sides may be groups is tested afterwards.
 
-use super::axis::Axis;
+use super::axis::{Axes, Axis};
 use super::cut::{Cut, Item, Spare, around};
-use crate::methods::extent::Extent;
+use crate::methods::extent::{Extent, FOUR, Position};
 
 /// Even cuts leave at least one row of so many on each side.
 pub(super) const EVEN: usize = 16;
 
 /// Which cuts are looked at.
-pub(super) struct Search<'a> {
-    pub axes: &'a [Axis],
+pub(super) struct Search<'a, P> {
+    pub axes: &'a Axes<P>,
     /// Rows on each side, at least.
     pub least: usize,
     /// Only the boundary nearest to the median, no relaxed cuts: for samples.
@@ -21,40 +21,40 @@ pub(super) struct Search<'a> {
 }
 
 /// Bytes that a search needs for each row, at most.
-pub(super) fn bytes_per_row<const W: usize>() -> usize {
+pub(super) fn bytes_per_row<const W: usize, P: Position>() -> usize {
     // For each value three boxes and some numbers; of each attribute, a boundary behind it and the value alone.
-    3 * size_of::<Extent<W>>() + size_of::<(f32, usize, Cut)>() * 2 * W + 4 * size_of::<usize>()
+    3 * size_of::<Extent<W, P>>() + size_of::<(f32, usize, Cut<P>)>() * 2 * FOUR * W + 4 * size_of::<usize>()
 }
 
 /// Values of an attribute in a part: ascending, with their rows and the boxes around them, and around all of them up to each
 /// and from each.
-#[derive(Default)]
-pub(super) struct Scratch<const W: usize> {
-    values: Vec<f32>,
+pub(super) struct Scratch<const W: usize, P: Position> {
+    values: Vec<P>,
     rows: Vec<usize>,
-    boxes: Vec<Extent<W>>,
-    up_to: Vec<Extent<W>>,
-    from: Vec<Extent<W>>,
+    boxes: Vec<Extent<W, P>>,
+    up_to: Vec<Extent<W, P>>,
+    from: Vec<Extent<W, P>>,
     /// Rows up to each value.
     below: Vec<usize>,
     keys: Vec<u64>,
     /// Loss after a cut, rows inside, and the cut.
-    found: Vec<(f32, usize, Cut)>,
+    found: Vec<(f32, usize, Cut<P>)>,
 }
 
-impl Search<'_> {
+impl<P: Position> Search<'_, P> {
     /// Cuts that save something, best first, and no more than `most`; with the number of rows inside of each.
     pub(super) fn cuts<const W: usize>(
         &self,
-        items: &[Item<W>],
-        extent: &Extent<W>,
+        items: &[Item<W, P>],
+        extent: &Extent<W, P>,
         most: usize,
-        scratch: &mut Scratch<W>,
-    ) -> Vec<(Cut, usize)> {
+        scratch: &mut Scratch<W, P>,
+    ) -> Vec<(Cut<P>, usize)> {
         self.all(items, extent, scratch);
-        let key = |cut: &Cut| (cut.attribute, cut.from.to_bits(), cut.to.to_bits(), cut.spare.rows);
-        let order =
-            |a: &(f32, usize, Cut), b: &(f32, usize, Cut)| a.0.total_cmp(&b.0).then_with(|| key(&a.2).cmp(&key(&b.2)));
+        let key = |cut: &Cut<P>| (cut.attribute, cut.from.key(), cut.to.key(), cut.spare.rows);
+        let order = |a: &(f32, usize, Cut<P>), b: &(f32, usize, Cut<P>)| {
+            a.0.total_cmp(&b.0).then_with(|| key(&a.2).cmp(&key(&b.2)))
+        };
         if scratch.found.len() > most {
             scratch.found.select_nth_unstable_by(most, order);
             scratch.found.truncate(most);
@@ -66,14 +66,15 @@ impl Search<'_> {
     /// Cuts that save something: the loss after each, its rows inside, and the cut.
     pub(super) fn all<'a, const W: usize>(
         &self,
-        items: &[Item<W>],
-        extent: &Extent<W>,
-        scratch: &'a mut Scratch<W>,
-    ) -> &'a [(f32, usize, Cut)] {
+        items: &[Item<W, P>],
+        extent: &Extent<W, P>,
+        scratch: &'a mut Scratch<W, P>,
+    ) -> &'a [(f32, usize, Cut<P>)] {
         scratch.found.clear();
         let now = self.loss([(items.len(), extent)]);
-        for (attribute, axis) in self.axes.iter().enumerate() {
-            if extent.lo[attribute] < extent.hi[attribute] {
+        for (attribute, axis) in self.axes.all.iter().enumerate() {
+            let [lo, hi] = extent.ends(attribute);
+            if lo < hi {
                 scratch.read(axis, attribute, items, extent);
                 self.boundaries(attribute, items.len(), scratch);
                 self.picks(axis, attribute, items, scratch);
@@ -88,25 +89,18 @@ impl Search<'_> {
         &scratch.found
     }
 
-    /// Sum of the lengths of what would be published.
-    #[inline]
-    fn length<const W: usize>(&self, extent: &Extent<W>) -> f32 {
-        let ends = extent.lo.iter().zip(&extent.hi);
-        self.axes.iter().zip(ends).map(|(axis, (&lo, &hi))| axis.extent(lo, hi)).sum()
-    }
-
     /// Loss of so many rows in each of these boxes.
-    pub(super) fn loss<const W: usize, const N: usize>(&self, sides: [(usize, &Extent<W>); N]) -> f32 {
-        sides.iter().map(|(rows, extent)| *rows as f32 * self.length(extent)).sum()
+    pub(super) fn loss<const W: usize, const N: usize>(&self, sides: [(usize, &Extent<W, P>); N]) -> f32 {
+        sides.iter().map(|(rows, extent)| *rows as f32 * self.axes.length(extent)).sum()
     }
 
     /// Cuts between two values.
-    fn boundaries<const W: usize>(&self, attribute: usize, all: usize, scratch: &mut Scratch<W>) {
+    fn boundaries<const W: usize>(&self, attribute: usize, all: usize, scratch: &mut Scratch<W, P>) {
         let Scratch { values, up_to, from, below, found, .. } = scratch;
         let mut consider = |place: usize| {
             let rows = below[place];
             let loss = self.loss([(rows, &up_to[place]), (all - rows, &from[place + 1])]);
-            found.push((loss, rows, Cut { attribute, from: f32::NEG_INFINITY, to: values[place], spare: Spare::NONE }));
+            found.push((loss, rows, Cut { attribute, from: P::ENDS[0], to: values[place], spare: Spare::NONE }));
         };
         let first = below.partition_point(|&rows| rows < self.least);
         let last = below.partition_point(|&rows| rows + self.least <= all);
@@ -119,7 +113,13 @@ impl Search<'_> {
     }
 
     /// Cuts between neighbouring values that are something together, and the rest on both sides of them.
-    fn picks<const W: usize>(&self, axis: &Axis, attribute: usize, items: &[Item<W>], scratch: &mut Scratch<W>) {
+    fn picks<const W: usize>(
+        &self,
+        axis: &Axis<P>,
+        attribute: usize,
+        items: &[Item<W, P>],
+        scratch: &mut Scratch<W, P>,
+    ) {
         let Scratch { values, boxes, up_to, from, below, found, .. } = scratch;
         let all = items.len();
         axis.picks(values, |first, last| {
@@ -141,7 +141,7 @@ impl Search<'_> {
             let (lo, hi) = (values[first], values[last]);
             let spare = if spare == 0 { Spare::NONE } else { Spare { rows: spare, from: lo, to: hi } };
             if spare.rows > 0 {
-                let spared = items.iter().filter(|item| (lo..=hi).contains(&item.at[attribute])).take(spare.rows);
+                let spared = items.iter().filter(|item| (lo..=hi).contains(&item.on(attribute))).take(spare.rows);
                 outside = outside.with(&around(spared));
             }
             // With spared rows the inside may be shorter than this; never longer.
@@ -151,7 +151,7 @@ impl Search<'_> {
     }
 
     /// The least and the greatest rows, as few as can be a group, where no boundary leaves so few.
-    fn relaxed<const W: usize>(&self, attribute: usize, items: &[Item<W>], scratch: &mut Scratch<W>) {
+    fn relaxed<const W: usize>(&self, attribute: usize, items: &[Item<W, P>], scratch: &mut Scratch<W, P>) {
         let all = items.len();
         for low in [true, false] {
             let Scratch { values, up_to, from, below, found, rows, .. } = &mut *scratch;
@@ -163,15 +163,15 @@ impl Search<'_> {
             };
             let before = below[place] - rows[place];
             let (beyond, ends) = match low {
-                true => (before, [f32::NEG_INFINITY, values[place]]),
-                false => (all - below[place], [values[place], f32::INFINITY]),
+                true => (before, [P::ENDS[0], values[place]]),
+                false => (all - below[place], [values[place], P::ENDS[1]]),
             };
             let spare = (rows[place] + beyond).saturating_sub(self.least);
             if spare == 0 || spare >= rows[place] || all < 2 * self.least {
                 continue;
             }
             let at = values[place];
-            let of_value = || items.iter().filter(|item| item.at[attribute] == at);
+            let of_value = || items.iter().filter(|item| item.on(attribute) == at);
             let spared = around(of_value().take(spare));
             let kept = around(of_value().skip(spare));
             let lower = place.checked_sub(1).map_or(Extent::NONE, |place| up_to[place]);
@@ -184,16 +184,32 @@ impl Search<'_> {
     }
 }
 
-impl<const W: usize> Scratch<W> {
-    fn read(&mut self, axis: &Axis, attribute: usize, items: &[Item<W>], extent: &Extent<W>) {
+impl<const W: usize, P: Position> Default for Scratch<W, P> {
+    fn default() -> Self {
+        Self {
+            values: Vec::new(),
+            rows: Vec::new(),
+            boxes: Vec::new(),
+            up_to: Vec::new(),
+            from: Vec::new(),
+            below: Vec::new(),
+            keys: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+}
+
+impl<const W: usize, P: Position> Scratch<W, P> {
+    fn read(&mut self, axis: &Axis<P>, attribute: usize, items: &[Item<W, P>], extent: &Extent<W, P>) {
         self.values.clear();
         self.rows.clear();
         self.boxes.clear();
-        let (lo, hi) = (extent.lo[attribute], extent.hi[attribute]);
-        if axis.is_exact() && hi - lo < (4 * items.len()) as f32 {
-            self.count(attribute, items, lo, (hi - lo) as usize + 1);
-        } else {
-            self.sort(attribute, items);
+        let [lo, hi] = extent.ends(attribute);
+        // Few different positions: each has a place.
+        let numbers = axis.numbers().map(|number| (number(lo), number(hi), number));
+        match numbers.filter(|(first, last, _)| last - first < 4 * items.len()) {
+            Some((first, last, number)) => self.count(attribute, items, last - first + 1, |at| number(at) - first),
+            None => self.sort(attribute, items),
         }
         self.below.clear();
         self.up_to.clear();
@@ -213,12 +229,12 @@ impl<const W: usize> Scratch<W> {
         }
     }
 
-    /// Few different positions, all whole numbers: each has a place.
-    fn count(&mut self, attribute: usize, items: &[Item<W>], lo: f32, places: usize) {
+    /// `place` tells the one of a position, below `places`.
+    fn count(&mut self, attribute: usize, items: &[Item<W, P>], places: usize, place: impl Fn(P) -> usize) {
         self.rows.resize(places, 0);
         self.boxes.resize(places, Extent::NONE);
         for item in items {
-            let place = (item.at[attribute] - lo) as usize;
+            let place = place(item.on(attribute));
             self.rows[place] += 1;
             self.boxes[place].widen(&item.at);
         }
@@ -227,7 +243,7 @@ impl<const W: usize> Scratch<W> {
             if self.rows[place] > 0 {
                 self.rows[next] = self.rows[place];
                 self.boxes[next] = self.boxes[place];
-                self.values.push(lo + place as f32);
+                self.values.push(self.boxes[place].ends(attribute)[0]);
                 next += 1;
             }
         }
@@ -235,16 +251,16 @@ impl<const W: usize> Scratch<W> {
         self.boxes.truncate(next);
     }
 
-    fn sort(&mut self, attribute: usize, items: &[Item<W>]) {
-        // Positions are not negative, so their bits ascend with them.
-        let key = |(place, item): (usize, &Item<W>)| u64::from(item.at[attribute].to_bits()) << 32 | place as u64;
+    fn sort(&mut self, attribute: usize, items: &[Item<W, P>]) {
+        let key = |(place, item): (usize, &Item<W, P>)| u64::from(item.on(attribute).key()) << 32 | place as u64;
         self.keys.clear();
         self.keys.extend(items.iter().enumerate().map(key));
         self.keys.sort_unstable();
         for run in self.keys.chunk_by(|a, b| a >> 32 == b >> 32) {
-            self.values.push(f32::from_bits((run[0] >> 32) as u32));
+            let extent = around(run.iter().map(|&key| &items[key as u32 as usize]));
+            self.values.push(extent.ends(attribute)[0]);
             self.rows.push(run.len());
-            self.boxes.push(around(run.iter().map(|&key| &items[key as u32 as usize])));
+            self.boxes.push(extent);
         }
     }
 }

@@ -215,16 +215,17 @@ impl Method for Muco {
     /// For each row its positions, and room to cut a part, its place, its value, its group and its published values; and the
     /// tables.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
+        let axes = mondrian::axes_bytes(rows, quasi);
         if self.equal {
             // Of each row also whose values it shows, while that is dealt and for the ledger.
-            return rows * (mondrian::leaves_with_worlds_bytes(quasi) + 40 + 16 * quasi);
+            return rows * (mondrian::leaves_with_worlds_bytes(quasi) + 40 + 16 * quasi) + axes;
         }
         let tables = reduced::REMEMBERED.min(rows.saturating_mul(quasi * self.l * 16));
         let leaves = match self.fair {
             true => mondrian::leaves_with_worlds_bytes(quasi),
             false => mondrian::leaves_bytes(quasi),
         };
-        rows * (leaves + 24 + 12 * quasi) + tables
+        rows * (leaves + 24 + 12 * quasi) + tables + axes
     }
 
     /// Anonymizes a table. Rows of which it is known what was published are published as they were; with equal shares, rings of which

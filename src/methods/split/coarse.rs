@@ -1,6 +1,6 @@
 //! Large buckets: halved at the medians.
 
-use super::{Item, Secret, Spare, Tag, fine, rows_among};
+use super::{Item, Place, Secret, Spare, Tag, fine, rows_among};
 use crate::methods::Monitor;
 
 /// Buckets up to this height are split by the paper's full search.
@@ -86,22 +86,24 @@ fn halve<'a, const W: usize, T: Tag>(
 
 /// The attribute whose halves are shortest against the whole, judged by a sample of each list.
 pub(in crate::methods) fn best_attribute<const W: usize, T: Tag>(d: usize, node: &Node<'_, W, T>) -> usize {
-    let mut sample: Vec<f32> = Vec::with_capacity(SAMPLE);
+    let mut sample: Vec<Place> = Vec::with_capacity(SAMPLE);
     let mut gain = |attribute: usize| {
-        let mut whole = (f32::INFINITY, f32::NEG_INFINITY);
-        let (mut low_max, mut high_min) = (f32::NEG_INFINITY, f32::INFINITY);
+        let [least, greatest] = [Place::MIN, Place::MAX];
+        let (mut whole, mut low_max, mut high_min) = ((greatest, least), least, greatest);
         for list in node.lists.iter().filter(|list| !list.is_empty()) {
             sample.clear();
-            sample.extend(list.iter().step_by(list.len().div_ceil(SAMPLE)).map(|item| item.at[attribute]));
+            sample.extend(list.iter().step_by(list.len().div_ceil(SAMPLE)).map(|item| item.place(attribute)));
             let middle = sample.len() / 2;
-            let (low, median, high) = sample.select_nth_unstable_by(middle, f32::total_cmp);
-            low_max = low.iter().copied().fold(low_max, f32::max);
-            high_min = high_min.min(*median);
-            let ends = low.iter().chain(high.iter()).copied().chain([*median]);
+            let (low, &mut median, high) = sample.select_nth_unstable(middle);
+            low_max = low.iter().copied().fold(low_max, Place::max);
+            high_min = high_min.min(median);
+            let ends = low.iter().chain(high.iter()).copied().chain([median]);
             whole = ends.fold(whole, |(lo, hi), at| (lo.min(at), hi.max(at)));
         }
-        (whole.1 - whole.0) - ((low_max - whole.0) + (whole.1 - high_min)) / 2.0
+        // Twice the length of the whole less both halves'.
+        let [lo, hi, low_max, high_min] = [whole.0, whole.1, low_max, high_min].map(i32::from);
+        2 * (hi - lo) - ((low_max - lo) + (hi - high_min))
     };
-    let gains: Vec<f32> = (0..d).map(&mut gain).collect();
-    (0..d).max_by(|&a, &b| gains[a].total_cmp(&gains[b])).unwrap_or(0)
+    let gains: Vec<i32> = (0..d).map(&mut gain).collect();
+    (0..d).max_by_key(|&attribute| gains[attribute]).unwrap_or(0)
 }

@@ -4,7 +4,7 @@
 //! linear in rows (and quadratic in attributes).
 
 use super::coarse::Node;
-use super::{Item, Secret, Tag, rows_among};
+use super::{Item, Place, Secret, Tag, rows_among};
 use crate::methods::extent::Extent;
 use crate::release::COUNTERFEIT;
 
@@ -25,12 +25,13 @@ struct Bucket<const W: usize, T> {
     ranges: Vec<[u32; 2]>,
     /// Number of lists.
     size: usize,
-    /// Scratch: which rows go left, the rows that go right, where counterfeits start, and for all places the box around their rows and the
+    /// Scratch: which rows go left, the rows that go right, where counterfeits start, and for all places the box around their rows, and the
     /// cost of what is before them.
     goes_left: Vec<bool>,
     going_right: Vec<u32>,
     offsets: Vec<usize>,
-    slices: Vec<(Extent<W>, f32)>,
+    slices: Vec<Extent<W, Place>>,
+    before: Vec<u32>,
 }
 
 impl<const W: usize, T: Tag> Bucket<W, T> {
@@ -42,14 +43,18 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
             ranges.push([end, end + list.len() as u32]);
             end += list.len() as u32;
         }
-        let mut keys: Vec<u64> = Vec::with_capacity(items.len());
+        let mut keys: Vec<u32> = Vec::new();
         let orders = (0..d).map(|attribute| {
-            keys.clear();
-            keys.extend(items.iter().zip(0..).map(|(item, place)| item.key(attribute, place)));
+            let mut order: Vec<u32> = Vec::with_capacity(items.len());
             for &[start, end] in &ranges {
-                keys[start as usize..end as usize].sort_unstable();
+                keys.clear();
+                let list = &items[start as usize..end as usize];
+                // A list has no more rows than the bucket is high, and this one is small.
+                keys.extend(list.iter().zip(0..).map(|(item, number)| item.key(attribute, number)));
+                keys.sort_unstable();
+                order.extend(keys.iter().map(|&key| start + u32::from(key as u16)));
             }
-            keys.iter().map(|&key| key as u32).collect()
+            order
         });
         Self {
             orders: orders.collect(),
@@ -58,6 +63,7 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
             going_right: Vec::new(),
             offsets: Vec::new(),
             slices: Vec::new(),
+            before: Vec::new(),
             ranges,
             items,
         }
@@ -110,7 +116,7 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
                 1 => [None, Some(item(start))],
                 _ => {
                     let (a, b) = (item(start), item(start + 1));
-                    if b.at[attribute] < a.at[attribute] { [Some(b), Some(a)] } else { [Some(a), Some(b)] }
+                    if b.place(attribute) < a.place(attribute) { [Some(b), Some(a)] } else { [Some(a), Some(b)] }
                 }
             }
         };
@@ -125,8 +131,7 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
             }
             extents[0].lengths() + extents[1].lengths()
         };
-        let costs = (0..self.orders.len()).map(|attribute| (cost(attribute), attribute));
-        let (_, best) = costs.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default();
+        let best = (0..self.orders.len()).min_by_key(|&attribute| cost(attribute)).unwrap_or_default();
         let (left, right) = members.split_at_mut(self.size);
         for (list, members) in left.iter_mut().zip(right).enumerate() {
             let [low, high] = pair(list, best).map(|item| item.map_or(COUNTERFEIT, |item| item.row));
@@ -144,7 +149,7 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
 
     /// The attribute and the number of places that cost least.
     fn best_cut(&mut self, base: usize, height: usize) -> (usize, usize) {
-        let mut best = (f32::INFINITY, 0, height / 2);
+        let mut best = (u32::MAX, 0, height / 2);
         for attribute in 0..self.orders.len() {
             if self.is_constant(base, attribute) {
                 continue;
@@ -159,8 +164,8 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
 
     fn is_constant(&self, base: usize, attribute: usize) -> bool {
         let order = &self.orders[attribute];
-        let at = |place: u32| self.items[order[place as usize] as usize].at[attribute];
-        let (mut lo, mut hi) = (f32::INFINITY, f32::NEG_INFINITY);
+        let at = |place: u32| self.items[order[place as usize] as usize].place(attribute);
+        let (mut lo, mut hi) = (Place::MAX, Place::MIN);
         for &[start, end] in self.ranges[base..base + self.size].iter().filter(|[start, end]| start < end) {
             lo = lo.min(at(start));
             hi = hi.max(at(end - 1));
@@ -168,43 +173,41 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
         lo >= hi
     }
 
-    fn best_place(&mut self, base: usize, height: usize, attribute: usize) -> (f32, usize) {
-        let mut slices = std::mem::take(&mut self.slices);
+    fn best_place(&mut self, base: usize, height: usize, attribute: usize) -> (u32, usize) {
+        let (mut slices, mut before) = (std::mem::take(&mut self.slices), std::mem::take(&mut self.before));
         slices.clear();
+        slices.resize(height, Extent::NONE);
         let order = &self.orders[attribute];
-        let ranges = &self.ranges[base..base + self.size];
-        // What place `k` of every list adds, which both sides need.
-        let slice = |k: usize| {
-            let mut extent = Extent::NONE;
-            for (list, &[start, end]) in ranges.iter().enumerate() {
-                if (end - start) as usize == height {
-                    extent.widen(&self.items[order[start as usize + k] as usize].at);
-                } else {
-                    let from = start as usize + self.rows_among(base, height, list, k);
-                    let to = start as usize + self.rows_among(base, height, list, k + 1);
-                    for &item in &order[from..to] {
-                        extent.widen(&self.items[item as usize].at);
-                    }
-                }
+        // List after list, so that no box waits for the one before.
+        for (list, &[start, end]) in self.ranges[base..base + self.size].iter().enumerate() {
+            let (start, rows) = (start as usize, (end - start) as usize);
+            let of_list = &order[start..start + rows];
+            if rows == height {
+                let each = slices.iter_mut().zip(of_list);
+                each.for_each(|(slice, &item)| slice.widen(&self.items[item as usize].at));
+                continue;
             }
-            extent
-        };
+            for (k, slice) in slices.iter_mut().enumerate() {
+                let range = self.rows_among(base, height, list, k)..self.rows_among(base, height, list, k + 1);
+                of_list[range].iter().for_each(|&item| slice.widen(&self.items[item as usize].at));
+            }
+        }
+        before.clear();
         let mut extent = Extent::NONE;
-        for k in 0..height {
-            let slice = slice(k);
-            slices.push((slice, k as f32 * extent.lengths()));
-            extent = extent.with(&slice);
+        for (slice, k) in slices.iter().zip(0..) {
+            before.push(k * extent.lengths());
+            extent = extent.with(slice);
         }
         let mut extent = Extent::NONE;
-        let mut best = (f32::INFINITY, 1);
-        for (k, (slice, before)) in slices.iter().enumerate().skip(1).rev() {
+        let mut best = (u32::MAX, 1);
+        for (k, (slice, before)) in slices.iter().zip(&before).enumerate().skip(1).rev() {
             extent = extent.with(slice);
-            let cost = before + (height - k) as f32 * extent.lengths();
+            let cost = before + (height - k) as u32 * extent.lengths();
             if cost < best.0 {
                 best = (cost, k);
             }
         }
-        self.slices = slices;
+        (self.slices, self.before) = (slices, before);
         best
     }
 

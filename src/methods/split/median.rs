@@ -1,13 +1,17 @@
 //! Lists cut at a rank: which rows lie lowest.
 
-use super::{Item, Tag};
+use super::{FOUR, Item, NOWHERE, Place, Tag};
 
 /// Room to put rows in order. As large as the longest list that it was used for.
 pub(in crate::methods) struct Spare<const W: usize, T> {
-    /// Positions as whole numbers.
-    places: Vec<u32>,
+    places: Vec<Place>,
     items: Vec<Item<W, T>>,
 }
+
+/// Shorter lists are not worth a table of counts.
+const COUNTED_FROM: usize = 512;
+/// Tables that are counted in, in turn: rows that lie together, as many do, would wait for each other's count.
+const TABLES: usize = 4;
 
 impl<const W: usize, T> Default for Spare<W, T> {
     fn default() -> Self {
@@ -24,20 +28,22 @@ impl<const W: usize, T: Tag> Spare<W, T> {
         attribute: usize,
         cut: usize,
     ) -> impl FnMut(&Item<W, T>) -> bool + use<W, T> {
-        // Positions are not negative, so that their bits are in their order: whole numbers are selected without a branch.
-        let place = move |item: &Item<W, T>| item.at[attribute].to_bits();
-        let (mut equal, mut median) = (0, 0);
-        if cut >= list.len() {
-            median = u32::MAX;
-        } else if cut > 0 {
+        let places = list.iter().map(|item| item.place(attribute));
+        // All lie below, or none does.
+        let (mut median, mut equal) = (if cut == 0 { i32::MIN } else { i32::MAX }, 0);
+        if cut > 0 && cut < list.len() {
             self.places.clear();
-            self.places.extend(list.iter().map(place));
-            let (low, at, _) = self.places.select_nth_unstable(cut - 1);
-            median = *at;
-            equal = cut - low.iter().filter(|&&place| place < median).count();
+            let (at, below) = match list.len() < COUNTED_FROM {
+                true => {
+                    self.places.extend(places);
+                    selected(&mut self.places, cut - 1)
+                }
+                false => counted(places, &mut self.places, cut - 1),
+            };
+            (median, equal) = (i32::from(at), cut - below);
         }
         move |item| {
-            let place = place(item);
+            let place = i32::from(item.place(attribute));
             let is_last = (place == median) & (equal > 0);
             equal -= usize::from(is_last);
             is_last | (place < median)
@@ -51,7 +57,7 @@ impl<const W: usize, T: Tag> Spare<W, T> {
         }
         let mut is_low = self.lowest(list, attribute, cut);
         if self.items.len() < list.len() {
-            self.items.resize(list.len(), Item { row: 0, tag: T::default(), at: [0.0; W] });
+            self.items.resize(list.len(), Item { row: 0, tag: T::default(), at: [[NOWHERE; FOUR]; W] });
         }
         let ordered = &mut self.items[..list.len()];
         let (mut left, mut right) = (0, cut);
@@ -66,19 +72,69 @@ impl<const W: usize, T: Tag> Spare<W, T> {
     }
 }
 
+/// The place at a rank, which is below the number of places, and how many lie below it.
+fn selected(places: &mut [Place], rank: usize) -> (Place, usize) {
+    let (low, &mut at, _) = places.select_nth_unstable(rank);
+    (at, low.iter().filter(|&&place| place < at).count())
+}
+
+/// The same without a comparison: counted by the upper half of their bits, and where these do not tell, by the lower.
+/// `copies` is empty, and is filled.
+fn counted(places: impl ExactSizeIterator<Item = Place>, copies: &mut Vec<Place>, rank: usize) -> (Place, usize) {
+    let upper = |place: Place| (place >> 8) as u8 ^ 1 << 7;
+    copies.extend(places);
+    let mut counts = [[0_u32; 256]; TABLES];
+    let (chunks, rest) = copies.as_chunks::<TABLES>();
+    for places in chunks {
+        counts.iter_mut().zip(places).for_each(|(counts, &place)| counts[usize::from(upper(place))] += 1);
+    }
+    rest.iter().for_each(|&place| counts[0][usize::from(upper(place))] += 1);
+    let sums = |counts: &[[u32; 256]; TABLES], byte: usize| counts.iter().map(|table| table[byte] as usize).sum();
+    let (at, below) = rank_of(rank, |byte| sums(&counts, byte));
+    let at = at as u8;
+    // Loops over vectors.
+    let (mut least, mut greatest) = (Place::MAX, Place::MIN);
+    for &place in copies.iter() {
+        least = least.min(if upper(place) == at { place } else { Place::MAX });
+    }
+    for &place in copies.iter() {
+        greatest = greatest.max(if upper(place) == at { place } else { Place::MIN });
+    }
+    if least == greatest {
+        return (least, below);
+    }
+    let mut counts = [[0_u32; 256]; TABLES];
+    for (number, &place) in copies.iter().enumerate() {
+        counts[number % TABLES][usize::from(place as u8)] += u32::from(upper(place) == at);
+    }
+    let (lower, more_below) = rank_of(rank - below, |byte| sums(&counts, byte));
+    (Place::from_be_bytes([at ^ 1 << 7, lower as u8]), below + more_below)
+}
+
+/// The byte at a rank of bytes that are counted, and how many lie below it.
+fn rank_of(rank: usize, count: impl Fn(usize) -> usize) -> (usize, usize) {
+    let (mut byte, mut below) = (0, 0);
+    while byte < 255 && below + count(byte) <= rank {
+        below += count(byte);
+        byte += 1;
+    }
+    (byte, below)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_lowest_come_first_and_both_sides_keep_their_order() {
-        for rows in [0, 1, 2, 7, 300] {
-            // Few positions, so that many rows lie at the cut.
-            let list: Vec<Item<4, ()>> =
-                (0..rows).map(|row| Item { row, tag: (), at: [0.0, (row * 7 % 5) as f32 / 4.0, 0.0, 0.0] }).collect();
+        for rows in [0, 1, 2, 7, 300, 3000] {
+            // Few places, so that many rows lie at the cut.
+            let list: Vec<Item<1, ()>> = (0..rows)
+                .map(|row| Item { row, tag: (), at: [[0, (row * 7 % 5) as Place * 90 - 200, 0, 0]] })
+                .collect();
             for cut in [0, 1, rows as usize / 2, (rows as usize).saturating_sub(1), rows as usize] {
                 let (mut sorted, mut cut_list) = (list.clone(), list.clone());
-                sorted.sort_by(|a, b| a.at[1].total_cmp(&b.at[1]));
+                sorted.sort_by_key(|item| item.place(1));
                 let mut expected: Vec<u32> = sorted.iter().map(|item| item.row).collect();
                 let cut = cut.min(expected.len());
                 expected[..cut].sort_unstable();
@@ -91,6 +147,28 @@ mod tests {
                 let mut is_low = spare.lowest(&list, 1, cut);
                 let low: Vec<u32> = list.iter().filter(|item| is_low(item)).map(|item| item.row).collect();
                 assert_eq!(low, expected[..cut]);
+            }
+        }
+    }
+
+    /// Of places all over, that differ in their lower bits only, of few values, at the ends, and all alike.
+    #[test]
+    fn places_are_counted_as_if_they_were_sorted() {
+        let shapes: [fn(u32) -> Place; 5] = [
+            |mixed| mixed as Place,
+            |mixed| 1000 + (mixed % 600) as Place,
+            |mixed| ((mixed % 3) as Place - 1) * 20_000,
+            |mixed| if mixed.is_multiple_of(2) { Place::MIN } else { Place::MAX },
+            |_| Place::MAX,
+        ];
+        for (shape, place) in shapes.into_iter().enumerate() {
+            let places: Vec<Place> = (0..1001_u32).map(|row| place(row.wrapping_mul(0x9e37_79b9) >> 7)).collect();
+            let mut sorted = places.clone();
+            sorted.sort_unstable();
+            for rank in (0..places.len()).step_by(77).chain([1000]) {
+                let expected = (sorted[rank], sorted.partition_point(|&other| other < sorted[rank]));
+                assert_eq!(counted(places.iter().copied(), &mut Vec::new(), rank), expected, "{shape} {rank}");
+                assert_eq!(selected(&mut places.clone(), rank), expected, "{shape} {rank}");
             }
         }
     }

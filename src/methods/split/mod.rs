@@ -22,7 +22,7 @@ use rayon::prelude::*;
 pub(super) use secret::Choose;
 pub(super) use secret::Secret;
 
-use super::extent::{in_width, width};
+use super::extent::{FOUR, Position, fours, in_width};
 use crate::error::{Error, Result};
 use crate::methods::Monitor;
 use crate::microdata::Microdata;
@@ -86,14 +86,14 @@ pub(super) fn split(
 
 /// Bytes of a row on its way through the splits.
 pub(super) fn item_bytes<S: Splitter>(quasi: usize, _splitter: &S) -> usize {
-    (1 + width(quasi)) * size_of::<u32>() + size_of::<S::Tag>()
+    size_of::<u32>() + fours(quasi) * FOUR * size_of::<Place>() + size_of::<S::Tag>()
 }
 
 /// Bytes of the room to put lists in order, where the longest lists of the buckets that are split at a time have so many rows together: that
 /// of a list and, as rows may change sides, of a copy; and what other threads take for the halves that they split. A row has `item` bytes.
 fn spare_bytes(rows: usize, item: usize) -> usize {
     let halves = 2 + rayon::current_num_threads().ilog2() as usize;
-    halves * rows.saturating_mul(item + size_of::<u32>())
+    halves * rows.saturating_mul(item + size_of::<Place>())
 }
 
 fn split_wide<const W: usize>(
@@ -121,6 +121,8 @@ fn split_wide<const W: usize>(
         longest.iter().take(rayon::current_num_threads()).sum(),
         item_bytes(microdata.quasi.len(), splitter),
     ))?;
+    let places: Vec<Vec<Place>> =
+        microdata.quasi.iter().map(|attribute| places(attribute.domain.positions())).collect();
     let mut members = vec![0; total];
     let mut work = Vec::with_capacity(heights.len());
     let mut left = members.as_mut_slice();
@@ -133,7 +135,7 @@ fn split_wide<const W: usize>(
     }
     work.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
     work.into_par_iter().for_each(|(number, members)| {
-        let mut items = items::<W, _>(microdata, lists.of(number).collect(), splitter);
+        let mut items = items::<W, _>(microdata, lists.of(number).collect(), &places, splitter);
         let lists = items.iter_mut().map(Vec::as_mut_slice).collect();
         let node = Node { lists, height: heights[number], secret: secret.of_bucket(number) };
         splitter.split(microdata, node, members, &mut Spare::default(), monitor);
@@ -147,6 +149,7 @@ fn split_wide<const W: usize>(
 fn items<const W: usize, S: Splitter>(
     microdata: &Microdata,
     mut lists: Vec<&[u32]>,
+    places: &[Vec<Place>],
     splitter: &S,
 ) -> Vec<Vec<Item<W, S::Tag>>> {
     /// Rows of a block, unless it has fewer of each list than are worth a look.
@@ -154,7 +157,6 @@ fn items<const W: usize, S: Splitter>(
     const OF_LIST: usize = 32;
     let mut items: Vec<Vec<Item<W, S::Tag>>> = lists.iter().map(|rows| Vec::with_capacity(rows.len())).collect();
     let (d, mut near) = (microdata.quasi.len(), Vec::new());
-    let positions: Vec<&[f32]> = microdata.quasi.iter().map(|attribute| &**attribute.domain.positions()).collect();
     let all: usize = lists.iter().map(|rows| rows.len()).sum();
     let worth_it = (OF_LIST * lists.len()).saturating_mul(microdata.rows) / all.max(1);
     let block = worth_it.max(BLOCK);
@@ -166,7 +168,7 @@ fn items<const W: usize, S: Splitter>(
             near.clear();
             microdata.quasi_codes.append_to(&mut near, here.iter().copied());
             let codes = |place: usize| &near[place * d..][..d];
-            let item = |(place, &row)| Item::new(&positions, row, codes(place), splitter.tag(microdata, row));
+            let item = |(place, &row)| Item::new(places, row, codes(place), splitter.tag(microdata, row));
             items.extend(here.iter().enumerate().map(item));
             *rows = after;
         }
@@ -174,29 +176,50 @@ fn items<const W: usize, S: Splitter>(
     items
 }
 
-/// A row and where it lies: its position in each quasi-identifier's domain, 0 to 1. Positions beyond the number of
-/// quasi-identifiers are 0 for all rows.
+/// Where a value lies in its domain, from one end to the other in 2^16 steps. Two bytes and not four: what rows carry through the splits is what
+/// these take their time for.
+pub(in crate::methods) type Place = i16;
+
+/// The places of positions from 0 to 1, which ascend. Each is at least a step beyond the one before, however near values lie to each other, for a
+/// very great one must not make all others alike; up to half of the steps go there, so that of more than 32,768 values neighbours may share a place, and
+/// are cut like equal ones.
+fn places(positions: &[f32]) -> Vec<Place> {
+    let last = positions.len().saturating_sub(1).max(1) as f32;
+    let by_rank = (last / f32::from(u16::MAX)).min(0.5);
+    let place = |(rank, position): (usize, &f32)| position * (1.0 - by_rank) + rank as f32 / last * by_rank;
+    positions.iter().enumerate().map(|at| Place::of_place(place(at))).collect()
+}
+
+/// A row and where it lies: its place in each quasi-identifier's domain. Places beyond the number of quasi-identifiers are the same for all rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item<const W: usize, T> {
     pub row: u32,
     /// What its [`Splitter`] looks at.
     pub tag: T,
-    pub at: [f32; W],
+    pub at: [[Place; FOUR]; W],
 }
 
+/// What rows share in attributes that there are not.
+const NOWHERE: Place = 0;
+
 impl<const W: usize, T: Tag> Item<W, T> {
-    /// Sorts rows by an attribute, and those that lie together by their place in a list, as whole numbers: without a branch. Positions are not
-    /// negative, so that their bits are in their order.
+    /// Its place in an attribute's domain.
     #[inline]
-    pub(in crate::methods) fn key(&self, attribute: usize, place: u64) -> u64 {
-        u64::from(self.at[attribute].to_bits()) << 32 | place
+    pub(in crate::methods) fn place(&self, attribute: usize) -> Place {
+        self.at[attribute / FOUR][attribute % FOUR]
     }
 
-    /// `positions` are those of each quasi-identifier's codes.
-    fn new(positions: &[&[f32]], row: u32, codes: &[u32], tag: T) -> Self {
-        let mut at = [0.0; W];
-        for ((at, positions), &code) in at.iter_mut().zip(positions).zip(codes) {
-            *at = positions[code as usize];
+    /// Sorts rows by an attribute, and those that lie together by their number in a list, as whole numbers: without a branch.
+    #[inline]
+    pub(in crate::methods) fn key(&self, attribute: usize, number: u16) -> u32 {
+        self.place(attribute).key() << 16 | u32::from(number)
+    }
+
+    /// `places` are those of each quasi-identifier's codes.
+    fn new(places: &[Vec<Place>], row: u32, codes: &[u32], tag: T) -> Self {
+        let mut at = [[NOWHERE; FOUR]; W];
+        for ((at, places), &code) in at.as_flattened_mut().iter_mut().zip(places).zip(codes) {
+            *at = places[code as usize];
         }
         Self { row, tag, at }
     }
@@ -285,7 +308,7 @@ pub(super) fn rows_among(k: usize, h: usize, rows: usize, offset: usize) -> usiz
 
 #[cfg(test)]
 mod tests {
-    use super::{Lists, Sorted, items, rows_among};
+    use super::{Item, Lists, Place, Sorted, items, rows_among};
     use crate::microdata::{Microdata, RowCodes};
 
     /// Over several blocks, whatever order the rows of a list are in.
@@ -310,7 +333,7 @@ mod tests {
             vec![rows - 1, 0, 20_000, 1],
             Vec::new(),
         ];
-        let items = items::<4, _>(&microdata, lists.iter().map(Vec::as_slice).collect(), &Sorted);
+        let items = items::<1, _>(&microdata, lists.iter().map(Vec::as_slice).collect(), &[], &Sorted);
         for (list, items) in lists.iter().zip(items) {
             assert!(items.iter().map(|item| item.row).eq(list.iter().copied()));
         }
@@ -338,6 +361,22 @@ mod tests {
             }
             assert_eq!(one.rows, five.rows);
         }
+    }
+
+    /// From end to end, in order, and keys with them.
+    #[test]
+    fn places_are_steps_from_end_to_end() {
+        let positions: Vec<f32> = (0..=1000).map(|step| step as f32 / 1000.0).collect();
+        let places = super::places(&positions);
+        assert_eq!((places[0], places[1000]), (Place::MIN, Place::MAX));
+        assert!(places.windows(2).all(|pair| (65..=66).contains(&(i32::from(pair[1]) - i32::from(pair[0])))));
+        // One value far beyond all others, which stay apart.
+        let far: Vec<f32> = (0..1000).map(|value| value as f32 / 1e9).chain([1.0]).collect();
+        let apart = super::places(&far);
+        assert!(apart.windows(2).all(|pair| pair[0] < pair[1]) && apart[1000] == Place::MAX);
+        let key = |place: Place, number| Item::<1, ()> { row: 0, tag: (), at: [[0, place, 0, 0]] }.key(1, number);
+        assert!(places.windows(2).all(|pair| key(pair[0], u16::MAX) < key(pair[1], 0)));
+        assert_eq!(key(places[500], 7) as u16, 7);
     }
 
     #[test]
