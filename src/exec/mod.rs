@@ -12,6 +12,7 @@ mod computation;
 mod disclosure;
 mod files;
 mod hidden;
+mod in_order;
 mod inputs;
 mod loss;
 mod notices;

@@ -9,9 +9,10 @@ use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use super::in_order::in_order;
 use super::reposition_job::{REPOSITION, RepositionJob, repositioned_schema};
 use super::{Job, WholeInputExec, repositioning};
 use crate::methods::reposition::Clock;
@@ -26,7 +27,8 @@ use crate::release::View;
 /// ```
 ///
 /// One pass, with memory for the window: rows come out while others are read, snapshot by snapshot, those of a snapshot in random order.
-/// Requires its input to be in order of time, so the plan sorts it if it is not. The rows drawn for a seed depend neither on
+/// An input that is declared to be in the order of time is read as it comes. Any other one is put in order where it is read, and sorted only where it
+/// must be: streams are mostly in order. The rows drawn for a seed depend neither on
 /// the order of rows of one time nor on batches.
 pub type RepositionExec = WholeInputExec<Repositioning>;
 
@@ -35,6 +37,8 @@ pub type RepositionExec = WholeInputExec<Repositioning>;
 pub struct Repositioning {
     pub(super) job: RepositionJob,
     pub(super) schema: SchemaRef,
+    /// Whether the input must come in the order of time; else it is put in order as it is read.
+    pub(super) declared: bool,
 }
 
 impl RepositionExec {
@@ -48,8 +52,12 @@ impl RepositionExec {
         job: RepositionJob,
     ) -> Result<Self> {
         let schema = repositioned_schema(&input.schema(), &job.time, job.view);
-        by_time(&schema, &job.time)?;
-        Self::over(Arc::new(Repositioning { job, schema }), [input].into_iter().chain(costs).collect())
+        let order = by_time(&input.schema(), &job.time)?;
+        // What never ends cannot be put in order.
+        let declared =
+            input.boundedness().is_unbounded() || input.equivalence_properties().ordering_satisfy([order])?;
+        let job = Repositioning { job, schema, declared };
+        Self::over(Arc::new(job), [input].into_iter().chain(costs).collect())
     }
 
     /// What the operator does.
@@ -92,6 +100,9 @@ impl Job for Repositioning {
         facts.push(("late", format!("{late:?}").to_lowercase()));
         facts.push(("finish", finish.to_string()));
         facts.push(("view", format!("{view:?}").to_lowercase()));
+        if !self.declared {
+            facts.push(("sort", "where needed".to_owned()));
+        }
         Ok(facts.iter().map(|(name, value)| format!("{name}={value}")).collect())
     }
 
@@ -100,7 +111,7 @@ impl Job for Repositioning {
     }
 
     fn input_order(&self, place: usize, input: &Schema) -> Option<PhysicalSortExpr> {
-        if place == 0 { by_time(input, &self.job.time).ok() } else { None }
+        if place == 0 && self.declared { by_time(input, &self.job.time).ok() } else { None }
     }
 
     fn streams(&self) -> Option<Vec<PhysicalSortExpr>> {
@@ -119,6 +130,14 @@ impl Job for Repositioning {
     ) -> Result<SendableRecordBatchStream> {
         let mut inputs = inputs.into_iter();
         let Some(input) = inputs.next() else { return internal_err!("RepositionExec without an input") };
+        let input = match self.declared {
+            true => input,
+            false => {
+                let (time, place) =
+                    (by_time(&input.schema(), &self.job.time)?, input.schema().index_of(&self.job.time)?);
+                in_order(input, time, place, metrics, context)
+            }
+        };
         repositioning::run(input, inputs.next(), self.job.clone(), Arc::clone(&self.schema), metrics, context)
     }
 }
