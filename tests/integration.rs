@@ -13,6 +13,7 @@ mod integration {
     mod delta;
     mod digests;
     mod docs;
+    mod encodings;
     mod estimates;
     mod experiments;
     mod faults;

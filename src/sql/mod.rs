@@ -12,6 +12,7 @@ mod computed;
 mod described;
 mod disclosure;
 mod dynamic;
+mod encodings;
 mod estimate;
 mod flat;
 mod function;
@@ -170,6 +171,7 @@ pub fn register_all(context: &SessionContext) -> Result<()> {
     #[cfg(feature = "publication")]
     context.add_analyzer_rule(Arc::new(publication::CheckInserts));
     context.add_analyzer_rule(Arc::new(flat::FlattenCsv));
+    context.add_analyzer_rule(Arc::new(encodings::EncodeReleases));
     context.add_analyzer_rule(tell_apart(&functions()));
     context.add_optimizer_rule(Arc::new(stamp::StampReleases));
     // Registered last, so asked first.
@@ -208,6 +210,7 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
     let builder = builder.with_analyzer_rule(Arc::new(publication::CheckInserts));
     builder
         .with_analyzer_rule(Arc::new(flat::FlattenCsv))
+        .with_analyzer_rule(Arc::new(encodings::EncodeReleases))
         .with_analyzer_rule(tell_apart(&functions()))
         .with_optimizer_rule(Arc::new(stamp::StampReleases))
         .with_physical_optimizer_rule(Arc::new(WholeFiles))
