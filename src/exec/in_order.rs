@@ -145,7 +145,7 @@ async fn ends(batch: &RecordBatch, place: usize) -> Option<(i64, i64)> {
         if !times.is_sorted() || last > times.first().copied() {
             return None;
         }
-        first = first.or(times.first().copied());
+        first = first.or_else(|| times.first().copied());
         last = times.last().copied();
     }
     first.zip(last)

@@ -43,7 +43,7 @@ impl AnalyzerRule for EncodeReleases {
             }
             let wanted = wanted(copy.input.schema());
             wanted.into_iter().for_each(|(option, value)| {
-                copy.options.entry(option).or_insert(value.to_owned());
+                copy.options.entry(option).or_insert_with(|| value.to_owned());
             });
             Ok(Transformed::yes(LogicalPlan::Copy(copy)))
         });

@@ -82,7 +82,7 @@ async fn whoever_says_how_is_heard() {
     assert!(!columns(&file)["group_id"].0.contains(&Encoding::DELTA_BINARY_PACKED));
     let file = copied(&session(), &here, "SELECT 1::BIGINT AS group_id, make_array(struct(1 AS count)) AS x", "").await;
     let columns = columns(&file);
-    assert!(has_dictionary(&columns["group_id"]) && columns.iter().all(|(_, column)| has_dictionary(column)), "{columns:?}");
+    assert!(columns.len() == 2 && columns.values().all(has_dictionary), "{columns:?}");
     // By the API, with options of their own.
     let context = session();
     let rows = context.sql(RELEASE).await.unwrap();
