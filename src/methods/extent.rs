@@ -9,9 +9,13 @@ use crate::error::Error;
 /// Dimensions that are handled at a time.
 pub(super) const FOUR: usize = 4;
 
-/// Fours for so many quasi-identifiers.
+/// Fours for so many quasi-identifiers. For more than sixteen, as many as for 64: few tables have so many, and all that cuts and splits is compiled
+/// for each width.
 pub(super) fn fours(quasi: usize) -> usize {
-    quasi.next_power_of_two().max(FOUR) / FOUR
+    match quasi.next_power_of_two().max(FOUR) / FOUR {
+        8 => 16,
+        fours => fours,
+    }
 }
 
 /// Calls `$function::<W>(..)` for the fours of `$quasi` quasi-identifiers; refuses more than are supported.
@@ -21,7 +25,6 @@ macro_rules! in_width {
             1 => $function::<1>($($argument),*),
             2 => $function::<2>($($argument),*),
             4 => $function::<4>($($argument),*),
-            8 => $function::<8>($($argument),*),
             16 => $function::<16>($($argument),*),
             _ => Err($crate::methods::extent::too_many($quasi)),
         }
