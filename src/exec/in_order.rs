@@ -28,7 +28,8 @@ use super::buffered_rows::numbers_of;
 /// Rows that are looked at before others may go on.
 const PIECE: usize = 1 << 16;
 
-/// The rows of an input by a column of times, of which only these are known to the memory pool until they are read. Order within a time is any.
+/// The rows of an input in the order of its column `place` of times; within a time, in any order. Nothing leaves before all is read, and what is held is
+/// charged to the memory pool. `time` is the same order, for a sort.
 pub(super) fn in_order(
     mut input: SendableRecordBatchStream,
     time: PhysicalSortExpr,
