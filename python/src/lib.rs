@@ -4,8 +4,6 @@
 mod capsule;
 mod errors;
 mod experiments;
-#[path = "../../src/shell/parquet.rs"]
-mod parquet;
 mod session;
 #[path = "../../src/shell/stores.rs"]
 mod stores;

@@ -15,14 +15,13 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::Tokenizer;
-use datafusion_anonymize::{KeepNan, NamedFiles, WholeFiles, enable_url_table, register_all};
+use datafusion_anonymize::{KeepNan, NamedFiles, ReleaseFiles, WholeFiles, enable_url_table, register_all};
 use datafusion_cli::catalog::DynamicObjectStoreCatalog;
 use futures::TryStreamExt;
 use pyo3::prelude::*;
 
 use crate::capsule;
 use crate::errors::raised;
-use crate::parquet::ReleasesFactory;
 use crate::stores::{self, Named};
 use crate::table::Table;
 use crate::wait::{Watch, runtime, wait};
@@ -150,7 +149,7 @@ fn start(watch: &Arc<Watch>, memory_limit: Option<usize>) -> Result<SessionConte
     let catalogs = DynamicObjectStoreCatalog::new(Arc::clone(context.state().catalog_list()), context.state_weak_ref());
     context.register_catalog_list(Arc::new(NamedFiles::new(Arc::new(catalogs))));
     register_all(&context)?;
-    context.state_ref().write().register_file_format(Arc::new(ReleasesFactory::default()), true)?;
+    context.state_ref().write().register_file_format(Arc::new(ReleaseFiles::default()), true)?;
     stores::register_options(&context);
     Ok(context)
 }

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
 use datafusion::datasource::sink::DataSinkExec;
@@ -15,7 +16,8 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
 use datafusion_distributed::{DistributedExec, NetworkBoundaryExt};
-use futures::StreamExt;
+use futures::{FutureExt, Stream, StreamExt};
+use tokio::task::unconstrained;
 
 /// A distributed plan that ends with the row that says how many were written.
 #[derive(Debug)]
@@ -85,17 +87,64 @@ impl ExecutionPlan for SettledExec {
         }
         let rows = self.0.execute(partition, context)?;
         let schema = rows.schema();
-        // Not asked for more once there is a row.
-        let first = futures::stream::unfold(Some(rows), |rows| async {
-            let mut rows = rows?;
-            let batch = rows.next().await?;
-            let written = batch.as_ref().is_ok_and(|batch| batch.num_rows() > 0);
-            Some((batch, (!written).then_some(rows)))
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, first)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, until_written(rows))))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
         self.0.metrics()
+    }
+}
+
+/// The batches until there is a row; it is not asked for more then. An error and the row can come side by side, in any order: with the row
+/// the statement is done.
+fn until_written(rows: SendableRecordBatchStream) -> impl Stream<Item = Result<RecordBatch>> + Send {
+    futures::stream::unfold(Some(rows), |rows| async {
+        let mut rows = rows?;
+        let mut next = rows.next().await?;
+        while next.is_err() {
+            // What there is by now: an error in the middle has no row beside it.
+            match unconstrained(rows.next()).now_or_never().flatten() {
+                Some(Ok(batch)) => next = Ok(batch),
+                Some(Err(_)) => {}
+                None => return Some((next, None)),
+            }
+        }
+        let written = next.as_ref().is_ok_and(|batch| batch.num_rows() > 0);
+        Some((next, (!written).then_some(rows)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{ArrayRef, UInt64Array};
+    use datafusion::arrow::datatypes::SchemaRef;
+    use datafusion::common::exec_err;
+    use futures::TryStreamExt;
+    use futures::stream::{iter, pending};
+
+    use super::*;
+
+    fn count(rows: u64) -> Result<RecordBatch> {
+        let values = if rows == 0 { vec![] } else { vec![rows] };
+        let column: ArrayRef = Arc::new(UInt64Array::from(values));
+        Ok(RecordBatch::try_from_iter([("count", column)])?)
+    }
+
+    /// What comes of these; nothing more ever comes then.
+    async fn of(items: Vec<Result<RecordBatch>>) -> Result<Vec<u64>> {
+        let schema: SchemaRef = count(0)?.schema();
+        let rows = Box::pin(RecordBatchStreamAdapter::new(schema, iter(items).chain(pending())));
+        let batches: Vec<RecordBatch> = until_written(rows).try_collect().await?;
+        Ok(batches.iter().map(|batch| batch.num_rows() as u64).collect())
+    }
+
+    #[tokio::test]
+    async fn a_row_is_the_end_whatever_comes_beside_it() {
+        let lost = || exec_err!("worker lost");
+        assert_eq!(of(vec![count(7), lost()]).await.unwrap(), [1]);
+        assert_eq!(of(vec![lost(), count(7)]).await.unwrap(), [1]);
+        assert_eq!(of(vec![count(0), lost(), lost(), count(7)]).await.unwrap(), [0, 1]);
+        assert!(of(vec![lost()]).await.unwrap_err().to_string().contains("worker lost"));
+        assert!(of(vec![count(0), lost()]).await.is_err());
     }
 }

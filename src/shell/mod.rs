@@ -7,7 +7,6 @@ mod functions;
 pub(crate) mod manual;
 mod memory;
 mod output;
-mod parquet;
 mod place;
 mod plain;
 #[cfg(feature = "publication")]

@@ -12,7 +12,7 @@ use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, Memory
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::ExplainFormat;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_anonymize::{FailedAudits, KeepNan, Notices, WholeFiles};
+use datafusion_anonymize::{FailedAudits, KeepNan, Notices, ReleaseFiles, WholeFiles};
 use datafusion_anonymize::{NamedFiles, enable_url_table, register_all};
 use datafusion_cli::catalog::DynamicObjectStoreCatalog;
 use datafusion_cli::functions::ParquetMetadataFunc;
@@ -21,7 +21,6 @@ use datafusion_cli::pool_type::PoolType;
 use datafusion_cli::print_options::PrintOptions;
 
 use super::args::Limits;
-use super::parquet::ReleasesFactory;
 use super::{Args, memory, stores};
 
 /// Consumers named in the error when memory runs out.
@@ -54,7 +53,7 @@ pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)>
     context.register_catalog_list(Arc::new(NamedFiles::new(Arc::new(catalogs))));
     context.register_udtf("parquet_metadata", Arc::new(ParquetMetadataFunc {}));
     register_all(&context)?;
-    context.state_ref().write().register_file_format(Arc::new(ReleasesFactory::default()), true)?;
+    context.state_ref().write().register_file_format(Arc::new(ReleaseFiles::default()), true)?;
     stores::register_options(&context);
 
     let print = PrintOptions {

@@ -14,6 +14,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::dml::CopyTo;
 use datafusion::optimizer::AnalyzerRule;
 
+use super::release_files::ReleaseFiles;
 use crate::microdata::Role;
 use crate::release::{GROUP_ID, GROUP_ROLES};
 
@@ -57,6 +58,7 @@ fn is_open(copy: &CopyTo) -> bool {
     let plain = file_type_to_format(&copy.file_type).is_ok_and(|format| {
         // One with options of its own reads others by other names.
         format.downcast_ref::<ParquetFormatFactory>().is_some_and(|parquet| parquet.options.is_none())
+            || format.downcast_ref::<ReleaseFiles>().is_some()
     });
     plain && !copy.options.keys().any(is_said)
 }

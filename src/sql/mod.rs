@@ -40,6 +40,7 @@ mod publication;
 mod query_accuracy;
 mod query_start;
 mod readers;
+mod release_files;
 mod repeatable;
 mod reposition;
 mod resolve;
@@ -70,6 +71,7 @@ pub use options::AnonymizeOptions;
 #[cfg(feature = "publication")]
 pub use readers::publication_for_readers;
 pub use readers::{flat_table, is_public_release, register_readers, released_table};
+pub use release_files::ReleaseFiles;
 
 use crate::exec::{KeepNan, WholeFiles, cell_function};
 use function::{FunctionPlanner, PlainFunction, RelationFunction};

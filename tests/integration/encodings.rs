@@ -8,7 +8,7 @@ use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::SessionContext;
 use tempfile::TempDir;
 
-use super::support::{number, run, session};
+use super::support::{err, number, run, session, shell};
 
 /// Of each column of a file: how its values are encoded, and whether it has statistics.
 fn columns(file: &str) -> BTreeMap<String, (Vec<Encoding>, bool)> {
@@ -62,6 +62,20 @@ async fn releases_are_written_as_suits_them() {
           array_length(occupation) AS people FROM '{file}') GROUP BY group_id) WHERE size <> people"
     );
     assert_eq!(number(&context, &wrong).await, 0, "every value of a group occurs once here");
+}
+
+/// The shell, whose format of Parquet files is another one.
+#[test]
+fn the_shell_writes_them_so_too() {
+    let here = tempfile::tempdir().unwrap();
+    for query in [RELEASE, "SELECT * FROM 'first.parquet'"] {
+        let name = if query == RELEASE { "first.parquet" } else { "again.parquet" };
+        let output = shell(here.path(), &["-c", &format!("COPY ({query}) TO '{name}'")]);
+        assert!(output.status.success(), "{}", err(&output));
+        let columns = columns(&here.path().join(name).display().to_string());
+        assert!(columns["group_id"].0.contains(&Encoding::DELTA_BINARY_PACKED), "{columns:?}");
+        assert!(!has_dictionary(&columns["group_id"]) && has_dictionary(&columns["age.lo"]), "{columns:?}");
+    }
 }
 
 /// What the statement says, or the session, is done; and nothing to other tables, whatever their columns are called.

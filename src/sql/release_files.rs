@@ -20,28 +20,31 @@ use datafusion::datasource::table_schema::TableSchema;
 use datafusion::object_store::{ObjectMeta, ObjectStore};
 use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion_anonymize::Description;
+
+use crate::release::Description;
 
 /// Prefix of our metadata.
 const OURS: &str = "anonymize.";
 
-/// Makes [`Releases`] of what DataFusion makes.
+/// Parquet files that are read with what a release says of itself in the metadata of its columns, so that a copy of it still says so.
+/// DataFusion drops such metadata, and with `skip_metadata = false` it would keep that of all files, releases or not. Registered in place of
+/// DataFusion's own with [`register_file_format`](datafusion::execution::SessionState::register_file_format), as the shell does.
 #[derive(Default)]
-pub(super) struct ReleasesFactory(ParquetFormatFactory);
+pub struct ReleaseFiles(ParquetFormatFactory);
 
-impl fmt::Debug for ReleasesFactory {
+impl fmt::Debug for ReleaseFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl GetExt for ReleasesFactory {
+impl GetExt for ReleaseFiles {
     fn get_ext(&self) -> String {
         self.0.get_ext()
     }
 }
 
-impl FileFormatFactory for ReleasesFactory {
+impl FileFormatFactory for ReleaseFiles {
     fn create(&self, state: &dyn Session, options: &HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
         Ok(Arc::new(Releases(self.0.create(state, options)?)))
     }
@@ -51,7 +54,7 @@ impl FileFormatFactory for ReleasesFactory {
     }
 }
 
-/// The format of Parquet files.
+/// What DataFusion makes, which reads columns otherwise.
 #[derive(Debug)]
 struct Releases(Arc<dyn FileFormat>);
 
