@@ -95,22 +95,29 @@ impl ExecutionPlan for SettledExec {
     }
 }
 
+/// Items that are looked at beside an error.
+const BESIDE: usize = 4;
+
 /// The batches until there is a row; it is not asked for more then. An error and the row can come side by side, in any order: with the row
 /// the statement is done.
 fn until_written(rows: SendableRecordBatchStream) -> impl Stream<Item = Result<RecordBatch>> + Send {
     futures::stream::unfold(Some(rows), |rows| async {
         let mut rows = rows?;
-        let mut next = rows.next().await?;
-        while next.is_err() {
-            // What there is by now: an error in the middle has no row beside it.
+        let is_row = |batch: &Result<RecordBatch>| batch.as_ref().is_ok_and(|batch| batch.num_rows() > 0);
+        let next = rows.next().await?;
+        if next.is_ok() {
+            let written = is_row(&next);
+            return Some((next, (!written).then_some(rows)));
+        }
+        // What there is by now: an error in the middle has no row beside it.
+        for _ in 0..BESIDE {
             match unconstrained(rows.next()).now_or_never().flatten() {
-                Some(Ok(batch)) => next = Ok(batch),
-                Some(Err(_)) => {}
-                None => return Some((next, None)),
+                Some(beside) if is_row(&beside) => return Some((beside, None)),
+                Some(_) => {}
+                None => break,
             }
         }
-        let written = next.as_ref().is_ok_and(|batch| batch.num_rows() > 0);
-        Some((next, (!written).then_some(rows)))
+        Some((next, None))
     })
 }
 
@@ -144,6 +151,9 @@ mod tests {
         assert_eq!(of(vec![count(7), lost()]).await.unwrap(), [1]);
         assert_eq!(of(vec![lost(), count(7)]).await.unwrap(), [1]);
         assert_eq!(of(vec![count(0), lost(), lost(), count(7)]).await.unwrap(), [0, 1]);
+        assert_eq!(of(vec![lost(), count(0), count(7)]).await.unwrap(), [1]);
+        assert!(of(vec![lost(), count(0)]).await.is_err());
+        assert!(of((0..100).map(|_| lost()).collect()).await.is_err());
         assert!(of(vec![lost()]).await.unwrap_err().to_string().contains("worker lost"));
         assert!(of(vec![count(0), lost()]).await.is_err());
     }

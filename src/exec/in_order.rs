@@ -9,24 +9,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::arrow::array::{Array, Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::utils::memory::RecordBatchMemoryCounter;
 use datafusion::common::{Result, internal_datafusion_err};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, SpillMetrics};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::spill::get_record_batch_memory_size;
+use datafusion::physical_plan::spill::SpillManager;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use futures::{Stream, StreamExt, TryStreamExt};
 
 use super::buffered_rows::numbers_of;
+use crate::error::Error;
 
 /// Rows that are looked at before others may go on.
 const PIECE: usize = 1 << 16;
+/// A sort gets all of the memory but one part of so many.
+const LEFT: usize = 16;
+/// So many times what a sort keeps for to merge is memory for one of several that run side by side.
+const OF_ONE: usize = 16;
 
 /// The rows of an input in the order of its column `place` of times; within a time, in any order. Nothing leaves before all is read, and what is held is
 /// charged to the memory pool. `time` is the same order, for a sort.
@@ -44,13 +51,18 @@ pub(super) fn in_order(
         let mut held = Held::new(place, &context);
         while let Some(batch) = input.next().await {
             if let Some(batch) = held.take(batch?).await {
-                let rest = futures::stream::once(async { Ok(batch) }).chain(input);
-                return sorted(held.rows().chain(rest), columns, time, &metrics, &context);
+                let (spilled, rest) = (SpillMetrics::new(&metrics, 0), futures::stream::once(async { Ok(batch) }));
+                let before = held.for_a_sort(&columns, spilled.clone(), &context).await?;
+                return sorted(before.chain(rest).chain(input), columns, time, (&metrics, spilled), &context);
             }
         }
         match held.put_in_order() {
             true => Ok(adapted(columns, held.rows())),
-            false => sorted(held.rows(), columns, time, &metrics, &context),
+            false => {
+                let spilled = SpillMetrics::new(&metrics, 0);
+                let rows = held.for_a_sort(&columns, spilled.clone(), &context).await?;
+                sorted(rows, columns, time, (&metrics, spilled), &context)
+            }
         }
     };
     adapted(schema, futures::stream::once(rows).try_flatten())
@@ -76,6 +88,8 @@ struct Held {
     place: usize,
     batches: VecDeque<InOrder>,
     reservation: MemoryReservation,
+    /// Batches can be parts of one, and share what they hold.
+    counter: RecordBatchMemoryCounter,
     /// What a sort asks for before it takes any rows.
     room: usize,
 }
@@ -88,6 +102,7 @@ impl Held {
             place,
             batches: VecDeque::new(),
             reservation: MemoryConsumer::new("RepositionExec").register(context.memory_pool()),
+            counter: RecordBatchMemoryCounter::new(),
             room: of_sort.saturating_mul(2 * config.target_partitions()),
         }
     }
@@ -97,7 +112,7 @@ impl Held {
         if batch.num_rows() == 0 {
             return None;
         }
-        let bytes = get_record_batch_memory_size(&batch);
+        let bytes = self.counter.count_batch(&batch);
         let ends = match self.reservation.try_grow(bytes.saturating_add(self.room)) {
             Ok(()) => {
                 self.reservation.shrink(self.room);
@@ -118,6 +133,40 @@ impl Held {
         let batches = self.batches.make_contiguous();
         batches.sort_by_key(|batch| batch.ends);
         batches.windows(2).all(|pair| pair[0].ends.1 <= pair[1].ends.0)
+    }
+
+    /// The rows, which leave the memory to a sort: through a file, where they would take more than a little of what there is.
+    async fn for_a_sort(
+        self,
+        schema: &SchemaRef,
+        spilled: SpillMetrics,
+        context: &TaskContext,
+    ) -> Result<SendableRecordBatchStream> {
+        let little = match context.memory_pool().memory_limit() {
+            MemoryLimit::Infinite => usize::MAX,
+            MemoryLimit::Finite(limit) => limit / LEFT,
+            MemoryLimit::Unknown => 0,
+        };
+        let runtime = context.runtime_env();
+        if self.reservation.size() <= little || !runtime.disk_manager.tmp_files_enabled() {
+            return Ok(adapted(Arc::clone(schema), self.rows()));
+        }
+        let spill = SpillManager::new(runtime, spilled, Arc::clone(schema))
+            .with_compression_type(context.session_config().spill_compression());
+        let mut file = spill.create_in_progress_file("RepositionExec")?;
+        let Self { batches, reservation, .. } = self;
+        let written = SpawnedTask::spawn_blocking(move || {
+            for InOrder { batch, bytes, .. } in batches {
+                file.append_batch(&batch)?;
+                reservation.shrink(bytes);
+            }
+            file.finish()
+        });
+        let file = written.join_unwind().await.unwrap_or_else(|_| Err(Error::Cancelled.in_function("reposition")))?;
+        match file {
+            Some(file) => spill.read_spill_as_stream(file, None),
+            None => Ok(adapted(Arc::clone(schema), futures::stream::empty())),
+        }
     }
 
     fn rows(self) -> impl Stream<Item = Result<RecordBatch>> + Send + 'static {
@@ -152,12 +201,22 @@ async fn ends(batch: &RecordBatch, place: usize) -> Option<(i64, i64)> {
     first.zip(last)
 }
 
-/// The same rows sorted, on all cores, which may spill.
+/// How many sorts there is memory for side by side: each keeps some of it to itself, whatever it is given to sort.
+fn sorts(context: &TaskContext) -> usize {
+    let config = context.session_config();
+    let one = config.options().execution.sort_spill_reservation_bytes.saturating_mul(OF_ONE).max(1);
+    match context.memory_pool().memory_limit() {
+        MemoryLimit::Finite(limit) => config.target_partitions().min(limit / one).max(1),
+        MemoryLimit::Infinite | MemoryLimit::Unknown => config.target_partitions(),
+    }
+}
+
+/// The same rows sorted, on all cores if there is memory for it, which may spill. What is written is added to `spilled`.
 fn sorted(
     rows: impl Stream<Item = Result<RecordBatch>> + Send + 'static,
     schema: SchemaRef,
     time: PhysicalSortExpr,
-    metrics: &ExecutionPlanMetricsSet,
+    (metrics, spilled): (&ExecutionPlanMetricsSet, SpillMetrics),
     context: &Arc<TaskContext>,
 ) -> Result<SendableRecordBatchStream> {
     MetricBuilder::new(metrics).counter("sorted_inputs", 0).add(1);
@@ -165,19 +224,18 @@ fn sorted(
     let rows = Once { schema: Arc::clone(&schema), rows: Mutex::new(Some(adapted(Arc::clone(&schema), rows))) };
     let mut plan: Arc<dyn ExecutionPlan> =
         Arc::new(StreamingTableExec::try_new(Arc::clone(&schema), vec![Arc::new(rows)], None, [], false, None)?);
-    let partitions = context.session_config().target_partitions();
+    let partitions = sorts(context);
     if partitions > 1 {
         plan = Arc::new(RepartitionExec::try_new(plan, Partitioning::RoundRobinBatch(partitions))?);
     }
     let sort = Arc::new(SortExec::new(order.clone(), plan).with_preserve_partitioning(true));
     let merged = SortPreservingMergeExec::new(order, Arc::clone(&sort) as Arc<dyn ExecutionPlan>);
     let rows = merged.execute(0, Arc::clone(context))?;
-    let metrics = metrics.clone();
     let at_end = futures::stream::poll_fn(move |_| {
-        let spilled = sort.metrics().unwrap_or_default();
-        for (name, count) in [("spill_count", spilled.spill_count()), ("spilled_bytes", spilled.spilled_bytes())] {
-            MetricBuilder::new(&metrics).counter(name, 0).add(count.unwrap_or(0));
-        }
+        let by_sort = sort.metrics().unwrap_or_default();
+        spilled.spill_file_count.add(by_sort.spill_count().unwrap_or(0));
+        spilled.spilled_bytes.add(by_sort.spilled_bytes().unwrap_or(0));
+        spilled.spilled_rows.add(by_sort.spilled_rows().unwrap_or(0));
         std::task::Poll::Ready(None)
     });
     Ok(adapted(schema, rows.chain(at_end)))

@@ -5,7 +5,7 @@
 //! up when it is full; and how often each value occurs in a group, in lists, of which there are many times as many as rows.
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::config::ConfigOptions;
+use datafusion::common::config::{ConfigOptions, ParquetOptions};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::datasource::file_format::file_type_to_format;
@@ -37,15 +37,19 @@ impl AnalyzerRule for EncodeReleases {
         if parquet.encoding.is_some() || parquet.dictionary_enabled != Some(true) {
             return Ok(plan);
         }
+        let has_statistics = parquet.statistics_enabled != ParquetOptions::default().statistics_enabled;
         let encoded = plan.transform_down(|node| {
             let LogicalPlan::Copy(mut copy) = node else { return Ok(Transformed::no(node)) };
             if !is_open(&copy) {
                 return Ok(Transformed::no(LogicalPlan::Copy(copy)));
             }
-            let wanted = wanted(copy.input.schema());
-            wanted.into_iter().for_each(|(option, value)| {
-                copy.options.entry(option).or_insert_with(|| value.to_owned());
-            });
+            let statistics_are_said =
+                has_statistics || copy.options.keys().any(|option| option.starts_with(STATISTICS));
+            for (option, value) in wanted(copy.input.schema()) {
+                if !(statistics_are_said && option.starts_with(STATISTICS)) {
+                    copy.options.entry(option).or_insert_with(|| value.to_owned());
+                }
+            }
             Ok(Transformed::yes(LogicalPlan::Copy(copy)))
         });
         Ok(encoded?.data)

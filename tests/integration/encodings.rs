@@ -90,6 +90,15 @@ async fn whoever_says_how_is_heard() {
         let file = copied(&session(), &here, RELEASE, options).await;
         assert!(has_dictionary(&columns(&file)["group_id"]), "{options}");
     }
+    // Statistics of lists, if anything is said of statistics; but no dictionary of counts.
+    let asked = "STORED AS PARQUET OPTIONS ('statistics_enabled' 'page')";
+    let set = session();
+    run(&set, "SET datafusion.execution.parquet.statistics_enabled = 'chunk'").await.unwrap();
+    for (context, options) in [(session(), asked), (set, "")] {
+        let file = copied(&context, &here, HISTOGRAMS, options).await;
+        let count = &columns(&file)["occupation.list.item.count"];
+        assert!(count.1 && !has_dictionary(count), "{count:?}");
+    }
     let context = session();
     run(&context, "SET datafusion.execution.parquet.encoding = 'plain'").await.unwrap();
     let file = copied(&context, &here, RELEASE, "").await;

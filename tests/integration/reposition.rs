@@ -20,7 +20,7 @@ use rand_chacha::ChaCha20Rng;
 use tempfile::tempdir;
 
 use super::publications::{count, files, parquet_files};
-use super::support::{error, microdata, number, run, session, table};
+use super::support::{err, error, microdata, number, out, run, session, shell, table};
 
 /// Columns of whole numbers; NULL is -1.
 async fn numbers(context: &SessionContext, sql: &str) -> Vec<Vec<i64>> {
@@ -249,6 +249,34 @@ async fn it_can_be_watched_limited_stopped_and_called_anyhow() {
         number(&plain, "SELECT count(*) FROM reposition('people', 3, 'age', 4, 'occupation', 2, 'quadratic', 1.5, 7)")
             .await;
     assert!(rows > 500, "{rows}");
+}
+
+/// Rows of 400 bytes, all in order but the last ones, which are found when there is hardly room for more. A sort has the memory then, as if it had
+/// been there from the start, however many parts it sorts.
+#[test]
+fn what_is_late_is_sorted_in_little_memory() {
+    let here = tempdir().unwrap();
+    let shell = |arguments: &[&str]| {
+        let output = shell(here.path(), arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", err(&output));
+        out(&output)
+    };
+    let late = "COPY (SELECT value AS id, CASE WHEN value = 95000 THEN 0 ELSE value / 500 END AS day, value % 13 AS d,
+                repeat('abcdefghij', 40) || value AS pad FROM generate_series(1, 100000)) TO 'late.parquet'";
+    shell(&["-q", "-c", late]);
+    let query = "SELECT count(*) AS n, sum(id) AS ids, max(pad) AS pad
+                 FROM reposition('late.parquet', 4, time => day, window => 2, sensitive => d, seed => 5, finish => true)";
+    let expected = shell(&["-q", "--format", "csv", "-c", query]);
+    assert!(expected.lines().count() == 2, "{expected}");
+    for (limit, parts) in [("120m", 2), ("80m", 2), ("200m", 8), ("400m", 16)] {
+        let set = format!("SET datafusion.execution.target_partitions = {parts}");
+        let found = shell(&["-q", "--format", "csv", "-m", limit, "-c", &set, "-c", query]);
+        assert!(found.ends_with(&expected), "{limit} {parts}: {found}");
+    }
+    let set = "SET datafusion.execution.target_partitions = 8";
+    let analyzed =
+        shell(&["-q", "--format", "csv", "-m", "200m", "-c", set, "-c", &format!("EXPLAIN ANALYZE {query}")]);
+    assert!(analyzed.contains("sorted_inputs=1") && analyzed.contains("spilled_rows="), "{analyzed}");
 }
 
 fn declare(location: &Path, more: &str) -> String {

@@ -10,6 +10,9 @@ use crate::microdata::{Attribute, Hierarchy, Microdata};
 const EXACT: usize = 1 << 24;
 /// Leaves of a hierarchy that have positions of two bytes.
 const NARROW: usize = 1 << 16;
+/// Values of other domains that do: half of the steps of two bytes are by rank, so that each value is more than one beyond the one before.
+/// Of more values, those that share a step could not be cut, however many rows they have together.
+const NARROW_VALUES: usize = 30_000;
 /// Attributes with up to so many values have a number for each of them, by which they are counted.
 const COUNTED: usize = 1 << 14;
 /// Tables of fewer rows are not worth these numbers.
@@ -28,7 +31,7 @@ pub(super) struct Axes<P> {
 /// A quasi-identifier as cuts see it. Rows have a position on it that ascends with the codes.
 #[derive(Debug)]
 pub(super) enum Axis<P> {
-    /// Positions are places in the domain, by code. Of many values, neighbours may share one; they are cut like equal values. Where values are few,
+    /// Positions are places in the domain, by code. Of millions of values, neighbours may share one; they are cut like equal values. Where values are few,
     /// each position that there is has a number, by its key.
     Line { places: Vec<P>, numbers: Vec<u16> },
     /// Leaves of a hierarchy: positions are codes.
@@ -42,7 +45,10 @@ pub(in crate::methods) fn bytes(rows: usize, quasi: usize) -> usize {
 
 /// Whether two bytes are enough for a position on any of these.
 pub(super) fn are_narrow(microdata: &Microdata) -> bool {
-    microdata.quasi.iter().all(|attribute| attribute.hierarchy.is_none() || attribute.domain.len() <= NARROW)
+    microdata
+        .quasi
+        .iter()
+        .all(|attribute| attribute.domain.len() <= if attribute.hierarchy.is_some() { NARROW } else { NARROW_VALUES })
 }
 
 impl<P: Position> Axes<P> {

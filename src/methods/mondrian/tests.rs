@@ -344,6 +344,22 @@ fn hierarchies_of_very_many_leaves() {
     }
 }
 
+/// Of which there are more than steps of two bytes can keep apart, one far from all others.
+#[test]
+fn every_value_can_be_cut_from_the_next() {
+    const VALUES: i32 = 45_000;
+    let value = |place: i32| if place == VALUES - 1 { i32::MAX } else { place };
+    let quasi = vec![(0..2 * VALUES).map(|row| Some(value(row % VALUES))).collect()];
+    let table = Table { quasi, ..Table::default() };
+    for cuts in [Cuts::Tight, Cuts::Median] {
+        let params = Mondrian { cuts, ..mondrian(2) };
+        let batch = table.publish(&AnyMethod::Mondrian(params), View::Public, 1).unwrap();
+        let found = groups(&batch, 1);
+        assert!(found.iter().all(|group| group.intervals[0].0 == group.intervals[0].1));
+        assert_eq!(found.len(), VALUES as usize);
+    }
+}
+
 #[test]
 fn malformed_hierarchies_are_refused_by_name_without_values() {
     type Change<'a> = &'a dyn Fn(&mut Vec<Vec<String>>);

@@ -58,7 +58,7 @@ impl Method for NonSequential {
 
     /// Those of worlds, and the published values.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        rows * (mondrian::leaves_with_worlds_bytes(quasi) + 32 + 8 * quasi)
+        rows * (mondrian::leaves_with_worlds_bytes(quasi) + 32 + 8 * quasi) + mondrian::axes_bytes(rows, quasi)
     }
 
     /// Anonymizes a table.

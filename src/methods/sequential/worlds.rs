@@ -124,6 +124,7 @@ impl Method for Worlds {
     /// worlds already.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         rows * (mondrian::leaves_with_worlds_bytes(quasi) + 32 + 8 * self.l + 4 * quasi)
+            + mondrian::axes_bytes(rows, quasi)
     }
 
     /// Makes worlds for everybody of whom none are known. The release is of these people only.

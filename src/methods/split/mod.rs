@@ -117,10 +117,12 @@ fn split_wide<const W: usize>(
     let mut longest: Vec<usize> =
         (0..heights.len()).map(|number| lists.of(number).map(<[u32]>::len).max().unwrap_or(0)).collect();
     longest.sort_unstable_by_key(|&rows| std::cmp::Reverse(rows));
-    monitor.charge(spare_bytes(
+    let spare = spare_bytes(
         longest.iter().take(rayon::current_num_threads()).sum(),
         item_bytes(microdata.quasi.len(), splitter),
-    ))?;
+    );
+    let values: usize = microdata.quasi.iter().map(|attribute| attribute.domain.len()).sum();
+    monitor.charge(spare + values * size_of::<Place>())?;
     let places: Vec<Vec<Place>> =
         microdata.quasi.iter().map(|attribute| places(attribute.domain.positions())).collect();
     let mut members = vec![0; total];
@@ -180,7 +182,7 @@ fn items<const W: usize, S: Splitter>(
 /// these take their time for.
 pub(in crate::methods) type Place = i16;
 
-/// The places of positions from 0 to 1, which ascend. Each is at least a step beyond the one before, however near values lie to each other, for a
+/// The places of positions from 0 to 1, which ascend. Each is about a step beyond the one before, however near values lie to each other, for a
 /// very great one must not make all others alike; up to half of the steps go there, so that of more than 32,768 values neighbours may share a place, and
 /// are cut like equal ones.
 fn places(positions: &[f32]) -> Vec<Place> {
