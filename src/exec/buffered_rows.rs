@@ -6,7 +6,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, interleave_record_batch};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
-use datafusion::physical_plan::spill::get_record_batch_memory_size;
 
 use crate::error::{Error, Result};
 use crate::methods::reposition::Clock;
@@ -27,7 +26,7 @@ impl BufferedRows {
         let number = self.first.wrapping_add(self.batches.len() as u32);
         let rows = batch.num_rows();
         if rows > 0 {
-            self.bytes += get_record_batch_memory_size(&batch);
+            self.bytes += bytes_of(&batch);
         }
         self.batches.push_back((rows > 0).then_some((batch, rows)));
         u64::from(number) << 32
@@ -47,7 +46,7 @@ impl BufferedRows {
         if *rows > 0 {
             return;
         }
-        self.bytes -= get_record_batch_memory_size(batch);
+        self.bytes -= bytes_of(batch);
         *slot = None;
         while self.batches.pop_front_if(|slot| slot.is_none()).is_some() {
             self.first = self.first.wrapping_add(1);
@@ -81,6 +80,18 @@ impl BufferedRows {
     pub(super) fn size(&self) -> usize {
         self.bytes
     }
+}
+
+/// Bytes of the rows of a batch. Batches can be parts of one, and share its memory: a table that was in memory before is cut into such.
+pub(super) fn bytes_of(batch: &RecordBatch) -> usize {
+    let of_column = |column: &ArrayRef| match column.data_type() {
+        DataType::Utf8View => column.as_string_view().total_buffer_bytes_used() + size_of::<u128>() * column.len(),
+        DataType::BinaryView => column.as_binary_view().total_buffer_bytes_used() + size_of::<u128>() * column.len(),
+        // Long texts inside of others would not be counted.
+        nested if nested.is_nested() => column.get_array_memory_size(),
+        _ => column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size()),
+    };
+    batch.columns().iter().map(of_column).sum()
 }
 
 /// A column of times as numbers of its own unit.
@@ -125,5 +136,33 @@ pub(super) fn begins_of(
     match times.null_count() == numbers.null_count() {
         true => Ok(times),
         false => Err(out_of_range()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{StringArray, StringViewArray};
+
+    use super::*;
+
+    /// Parts of a batch take no more than all of it.
+    #[test]
+    fn parts_share_what_a_batch_takes() {
+        let texts = || (0..10_000).map(|row| Some(format!("a text of some length, {row}")));
+        let columns: [(&str, ArrayRef); 3] = [
+            ("number", Arc::new((0..10_000).map(Some).collect::<Int64Array>())),
+            ("text", Arc::new(texts().collect::<StringArray>())),
+            ("view", Arc::new(texts().collect::<StringViewArray>())),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let whole = bytes_of(&batch);
+        assert!(whole > 10_000 * 80, "{whole}");
+        let parts: usize = (0..100).map(|part| bytes_of(&batch.slice(100 * part, 100))).sum();
+        assert!((whole..whole + 100 * 100).contains(&parts), "{parts} {whole}");
+        let mut rows = BufferedRows::default();
+        let first: Vec<u64> = (0..100).map(|part| rows.keep(batch.slice(100 * part, 100))).collect();
+        assert_eq!(rows.size(), parts);
+        first.into_iter().for_each(|first| (0..100).for_each(|row| rows.release(first + row)));
+        assert_eq!(rows.size(), 0);
     }
 }

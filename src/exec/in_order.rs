@@ -9,8 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::arrow::array::{Array, Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::utils::memory::RecordBatchMemoryCounter;
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -25,8 +23,9 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use futures::{Stream, StreamExt, TryStreamExt};
 
-use super::buffered_rows::numbers_of;
-use crate::error::Error;
+use super::buffered_rows::{bytes_of, numbers_of};
+use super::whole_input::spawn_compute;
+use crate::methods::Monitor;
 
 /// Rows that are looked at before others may go on.
 const PIECE: usize = 1 << 16;
@@ -88,9 +87,7 @@ struct Held {
     place: usize,
     batches: VecDeque<InOrder>,
     reservation: MemoryReservation,
-    /// Batches can be parts of one, and share what they hold.
-    counter: RecordBatchMemoryCounter,
-    /// What a sort asks for before it takes any rows.
+    /// What sorts ask for before they take any rows.
     room: usize,
 }
 
@@ -102,8 +99,7 @@ impl Held {
             place,
             batches: VecDeque::new(),
             reservation: MemoryConsumer::new("RepositionExec").register(context.memory_pool()),
-            counter: RecordBatchMemoryCounter::new(),
-            room: of_sort.saturating_mul(2 * config.target_partitions()),
+            room: of_sort.saturating_mul(2 * sorts(context)),
         }
     }
 
@@ -112,7 +108,7 @@ impl Held {
         if batch.num_rows() == 0 {
             return None;
         }
-        let bytes = self.counter.count_batch(&batch);
+        let bytes = bytes_of(&batch);
         let ends = match self.reservation.try_grow(bytes.saturating_add(self.room)) {
             Ok(()) => {
                 self.reservation.shrink(self.room);
@@ -155,15 +151,15 @@ impl Held {
             .with_compression_type(context.session_config().spill_compression());
         let mut file = spill.create_in_progress_file("RepositionExec")?;
         let Self { batches, reservation, .. } = self;
-        let written = SpawnedTask::spawn_blocking(move || {
+        let written = spawn_compute("reposition".to_owned(), Monitor::default(), move |monitor| {
             for InOrder { batch, bytes, .. } in batches {
+                monitor.check()?;
                 file.append_batch(&batch)?;
                 reservation.shrink(bytes);
             }
-            file.finish()
+            Ok(file.finish()?)
         });
-        let file = written.join_unwind().await.unwrap_or_else(|_| Err(Error::Cancelled.in_function("reposition")))?;
-        match file {
+        match written.await? {
             Some(file) => spill.read_spill_as_stream(file, None),
             None => Ok(adapted(Arc::clone(schema), futures::stream::empty())),
         }
@@ -225,17 +221,21 @@ fn sorted(
     let mut plan: Arc<dyn ExecutionPlan> =
         Arc::new(StreamingTableExec::try_new(Arc::clone(&schema), vec![Arc::new(rows)], None, [], false, None)?);
     let partitions = sorts(context);
+    let mut spilling = Vec::new();
     if partitions > 1 {
         plan = Arc::new(RepartitionExec::try_new(plan, Partitioning::RoundRobinBatch(partitions))?);
+        spilling.push(Arc::clone(&plan));
     }
-    let sort = Arc::new(SortExec::new(order.clone(), plan).with_preserve_partitioning(true));
-    let merged = SortPreservingMergeExec::new(order, Arc::clone(&sort) as Arc<dyn ExecutionPlan>);
+    let sort: Arc<dyn ExecutionPlan> = Arc::new(SortExec::new(order.clone(), plan).with_preserve_partitioning(true));
+    spilling.push(Arc::clone(&sort));
+    let merged = SortPreservingMergeExec::new(order, sort);
     let rows = merged.execute(0, Arc::clone(context))?;
     let at_end = futures::stream::poll_fn(move |_| {
-        let by_sort = sort.metrics().unwrap_or_default();
-        spilled.spill_file_count.add(by_sort.spill_count().unwrap_or(0));
-        spilled.spilled_bytes.add(by_sort.spilled_bytes().unwrap_or(0));
-        spilled.spilled_rows.add(by_sort.spilled_rows().unwrap_or(0));
+        for metrics in spilling.drain(..).filter_map(|plan| plan.metrics()) {
+            spilled.spill_file_count.add(metrics.spill_count().unwrap_or(0));
+            spilled.spilled_bytes.add(metrics.spilled_bytes().unwrap_or(0));
+            spilled.spilled_rows.add(metrics.spilled_rows().unwrap_or(0));
+        }
         std::task::Poll::Ready(None)
     });
     Ok(adapted(schema, rows.chain(at_end)))

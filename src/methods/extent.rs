@@ -34,7 +34,7 @@ pub(super) use in_width;
 
 /// The fours that what is rarely called has for so many quasi-identifiers: more than needed, so that it is compiled for few widths.
 pub(super) fn rare_fours(quasi: usize) -> usize {
-    if fours(quasi) <= 2 { 2 } else { fours(quasi).max(16) }
+    fours(quasi).max(2)
 }
 
 /// As [`in_width`], for what is rarely called.
@@ -42,6 +42,7 @@ macro_rules! in_rare_width {
     ($quasi:expr, $function:ident($($argument:expr),*)) => {
         match $crate::methods::extent::rare_fours($quasi) {
             2 => $function::<2>($($argument),*),
+            4 => $function::<4>($($argument),*),
             16 => $function::<16>($($argument),*),
             _ => Err($crate::methods::extent::too_many($quasi)),
         }
@@ -142,7 +143,7 @@ impl Position for i16 {
     }
 }
 
-/// Of hierarchies with more leaves.
+/// Of hierarchies with more leaves, and of domains of more values.
 impl Position for f32 {
     type Box = [[Self; FOUR]; 2];
 

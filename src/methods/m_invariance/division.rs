@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result, thousands};
@@ -22,6 +23,62 @@ pub(super) struct Bucket {
     pub signature: Box<[u32]>,
     /// Number of groups the bucket will be split into: rows and counterfeits of each value.
     pub height: usize,
+}
+
+/// Rows that are looked at on one core, at least.
+const PART: usize = 1 << 14;
+/// Numbers of a table in place of a search.
+const TABLED: usize = 1 << 20;
+
+/// Rows of a part, each of which has a number for each of some things: many more than there are of these.
+fn rows_of_a_part(rows: usize, things: usize) -> usize {
+    rows.div_ceil(4 * rayon::current_num_threads()).max(8 * things).max(PART)
+}
+
+/// The lists of some signatures, one for each value of each, laid side by side.
+struct SideBySide<'a> {
+    signatures: Vec<&'a [u32]>,
+    /// First list of each signature, and the number of all lists.
+    starts: Vec<usize>,
+    /// The list of each signature and value, or [`NOWHERE`]; empty where these are many.
+    table: Vec<u32>,
+    values: usize,
+}
+
+impl<'a> SideBySide<'a> {
+    fn new(signatures: impl Iterator<Item = &'a [u32]>, values: usize) -> Self {
+        let signatures: Vec<&[u32]> = signatures.collect();
+        let mut starts = vec![0];
+        starts.extend(signatures.iter().scan(0, |end, signature| {
+            *end += signature.len();
+            Some(*end)
+        }));
+        let size = signatures.len().saturating_mul(values);
+        let mut table = vec![NOWHERE; if size <= TABLED { size } else { 0 }];
+        if !table.is_empty() {
+            for ((of_signature, signature), &start) in table.chunks_exact_mut(values).zip(&signatures).zip(&starts) {
+                signature.iter().zip(start as u32..).for_each(|(&value, list)| of_signature[value as usize] = list);
+            }
+        }
+        Self { signatures, starts, table, values }
+    }
+
+    /// The list of a signature and a value, if it has that.
+    #[inline]
+    fn of(&self, signature: u32, value: u32) -> Option<usize> {
+        if self.table.is_empty() {
+            let place = self.signatures[signature as usize].binary_search(&value).ok()?;
+            return Some(self.starts[signature as usize] + place);
+        }
+        let list = self.table[signature as usize * self.values + value as usize];
+        (list != NOWHERE).then_some(list as usize)
+    }
+
+    /// The same of a row's bucket and value.
+    #[inline]
+    fn of_row(&self, bucket: u32, value: u32) -> usize {
+        self.of(bucket, value).unwrap_or_else(|| unreachable!("rows are in buckets of their value"))
+    }
 }
 
 /// Which bucket each row is in, and which rows are new.
@@ -55,21 +112,22 @@ impl Division {
         if signatures.is_empty() {
             return Ok(division);
         }
-        let mut bucket_of_signature = vec![NOWHERE; signatures.len()];
-        let mut updated = 0;
-        for (row, &value) in microdata.sensitive_codes.iter().enumerate() {
-            let Some(number) = known.number_of(row) else { continue };
-            let signature = &signatures[number as usize];
-            if signature.binary_search(&value).is_err() {
-                updated += 1;
-                continue;
+        let lists = SideBySide::new(signatures.iter().map(|signature| &**signature), values);
+        // Of each part: the first row of each signature, and how many rows have another value than one of theirs.
+        let part = rows_of_a_part(microdata.rows, signatures.len());
+        let of_part = |(number, codes): (usize, &[u32])| {
+            let (mut firsts, mut updated) = (vec![NOWHERE; signatures.len()], 0);
+            for (row, &value) in (number * part..).zip(codes) {
+                let Some(signature) = known.number_of(row) else { continue };
+                match lists.of(signature, value) {
+                    Some(_) => firsts[signature as usize] = firsts[signature as usize].min(row as u32),
+                    None => updated += 1,
+                }
             }
-            let bucket = &mut bucket_of_signature[number as usize];
-            if *bucket == NOWHERE {
-                *bucket = division.bucket(signature);
-            }
-            division.bucket_of[row] = *bucket;
-        }
+            (firsts, updated)
+        };
+        let parts: Vec<_> = microdata.sensitive_codes.par_chunks(part).enumerate().map(of_part).collect();
+        let updated: usize = parts.iter().map(|(_, updated)| updated).sum();
         if updated > 0 {
             return Err(Error::refused(format!(
                 "the sensitive value of {} returning rows is not one of the values they were published with; m-invariance \
@@ -77,7 +135,19 @@ impl Division {
                 thousands(updated)
             )));
         }
-        division.measure(microdata);
+        // Buckets in the order of their first rows.
+        let first = |signature: usize| parts.iter().map(|(firsts, _)| firsts[signature]).min().unwrap_or(NOWHERE);
+        let mut there: Vec<_> = (0..signatures.len()).map(|signature| (first(signature), signature)).collect();
+        there.retain(|&(first, _)| first != NOWHERE);
+        there.sort_unstable();
+        let mut bucket_of_signature = vec![NOWHERE; signatures.len()];
+        for (_, signature) in there {
+            bucket_of_signature[signature] = division.bucket(&signatures[signature]);
+        }
+        division.bucket_of.par_iter_mut().with_min_len(PART).enumerate().for_each(|(row, bucket)| {
+            *bucket = known.number_of(row).map_or(NOWHERE, |signature| bucket_of_signature[signature as usize]);
+        });
+        division.measure(microdata)?;
         Ok(division)
     }
 
@@ -105,45 +175,46 @@ impl Division {
         self.numbers.clear();
     }
 
-    /// Place of the lists of each bucket when all lists are laid side by side, one list per value of the signature.
-    fn list_starts(&self) -> Vec<usize> {
-        let mut starts = vec![0];
-        for bucket in &self.buckets {
-            starts.push(starts[starts.len() - 1] + bucket.signature.len());
-        }
-        starts
-    }
-
-    /// The list that a row in a bucket belongs to.
-    fn list_of(&self, starts: &[usize], bucket: u32, value: u32) -> usize {
-        let place = self.buckets[bucket as usize].signature.binary_search(&value);
-        starts[bucket as usize] + place.unwrap_or_else(|_| unreachable!("rows are in buckets of their value"))
+    /// The lists of buckets, one per value of the signature.
+    fn side_by_side(&self, microdata: &Microdata) -> Result<SideBySide<'_>> {
+        let signatures = self.buckets.iter().map(|bucket| &*bucket.signature);
+        Ok(SideBySide::new(signatures, microdata.sensitive()?.domain.len()))
     }
 
     /// The rows of all buckets, one list per bucket and value.
     pub(super) fn lists(&self, microdata: &Microdata) -> Result<Lists> {
-        let starts = self.list_starts();
+        let lists = self.side_by_side(microdata)?;
         let list_of = |row: u32| match self.bucket_of[row as usize] {
             NOWHERE => None,
-            bucket => Some(self.list_of(&starts, bucket, microdata.sensitive_codes[row as usize])),
+            bucket => Some(lists.of_row(bucket, microdata.sensitive_codes[row as usize])),
         };
-        Lists::new(starts.clone(), microdata.rows, list_of)
+        Lists::new(lists.starts.clone(), microdata.rows, list_of)
     }
 
     /// Makes buckets as high as their rows need them, and finds what these lack.
-    pub(super) fn measure(&mut self, microdata: &Microdata) {
+    pub(super) fn measure(&mut self, microdata: &Microdata) -> Result<()> {
         self.lacking.iter_mut().for_each(Vec::clear);
         self.need = 0;
         if self.buckets.is_empty() {
-            return;
+            return Ok(());
         }
-        let starts = self.list_starts();
-        let mut counts = vec![0; starts[starts.len() - 1]];
-        for (&bucket, &value) in self.bucket_of.iter().zip(&microdata.sensitive_codes) {
-            if bucket != NOWHERE {
-                counts[self.list_of(&starts, bucket, value)] += 1;
+        let lists = self.side_by_side(microdata)?;
+        let all = lists.starts[self.buckets.len()];
+        let part = rows_of_a_part(microdata.rows, all);
+        let of_part = |(buckets, values): (&[u32], &[u32])| {
+            let mut counts = vec![0; all];
+            for (&bucket, &value) in buckets.iter().zip(values).filter(|(bucket, _)| **bucket != NOWHERE) {
+                counts[lists.of_row(bucket, value)] += 1;
             }
-        }
+            counts
+        };
+        let parts = self.bucket_of.par_chunks(part).zip(microdata.sensitive_codes.par_chunks(part)).map(of_part);
+        let added = |mut counts: Vec<usize>, more: Vec<usize>| {
+            counts.iter_mut().zip(more).for_each(|(count, more)| *count += more);
+            counts
+        };
+        let counts = parts.reduce_with(added).unwrap_or_else(|| vec![0; all]);
+        let starts = lists.starts;
         for (number, bucket) in self.buckets.iter_mut().enumerate() {
             let counts = &counts[starts[number]..starts[number + 1]];
             bucket.height = counts.iter().copied().max().unwrap_or(0);
@@ -154,6 +225,7 @@ impl Division {
                 }
             }
         }
+        Ok(())
     }
 
     /// How many rows of each value all old buckets together lack.
@@ -195,5 +267,73 @@ impl Division {
     /// Rows of each value that remain to be assigned, padding included. Call after [`balance`](Self::balance).
     pub(super) fn new_counts(&self, moves: &Moves) -> Vec<usize> {
         self.new.iter().zip(&moves.padding).map(|(rows, padding)| rows.len() + padding).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::tests::{Known, Row, encode};
+    use super::*;
+
+    /// Several parts of rows on any number of cores: buckets come in the order of their first rows, and are as high as their most frequent value.
+    #[test]
+    fn parts_are_divided_as_if_they_were_one() {
+        let mixed = |id: i64, n: i64| (id.wrapping_mul(0x9e37_79b9) >> 7).rem_euclid(n);
+        let rows: Vec<Row> =
+            (0..60_000).map(|id| (id, vec![Some(mixed(id, 97) as i32)], format!("v{}", mixed(id, 7)))).collect();
+        let signature = |id: i64| -> BTreeSet<String> {
+            // Rare ones, and one that only rows of the last part have.
+            let step = if id > 59_000 { 5 } else { 1 + mixed(id / 9, 4) * i64::from(id > 20_000) };
+            [0, step, step + 1].map(|more| format!("v{}", (mixed(id, 7) + more) % 7)).into()
+        };
+        let known: Known = rows.iter().filter(|row| row.0 % 3 != 0).map(|row| (row.0, signature(row.0))).collect();
+        let (microdata, state) = encode(&rows, &known, 5).unwrap();
+        let known = state.signatures().unwrap();
+        let (mut signatures, mut bucket_of) = (Vec::new(), vec![NOWHERE; microdata.rows]);
+        for row in 0..microdata.rows {
+            let Some(signature) = known.of(row) else { continue };
+            let bucket = signatures.iter().position(|known| *known == signature).unwrap_or_else(|| {
+                signatures.push(signature);
+                signatures.len() - 1
+            });
+            bucket_of[row] = bucket as u32;
+        }
+        assert!(signatures.len() > 10);
+        for threads in [1, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let division = pool.install(|| Division::new(&microdata, known)).unwrap();
+            assert!(division.buckets.iter().map(|bucket| &*bucket.signature).eq(signatures.iter().copied()));
+            assert_eq!(division.bucket_of, bucket_of);
+            for (number, bucket) in (0..).zip(&division.buckets) {
+                let rows = |value: u32| {
+                    let both = division.bucket_of.iter().zip(&microdata.sensitive_codes);
+                    both.filter(|&(&bucket, &code)| (bucket, code) == (number, value)).count()
+                };
+                assert_eq!(bucket.height, bucket.signature.iter().map(|&value| rows(value)).max().unwrap());
+            }
+        }
+    }
+
+    /// By a table, and where it would be too large by a search.
+    #[test]
+    fn lists_are_found_by_signature_and_value() {
+        let signatures: [&[u32]; 4] = [&[0, 3, 4], &[], &[1], &[0, 2, 3, 5]];
+        for values in [6, TABLED] {
+            let lists = SideBySide::new(signatures.into_iter(), values);
+            assert_eq!(lists.table.is_empty(), values == TABLED);
+            assert_eq!(lists.starts, [0, 3, 3, 4, 8]);
+            let mut next = 0;
+            for (number, signature) in (0..).zip(signatures) {
+                for value in 0..6 {
+                    let expected = signature.contains(&value).then(|| {
+                        next += 1;
+                        next - 1
+                    });
+                    assert_eq!(lists.of(number, value), expected, "{number} {value}");
+                }
+            }
+        }
     }
 }

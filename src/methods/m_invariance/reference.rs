@@ -151,8 +151,7 @@ impl Reference {
             }
             division.bucket_of[row] = *bucket;
         }
-        division.measure(microdata);
-        Ok(())
+        division.measure(microdata)
     }
 }
 

@@ -10,9 +10,11 @@ use crate::microdata::{Attribute, Hierarchy, Microdata};
 const EXACT: usize = 1 << 24;
 /// Leaves of a hierarchy that have positions of two bytes.
 const NARROW: usize = 1 << 16;
-/// Values of other domains that do: half of the steps of two bytes are by rank, so that each value is more than one beyond the one before.
-/// Of more values, those that share a step could not be cut, however many rows they have together.
-const NARROW_VALUES: usize = 30_000;
+/// Values of other domains that do, each more than a step beyond the one before. Of more values, those that share a step could not be cut, however
+/// many rows they have together.
+const NARROW_VALUES: usize = 60_000;
+/// The least distance from one of them to the next, in steps.
+const APART: f32 = 1.05;
 /// Attributes with up to so many values have a number for each of them, by which they are counted.
 const COUNTED: usize = 1 << 14;
 /// Tables of fewer rows are not worth these numbers.
@@ -57,6 +59,15 @@ impl<P: Position> Axes<P> {
         let all = all.collect::<Result<Vec<_>>>()?;
         let lines = all.iter().all(|axis| matches!(axis, Axis::Line { .. }));
         Ok(Self { all, lines })
+    }
+
+    /// Bytes of the places of all values.
+    pub(super) fn bytes(&self) -> usize {
+        let places = |axis: &Axis<P>| match axis {
+            Axis::Line { places, .. } => size_of_val(places.as_slice()),
+            Axis::Tree { .. } => 0,
+        };
+        self.all.iter().map(places).sum()
     }
 
     /// Sum of the lengths of what would be published for a box around rows, as shares of the domains.
@@ -183,10 +194,16 @@ impl<P: Position> Axis<P> {
 }
 
 /// Half by value, half by rank. By value alone, one wrong date or one very rich person would leave everybody else in a corner
-/// that is not worth a cut; by rank alone, the distance between the few who are far apart would not count.
+/// that is not worth a cut; by rank alone, the distance between the few who are far apart would not count. Where half of the steps are too few for
+/// that many values, more of it is by rank.
 fn places(by_value: &[f32]) -> impl Iterator<Item = f32> + '_ {
     let steps = (by_value.len().max(2) - 1) as f32;
-    by_value.iter().enumerate().map(move |(rank, place)| (place + rank as f32 / steps) / 2.0)
+    let by_rank = if by_value.len() > NARROW_VALUES { 0.0 } else { APART * steps / f32::from(u16::MAX) }.max(0.5);
+    let place = move |(rank, place)| match by_rank > 0.5 {
+        true => place * (1.0 - by_rank) + rank as f32 / steps * by_rank,
+        false => (place + rank as f32 / steps) / 2.0,
+    };
+    by_value.iter().copied().enumerate().map(place)
 }
 
 fn tree_extent(hierarchy: &Hierarchy, leaves: usize, lo: u32, hi: u32) -> f32 {

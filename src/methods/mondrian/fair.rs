@@ -109,6 +109,7 @@ fn leaves_by<const W: usize, P: Position, S: Source>(fair: &Fair<'_, S>) -> Resu
         return Ok(all);
     }
     let axes = Axes::<P>::new(microdata)?;
+    fair.monitor.charge(axes.bytes())?;
     let rows = (0..microdata.rows as u32).into_par_iter().with_min_len(PARALLEL_FROM);
     let mut items: Vec<Item<W, P>> = rows.map(|row| Item::new(microdata, &axes, row, values[row as usize])).collect();
     let mut buffer = vec![Item::default(); items.len()];

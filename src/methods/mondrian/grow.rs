@@ -73,6 +73,7 @@ fn grow_by<const W: usize, P: Position>(
         return Ok((vec![0], Vec::new()));
     }
     let axes = Axes::<P>::new(microdata)?;
+    monitor.charge(axes.bytes())?;
     let rows = (0..microdata.rows as u32).into_par_iter().with_min_len(PARALLEL_FROM);
     let mut items: Vec<Item<W, P>> =
         rows.map(|row| Item::new(microdata, &axes, row, principle.value_of(row))).collect();

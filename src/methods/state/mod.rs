@@ -13,6 +13,7 @@
 //! | [`Worlds`](StateKind::Worlds) | everybody | whose values they carry in which world; commitments to the values that travel |
 //! | [`ValuedWorlds`](StateKind::ValuedWorlds) | everybody | the same, and these values |
 
+mod calendar;
 mod dealt;
 mod ghosts;
 mod perturbations;

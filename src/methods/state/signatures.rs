@@ -1,13 +1,16 @@
 //! The publisher's memory of signatures: for everybody ever published, the sensitive values of the group that hosted them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::buffer::Buffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use rustc_hash::FxHashMap;
 
 use super::RELEASE;
+use super::calendar::Calendar;
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{Codes, ColumnEncoder, EncodedColumns, Hashed, IdentifierBuilder};
 use crate::release::{LABEL, Published, SIGNATURE, signature_type};
@@ -50,9 +53,6 @@ impl OfRows {
         if self.0.is_empty() { Self::default() } else { Self(rows.iter().map(|&row| self.0.at(row)).collect()) }
     }
 }
-
-/// Steps of the law that somebody can have missed.
-const MOST_STEPS: u32 = 10_000;
 
 /// Why it is not known how long ago people were published.
 const UNDATED: &str = "`previous` does not say which release its rows are from (column release), which tells how often a value could change \
@@ -136,6 +136,8 @@ pub(super) struct SignaturesReader {
     sets: FxHashMap<Box<[u32]>, Known>,
     /// Lists as they came, where signatures have no order: most are those of others, and need not be put in order again.
     lists: FxHashMap<Box<[u32]>, Known>,
+    /// Lists by the bytes of their values, where these have a width.
+    as_bytes: FxHashMap<Box<[u8]>, Known>,
     set_bytes: usize,
     codes: Vec<u32>,
 }
@@ -146,6 +148,26 @@ struct Known {
     number: u32,
     /// Whether it has a value twice.
     has_one_twice: bool,
+}
+
+/// The bytes of values, all of one width.
+struct Bytes {
+    all: Buffer,
+    width: usize,
+}
+
+impl Bytes {
+    /// Those of an array without NULLs, if its values are nothing but bytes.
+    fn of(values: &dyn Array) -> Option<Self> {
+        let width = values.data_type().primitive_width()?;
+        let data = values.to_data();
+        let all = data.buffers().first()?.slice_with_length(data.offset() * width, data.len() * width);
+        Some(Self { all, width })
+    }
+
+    fn of_values(&self, places: &Range<usize>) -> &[u8] {
+        &self.all[places.start * self.width..places.end * self.width]
+    }
 }
 
 impl SignaturesReader {
@@ -159,6 +181,7 @@ impl SignaturesReader {
             releases: Vec::new(),
             sets: FxHashMap::default(),
             lists: FxHashMap::default(),
+            as_bytes: FxHashMap::default(),
             set_bytes: 0,
             codes: Vec::new(),
         }
@@ -217,39 +240,43 @@ impl SignaturesReader {
                 thousands(lists.null_count().max(1))
             )));
         }
-        let mut codes = std::mem::take(&mut self.codes);
-        sensitive.encode(&values, &mut codes)?;
-        let mut nobodys = 0;
-        let mut sorted = Vec::new();
-        for (entry, window) in offsets.windows(2).enumerate() {
-            let set = &codes[window[0] as usize - first..window[1] as usize - first];
-            let known = if labels.is_none() { self.lists.get(set) } else { self.sets.get(set) };
-            let known = match known {
-                Some(known) => *known,
-                None if labels.is_some() => self.learn(set),
-                None => {
-                    sorted.clear();
-                    sorted.extend_from_slice(set);
-                    sorted.sort_unstable();
-                    sorted.dedup();
-                    let known = self.sets.get(sorted.as_slice()).copied();
-                    let known = known.unwrap_or_else(|| self.learn(&sorted));
-                    if self.lists.len() < LISTS {
-                        self.set_bytes += size_of_val(set) + size_of::<(Box<[u32]>, Known)>();
-                        self.lists.insert(set.into(), known);
+        // Lists that were seen before, as most were, are known by the bytes of their values, without a look at each of these.
+        let bytes = Bytes::of(&values);
+        let spans = || offsets.windows(2).map(|ends| ends[0] as usize - first..ends[1] as usize - first);
+        let of_bytes = |lists: &FxHashMap<Box<[u8]>, Known>, span: &Range<usize>| {
+            bytes.as_ref().and_then(|bytes| lists.get(bytes.of_values(span))).copied()
+        };
+        let mut found: Vec<Option<Known>> = spans().map(|span| of_bytes(&self.as_bytes, &span)).collect();
+        if found.iter().any(Option::is_none) {
+            let mut codes = std::mem::take(&mut self.codes);
+            sensitive.encode(&values, &mut codes)?;
+            for (found, span) in found.iter_mut().zip(spans()).filter(|(found, _)| found.is_none()) {
+                // Or it was seen in this very batch.
+                let known = of_bytes(&self.as_bytes, &span).unwrap_or_else(|| {
+                    let as_bytes = bytes.as_ref().filter(|_| self.as_bytes.len() < LISTS);
+                    let known = self.known(&codes[span.clone()], labels.is_some(), as_bytes.is_none());
+                    if let Some(bytes) = as_bytes {
+                        let bytes = bytes.of_values(&span);
+                        self.set_bytes += bytes.len() + size_of::<(Box<[u8]>, Known)>();
+                        self.as_bytes.insert(bytes.into(), known);
                     }
                     known
-                }
-            };
+                });
+                *found = Some(known);
+            }
+            self.codes = codes;
+        }
+        let mut nobodys = 0;
+        for (entry, (known, span)) in found.into_iter().zip(spans()).enumerate() {
+            let Some(known) = known else { return Err(Error::internal("a signature that was not read")) };
             self.signature_of.push(known.number);
             if let Some(labels) = labels {
                 let label = if labels.is_valid(entry) { labels.value(entry) } else { 0 };
-                let is_place = (1..=set.len() as i64).contains(&label);
+                let is_place = (1..=span.len() as i64).contains(&label);
                 nobodys += usize::from(!is_place || known.has_one_twice);
                 self.label_of.push((label - 1) as u32);
             }
         }
-        self.codes = codes;
         if nobodys > 0 {
             return Err(Error::refused(format!(
                 "`previous` has {} rows with an identifier whose {LABEL} is not the place of a value in signature, or which have a \
@@ -258,6 +285,27 @@ impl SignaturesReader {
             )));
         }
         self.identifiers.append(&ids)
+    }
+
+    /// What is known of a list of values, whose order counts or does not. Lists whose order does not are remembered, if that is asked for.
+    fn known(&mut self, set: &[u32], ordered: bool, remember: bool) -> Known {
+        let known = if ordered { self.sets.get(set) } else { self.lists.get(set) };
+        match known {
+            Some(known) => *known,
+            None if ordered => self.learn(set),
+            None => {
+                let mut sorted = set.to_vec();
+                sorted.sort_unstable();
+                sorted.dedup();
+                let known = self.sets.get(sorted.as_slice()).copied();
+                let known = known.unwrap_or_else(|| self.learn(&sorted));
+                if remember && self.lists.len() < LISTS {
+                    self.set_bytes += size_of_val(set) + size_of::<(Box<[u32]>, Known)>();
+                    self.lists.insert(set.into(), known);
+                }
+                known
+            }
+        }
     }
 
     /// Numbers a signature that was not seen before.
@@ -404,58 +452,6 @@ impl SignaturesReader {
     }
 }
 
-/// How often values could change between releases.
-struct Calendar<'a> {
-    /// The number of the release that is made, or the period that it is of.
-    now: u64,
-    /// The period of each release, by number from 1; without, every release is one.
-    periods: Option<&'a [u64]>,
-}
-
-impl<'a> Calendar<'a> {
-    /// `number` is that of the release that is made; where it is not known, it follows the last one of `releases`. `None` if there are none.
-    ///
-    /// # Errors
-    /// When it is not known, and the releases are not numbered 1, 2, 3 and so on: then nobody knows how often values could change.
-    fn new(releases: &[i64], number: Option<u64>, periods: Option<&'a (Vec<u64>, u64)>) -> Result<Option<Self>> {
-        let Some(&last) = releases.iter().max() else { return Ok(None) };
-        if let Some((periods, now)) = periods {
-            return Ok(Some(Self { now: *now, periods: Some(periods) }));
-        }
-        if let Some(now) = number {
-            return Ok(Some(Self { now, periods: None }));
-        }
-        let mut numbers = releases.to_vec();
-        numbers.sort_unstable();
-        numbers.dedup();
-        match numbers.iter().copied().eq(1..=numbers.len() as i64) {
-            true => Ok(Some(Self { now: last as u64 + 1, periods: None })),
-            false => Err(Error::refused(
-                "`previous` has releases that are not numbered 1, 2, 3 and so on, without gaps: the numbers say how many times a value could change \
-                 since. Pass all rows of all earlier private releases, also of people who are not there any more, with column release",
-            )),
-        }
-    }
-
-    /// How many steps of the law there are from a release to this one.
-    fn steps(&self, release: i64) -> Result<u32> {
-        let then = match (self.periods, usize::try_from(release)) {
-            (None, _) => u64::try_from(release).ok().filter(|then| *then < self.now),
-            (Some(periods), Ok(release)) => release.checked_sub(1).and_then(|place| periods.get(place)).copied(),
-            (Some(_), Err(_)) => None,
-        };
-        let steps = then.and_then(|then| self.now.checked_sub(then)).and_then(|steps| u32::try_from(steps).ok());
-        let Some(steps) = steps else { return Err(Error::internal("a person who was published in a later release")) };
-        match steps <= MOST_STEPS {
-            true => Ok(steps),
-            false => Err(Error::refused(format!(
-                "some people were published more than {} periods ago, over which the law of changes is not followed; leave them out",
-                thousands(MOST_STEPS as usize)
-            ))),
-        }
-    }
-}
-
 /// Columns of an entry behind whom it is about, but for the release that it is from.
 pub(super) fn fields(sensitive: &FieldRef, labelled: bool) -> impl Iterator<Item = Field> {
     let signature = Field::new(SIGNATURE, signature_type(sensitive.data_type()), false);
@@ -478,3 +474,6 @@ pub(super) fn entries(published: &Published, members: &[u32], labelled: bool) ->
     let signatures = published.signatures(members)?;
     Ok([signatures].into_iter().chain(labelled.then(|| published.labels(members))).collect())
 }
+
+#[cfg(test)]
+mod tests;
