@@ -292,13 +292,13 @@ mod tests {
         let (microdata, state) = encode(&rows, &known, 5).unwrap();
         let known = state.signatures().unwrap();
         let (mut signatures, mut bucket_of) = (Vec::new(), vec![NOWHERE; microdata.rows]);
-        for row in 0..microdata.rows {
+        for (row, place) in bucket_of.iter_mut().enumerate() {
             let Some(signature) = known.of(row) else { continue };
             let bucket = signatures.iter().position(|known| *known == signature).unwrap_or_else(|| {
                 signatures.push(signature);
                 signatures.len() - 1
             });
-            bucket_of[row] = bucket as u32;
+            *place = bucket as u32;
         }
         assert!(signatures.len() > 10);
         for threads in [1, 5] {
