@@ -284,7 +284,7 @@ mod tests {
         let rows: Vec<Row> =
             (0..60_000).map(|id| (id, vec![Some(mixed(id, 97) as i32)], format!("v{}", mixed(id, 7)))).collect();
         let signature = |id: i64| -> BTreeSet<String> {
-            // Rare ones, and one that only rows of the last part have.
+            // Frequent ones, and rare ones.
             let step = if id > 59_000 { 5 } else { 1 + mixed(id / 9, 4) * i64::from(id > 20_000) };
             [0, step, step + 1].map(|more| format!("v{}", (mixed(id, 7) + more) % 7)).into()
         };
