@@ -183,7 +183,7 @@ impl Matching<'_> {
         let pairs = rows.par_iter().zip(people).enumerate().map(|(class, (rows, people))| {
             self.monitor.check()?;
             let near = Near::new(self.microdata, &matched.boxes, rows, people);
-            let parts = cutting.cut(&near, rows, &mut lots.of(class));
+            let parts = cutting.cut(&near, rows, &mut lots.of(class))?;
             self.pairs(&near, parts.iter().collect(), rows, people)
         });
         let pairs: Vec<Vec<Pair>> = pairs.collect::<Result<_>>()?;
@@ -208,7 +208,7 @@ impl Matching<'_> {
             self.monitor.check()?;
             let people: Vec<u32> = rows.iter().map(|&row| given.people[row as usize]).collect();
             let near = Near::new(self.microdata, &matched.boxes, rows, &people);
-            let parts = cutting.cut_rows(&near, rows, &mut lots.of(class));
+            let parts = cutting.cut_rows(&near, rows, &mut lots.of(class))?;
             self.pairs(&near, parts.iter().collect(), rows, &people)
         });
         let pairs: Vec<Vec<Pair>> = pairs.collect::<Result<_>>()?;

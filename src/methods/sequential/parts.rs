@@ -3,6 +3,8 @@
 use rand::Rng;
 
 use super::measure::Measure;
+use crate::error::Result;
+use crate::methods::extent::{Extent, FOUR, Position, in_width};
 use crate::microdata::{Microdata, copied_rows, shuffle};
 
 /// Released rows of a class, and as many people, by numbers from 0: copies of what they have, side by side. They are looked at many times, and the tables that
@@ -61,57 +63,82 @@ impl Parts {
     }
 }
 
+/// A row or person, by number, and where it lies: twice the middle, for each quasi-identifier. They move together, so they stand together.
+#[derive(Debug, Clone, Copy)]
+struct Item<const W: usize> {
+    number: u32,
+    at: [[i16; FOUR]; W],
+}
+
+impl<const W: usize> Item<W> {
+    const NONE: Self = Self { number: 0, at: [[0; FOUR]; W] };
+
+    fn new(number: u32, places: impl Iterator<Item = u32>) -> Self {
+        let mut item = Self { number, ..Self::NONE };
+        item.at.as_flattened_mut().iter_mut().zip(places).for_each(|(at, place)| *at = i16::of_number(place));
+        item
+    }
+
+    #[inline]
+    fn on(&self, j: usize) -> u32 {
+        self.at.as_flattened()[j].number()
+    }
+}
+
+/// Some of them, and room for as many.
+struct Piece<'a, const W: usize> {
+    items: &'a mut [Item<W>],
+    room: &'a mut [Item<W>],
+}
+
 impl Cutting<'_> {
     /// Cuts both sides alike, at the middle of the attribute that spreads most, until parts are small enough. Where there is an end of a
     /// value near the middle, values stay together. Both sides have nearly the same values, so both sides of a cut have, too. Rows that
     /// tie are in random order. `rows` are those of the class.
-    pub(super) fn cut(&self, near: &Near, rows: &[u32], rng: &mut impl Rng) -> Parts {
+    ///
+    /// # Errors
+    /// When there are more quasi-identifiers than are supported.
+    pub(super) fn cut(&self, near: &Near, rows: &[u32], rng: &mut impl Rng) -> Result<Parts> {
         let people = in_random_order(rows.len(), rng);
         self.in_order(near, rows, people, rng)
     }
 
     /// Cuts rows alone, for parts in which every row keeps the person that it has: the one with its number.
-    pub(super) fn cut_rows(&self, near: &Near, rows: &[u32], rng: &mut impl Rng) -> Parts {
-        let parts = self.in_order(near, rows, Vec::new(), rng);
-        Parts { people: parts.rows.clone(), ..parts }
+    ///
+    /// # Errors
+    /// As for [`cut`](Self::cut).
+    pub(super) fn cut_rows(&self, near: &Near, rows: &[u32], rng: &mut impl Rng) -> Result<Parts> {
+        let parts = self.in_order(near, rows, Vec::new(), rng)?;
+        Ok(Parts { people: parts.rows.clone(), ..parts })
     }
 
-    fn in_order(&self, near: &Near, of_class: &[u32], people: Vec<u32>, rng: &mut impl Rng) -> Parts {
+    fn in_order(&self, near: &Near, of_class: &[u32], people: Vec<u32>, rng: &mut impl Rng) -> Result<Parts> {
         let rows = in_random_order(of_class.len(), rng);
         if rows.len() <= self.most {
-            return Parts { lengths: vec![rows.len()], rows, people };
+            return Ok(Parts { lengths: vec![rows.len()], rows, people });
         }
-        let quasi = || self.microdata.quasi.iter().enumerate();
-        // Where there is a hierarchy, nodes jump, and their middles say little: there, that of the person whom the row began with, who has the
-        // row's number.
-        let centers = quasi().map(|(j, attribute)| {
-            let center = |&row: &u32| match attribute.hierarchy {
-                Some(_) => 2 * self.microdata.quasi_at(of_class[row as usize], j),
-                None => near.boxes[row as usize * near.d + j].iter().sum(),
-            };
-            rows.iter().map(center).collect()
-        });
-        let mut of_rows = Side { places: centers.collect(), numbers: Vec::new() };
-        let codes = |j: usize| people.iter().map(|&person| 2 * near.codes[person as usize * near.d + j]).collect();
-        let mut of_people = Side { places: quasi().map(|(j, _)| codes(j)).collect(), numbers: Vec::new() };
-        (of_rows.numbers, of_people.numbers) = (rows, people);
-        let lengths = self.halve(of_rows.all(), of_people.all());
-        Parts { rows: of_rows.numbers, people: of_people.numbers, lengths }
+        in_width!(near.d, in_order_of(self, near, of_class, (&rows, &people)))
+    }
+
+    /// How many of the last bits of a place give way, so that it fits into two bytes.
+    fn spare_bits(&self, j: usize) -> u32 {
+        let greatest = 2 * self.microdata.quasi[j].domain.len().saturating_sub(1) as u64;
+        (u64::BITS - greatest.leading_zeros()).saturating_sub(u16::BITS)
     }
 
     /// Puts some of them in the order of parts, and returns the lengths of these. There may be no people.
-    fn halve(&self, mut rows: Piece<'_>, mut people: Piece<'_>) -> Vec<usize> {
-        let n = rows.numbers.len();
+    fn halve<const W: usize>(&self, mut rows: Piece<'_, W>, mut people: Piece<'_, W>) -> Vec<usize> {
+        let n = rows.items.len();
         if n <= self.most {
             return vec![n];
         }
         let mut middle = self.middle(n);
         if let Some((j, ends)) = self.widest(&rows, &people) {
-            let of_rows = Ranks::new(rows.places[j], ends);
-            if people.numbers.is_empty() {
+            let of_rows = Ranks::new(rows.on(j), ends);
+            if people.items.is_empty() {
                 middle = of_rows.near_middle(middle);
             } else {
-                let of_people = Ranks::new(people.places[j], ends);
+                let of_people = Ranks::new(people.on(j), ends);
                 middle = of_people.near_middle(middle);
                 people.lowest_first(j, middle, &of_people);
             }
@@ -134,19 +161,51 @@ impl Cutting<'_> {
     }
 
     /// The quasi-identifier that spreads most over both sides, and from where to where; `None` if all are alike.
-    fn widest(&self, rows: &Piece<'_>, people: &Piece<'_>) -> Option<(usize, [u32; 2])> {
-        let half = |place: u32| 0.5 * place as f32;
-        let widths = rows.places.iter().zip(&people.places).enumerate().map(|(j, (rows, people))| {
-            // One after the other, for each is a loop over vectors.
-            let all = [&**rows, &**people];
-            let least = all.map(|places| places.iter().copied().fold(u32::MAX, u32::min));
-            let greatest = all.map(|places| places.iter().copied().fold(0, u32::max));
-            let ends = [least[0].min(least[1]), greatest[0].max(greatest[1])];
-            (self.measure.width(j, half(ends[0]), half(ends[1])), j, ends)
+    fn widest<const W: usize>(&self, rows: &Piece<'_, W>, people: &Piece<'_, W>) -> Option<(usize, [u32; 2])> {
+        let mut extent = Extent::<W, i16>::NONE;
+        rows.items.iter().chain(&*people.items).for_each(|item| extent.widen(&item.at));
+        let widths = (0..self.microdata.quasi.len()).map(|j| {
+            let ends = extent.ends(j).map(i16::number);
+            let [lo, hi] = ends.map(|end| 0.5 * (end << self.spare_bits(j)) as f32);
+            (self.measure.width(j, lo, hi), j, ends)
         });
         let widest = widths.filter(|(width, ..)| *width > 0.0).max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
         widest.map(|(_, j, ends)| (j, ends))
     }
+}
+
+/// Rows and people of a class, by numbers, in the order of parts.
+fn in_order_of<const W: usize>(
+    cutting: &Cutting<'_>,
+    near: &Near,
+    of_class: &[u32],
+    (rows, people): (&[u32], &[u32]),
+) -> Result<Parts> {
+    let d = near.d;
+    let quasi = cutting.microdata.quasi.iter().enumerate();
+    let axes: Vec<(bool, u32)> =
+        quasi.map(|(j, attribute)| (attribute.hierarchy.is_some(), cutting.spare_bits(j))).collect();
+    // Where there is a hierarchy, nodes jump, and their middles say little: there, that of the person whom the row began with, who has the
+    // row's number.
+    let of_row = |&row: &u32| {
+        let boxes = near.boxes[row as usize * d..][..d].iter().zip(&axes).enumerate();
+        let center = |(j, (around, &(is_tree, spare))): (usize, (&[u32; 2], &(bool, u32)))| match is_tree {
+            true => 2 * cutting.microdata.quasi_at(of_class[row as usize], j) >> spare,
+            false => (around[0] + around[1]) >> spare,
+        };
+        Item::<W>::new(row, boxes.map(center))
+    };
+    let of_person = |&person: &u32| {
+        let codes = near.codes[person as usize * d..][..d].iter().zip(&axes);
+        Item::new(person, codes.map(|(&code, &(_, spare))| 2 * code >> spare))
+    };
+    let mut of_rows: Vec<Item<W>> = rows.iter().map(of_row).collect();
+    let mut of_people: Vec<Item<W>> = people.iter().map(of_person).collect();
+    let [mut room, mut more_room] = [rows, people].map(|numbers| vec![Item::NONE; numbers.len()]);
+    let rows = Piece { items: &mut of_rows, room: &mut room };
+    let lengths = cutting.halve(rows, Piece { items: &mut of_people, room: &mut more_room });
+    let [rows, people] = [of_rows, of_people].map(|items| items.iter().map(|item| item.number).collect());
+    Ok(Parts { rows, people, lengths })
 }
 
 fn in_random_order(rows: usize, rng: &mut impl Rng) -> Vec<u32> {
@@ -155,59 +214,42 @@ fn in_random_order(rows: usize, rng: &mut impl Rng) -> Vec<u32> {
     numbers
 }
 
-/// Rows or people, by numbers, and where they lie: twice the middles, for each quasi-identifier, in the order of the numbers.
-struct Side {
-    numbers: Vec<u32>,
-    places: Vec<Vec<u32>>,
-}
-
-/// Some of them, which lie side by side.
-struct Piece<'a> {
-    numbers: &'a mut [u32],
-    places: Vec<&'a mut [u32]>,
-}
-
-impl Side {
-    fn all(&mut self) -> Piece<'_> {
-        Piece { numbers: &mut self.numbers, places: self.places.iter_mut().map(Vec::as_mut_slice).collect() }
-    }
-}
-
-impl<'a> Piece<'a> {
+impl<'a, const W: usize> Piece<'a, W> {
     /// The first ones, and the others. There may be none at all.
     fn split_at(self, middle: usize) -> (Self, Self) {
-        let middle = middle.min(self.numbers.len());
-        let (numbers, more) = self.numbers.split_at_mut(middle);
-        let (places, more_places) = self.places.into_iter().map(|places| places.split_at_mut(middle)).unzip();
-        (Piece { numbers, places }, Piece { numbers: more, places: more_places })
+        let middle = middle.min(self.items.len());
+        let (items, more) = self.items.split_at_mut(middle);
+        let (room, more_room) = self.room.split_at_mut(middle);
+        (Piece { items, room }, Piece { items: more, room: more_room })
+    }
+
+    /// Where they lie on an axis.
+    fn on(&self, j: usize) -> impl ExactSizeIterator<Item = u32> + Clone {
+        self.items.iter().map(move |item| item.on(j))
     }
 
     /// Moves the `cut` that lie lowest by quasi-identifier `j` to the front; both sides keep their order.
     fn lowest_first(&mut self, j: usize, cut: usize, ranks: &Ranks) {
-        if cut == 0 || cut >= self.numbers.len() {
+        let Self { items, room } = self;
+        if cut == 0 || cut >= items.len() {
             return;
         }
         let Rank { place: last, below, .. } = ranks.at(cut - 1);
         let mut equal = cut - below;
-        let is_low = |&place: &u32| {
+        // Every one is written to both sides, and counts on one: without a branch that would be guessed wrongly half of the time.
+        let (mut left, mut right) = (0, 0);
+        for at in 0..items.len() {
+            let item = items[at];
+            let place = item.on(j);
             let is_last = (place == last) & (equal > 0);
             equal -= usize::from(is_last);
-            is_last | (place < last)
-        };
-        let low: Vec<bool> = self.places[j].iter().map(is_low).collect();
-        let mut high = vec![0; low.len() - cut + 1];
-        for numbers in self.places.iter_mut().chain([&mut self.numbers]) {
-            // Every number is written to both sides, and counts on one: without a branch that would be guessed wrongly half of the time.
-            let (mut left, mut right) = (0, 0);
-            for (at, &low) in low.iter().enumerate() {
-                let number = numbers[at];
-                numbers[left] = number;
-                high[right] = number;
-                left += usize::from(low);
-                right += usize::from(!low);
-            }
-            numbers[left..].copy_from_slice(&high[..right]);
+            let is_low = is_last | (place < last);
+            items[left] = item;
+            room[right] = item;
+            left += usize::from(is_low);
+            right += usize::from(!is_low);
         }
+        items[left..].copy_from_slice(&room[..right]);
     }
 }
 
@@ -230,15 +272,15 @@ struct Rank {
 
 impl Ranks {
     /// Of places between two ends, both included.
-    fn new(places: &[u32], [first, last]: [u32; 2]) -> Self {
+    fn new(places: impl ExactSizeIterator<Item = u32>, [first, last]: [u32; 2]) -> Self {
         let width = (last - first) as usize + 1;
         if width > 4 * places.len() {
-            let mut sorted = places.to_vec();
+            let mut sorted: Vec<u32> = places.collect();
             sorted.sort_unstable();
             return Self::Sorted(sorted);
         }
         let mut upto = vec![0; width];
-        places.iter().for_each(|&place| upto[(place - first) as usize] += 1);
+        places.for_each(|place| upto[(place - first) as usize] += 1);
         let mut sum = 0;
         for count in &mut upto {
             sum += *count;
@@ -298,33 +340,36 @@ mod tests {
         /// Against sorting; where places are few they are counted, otherwise sorted.
         #[test]
         fn sides_are_cut_as_if_they_were_sorted(
-            places in prop::sample::select(vec![12_u32, 1 << 20])
+            places in prop::sample::select(vec![12_u32, 1 << 16])
                 .prop_flat_map(|most| prop::collection::vec(0..most, 2..200)),
             middle in 0.0..1.0,
         ) {
             let n = places.len();
             let middle = (n as f64 * middle) as usize;
-            let numbers: Vec<u32> = (0..n as u32).rev().collect();
-            let other: Vec<u32> = places.iter().rev().map(|place| !place).collect();
-            let mut side = Side { numbers, places: vec![other, places.iter().rev().copied().collect()] };
-            let mut sorted = side.numbers.clone();
+            let numbers = 0..n as u32;
+            // Another axis, by which rows can be told to have kept what is theirs.
+            let item = |number: u32| {
+                let place = places[number as usize];
+                Item::<1>::new(number, [u32::from(u16::MAX) - place, place].into_iter())
+            };
+            let mut items: Vec<Item<1>> = numbers.clone().rev().map(item).collect();
+            let mut sorted: Vec<u32> = numbers.rev().collect();
             sorted.sort_by_key(|&number| places[number as usize]);
             let ends = |place: usize| places[sorted[place - 1] as usize] != places[sorted[place] as usize];
             let near = (0..n / 4).flat_map(|off| [middle.saturating_sub(off), middle + off]);
             let expected = near.filter(|&place| place > 0 && place < n).find(|&place| ends(place)).unwrap_or(middle);
             let bounds = [*places.iter().min().unwrap(), *places.iter().max().unwrap()];
-            let ranks = Ranks::new(&side.places[1], bounds);
+            let mut piece = Piece { items: &mut items, room: &mut vec![Item::NONE; n] };
+            let ranks = Ranks::new(piece.on(1), bounds);
             let cut = ranks.near_middle(middle);
             prop_assert!(middle == 0 || cut == expected, "{cut} {expected}");
-            side.all().lowest_first(1, cut, &ranks);
-            let [low, of_sorted] = [&side.numbers[..cut], &sorted[..cut]].map(|low| low.iter().collect::<std::collections::BTreeSet<_>>());
+            piece.lowest_first(1, cut, &ranks);
+            let numbers: Vec<u32> = items.iter().map(|item| item.number).collect();
+            let [low, of_sorted] = [&numbers[..cut], &sorted[..cut]].map(|low| low.iter().collect::<std::collections::BTreeSet<_>>());
             prop_assert_eq!(low, of_sorted);
             let descends = |numbers: &[u32]| numbers.is_sorted_by(|a, b| a > b);
-            prop_assert!(cut == 0 || (descends(&side.numbers[..cut]) && descends(&side.numbers[cut..])));
-            // All of a row stay together.
-            let place = |&number: &u32| places[number as usize];
-            prop_assert!(side.numbers.iter().map(place).eq(side.places[1].iter().copied()));
-            prop_assert!(side.places[1].iter().map(|place| !place).eq(side.places[0].iter().copied()));
+            prop_assert!(cut == 0 || (descends(&numbers[..cut]) && descends(&numbers[cut..])));
+            prop_assert!(items.iter().all(|moved| moved.at == item(moved.number).at));
         }
     }
 }

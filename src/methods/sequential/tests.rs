@@ -20,6 +20,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::assign::Assigning;
+use super::parts::{Cutting, Near};
 use super::*;
 use crate::methods::AnyMethod;
 use crate::methods::state::{SnapshotBuilder, resealed};
@@ -435,6 +436,41 @@ fn rows_that_are_alike() {
     assert_eq!(generalized(&released(&release, &people.all())), 0);
     let one = people.truncated(1);
     assert!(run(&worlds_of(2), &one, &one.all(), None, false, 1).is_err());
+}
+
+/// Domains of more values than two bytes can tell twice as many places of: parts still are of rows and people that lie together, all of them once.
+#[test]
+fn parts_of_a_large_domain() {
+    let rows = 40_000;
+    let people = People {
+        first: 0,
+        quasi: vec![vec![Some(1); rows], (0..rows as i32).map(|row| Some(row * 7 % rows as i32)).collect()],
+        sensitive: vec![1; rows],
+        other: Vec::new(),
+    };
+    let microdata = encoded(&people, false);
+    let measure = Measure::new(Loss::Lm, &microdata);
+    let boxes: Vec<[u32; 2]> = microdata.quasi_codes.iter().map(|code| [code, code]).collect();
+    let all: Vec<u32> = (0..rows as u32).collect();
+    let near = Near::new(&microdata, &boxes, &all, &all);
+    let cutting = Cutting { microdata: &microdata, measure: &measure, most: 100 };
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    let both = cutting.cut(&near, &all, &mut rng).unwrap();
+    let alone = cutting.cut_rows(&near, &all, &mut rng).unwrap();
+    assert!(alone.iter().all(|(rows, people)| rows == people));
+    for parts in [both, alone] {
+        let [mut of_rows, mut of_people] = [Vec::new(), Vec::new()];
+        for (rows, people) in parts.iter() {
+            assert!(rows.len() == people.len() && (1..=100).contains(&rows.len()), "{}", rows.len());
+            let codes = || rows.iter().chain(people).map(|&row| microdata.quasi_at(row, 1));
+            // A place is shared by two values.
+            assert!(codes().max() <= codes().min().map(|least| least + rows.len() as u32 + 2));
+            of_rows.extend_from_slice(rows);
+            of_people.extend_from_slice(people);
+        }
+        [&mut of_rows, &mut of_people].map(|numbers| numbers.sort_unstable());
+        assert_eq!((&of_rows, &of_people), (&all, &all));
+    }
 }
 
 /// Taking people for rows that they already are, first, costs nothing by the loss metric: against an assignment of all at once.
