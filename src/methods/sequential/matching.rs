@@ -1,5 +1,7 @@
 //! One release: rows that are consistent with every world (Algorithm 2).
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -12,7 +14,7 @@ use super::parts::{Cutting, Near};
 use crate::error::{Error, Result};
 use crate::methods::Monitor;
 use crate::methods::assignment::by_value;
-use crate::microdata::Microdata;
+use crate::microdata::{Microdata, room};
 
 /// Released rows, and who has each of them in each world.
 pub(super) struct Matched {
@@ -69,8 +71,7 @@ pub(super) struct Matching<'a> {
 }
 
 /// People who are given the rows of a release, in one world.
-#[derive(Debug)]
-#[cfg_attr(test, derive(Clone))]
+#[derive(Debug, Clone)]
 pub(super) struct Given {
     /// Of each row.
     pub people: Vec<u32>,
@@ -110,8 +111,11 @@ impl Given {
     }
 }
 
-/// Linked rows that lose less than this many times what matched ones do are matched as well.
+/// Linked rows of a class that lose less than this many times what matched ones do are matched as well.
 const WORTH_IT: f64 = 1.25;
+/// Classes whose matched rows lose more than this many times what linked ones do are not matched in the worlds that come after: rows are wider
+/// then, and those that are linked lose even less.
+const HOPELESS: f64 = 2.0;
 
 impl Matching<'_> {
     /// Starts from a world drawn at random, and generalizes its rows until they are consistent with the others, too, in random order: in
@@ -136,19 +140,37 @@ impl Matching<'_> {
         }
         let mut rows = everybody.clone();
         let rows: Vec<&[u32]> = by_value(&mut rows, &matched.classes).into_iter().map(|rows| &*rows).collect();
+        let mut hopeless = vec![false; rows.len()];
         for &world in others {
             let (lots, lots_of_linked) = (LotsOfClasses::new(rng), LotsOfClasses::new(rng));
             // Every row has the values of somebody. Who carries them in this world lies near that person, by all columns.
-            let (given, mut linked) = rayon::join(
-                || self.matched(&matched, &of_row, world, &rows, &lots),
-                || self.linked(&matched, &donors, world),
-            );
-            let given = given?;
-            let [of_matched, of_linked] = [&given, &linked].map(|given| self.added(&matched.boxes, &given.losses));
-            if of_linked < WORTH_IT * of_matched {
-                self.improve(&matched, &mut linked, &rows, &lots_of_linked)?;
+            let mut linked = self.linked(&matched, &donors, world);
+            let of_linked = self.added(&matched.boxes, &linked.losses, &rows);
+            let is_tried: Vec<bool> =
+                of_linked.iter().zip(&hopeless).map(|(&loss, &hopeless)| loss > 0.0 && !hopeless).collect();
+            let mut given = None;
+            let mut of_matched = vec![f64::INFINITY; rows.len()];
+            if is_tried.contains(&true) {
+                let mut both = linked.clone();
+                both.set(&self.matched(&matched, &of_row, world, &rows, &is_tried, &lots)?);
+                let losses = self.added(&matched.boxes, &both.losses, &rows);
+                for ((of_matched, loss), _) in of_matched.iter_mut().zip(losses).zip(&is_tried).filter(|of| *of.1) {
+                    *of_matched = loss;
+                }
+                given = Some(both);
             }
-            let people = better(given, &linked);
+            let of_both = of_linked.iter().zip(&of_matched);
+            let is_worth_it: Vec<bool> =
+                of_both.clone().map(|(&linked, &matched)| linked > 0.0 && linked < WORTH_IT * matched).collect();
+            let exchanged = self.exchanged(&matched, &linked, &rows, &is_worth_it, &lots_of_linked)?;
+            linked.set(&exchanged);
+            let people = match given {
+                Some(given) => better(given, &linked),
+                None => linked.people,
+            };
+            hopeless.iter_mut().zip(of_both).for_each(|(hopeless, (linked, matched))| {
+                *hopeless |= matched.is_finite() && HOPELESS * linked < *matched;
+            });
             cover(microdata, &mut matched.boxes, &people);
             matched.people[world] = people;
         }
@@ -160,15 +182,17 @@ impl Matching<'_> {
         carried(self.partners, self.width, world, person)
     }
 
-    /// Rows of each class with the people whose values are of that class in a world, in parts from the same corner, the best for each part.
+    /// Rows of the classes that are tried with the people whose values are of that class in a world, in parts from the same corner, the best for
+    /// each part.
     fn matched(
         &self,
         matched: &Matched,
         of_row: &[u32],
         world: usize,
         rows: &[&[u32]],
+        is_tried: &[bool],
         lots: &LotsOfClasses,
-    ) -> Result<Given> {
+    ) -> Result<Vec<Vec<Pair>>> {
         let mut everybody: Vec<u32> = (0..self.microdata.rows as u32).collect();
         let class_in: Vec<u32> =
             everybody.par_iter().map(|&person| of_row[self.carried(world, person) as usize]).collect();
@@ -180,40 +204,46 @@ impl Matching<'_> {
             return Err(Error::internal("a world with other values than the release; nothing was published"));
         }
         let cutting = self.cutting();
-        let pairs = rows.par_iter().zip(people).enumerate().map(|(class, (rows, people))| {
+        let classes = rows.par_iter().zip(people).zip(is_tried).enumerate().filter(|(_, (_, is_tried))| **is_tried);
+        let pairs = classes.map(|(class, ((rows, people), _))| {
             self.monitor.check()?;
             let near = Near::new(self.microdata, &matched.boxes, rows, people);
             let parts = cutting.cut(&near, rows, &mut lots.of(class))?;
             self.pairs(&near, parts.iter().collect(), rows, people)
         });
-        let pairs: Vec<Vec<Pair>> = pairs.collect::<Result<_>>()?;
-        let n = self.microdata.rows;
-        let mut given = Given { people: vec![0; n], losses: vec![0.0; n] };
-        given.set(&pairs);
-        Ok(given)
+        pairs.collect()
     }
 
     /// For each row the person who carries the values of its donor in a world: what the baseline would do.
     fn linked(&self, matched: &Matched, donors: &[u32], world: usize) -> Given {
-        let mut carrier = vec![0; self.microdata.rows];
-        (0..self.microdata.rows as u32).for_each(|person| carrier[self.carried(world, person) as usize] = person);
-        let people: Vec<u32> = donors.par_iter().map(|&donor| carrier[donor as usize]).collect();
+        let carrier: Vec<AtomicU32> = room(self.microdata.rows);
+        (0..self.microdata.rows as u32).into_par_iter().with_min_len(1024).for_each(|person| {
+            carrier[self.carried(world, person) as usize].store(person, Ordering::Relaxed);
+        });
+        let people: Vec<u32> =
+            donors.par_iter().map(|&donor| carrier[donor as usize].load(Ordering::Relaxed)).collect();
         Given { losses: self.losses(&matched.boxes, &people), people }
     }
 
-    /// Exchanges people between rows of the same class that lie close together.
-    fn improve(&self, matched: &Matched, given: &mut Given, rows: &[&[u32]], lots: &LotsOfClasses) -> Result<()> {
+    /// Exchanges people between rows of the same class that lie close together, in the classes where that is worth it.
+    fn exchanged(
+        &self,
+        matched: &Matched,
+        given: &Given,
+        rows: &[&[u32]],
+        is_worth_it: &[bool],
+        lots: &LotsOfClasses,
+    ) -> Result<Vec<Vec<Pair>>> {
         let cutting = self.cutting();
-        let pairs = rows.par_iter().enumerate().map(|(class, rows)| {
+        let classes = rows.par_iter().zip(is_worth_it).enumerate().filter(|(_, (_, is_worth_it))| **is_worth_it);
+        let pairs = classes.map(|(class, (rows, _))| {
             self.monitor.check()?;
             let people: Vec<u32> = rows.iter().map(|&row| given.people[row as usize]).collect();
             let near = Near::new(self.microdata, &matched.boxes, rows, &people);
             let parts = cutting.cut_rows(&near, rows, &mut lots.of(class))?;
             self.pairs(&near, parts.iter().collect(), rows, &people)
         });
-        let pairs: Vec<Vec<Pair>> = pairs.collect::<Result<_>>()?;
-        given.set(&pairs);
-        Ok(())
+        pairs.collect()
     }
 
     /// The best pairs in each part of a class of these rows and people.
@@ -246,15 +276,20 @@ impl Matching<'_> {
         boxes.par_chunks_exact(d).zip(people).with_min_len(1024).map(with).collect()
     }
 
-    /// What these losses are more than those of the rows alone.
-    fn added(&self, boxes: &[[u32; 2]], losses: &[f32]) -> f64 {
+    /// What these losses of each class are more than those of the rows alone.
+    fn added(&self, boxes: &[[u32; 2]], losses: &[f32], rows: &[&[u32]]) -> Vec<f64> {
+        let d = self.microdata.quasi.len();
+        let more = |&row: &u32| {
+            let around = &boxes[row as usize * d..][..d];
+            f64::from(losses[row as usize] - self.measure.sum(around))
+        };
         // In pieces, so that the sum is the same on any number of threads.
         const PIECE: usize = 1 << 12;
-        let d = self.microdata.quasi.len();
-        let more = |(around, loss): (&[[u32; 2]], &f32)| f64::from(loss - self.measure.sum(around));
-        let pieces = boxes.par_chunks(PIECE * d).zip(losses.par_chunks(PIECE));
-        let sums: Vec<f64> = pieces.map(|(boxes, losses)| boxes.chunks_exact(d).zip(losses).map(more).sum()).collect();
-        sums.into_iter().sum()
+        let of_class = |rows: &&[u32]| {
+            let sums: Vec<f64> = rows.par_chunks(PIECE).map(|rows| rows.iter().map(more).sum()).collect();
+            sums.into_iter().sum()
+        };
+        rows.par_iter().map(of_class).collect()
     }
 }
 
