@@ -125,8 +125,17 @@ pub(super) fn begins_of(
             "the first snapshot begins before the earliest time of the column's type; cast it to a wider one",
         )
     };
-    let begin = |snapshot: i64| clock.begin(snapshot).ok_or_else(out_of_range);
-    let begins = snapshots.map(|snapshot| snapshot.map(begin).transpose()).collect::<Result<Vec<_>>>()?;
+    // Most rows are of the same snapshot as the one before.
+    let mut last = None;
+    let mut begin = |snapshot: i64| match last {
+        Some((before, begin)) if before == snapshot => Ok(begin),
+        _ => {
+            let begin = clock.begin(snapshot).ok_or_else(out_of_range)?;
+            last = Some((snapshot, begin));
+            Ok(begin)
+        }
+    };
+    let begins = snapshots.map(|snapshot| snapshot.map(&mut begin).transpose()).collect::<Result<Vec<_>>>()?;
     let numbers: ArrayRef = Arc::new(Int64Array::from(begins));
     let safe = CastOptions { safe: true, ..CastOptions::default() };
     let times = match data_type {

@@ -88,8 +88,10 @@ pub(crate) fn partners_commitment(
     range: Range<usize>,
 ) -> Result<i64> {
     let mut hasher = SipHasher13::new_with_keys(salt as u64, name as u64);
+    let mut text = String::new();
     for place in range {
-        let text = partners.value(place).try_to_string()?;
+        text.clear();
+        partners.value(place).write(&mut text)?;
         hasher.write_u64(text.len() as u64);
         hasher.write(text.as_bytes());
     }

@@ -70,6 +70,16 @@ pub(super) struct Matching<'a> {
     pub monitor: &'a Monitor,
 }
 
+/// What a release has begun with.
+struct Begun<'a> {
+    /// The class of everybody's own values.
+    of_row: &'a [u32],
+    /// Whose values each row of the release has.
+    donors: &'a [u32],
+    /// The rows of each class.
+    rows: &'a [&'a [u32]],
+}
+
 /// People who are given the rows of a release, in one world.
 #[derive(Debug, Clone)]
 pub(super) struct Given {
@@ -111,11 +121,13 @@ impl Given {
     }
 }
 
-/// Linked rows of a class that lose less than this many times what matched ones do are matched as well.
+/// Linked rows of a class that lose less than this many times what matched ones do exchange people.
 const WORTH_IT: f64 = 1.25;
 /// Classes whose matched rows lose more than this many times what linked ones do are not matched in the worlds that come after: rows are wider
 /// then, and those that are linked lose even less.
 const HOPELESS: f64 = 2.0;
+/// Nothing is matched where linked rows of the classes that are left lose less than one part in so many of what all lose: that is the most it could save.
+const LITTLE: f64 = 10.0;
 
 impl Matching<'_> {
     /// Starts from a world drawn at random, and generalizes its rows until they are consistent with the others, too, in random order: in
@@ -140,42 +152,56 @@ impl Matching<'_> {
         }
         let mut rows = everybody.clone();
         let rows: Vec<&[u32]> = by_value(&mut rows, &matched.classes).into_iter().map(|rows| &*rows).collect();
+        let begun = Begun { of_row: &of_row, donors: &donors, rows: &rows };
         let mut hopeless = vec![false; rows.len()];
         for &world in others {
-            let (lots, lots_of_linked) = (LotsOfClasses::new(rng), LotsOfClasses::new(rng));
-            // Every row has the values of somebody. Who carries them in this world lies near that person, by all columns.
-            let mut linked = self.linked(&matched, &donors, world);
-            let of_linked = self.added(&matched.boxes, &linked.losses, &rows);
-            let is_tried: Vec<bool> =
-                of_linked.iter().zip(&hopeless).map(|(&loss, &hopeless)| loss > 0.0 && !hopeless).collect();
-            let mut given = None;
-            let mut of_matched = vec![f64::INFINITY; rows.len()];
-            if is_tried.contains(&true) {
-                let mut both = linked.clone();
-                both.set(&self.matched(&matched, &of_row, world, &rows, &is_tried, &lots)?);
-                let losses = self.added(&matched.boxes, &both.losses, &rows);
-                for ((of_matched, loss), _) in of_matched.iter_mut().zip(losses).zip(&is_tried).filter(|of| *of.1) {
-                    *of_matched = loss;
-                }
-                given = Some(both);
-            }
-            let of_both = of_linked.iter().zip(&of_matched);
-            let is_worth_it: Vec<bool> =
-                of_both.clone().map(|(&linked, &matched)| linked > 0.0 && linked < WORTH_IT * matched).collect();
-            let exchanged = self.exchanged(&matched, &linked, &rows, &is_worth_it, &lots_of_linked)?;
-            linked.set(&exchanged);
-            let people = match given {
-                Some(given) => better(given, &linked),
-                None => linked.people,
-            };
-            hopeless.iter_mut().zip(of_both).for_each(|(hopeless, (linked, matched))| {
-                *hopeless |= matched.is_finite() && HOPELESS * linked < *matched;
-            });
+            let people = self.people_of(world, &matched, &begun, &mut hopeless, rng)?;
             cover(microdata, &mut matched.boxes, &people);
             matched.people[world] = people;
         }
         matched.people[first] = everybody;
         Ok(matched)
+    }
+
+    /// The person of each row in a world. Every row has the values of somebody: who carries them in this world, whom the row is *linked* to, lies near
+    /// that person, by all columns; or rows are *matched* anew. `hopeless` classes are not matched.
+    fn people_of(
+        &self,
+        world: usize,
+        matched: &Matched,
+        begun: &Begun<'_>,
+        hopeless: &mut [bool],
+        rng: &mut impl Rng,
+    ) -> Result<Vec<u32>> {
+        let (lots, lots_of_linked) = (LotsOfClasses::new(rng), LotsOfClasses::new(rng));
+        let mut linked = self.linked(matched, begun.donors, world);
+        let of_linked = self.added(&matched.boxes, &linked.losses, begun.rows);
+        let is_tried: Vec<bool> =
+            of_linked.iter().zip(&*hopeless).map(|(&loss, &hopeless)| loss > 0.0 && !hopeless).collect();
+        let of_tried: f64 = of_linked.iter().zip(&is_tried).filter(|of| *of.1).map(|(loss, _)| loss).sum();
+        // Classes that are not tried stay linked.
+        let mut given = None;
+        let mut of_matched = vec![f64::INFINITY; begun.rows.len()];
+        if of_tried > 0.0 && LITTLE * of_tried >= of_linked.iter().sum() {
+            let mut other = linked.clone();
+            other.set(&self.matched(world, matched, begun, &is_tried, &lots)?);
+            let losses = self.added(&matched.boxes, &other.losses, begun.rows);
+            for ((of_matched, loss), _) in of_matched.iter_mut().zip(losses).zip(&is_tried).filter(|of| *of.1) {
+                *of_matched = loss;
+            }
+            given = Some(other);
+        }
+        let of_both = of_linked.iter().zip(&of_matched);
+        let is_worth_it: Vec<bool> =
+            of_both.clone().map(|(&linked, &matched)| linked > 0.0 && linked < WORTH_IT * matched).collect();
+        linked.set(&self.exchanged(matched, &linked, begun, &is_worth_it, &lots_of_linked)?);
+        for (hopeless, (linked, matched)) in hopeless.iter_mut().zip(of_both) {
+            *hopeless |= matched.is_finite() && HOPELESS * linked < *matched;
+        }
+        Ok(match given {
+            Some(given) => better(given, &linked),
+            None => linked.people,
+        })
     }
 
     fn carried(&self, world: usize, person: u32) -> u32 {
@@ -186,13 +212,13 @@ impl Matching<'_> {
     /// each part.
     fn matched(
         &self,
-        matched: &Matched,
-        of_row: &[u32],
         world: usize,
-        rows: &[&[u32]],
+        matched: &Matched,
+        begun: &Begun<'_>,
         is_tried: &[bool],
         lots: &LotsOfClasses,
     ) -> Result<Vec<Vec<Pair>>> {
+        let Begun { of_row, rows, .. } = *begun;
         let mut everybody: Vec<u32> = (0..self.microdata.rows as u32).collect();
         let class_in: Vec<u32> =
             everybody.par_iter().map(|&person| of_row[self.carried(world, person) as usize]).collect();
@@ -230,12 +256,12 @@ impl Matching<'_> {
         &self,
         matched: &Matched,
         given: &Given,
-        rows: &[&[u32]],
+        begun: &Begun<'_>,
         is_worth_it: &[bool],
         lots: &LotsOfClasses,
     ) -> Result<Vec<Vec<Pair>>> {
         let cutting = self.cutting();
-        let classes = rows.par_iter().zip(is_worth_it).enumerate().filter(|(_, (_, is_worth_it))| **is_worth_it);
+        let classes = begun.rows.par_iter().zip(is_worth_it).enumerate().filter(|(_, (_, is_worth_it))| **is_worth_it);
         let pairs = classes.map(|(class, (rows, _))| {
             self.monitor.check()?;
             let people: Vec<u32> = rows.iter().map(|&row| given.people[row as usize]).collect();
