@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 const CHUNK: usize = 8192;
 /// Rows of a part. Some chunks.
 const PART: usize = 1 << 17;
+/// Fewer rows of a bucket are compared.
+const FEW: usize = 1 << 10;
 
 /// The upper half of a hash, and the row that it is of.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,11 +73,35 @@ impl HashOrder {
         let parts = parts.collect::<Result<Vec<_>>>()?;
         let mut rows: Vec<Hashed> = room(rows);
         let have_alike = together(&parts, &mut rows, |_, bucket| {
-            bucket.sort_unstable();
+            by_beginning(bucket);
             in_order_of_ends(bucket, &ends, &alike)
         });
         Ok(Self { rows, has_alike: have_alike.contains(&true) })
     }
+}
+
+/// Puts rows of one bucket, in the order of their numbers, in the order of what their hashes begin with. They share the first byte, and the other
+/// three are counted, twice half of them: nothing is compared.
+fn by_beginning(rows: &mut [Hashed]) {
+    const BITS: u32 = 12;
+    if rows.len() < FEW {
+        return rows.sort_unstable();
+    }
+    let mut room = vec![Hashed::default(); rows.len()];
+    let half = |from: &[Hashed], to: &mut [Hashed], shift: u32| {
+        let digit = |hashed: Hashed| (hashed.beginning() >> shift) as usize & ((1 << BITS) - 1);
+        let mut next = [0_u32; 1 << BITS];
+        from.iter().for_each(|&hashed| next[digit(hashed)] += 1);
+        let mut before = 0;
+        next.iter_mut().for_each(|next| before += std::mem::replace(next, before));
+        for &hashed in from {
+            let next = &mut next[digit(hashed)];
+            to[*next as usize] = hashed;
+            *next += 1;
+        }
+    };
+    half(rows, &mut room, 0);
+    half(&room, rows, BITS);
 }
 
 /// Puts rows whose hashes begin alike in the order of their ends, which are those of all rows, and gives those that also end alike to `alike`.
@@ -104,11 +130,16 @@ mod tests {
     #[test]
     fn in_the_order_of_whole_hashes() {
         let mixed = |row: usize| (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let ways: [&(dyn Fn(usize) -> u64 + Sync); 5] =
-            [&mixed, &|row| mixed(row) & !0xffff_ff00_0000, &|row| mixed(row) >> 40, &|row| mixed(row % 1000), &|_| {
-                u64::MAX
-            }];
-        for rows in [0, 1, 2, CHUNK, PART + CHUNK + 5] {
+        let ways: [&(dyn Fn(usize) -> u64 + Sync); 6] = [
+            &mixed,
+            // All in one bucket, and different there.
+            &|row| mixed(row) >> 8,
+            &|row| mixed(row) & !0xffff_ff00_0000,
+            &|row| mixed(row) >> 40,
+            &|row| mixed(row % 1000),
+            &|_| u64::MAX,
+        ];
+        for rows in [0, 1, 2, FEW - 1, FEW, CHUNK, PART + CHUNK + 5] {
             for hash in ways {
                 let hashes = |first: usize, hashes: &mut [u64]| {
                     hashes.iter_mut().zip(first..).for_each(|(place, row)| *place = hash(row));

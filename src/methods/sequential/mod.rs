@@ -148,11 +148,11 @@ impl SequentialRelease {
         with_allow_former_worlds(allow_former_worlds: bool);
     }
 
-    /// For each row its box, once more beside those of its class, its class and its person in each world, and where it lies while it is cut;
-    /// and the losses of the parts that are matched at a time. `worlds` is how many there are.
+    /// For each row its box, once more beside those of its class, its class and its person in each world, and where it and a person lie while they
+    /// are cut, twice; and the losses of the parts that are matched at a time. `worlds` is how many there are.
     fn bytes(&self, rows: usize, quasi: usize, worlds: usize) -> usize {
         let at_a_time = self.p.min(rows).pow(2) * 2 * size_of::<f64>() * rayon::current_num_threads();
-        rows * (28 * quasi + 8 * worlds + 104) + at_a_time
+        rows * (20 * quasi + 4 * parts::item_bytes(quasi) + 8 * worlds + 80) + at_a_time
     }
 
     /// # Errors

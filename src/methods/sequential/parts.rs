@@ -4,7 +4,7 @@ use rand::Rng;
 
 use super::measure::Measure;
 use crate::error::Result;
-use crate::methods::extent::{Extent, FOUR, Position, in_width};
+use crate::methods::extent::{Extent, FOUR, Position, fours, in_width};
 use crate::microdata::{Microdata, copied_rows, shuffle};
 
 /// Released rows of a class, and as many people, by numbers from 0: copies of what they have, side by side. They are looked at many times, and the tables that
@@ -83,6 +83,11 @@ impl<const W: usize> Item<W> {
     fn on(&self, j: usize) -> u32 {
         self.at.as_flattened()[j].number()
     }
+}
+
+/// Bytes of one.
+pub(super) fn item_bytes(quasi: usize) -> usize {
+    size_of::<u32>() + fours(quasi) * size_of::<[i16; FOUR]>()
 }
 
 /// Some of them, and room for as many.
@@ -190,14 +195,14 @@ fn in_order_of<const W: usize>(
     let of_row = |&row: &u32| {
         let boxes = near.boxes[row as usize * d..][..d].iter().zip(&axes).enumerate();
         let center = |(j, (around, &(is_tree, spare))): (usize, (&[u32; 2], &(bool, u32)))| match is_tree {
-            true => 2 * cutting.microdata.quasi_at(of_class[row as usize], j) >> spare,
+            true => (2 * cutting.microdata.quasi_at(of_class[row as usize], j)) >> spare,
             false => (around[0] + around[1]) >> spare,
         };
         Item::<W>::new(row, boxes.map(center))
     };
     let of_person = |&person: &u32| {
         let codes = near.codes[person as usize * d..][..d].iter().zip(&axes);
-        Item::new(person, codes.map(|(&code, &(_, spare))| 2 * code >> spare))
+        Item::new(person, codes.map(|(&code, &(_, spare))| (2 * code) >> spare))
     };
     let mut of_rows: Vec<Item<W>> = rows.iter().map(of_row).collect();
     let mut of_people: Vec<Item<W>> = people.iter().map(of_person).collect();
