@@ -5,15 +5,15 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::measure::{Measured, in_child};
+use crate::measure::{Measured, giving_back, in_child};
 use crate::methods::{FILES, Method, order, spelled_out};
 
 /// Prints the table.
 pub(crate) fn compare(sizes: &[u64], methods: &[&Method]) {
     println!(
-        "| rows | method | sort + write | release | rows/s | release + write | ratio | copy | growth | memory | phases in ms |"
+        "| rows | method | sort + write | release | rows/s | release + write | ratio | copy | growth | memory | given back | phases in ms |"
     );
-    println!("|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|:---|");
+    println!("|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|:---|");
     let idle = in_child(0, "").memory;
     let mut before: HashMap<&str, (u64, f64)> = HashMap::new();
     for &rows in sizes {
@@ -28,6 +28,8 @@ pub(crate) fn compare(sizes: &[u64], methods: &[&Method]) {
             let write = files.measured(&format!("COPY ({query}) TO 'output'"));
             // The last run has left the rows.
             let copy = files.measured("COPY (SELECT * FROM 'output') TO 'copy'").seconds;
+            let given_back = giving_back(&files.spelled_out(&query)).memory;
+            let times_the_table = |peak: f64| (peak - idle) / (rows as f64 * method.bytes);
             let growth = before.insert(method.name, (rows, release.seconds)).map_or_else(
                 String::new,
                 |(rows_before, seconds)| {
@@ -35,14 +37,15 @@ pub(crate) fn compare(sizes: &[u64], methods: &[&Method]) {
                 },
             );
             println!(
-                "| {rows} | {} | {sort:.2} s | {:.3} s | {:.2} M | {:.2} s | {:.2} | {:.2} | {growth} | {:.1}x | {} |",
+                "| {rows} | {} | {sort:.2} s | {:.3} s | {:.2} M | {:.2} s | {:.2} | {:.2} | {growth} | {:.1}x | {:.1}x | {} |",
                 method.name,
                 release.seconds,
                 rows as f64 / release.seconds / 1e6,
                 write.seconds,
                 write.seconds / sort,
                 copy / sort,
-                (release.memory - idle) / (rows as f64 * method.bytes),
+                times_the_table(release.memory),
+                times_the_table(given_back),
                 release.phases
             );
         }

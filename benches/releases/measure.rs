@@ -24,7 +24,18 @@ pub(crate) struct Measured {
 
 /// Runs a query so many times in another process.
 pub(crate) fn in_child(times: usize, sql: &str) -> Measured {
-    let output = Command::new(std::env::current_exe().unwrap()).args([TASK, &times.to_string(), sql]).output().unwrap();
+    run_child(Command::new(std::env::current_exe().unwrap()), times, sql)
+}
+
+/// Runs a query once in another process, whose allocator gives back at once what is freed; it keeps that for a second otherwise.
+pub(crate) fn giving_back(sql: &str) -> Measured {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.env("MIMALLOC_PURGE_DELAY", "0");
+    run_child(child, 1, sql)
+}
+
+fn run_child(mut child: Command, times: usize, sql: &str) -> Measured {
+    let output = child.args([TASK, &times.to_string(), sql]).output().unwrap();
     assert!(output.status.success(), "{}: {sql}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let mut parts = text.trim().splitn(3, ' ');

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::thrown::{Thrown, room, together};
+use super::thrown::{Thrown, made_of, room};
 use crate::error::{Error, Result};
 
 /// Rows whose hashes are asked for at a time: few enough to stay in the cache, and enough to share what it takes to begin.
@@ -37,16 +37,16 @@ impl Hashed {
 }
 
 /// An order of rows.
-pub(super) struct HashOrder {
+pub(super) struct HashOrder<T> {
     /// By their hashes.
-    pub rows: Vec<Hashed>,
+    pub rows: Vec<T>,
     /// Whether there are rows of one hash.
     pub has_alike: bool,
 }
 
-impl HashOrder {
+impl<T: Default + Send> HashOrder<T> {
     /// Puts so many rows in order. `hash` fills in the hashes of rows from the first one on, all of them 0 before; `alike` is given rows of one
-    /// hash, in the order that they came in, and may put them in another one.
+    /// hash, in the order that they came in, and may put them in another one. `keep` is what is kept of a row.
     ///
     /// # Errors
     /// When there are more rows than have a number, and those of `hash`.
@@ -54,6 +54,7 @@ impl HashOrder {
         rows: usize,
         hash: impl Fn(usize, &mut [u64]) -> Result<()> + Sync,
         alike: impl Fn(&mut [Hashed]) + Sync,
+        keep: impl Fn(Hashed) -> T + Sync,
     ) -> Result<Self> {
         if rows > u32::MAX as usize {
             return Err(Error::internal("more rows than can be put in order"));
@@ -71,11 +72,12 @@ impl HashOrder {
             Ok(Thrown::new(&hashed.collect::<Vec<_>>(), &buckets))
         });
         let parts = parts.collect::<Result<Vec<_>>>()?;
-        let mut rows: Vec<Hashed> = room(rows);
-        let have_alike = together(&parts, &mut rows, |_, bucket| {
+        let mut rows: Vec<T> = room(rows);
+        let in_order = |bucket: &mut [Hashed]| {
             by_beginning(bucket);
             in_order_of_ends(bucket, &ends, &alike)
-        });
+        };
+        let have_alike = made_of(&parts, &mut rows, in_order, keep);
         Ok(Self { rows, has_alike: have_alike.contains(&true) })
     }
 }
@@ -145,13 +147,13 @@ mod tests {
                     hashes.iter_mut().zip(first..).for_each(|(place, row)| *place = hash(row));
                     Ok(())
                 };
-                let order = HashOrder::try_new(rows, hashes, |_| {}).unwrap();
+                let order = HashOrder::try_new(rows, hashes, |_| {}, Hashed::row).unwrap();
                 let mut expected: Vec<(u64, u32)> = (0..rows).map(|row| (hash(row), row as u32)).collect();
                 expected.sort_unstable();
-                assert!(order.rows.iter().map(|hashed| hashed.row()).eq(expected.iter().map(|&(_, row)| row)));
+                assert!(order.rows.iter().eq(expected.iter().map(|(_, row)| row)));
                 assert_eq!(order.has_alike, expected.windows(2).any(|pair| pair[0].0 == pair[1].0), "{rows}");
                 // Rows of one hash the other way round.
-                let order = HashOrder::try_new(rows, hashes, <[Hashed]>::reverse).unwrap();
+                let order = HashOrder::try_new(rows, hashes, <[Hashed]>::reverse, |hashed| hashed).unwrap();
                 expected.sort_unstable_by_key(|&(hash, row)| (hash, std::cmp::Reverse(row)));
                 assert!(order.rows.iter().map(|hashed| hashed.row()).eq(expected.iter().map(|&(_, row)| row)));
             }
@@ -161,7 +163,7 @@ mod tests {
     #[test]
     fn what_fails_to_be_hashed_is_told() {
         let failing = |first: usize, _: &mut [u64]| if first > PART { Err(Error::internal("no")) } else { Ok(()) };
-        assert!(HashOrder::try_new(PART, failing, |_| {}).is_ok());
-        assert!(HashOrder::try_new(3 * PART, failing, |_| {}).is_err());
+        assert!(HashOrder::try_new(PART, failing, |_| {}, Hashed::row).is_ok());
+        assert!(HashOrder::try_new(3 * PART, failing, |_| {}, Hashed::row).is_err());
     }
 }

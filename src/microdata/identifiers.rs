@@ -113,7 +113,7 @@ impl Identifiers {
             alike.sort_unstable_by(|a, b| compare(a.row() as usize, b.row() as usize).then(a.row().cmp(&b.row())));
         };
         let hashes = |first: usize, hashes: &mut [u64]| hash(&values, first, key, hashes);
-        let HashOrder { rows: order, has_alike } = HashOrder::try_new(values.len(), hashes, by_value)?;
+        let HashOrder { rows: order, has_alike } = HashOrder::try_new(values.len(), hashes, by_value, |hashed| hashed)?;
         Ok(Self { values, data_type, order, has_alike })
     }
 

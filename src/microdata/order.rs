@@ -4,10 +4,9 @@ use std::hash::Hasher;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
-use rayon::prelude::*;
 use siphasher::sip::SipHasher13;
 
-use super::hash_order::HashOrder;
+use super::hash_order::{HashOrder, Hashed};
 use super::{Encoded, HashKey, shuffle};
 use crate::error::Result;
 
@@ -28,10 +27,8 @@ pub(super) fn by_codes(columns: &[&Encoded], rows: usize, key: HashKey) -> Resul
         Ok(())
     };
     // Rows that are alike may stand in any order.
-    let order = HashOrder::try_new(rows, hashes, |_| {})?;
-    let repeated = order.has_alike;
-    let mut order: Vec<u32> = order.rows.par_iter().map(|hashed| hashed.row()).collect();
-    if repeated {
+    let HashOrder { rows: mut order, has_alike } = HashOrder::try_new(rows, hashes, |_| {}, Hashed::row)?;
+    if has_alike {
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&key[0].to_le_bytes());
         seed[8..16].copy_from_slice(&key[1].to_le_bytes());

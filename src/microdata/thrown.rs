@@ -46,14 +46,7 @@ pub(super) fn together<T: Copy + Default + Send + Sync, R: Send>(
     items: &mut [T],
     each: impl Fn(usize, &mut [T]) -> R + Sync,
 ) -> Vec<R> {
-    let mut buckets = Vec::with_capacity(BUCKETS);
-    let mut left = items;
-    for number in 0..BUCKETS {
-        let (bucket, after) = left.split_at_mut(parts.iter().map(|part| part.of(number).len()).sum());
-        buckets.push(bucket);
-        left = after;
-    }
-    let buckets = buckets.into_par_iter().enumerate().map(|(number, bucket)| {
+    let buckets = of_buckets(parts, items).into_par_iter().enumerate().map(|(number, bucket)| {
         let mut left = &mut *bucket;
         for part in parts {
             let (place, after) = left.split_at_mut(part.of(number).len());
@@ -63,6 +56,35 @@ pub(super) fn together<T: Copy + Default + Send + Sync, R: Send>(
         each(number, bucket)
     });
     buckets.collect()
+}
+
+/// As [`together`], but what items are filled with is made of what parts have, after `each` has seen a bucket: it may be smaller.
+pub(super) fn made_of<T: Copy + Default + Send + Sync, U: Send, R: Send>(
+    parts: &[Thrown<T>],
+    items: &mut [U],
+    each: impl Fn(&mut [T]) -> R + Sync,
+    make: impl Fn(T) -> U + Sync,
+) -> Vec<R> {
+    let buckets = of_buckets(parts, items).into_par_iter().enumerate().map(|(number, bucket)| {
+        let mut whole = Vec::with_capacity(bucket.len());
+        parts.iter().for_each(|part| whole.extend_from_slice(part.of(number)));
+        let made = each(&mut whole);
+        bucket.iter_mut().zip(whole).for_each(|(place, item)| *place = make(item));
+        made
+    });
+    buckets.collect()
+}
+
+/// Room for each bucket.
+fn of_buckets<'a, T: Copy + Default, U>(parts: &[Thrown<T>], items: &'a mut [U]) -> Vec<&'a mut [U]> {
+    let mut buckets = Vec::with_capacity(BUCKETS);
+    let mut left = items;
+    for number in 0..BUCKETS {
+        let (bucket, after) = left.split_at_mut(parts.iter().map(|part| part.of(number).len()).sum());
+        buckets.push(bucket);
+        left = after;
+    }
+    buckets
 }
 
 #[cfg(test)]
@@ -85,6 +107,20 @@ mod tests {
         let mut expected = items;
         expected.sort_by_key(|&item| bucket(item));
         assert_eq!(out, expected);
+        let mut made = vec![0; expected.len()];
+        let last = made_of(
+            &parts,
+            &mut made,
+            |items| {
+                items.reverse();
+                items.first().copied()
+            },
+            |item| u64::from(item) + 1,
+        );
+        expected.sort_by_key(|&item| (bucket(item), std::cmp::Reverse(item)));
+        assert!(made.into_iter().eq(expected.iter().map(|&item| u64::from(item) + 1)));
+        assert_eq!(last.len(), BUCKETS);
+        assert_eq!(last[0], Some(expected[0]));
         assert_eq!(buckets.len(), BUCKETS);
         assert_eq!(buckets.into_iter().sum::<usize>(), out.len());
     }
