@@ -50,8 +50,11 @@ macro_rules! in_rare_width {
 }
 pub(super) use in_rare_width;
 
+/// Most quasi-identifiers.
+pub(super) const MOST: usize = 64;
+
 pub(super) fn too_many(quasi: usize) -> Error {
-    Error::refused(format!("{quasi} quasi-identifiers are too many: at most 64 are supported"))
+    Error::refused(format!("{quasi} quasi-identifiers are too many: at most {MOST} are supported"))
 }
 
 /// Where a value lies: a place in a domain, from one end to the other, or a whole number, as codes are.

@@ -12,6 +12,8 @@ const CHUNK: usize = 8192;
 const PART: usize = 1 << 17;
 /// Fewer rows of a bucket are compared.
 const FEW: usize = 1 << 10;
+/// And so are more: of as many rows as have numbers so many are in a bucket where most are alike; they take no room then, and are in order.
+const MANY: usize = 1 << 25;
 
 /// The upper half of a hash, and the row that it is of.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,7 +88,7 @@ impl<T: Default + Send> HashOrder<T> {
 /// three are counted, twice half of them: nothing is compared.
 fn by_beginning(rows: &mut [Hashed]) {
     const BITS: u32 = 12;
-    if rows.len() < FEW {
+    if !(FEW..MANY).contains(&rows.len()) {
         return rows.sort_unstable();
     }
     let mut room = vec![Hashed::default(); rows.len()];

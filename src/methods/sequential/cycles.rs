@@ -51,7 +51,15 @@ pub(super) fn better(one: Given, other: &Given) -> Vec<u32> {
     let walked =
         chunks.flat_map_iter(|(chunk, starts)| side_by_side((chunk * AT_ONCE) as u32, starts, &steps, &walk_of));
     let mut walked: Vec<Walked> = walked.collect();
+    // Rows that have one person both ways are cycles by themselves: there may be many, and all are one walk here.
+    let mut by_itself = None;
     // Cycles on which no walk began, which are short as a rule.
+    for row in (0..rows as u32).filter(|&row| steps[row as usize].0 == row) {
+        if walk_of.row(row) == NONE {
+            walk_of.set(row, *by_itself.get_or_insert(walked.len() as u32));
+        }
+    }
+    walked.extend(by_itself.map(|_| Walked { saved: 0.0, end: 0 }));
     for row in 0..rows as u32 {
         if walk_of.row(row) == NONE {
             let walk = walked.len() as u32;

@@ -124,7 +124,7 @@ impl Given {
 /// Linked rows of a class that lose less than this many times what matched ones do exchange people.
 const WORTH_IT: f64 = 1.25;
 /// Classes whose matched rows lose more than this many times what linked ones do are not matched in the worlds that come after: rows are wider
-/// then, and those that are linked lose even less.
+/// then, and by the loss metric those that are linked lose even less.
 const HOPELESS: f64 = 2.0;
 /// Nothing is matched where linked rows of the classes that are left lose less than one part in so many of what all lose: that is the most it could save.
 const LITTLE: f64 = 10.0;
@@ -302,12 +302,13 @@ impl Matching<'_> {
         boxes.par_chunks_exact(d).zip(people).with_min_len(1024).map(with).collect()
     }
 
-    /// What these losses of each class are more than those of the rows alone.
+    /// What these losses of each class are more than those of the rows alone, of rows that lose more: by entropies some lose less when they are
+    /// widened, and that is nobody's to choose.
     fn added(&self, boxes: &[[u32; 2]], losses: &[f32], rows: &[&[u32]]) -> Vec<f64> {
         let d = self.microdata.quasi.len();
         let more = |&row: &u32| {
             let around = &boxes[row as usize * d..][..d];
-            f64::from(losses[row as usize] - self.measure.sum(around))
+            f64::from(losses[row as usize] - self.measure.sum(around)).max(0.0)
         };
         // In pieces, so that the sum is the same on any number of threads.
         const PIECE: usize = 1 << 12;
@@ -329,4 +330,111 @@ fn cover(microdata: &Microdata, boxes: &mut [[u32; 2]], people: &[u32]) {
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Loss;
+    use super::super::tests::{People, encoded};
+    use super::*;
+
+    const ROWS: usize = 800;
+    const CLASSES: usize = 4;
+
+    /// People with values 0 and 1, each of whom is linked to a neighbour with the other value, and people with values 2 and 3, who are linked to anybody
+    /// with the other one.
+    struct Table {
+        microdata: Microdata,
+        partners: Vec<u32>,
+    }
+
+    impl Table {
+        fn new() -> Self {
+            let mut rng = ChaCha20Rng::seed_from_u64(2);
+            let mut column = || -> Vec<Option<i32>> {
+                let mut column: Vec<i32> = (0..ROWS).map(|_| rng.random_range(0..1000)).collect();
+                column.chunks_exact_mut(CLASSES).for_each(|four| four[1] = four[0] + 1);
+                column.into_iter().map(Some).collect()
+            };
+            let quasi = vec![column(), column()];
+            let sensitive = (0..ROWS).map(|row| (row % CLASSES) as i32).collect();
+            let microdata = encoded(&People { first: 0, quasi, sensitive, other: Vec::new() }, false);
+            let mut row_of = vec![0; ROWS];
+            let arrival = &microdata.people.as_ref().unwrap().arrival;
+            (0..).zip(arrival).for_each(|(row, &arrival)| row_of[arrival as usize] = row);
+            let mut partners = vec![0; ROWS];
+            for four in 0..ROWS / CLASSES {
+                let other = (four * 37 + 11) % (ROWS / CLASSES);
+                for (one, other) in [(four * 4, four * 4 + 1), (four * 4 + 2, other * 4 + 3)] {
+                    partners[row_of[one] as usize] = row_of[other];
+                    partners[row_of[other] as usize] = row_of[one];
+                }
+            }
+            Self { microdata, partners }
+        }
+    }
+
+    /// What rows lose more, by class, if everybody is linked, and if everybody is matched; and with whom each class is as good as the better way.
+    #[test]
+    fn every_class_is_given_people_in_the_way_that_loses_less() {
+        let Table { microdata, partners } = Table::new();
+        let measure = Measure::new(Loss::Lm, &microdata);
+        let monitor = Monitor::default();
+        let of_row = classes(&microdata);
+        let everybody: Vec<u32> = (0..ROWS as u32).collect();
+        let mut all = everybody.clone();
+        let rows: Vec<&[u32]> = by_value(&mut all, &of_row).into_iter().map(|rows| &*rows).collect();
+        let begun = Begun { of_row: &of_row, donors: &everybody, rows: &rows };
+        let matched = Matched {
+            boxes: microdata.quasi_codes.iter().map(|code| [code, code]).collect(),
+            classes: of_row.clone(),
+            people: vec![Vec::new(); 2],
+        };
+        // Parts of one row have nobody to exchange.
+        for p in [1, 4, 100] {
+            let matching = Matching {
+                microdata: &microdata,
+                partners: &partners,
+                width: 1,
+                measure: &measure,
+                p,
+                monitor: &monitor,
+            };
+            let added = |given: &Given| matching.added(&matched.boxes, &given.losses, &rows);
+            let linked = matching.linked(&matched, &everybody, 1);
+            let of_linked = added(&linked);
+            let mut by_parts = linked.clone();
+            let lots = LotsOfClasses([7; 32]);
+            by_parts.set(&matching.matched(1, &matched, &begun, &[true; CLASSES], &lots).unwrap());
+            let of_matched = added(&by_parts);
+            let people_of = |hopeless: &mut [bool]| {
+                let mut rng = ChaCha20Rng::seed_from_u64(5);
+                let people = matching.people_of(1, &matched, &begun, hopeless, &mut rng).unwrap();
+                let given = Given { losses: matching.losses(&matched.boxes, &people), people };
+                (added(&given), given.people)
+            };
+            let mut hopeless = [false; CLASSES];
+            let (losses, people) = people_of(&mut hopeless);
+            let mut sorted = people.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, everybody);
+            for class in 0..CLASSES {
+                let [linked, matched] = [of_linked[class], of_matched[class]];
+                // Draws differ, so that matched parts are not quite these.
+                let most = 1.3 * linked.min(matched) + 0.02 * linked.max(matched);
+                assert!(losses[class] <= most, "{p} {losses:?} {of_linked:?} {of_matched:?}");
+                let is_hopeless = HOPELESS * of_linked[class] < of_matched[class];
+                assert_eq!(hopeless[class], is_hopeless, "{p} {of_linked:?} {of_matched:?}");
+            }
+            assert!(p > 1 || hopeless == [true, true, false, false], "{of_linked:?} {of_matched:?}");
+            // Classes that are hopeless stay linked.
+            for kept in 0..CLASSES {
+                let mut hopeless = std::array::from_fn::<_, CLASSES, _>(|class| class == kept);
+                let (losses, people) = people_of(&mut hopeless);
+                assert!(losses[kept] <= of_linked[kept] * (1.0 + 1e-6), "{p} {losses:?} {of_linked:?}");
+                let stay = rows[kept].iter().all(|&row| people[row as usize] == linked.people[row as usize]);
+                assert!(p > 1 || stay);
+            }
+        }
+    }
 }

@@ -32,8 +32,10 @@
 //! Algorithm 2 treats all worlds alike, whichever is true: it begins with one drawn at random, and takes the others in random order. It differs from the paper
 //! in how a matching is cut into parts: the paper clusters
 //! the released side and gives each cluster in turn the closest rows of the world, which costs time quadratic in the size of a class and
-//! leaves the last cluster with what nobody wanted; here both sides are cut alike. And a row may keep who carries its own values in a
-//! world, whom the baseline would give it, where that loses less.
+//! leaves the last cluster with what nobody wanted; here both sides are cut alike. And a row may be *linked* to who carries its own values in a
+//! world, whom the baseline would give it, or exchange that person with rows near it, where that loses less. Classes of values that lose much less
+//! so in one world are only linked in those that come after. All of that looks at quasi-identifiers, classes and the set of worlds, and never
+//! at which of them is true.
 //!
 //! # Cost
 //! O((d + l + log n) n log n) for worlds. O(l n (log n + p^2)) at worst for a release, whichever it is (Theorem 4.4). Parallel over
@@ -65,6 +67,7 @@ use self::measure::Measure;
 use super::mondrian::Cuts;
 use super::{LeftOut, Method, Monitor, Needs, State, StateKind};
 use crate::error::{Error, Result, thousands};
+use crate::methods::extent::{MOST, too_many};
 use crate::methods::state::Partners;
 use crate::microdata::Microdata;
 use crate::release::{self, Body, Form, Groups, Release};
@@ -191,6 +194,9 @@ impl SequentialRelease {
         self.check_partners(known)?;
         if microdata.quasi.is_empty() {
             return Err(Error::refused("there is no quasi-identifier in the table; a release needs one"));
+        }
+        if microdata.quasi.len() > MOST {
+            return Err(too_many(microdata.quasi.len()));
         }
         if microdata.rows == 0 {
             let groups = Groups { starts: vec![0], ..Groups::default() };

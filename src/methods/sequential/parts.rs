@@ -63,7 +63,8 @@ impl Parts {
     }
 }
 
-/// A row or person, by number, and where it lies: twice the middle, for each quasi-identifier. They move together, so they stand together.
+/// A row or person, by number, and where it lies: twice the middle, for each quasi-identifier, in two bytes. They move together, so they stand together. Of more
+/// than 32,768 values some share a place.
 #[derive(Debug, Clone, Copy)]
 struct Item<const W: usize> {
     number: u32,
@@ -102,7 +103,7 @@ impl Cutting<'_> {
     /// tie are in random order. `rows` are those of the class.
     ///
     /// # Errors
-    /// When there are more quasi-identifiers than are supported.
+    /// When there are more quasi-identifiers than are supported, which are refused before.
     pub(super) fn cut(&self, near: &Near, rows: &[u32], rng: &mut impl Rng) -> Result<Parts> {
         let people = in_random_order(rows.len(), rng);
         self.in_order(near, rows, people, rng)

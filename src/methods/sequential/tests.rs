@@ -30,12 +30,12 @@ use crate::risk::{ReleasedRows, World, people_outside_rings};
 
 /// People with identifiers from `first` on.
 #[derive(Debug, Clone, Default)]
-struct People {
-    first: i64,
+pub(super) struct People {
+    pub(super) first: i64,
     /// Column after column.
-    quasi: Vec<Vec<Option<i32>>>,
-    sensitive: Vec<i32>,
-    other: Vec<Vec<i32>>,
+    pub(super) quasi: Vec<Vec<Option<i32>>>,
+    pub(super) sensitive: Vec<i32>,
+    pub(super) other: Vec<Vec<i32>>,
 }
 
 /// Columns of a release: which quasi-identifiers, whether the sensitive one, and which others.
@@ -133,7 +133,7 @@ fn run(
     published.batch(0, published.len())
 }
 
-fn encoded(people: &People, flat: bool) -> Microdata {
+pub(super) fn encoded(people: &People, flat: bool) -> Microdata {
     builder(people, &people.all(), None, flat).unwrap().1.finish([1, 2]).unwrap().0
 }
 
@@ -438,40 +438,129 @@ fn rows_that_are_alike() {
     assert!(run(&worlds_of(2), &one, &one.all(), None, false, 1).is_err());
 }
 
-/// Domains of more values than two bytes can tell twice as many places of: parts still are of rows and people that lie together, all of them once.
-#[test]
-fn parts_of_a_large_domain() {
-    let rows = 40_000;
-    let people = People {
-        first: 0,
-        quasi: vec![vec![Some(1); rows], (0..rows as i32).map(|row| Some(row * 7 % rows as i32)).collect()],
-        sensitive: vec![1; rows],
-        other: Vec::new(),
-    };
-    let microdata = encoded(&people, false);
+/// A class of all rows, some of which are published as boxes, cut on both sides, and on one. Of both the parts.
+fn parts(people: &People, flat: bool) -> (Microdata, [Vec<(Vec<u32>, Vec<u32>)>; 2]) {
+    let rows = people.len() as u32;
+    let microdata = encoded(people, flat);
     let measure = Measure::new(Loss::Lm, &microdata);
-    let boxes: Vec<[u32; 2]> = microdata.quasi_codes.iter().map(|code| [code, code]).collect();
-    let all: Vec<u32> = (0..rows as u32).collect();
+    let mut boxes: Vec<[u32; 2]> = Vec::new();
+    for row in 0..rows {
+        let other = if row % 3 == 0 { row * 7 % rows } else { row };
+        for ((a, b), attribute) in microdata.quasi_of(row).zip(microdata.quasi_of(other)).zip(&microdata.quasi) {
+            boxes.push(attribute.closure([a.min(b), a.max(b)]));
+        }
+    }
+    let all: Vec<u32> = (0..rows).collect();
     let near = Near::new(&microdata, &boxes, &all, &all);
     let cutting = Cutting { microdata: &microdata, measure: &measure, most: 100 };
     let mut rng = ChaCha20Rng::seed_from_u64(1);
-    let both = cutting.cut(&near, &all, &mut rng).unwrap();
-    let alone = cutting.cut_rows(&near, &all, &mut rng).unwrap();
-    assert!(alone.iter().all(|(rows, people)| rows == people));
-    for parts in [both, alone] {
-        let [mut of_rows, mut of_people] = [Vec::new(), Vec::new()];
-        for (rows, people) in parts.iter() {
-            assert!(rows.len() == people.len() && (1..=100).contains(&rows.len()), "{}", rows.len());
-            let codes = || rows.iter().chain(people).map(|&row| microdata.quasi_at(row, 1));
-            // A place is shared by two values.
-            assert!(codes().max() <= codes().min().map(|least| least + rows.len() as u32 + 2));
-            of_rows.extend_from_slice(rows);
-            of_people.extend_from_slice(people);
+    let parts = [cutting.cut(&near, &all, &mut rng).unwrap(), cutting.cut_rows(&near, &all, &mut rng).unwrap()];
+    let parts = parts.map(|parts| parts.iter().map(|(rows, people)| (rows.to_vec(), people.to_vec())).collect());
+    (microdata, parts)
+}
+
+/// Of any number of quasi-identifiers, with hierarchies and without: everybody is in one part, and so is every row; what spreads over the
+/// table spreads less over a part.
+#[test]
+fn parts_are_of_everybody_and_of_neighbours() {
+    let rows = 1500_usize;
+    for quasi in [1, 2, 4, 6, 12, 20, 64] {
+        for flat in [false, true] {
+            let column =
+                |j: usize| (0..rows).map(|row| Some(((row * (2 * j + 7)) % 31 + 40 * (row % 2)) as i32)).collect();
+            let people = People {
+                first: 0,
+                quasi: (0..quasi).map(column).collect(),
+                sensitive: vec![1; rows],
+                other: Vec::new(),
+            };
+            let (microdata, [both, alone]) = parts(&people, flat);
+            assert!(alone.iter().all(|(rows, people)| rows == people));
+            for (name, parts) in [("both", &both), ("alone", &alone)] {
+                let [mut of_rows, mut of_people] = [Vec::new(), Vec::new()];
+                for (rows, people) in parts {
+                    assert!(rows.len() == people.len() && (1..=100).contains(&rows.len()), "{name} {}", rows.len());
+                    of_rows.extend_from_slice(rows);
+                    of_people.extend_from_slice(people);
+                }
+                of_rows.sort_unstable();
+                of_people.sort_unstable();
+                assert!(of_rows.iter().copied().eq(0..rows as u32), "{name} {quasi} {flat}");
+                assert!(of_people.iter().copied().eq(0..rows as u32), "{name} {quasi} {flat}");
+            }
+            // The two halves of the people lie far apart in every column.
+            let is_mixed = |people: &[u32]| {
+                let low = people.iter().filter(|&&person| microdata.quasi_at(person, 0) < 31).count();
+                low > 0 && low < people.len()
+            };
+            assert!(both.iter().filter(|(_, people)| is_mixed(people)).count() <= both.len() / 4, "{quasi} {flat}");
         }
-        of_rows.sort_unstable();
-        of_people.sort_unstable();
-        assert_eq!((&of_rows, &of_people), (&all, &all));
     }
+}
+
+/// Of more values than two bytes can tell places of, what a column spreads counts as much as in another one.
+#[test]
+fn a_large_domain_is_cut_as_a_small_one() {
+    let rows = 140_000_usize;
+    let column = |factor: usize, values: usize| (0..rows).map(|row| Some((row * factor % values) as i32)).collect();
+    let people = People {
+        first: 0,
+        quasi: vec![column(77_773, rows), column(7919, 1000)],
+        sensitive: vec![1; rows],
+        other: Vec::new(),
+    };
+    let (microdata, [both, _]) = parts(&people, false);
+    let spread = |j: usize| {
+        let of_part = |(_, people): &(Vec<u32>, Vec<u32>)| {
+            let codes = || people.iter().map(|&person| microdata.quasi_at(person, j));
+            f64::from(codes().max().unwrap() - codes().min().unwrap()) / (microdata.quasi[j].domain.len() - 1) as f64
+        };
+        both.iter().map(of_part).sum::<f64>() / both.len() as f64
+    };
+    let (large, small) = (spread(0), spread(1));
+    assert!(large < 0.1 && small < 0.1, "{large} {small}");
+    assert!((0.4..2.5).contains(&(large / small)), "{large} {small}");
+}
+
+/// Large classes, which are cut on several cores.
+#[test]
+fn the_same_on_any_number_of_threads() {
+    let rows = 40_000_usize;
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    let mut column = |values: i32| (0..rows).map(|_| Some(rng.random_range(0..values))).collect::<Vec<_>>();
+    let people = People {
+        first: 0,
+        quasi: vec![column(1000), column(50)],
+        sensitive: (0..rows as i32).map(|row| row % 2).collect(),
+        other: Vec::new(),
+    };
+    let worlds = run(&worlds_of(2), &people, &people.all(), None, false, 1).unwrap();
+    let released = |threads: usize, columns: &Columns| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| run(&release_of(100, Loss::Lm), &people, columns, Some(&worlds), false, 5).unwrap())
+    };
+    for quasi in [vec![0, 1], vec![1]] {
+        let columns = Columns { quasi, sensitive: true, other: Vec::new() };
+        assert_eq!(released(1, &columns), released(5, &columns));
+    }
+}
+
+#[test]
+fn more_quasi_identifiers_than_are_supported() {
+    let rows = 10;
+    let people = People {
+        first: 0,
+        quasi: (0..65).map(|j| (0..rows).map(|row| Some(row * j % 7)).collect()).collect(),
+        sensitive: (0..rows).map(|row| row % 5).collect(),
+        other: Vec::new(),
+    };
+    let few = Columns { quasi: vec![0], sensitive: true, other: Vec::new() };
+    let worlds = run(&worlds_of(2), &people, &few, None, false, 1).unwrap();
+    let columns = |quasi: usize| Columns { quasi: (0..quasi).collect(), sensitive: true, other: Vec::new() };
+    let release = |quasi: usize| run(&release_of(100, Loss::Lm), &people, &columns(quasi), Some(&worlds), false, 1);
+    assert!(release(64).is_ok());
+    let error = release(65).unwrap_err().to_string();
+    assert!(error.contains("65 quasi-identifiers are too many"), "{error}");
 }
 
 /// Taking people for rows that they already are, first, costs nothing by the loss metric: against an assignment of all at once.
