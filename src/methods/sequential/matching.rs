@@ -353,10 +353,10 @@ mod tests {
             let mut rng = ChaCha20Rng::seed_from_u64(2);
             let mut column = || -> Vec<Option<i32>> {
                 let mut column: Vec<i32> = (0..ROWS).map(|_| rng.random_range(0..1000)).collect();
-                column.chunks_exact_mut(CLASSES).for_each(|four| four[1] = four[0] + 1);
+                column.chunks_exact_mut(CLASSES).for_each(|four| four[1] = four[0] + 20 * rng.random_range(0..2) - 10);
                 column.into_iter().map(Some).collect()
             };
-            let quasi = vec![column(), column()];
+            let quasi = (0..6).map(|_| column()).collect();
             let sensitive = (0..ROWS).map(|row| (row % CLASSES) as i32).collect();
             let microdata = encoded(&People { first: 0, quasi, sensitive, other: Vec::new() }, false);
             let mut row_of = vec![0; ROWS];
@@ -423,8 +423,8 @@ mod tests {
                 // Draws differ, so that matched parts are not quite these.
                 let most = 1.3 * linked.min(matched) + 0.02 * linked.max(matched);
                 assert!(losses[class] <= most, "{p} {losses:?} {of_linked:?} {of_matched:?}");
-                let is_hopeless = HOPELESS * of_linked[class] < of_matched[class];
-                assert_eq!(hopeless[class], is_hopeless, "{p} {of_linked:?} {of_matched:?}");
+                assert!(hopeless[class] || 1.2 * HOPELESS * linked >= matched, "{p} {of_linked:?} {of_matched:?}");
+                assert!(!hopeless[class] || 0.8 * HOPELESS * linked < matched, "{p} {of_linked:?} {of_matched:?}");
             }
             assert!(p > 1 || hopeless == [true, true, false, false], "{of_linked:?} {of_matched:?}");
             // Classes that are hopeless stay linked.
