@@ -348,7 +348,8 @@ mod tests {
     async fn what_does_not_fit_is_sorted_outside_of_memory() {
         let batches: Vec<_> = (0..500).map(|batch| times(batch * 1000..(batch + 1) * 1000)).collect();
         let expected = (batches.concat(), true);
-        assert_eq!(arranged(&batches, 2 << 20).await, expected);
+        // Of less, one of two sorts may be left without anything on a busy machine.
+        assert_eq!(arranged(&batches, 3 << 20).await, expected);
         assert_eq!(arranged(&batches, 64 << 20).await, (expected.0, false));
     }
 }
