@@ -12,8 +12,6 @@ const CHUNK: usize = 8192;
 const PART: usize = 1 << 17;
 /// Fewer rows of a bucket are compared.
 const FEW: usize = 1 << 10;
-/// And so are more: of as many rows as have numbers so many are in a bucket where most are alike; they take no room then, and are in order.
-const MANY: usize = 1 << 25;
 
 /// The upper half of a hash, and the row that it is of.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,8 +86,12 @@ impl<T: Default + Send> HashOrder<T> {
 /// three are counted, twice half of them: nothing is compared.
 fn by_beginning(rows: &mut [Hashed]) {
     const BITS: u32 = 12;
-    if !(FEW..MANY).contains(&rows.len()) {
+    if rows.len() < FEW {
         return rows.sort_unstable();
+    }
+    // Of a table in which all rows are alike one bucket has all of them, and needs no room beside them.
+    if rows.is_sorted() {
+        return;
     }
     let mut room = vec![Hashed::default(); rows.len()];
     let half = |from: &[Hashed], to: &mut [Hashed], shift: u32| {
