@@ -8,7 +8,7 @@ use super::of_group::{OfGroup, any_broken};
 use super::state::Signatures;
 use crate::error::{Error, Result};
 use crate::microdata::{Microdata, room};
-use crate::release::{COUNTERFEIT, Groups};
+use crate::release::{COUNTERFEIT, Groups, Intervals};
 
 /// What earlier releases say of the members of a group, by their places: the numbers of their signatures, and their labels. For somebody who was never
 /// published, and for counterfeits, none.
@@ -43,6 +43,7 @@ impl Known {
 pub(super) fn check_every_row(
     microdata: &Microdata,
     groups: &Groups,
+    intervals: &Intervals,
     known: &Signatures,
     withheld: usize,
     broken_by: impl Fn(&OfGroup<'_>, &Known) -> Option<&'static str> + Sync,
@@ -63,7 +64,7 @@ pub(super) fn check_every_row(
         beside.read(known, of_group.members);
         broken_by(of_group, beside)
     };
-    let broken = any_broken(microdata, groups, Known::default, broken_by).or_else(|| {
+    let broken = any_broken(microdata, groups, Some(intervals), Known::default, broken_by).or_else(|| {
         let unseen = || (0..rows).into_par_iter().filter(|&row| !seen[row].load(Ordering::Relaxed));
         let missing = unseen().count();
         if groups.members.par_iter().filter(is_person).count() != rows - missing {
@@ -98,10 +99,11 @@ mod tests {
             other_codes: Vec::new(),
             updates: None,
         };
+        let none = Intervals::default();
         let judged = |members: [u32; 4], withheld: usize| {
             let sensitive = vec![0; 4];
             let groups = Groups { starts: vec![0, 2, 4], members: members.to_vec(), sensitive, ..Groups::default() };
-            match check_every_row(&microdata, &groups, &Signatures::default(), withheld, |_, _| None) {
+            match check_every_row(&microdata, &groups, &none, &Signatures::default(), withheld, |_, _| None) {
                 Ok(()) => "fine".to_owned(),
                 Err(error) => error.to_string(),
             }
@@ -111,7 +113,7 @@ mod tests {
         let sensitive = vec![0; 6];
         let members = vec![2, 0, 3, 1, COUNTERFEIT, COUNTERFEIT];
         let groups = Groups { starts: vec![0, 2, 4], members, sensitive, ..Groups::default() };
-        let error = check_every_row(&microdata, &groups, &Signatures::default(), 0, |_, _| None).unwrap_err();
+        let error = check_every_row(&microdata, &groups, &none, &Signatures::default(), 0, |_, _| None).unwrap_err();
         assert!(error.to_string().contains("members without a group"));
         assert_eq!(judged([2, 0, COUNTERFEIT, 1], 1), "fine");
         for withheld in 0..3 {

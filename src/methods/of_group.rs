@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use crate::microdata::Microdata;
-use crate::release::{COUNTERFEIT, Groups};
+use crate::release::{COUNTERFEIT, Groups, Intervals};
 
 /// Groups that are copied together.
 const GROUPS: usize = 64;
@@ -18,6 +18,8 @@ pub(super) struct OfGroup<'a> {
     pub members: &'a [u32],
     /// Sensitive values that are published; none without the attribute.
     pub published: &'a [u32],
+    /// The group's intervals, where some are published.
+    pub intervals: &'a [[u32; 2]],
     d: usize,
     codes: &'a [u32],
     sensitive: &'a [u32],
@@ -42,6 +44,8 @@ impl OfGroup<'_> {
 struct Near {
     codes: Vec<u32>,
     sensitive: Vec<u32>,
+    /// Of the groups' intervals.
+    ends: Vec<u32>,
 }
 
 impl Near {
@@ -67,6 +71,7 @@ impl Near {
 pub(super) fn any_broken<S>(
     microdata: &Microdata,
     groups: &Groups,
+    intervals: Option<&Intervals>,
     init: impl Fn() -> S + Send + Sync,
     broken_by: impl Fn(&mut S, &OfGroup<'_>) -> Option<&'static str> + Sync,
 ) -> Option<&'static str> {
@@ -75,6 +80,11 @@ pub(super) fn any_broken<S>(
         let numbers = chunk * GROUPS..groups.len().min((chunk + 1) * GROUPS);
         let places = groups.starts[numbers.start] as usize..groups.starts[numbers.end] as usize;
         near.read(microdata, &groups.members[places.clone()]);
+        near.ends.clear();
+        if let Some(intervals) = intervals {
+            intervals.append_to(&mut near.ends, numbers.clone().map(|group| group as u32));
+        }
+        let (first, intervals) = (numbers.start, near.ends.as_chunks().0);
         numbers.into_iter().find_map(|group| {
             let range = groups.range(group);
             let (start, end) = (range.start - places.start, range.end - places.start);
@@ -82,6 +92,7 @@ pub(super) fn any_broken<S>(
                 group,
                 members: &groups.members[range.clone()],
                 published: groups.sensitive.get(range).unwrap_or_default(),
+                intervals: intervals.get((group - first) * d..(group - first + 1) * d).unwrap_or_default(),
                 d,
                 codes: &near.codes[start * d..end * d],
                 sensitive: near.sensitive.get(start..end).unwrap_or_default(),
@@ -132,6 +143,8 @@ mod tests {
             }
             groups.starts.push(groups.members.len() as u32);
         }
+        let intervals: Vec<[u32; 2]> = (0..groups.len() as u32).map(|group| [group, 999]).collect();
+        let intervals = Intervals::of_groups(1, &intervals);
         let of_table = |microdata: &Microdata, row: u32| {
             (microdata.quasi_of(row).collect::<Vec<_>>(), microdata.sensitive_codes[row as usize])
         };
@@ -140,9 +153,11 @@ mod tests {
             any_broken(
                 microdata,
                 &groups,
+                Some(&intervals),
                 || (),
                 |(), of_group| {
                     assert_eq!(of_group.members, &groups.members[groups.range(of_group.group)]);
+                    assert_eq!(of_group.intervals, [[of_group.group as u32, 999]]);
                     let wrong = |(place, &row): (usize, &u32)| {
                         let found = (of_group.codes(place).to_vec(), of_group.sensitive(place));
                         row != COUNTERFEIT && found != before[row as usize]

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::{Method, Monitor, State};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::Microdata;
-use crate::release::{Body, COUNTERFEIT, Groups, Release};
+use crate::release::{Body, COUNTERFEIT, Groups, Intervals, Release};
 
 /// Every part has a generator of its own, drawn in the order of the strata, so threads do not matter; and every part's result
 /// has passed the method's own check.
@@ -55,9 +55,8 @@ pub(super) fn anonymize(
 
 /// The strata are put together as they were: every row once, with its own values, in a group of its part, inside its
 /// intervals.
-fn check(microdata: &Microdata, groups: &Groups, intervals: &[[u32; 2]], withheld: usize) -> Result<()> {
+fn check(microdata: &Microdata, groups: &Groups, intervals: Option<&Intervals>, withheld: usize) -> Result<()> {
     let Some((_, within)) = &microdata.within else { return Ok(()) };
-    let d = microdata.quasi.len();
     let mut seen = vec![false; microdata.rows];
     for group in 0..groups.len() {
         for place in groups.range(group).filter(|&place| groups.members[place] != COUNTERFEIT) {
@@ -66,9 +65,9 @@ fn check(microdata: &Microdata, groups: &Groups, intervals: &[[u32; 2]], withhel
             let twice = std::mem::replace(&mut seen[at], true);
             let elsewhere = within[at] != groups.within[group];
             let another = microdata.sensitive.is_some() && groups.sensitive[place] != microdata.sensitive_codes[at];
-            let uncovered = intervals.get(group * d..(group + 1) * d).is_some_and(|intervals| {
-                let mut codes = microdata.quasi_of(row).zip(intervals);
-                codes.any(|(code, &[lo, hi])| !(lo..=hi).contains(&code))
+            let uncovered = intervals.is_some_and(|intervals| {
+                let mut codes = microdata.quasi_of(row).zip(intervals.of(group as u32));
+                codes.any(|(code, [lo, hi])| !(lo..=hi).contains(&code))
             });
             if twice || elsewhere || another || uncovered {
                 return Err(Error::internal("the parts of the release do not fit together; nothing was published"));

@@ -106,7 +106,7 @@ impl Codes {
     }
 
     /// Bytes that a code of so many values needs.
-    pub(super) fn bytes_of(values: usize) -> usize {
+    pub(crate) fn bytes_of(values: usize) -> usize {
         match values.saturating_sub(1) {
             0..=0xff => size_of::<u8>(),
             0x100..=0xffff => size_of::<u16>(),
@@ -130,6 +130,16 @@ impl Codes {
             Self::Bytes(codes) => codes.extend(more.iter().map(|&code| code as u8)),
             Self::Short(codes) => codes.extend(more.iter().map(|&code| code as u16)),
             Self::Wide(codes) => codes.extend_from_slice(more),
+        }
+    }
+
+    /// Appends other codes.
+    pub(super) fn append(&mut self, more: Self) {
+        match (self, more) {
+            (Self::Bytes(codes), Self::Bytes(more)) => codes.extend(more),
+            (Self::Short(codes), Self::Short(more)) => codes.extend(more),
+            (Self::Wide(codes), Self::Wide(more)) => codes.extend(more),
+            (codes, more) => codes.extend(&more.iter().collect::<Vec<_>>()),
         }
     }
 

@@ -41,7 +41,7 @@ pub use builder::MicrodataBuilder;
 pub(crate) use builder::{EncodedColumns, OfGhosts};
 pub(crate) use builder::{null_identifiers, repeated_identifiers};
 pub(crate) use cell::{MOST_CELLS, cells_of};
-pub(crate) use codes::Codes;
+pub(crate) use codes::{Code, Codes};
 pub(crate) use commitments::commitments;
 pub(crate) use commitments::{
     Commitments, FORMER_PARTNERS_NAME, PARTNERS_NAME, name_of, partners_commitment, quasi_name_of,
@@ -62,7 +62,7 @@ pub use roles::{Role, Roles};
 pub(crate) use row_codes::RowCodes;
 pub(crate) use row_hashes::RowHashes;
 pub(crate) use shuffle::{drawn_at_once, shuffle};
-pub(crate) use side_by_side::{append_rows, copied_rows};
+pub(crate) use side_by_side::copied_rows;
 pub(crate) use thrown::room;
 pub(crate) use types::{compact_views, held, held_type};
 pub(crate) use types::{is_continuous, published_type};
@@ -125,6 +125,12 @@ impl Microdata {
     #[inline]
     pub fn quasi_at(&self, row: u32, j: usize) -> u32 {
         self.quasi_codes.at(row, j)
+    }
+
+    /// The greatest code that a quasi-identifier can have.
+    pub(crate) fn greatest_code(&self) -> u32 {
+        let values = self.quasi.iter().map(|attribute| attribute.domain.len()).max();
+        values.map_or(0, |values| values.saturating_sub(1) as u32)
     }
 
     /// Codes of the sensitive values of some rows; none without the attribute.

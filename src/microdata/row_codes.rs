@@ -44,10 +44,41 @@ impl RowCodes {
         Self { columns: columns.len(), codes }
     }
 
+    /// Codes that are row after row already.
+    pub(crate) fn from_codes(columns: usize, codes: Codes) -> Self {
+        debug_assert!(columns == 0 || codes.len().is_multiple_of(columns));
+        Self { columns, codes }
+    }
+
+    /// The same in as few bytes as the greatest of them needs.
+    pub(crate) fn narrowed(columns: usize, codes: Vec<u32>) -> Self {
+        Self::from_codes(columns, codes.into_iter().collect())
+    }
+
+    /// Number of rows; 0 without columns.
+    pub fn rows(&self) -> usize {
+        self.codes.len().checked_div(self.columns).unwrap_or(0)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.codes.is_empty()
+    }
+
+    /// Appends rows of as many columns; to none, of any number.
+    pub(crate) fn append(&mut self, more: Self) {
+        if self.is_empty() {
+            *self = more;
+        } else if !more.is_empty() {
+            debug_assert_eq!(self.columns, more.columns);
+            self.codes.append(more.codes);
+        }
+    }
+
     /// Those of rows of so many columns, one after the other.
     #[cfg(test)]
     pub(crate) fn of_rows(columns: usize, codes: impl IntoIterator<Item = u32>) -> Self {
-        Self { columns, codes: codes.into_iter().collect() }
+        Self::narrowed(columns, codes.into_iter().collect())
     }
 
     /// The codes of a row that is there, in the order of the columns.

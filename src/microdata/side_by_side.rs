@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 /// Appends rows of a table, each of which has `d` items.
-pub(crate) fn append_rows<T: Copy + Into<U>, U: Copy>(
+pub(super) fn append_rows<T: Copy + Into<U>, U: Copy>(
     table: &[T],
     d: usize,
     rows: impl Iterator<Item = u32>,
@@ -21,6 +21,11 @@ pub(crate) fn append_rows<T: Copy + Into<U>, U: Copy>(
         6 => append::<T, U, 6>(table, rows, out),
         7 => append::<T, U, 7>(table, rows, out),
         8 => append::<T, U, 8>(table, rows, out),
+        // Both ends of more intervals.
+        10 => append::<T, U, 10>(table, rows, out),
+        12 => append::<T, U, 12>(table, rows, out),
+        14 => append::<T, U, 14>(table, rows, out),
+        16 => append::<T, U, 16>(table, rows, out),
         _ => rows.for_each(|row| out.extend(table[row as usize * d..][..d].iter().map(|&item| item.into()))),
     }
 }
@@ -58,7 +63,7 @@ mod tests {
 
     #[test]
     fn rows_of_any_length() {
-        for d in 0..12_usize {
+        for d in 0..18_usize {
             let table: Vec<usize> = (0..5 * d).collect();
             let mut out = vec![99_usize];
             append_rows(&table, d, [3, 0, 3, 4].into_iter(), &mut out);

@@ -1,6 +1,6 @@
 //! The body of a release: what its rows publish instead of their quasi-identifiers.
 
-use super::{Form, Perturbed, Worlds};
+use super::{Form, Intervals, Perturbed, Worlds};
 use crate::error::{Error, Result};
 
 /// What the members of the groups publish. Which variant it is says how the method publishes ([`Form`]).
@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 pub enum Body {
     /// Each group its intervals, beside each member's sensitive value.
     Grouped {
-        /// Least and greatest published code of each group and quasi-identifier: group `g`, attribute `j` of `d` at `g * d + j`.
-        intervals: Vec<[u32; 2]>,
+        /// Least and greatest published code of each group and quasi-identifier.
+        intervals: Intervals,
     },
     /// Each member its own quasi-identifiers, beside the histogram of its group's sensitive values.
     Histogram,
@@ -18,7 +18,7 @@ pub enum Body {
     /// Each member, which is a group of its own, its own intervals.
     Rows {
         /// As those of [`Grouped`](Self::Grouped).
-        intervals: Vec<[u32; 2]>,
+        intervals: Intervals,
         /// What is to be remembered of the members' worlds, if the next release is to know of them.
         worlds: Option<Worlds>,
         /// How many members have left and are there for the sake of others: counterfeits, of which nobody may know which they are.
@@ -32,10 +32,10 @@ impl Body {
     /// A body without members.
     pub(crate) fn empty(form: Form) -> Self {
         match form {
-            Form::Intervals => Self::Grouped { intervals: Vec::new() },
+            Form::Intervals => Self::Grouped { intervals: Intervals::default() },
             Form::Anatomy => Self::Histogram,
             Form::Perturbed => Self::Perturbed(Perturbed::default()),
-            Form::Rows => Self::Rows { intervals: Vec::new(), worlds: None, ghosts: 0 },
+            Form::Rows => Self::Rows { intervals: Intervals::default(), worlds: None, ghosts: 0 },
             Form::Worlds => Self::Worlds(Worlds::default()),
         }
     }
@@ -51,11 +51,11 @@ impl Body {
         }
     }
 
-    /// Published intervals, group after group; empty where none are published.
-    pub fn intervals(&self) -> &[[u32; 2]] {
+    /// Published intervals, where there are any.
+    pub fn intervals(&self) -> Option<&Intervals> {
         match self {
-            Self::Grouped { intervals } | Self::Rows { intervals, .. } => intervals,
-            Self::Histogram | Self::Perturbed(_) | Self::Worlds(_) => &[],
+            Self::Grouped { intervals } | Self::Rows { intervals, .. } => Some(intervals),
+            Self::Histogram | Self::Perturbed(_) | Self::Worlds(_) => None,
         }
     }
 
@@ -93,7 +93,7 @@ impl Body {
     /// When the part is published otherwise, or cannot be one of several, which are bugs.
     pub(crate) fn append(&mut self, part: Self) -> Result<()> {
         match (self, part) {
-            (Self::Grouped { intervals }, Self::Grouped { intervals: more }) => intervals.extend(more),
+            (Self::Grouped { intervals }, Self::Grouped { intervals: more }) => intervals.append(more),
             (Self::Histogram, Self::Histogram) => {}
             (Self::Perturbed(perturbed), Self::Perturbed(more)) => perturbed.append(more),
             _ => return Err(Error::internal("parts of a release that do not belong together")),

@@ -5,6 +5,7 @@
 
 mod body;
 mod description;
+mod intervals;
 mod perturbed;
 mod schema;
 mod view;
@@ -12,6 +13,7 @@ mod worlds;
 
 pub(crate) use body::Body;
 pub use description::Description;
+pub(crate) use intervals::Intervals;
 pub(crate) use perturbed::Perturbed;
 pub(crate) use schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_ROLES, GROUP_SIZE, PARTNERS, SIGNATURE, Shape,
@@ -22,8 +24,6 @@ pub use schema::{LABEL, View};
 pub(crate) use view::Published;
 pub use view::RowOrder;
 pub(crate) use worlds::Worlds;
-
-use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
@@ -126,19 +126,14 @@ impl Release {
     ///
     /// # Errors
     /// When a group has no real row, which no method may produce.
-    pub(crate) fn cover(microdata: &Microdata, groups: &Groups) -> Result<Vec<[u32; 2]>> {
-        /// Groups at a time.
-        const GROUPS: usize = 64;
+    pub(crate) fn cover(microdata: &Microdata, groups: &Groups) -> Result<Intervals> {
         let d = microdata.quasi.len();
-        let mut intervals = vec![[0; 2]; groups.len() * d];
-        intervals.par_chunks_mut(d * GROUPS).enumerate().for_each_init(Vec::<u32>::new, |near, (chunk, intervals)| {
+        let fill = |near: &mut Vec<u32>, first: usize, intervals: &mut [[u32; 2]]| {
             // First what their rows have, and then what of it is least: rows are all over the memory, and a processor that has to know the first
             // row's codes to guess right does not ask for the second row's.
-            let first = chunk * GROUPS;
             let places = groups.starts[first] as usize..groups.starts[first + intervals.len() / d] as usize;
             let people =
                 |range: std::ops::Range<usize>| groups.members[range].iter().filter(|row| **row != COUNTERFEIT);
-            intervals.fill([u32::MAX, 0]);
             near.clear();
             near.reserve_exact(places.len() * d);
             microdata.quasi_codes.append_to(near, people(places).copied());
@@ -158,11 +153,9 @@ impl Release {
                     }
                 }
             }
-        });
-        if intervals.par_iter().any(|[lo, hi]| lo > hi) {
-            return Err(Error::internal("a group without real rows"));
-        }
-        Ok(intervals)
+        };
+        let intervals = Intervals::made(d, groups.len(), microdata.greatest_code(), Vec::<u32>::new, fill);
+        intervals.ok_or_else(|| Error::internal("a group without real rows"))
     }
 
     /// Mean length of the published intervals as a share of their domains (the normalized certainty penalty), over groups'
@@ -172,22 +165,20 @@ impl Release {
         let d = self.microdata.quasi.len();
         let mut sum = 0.0;
         if let Body::Perturbed(perturbed) = &self.body {
-            for (codes, &row) in perturbed.codes.chunks_exact(d.max(1)).zip(&self.groups.members) {
-                for ((attribute, &published), code) in
-                    self.microdata.quasi.iter().zip(codes).zip(self.microdata.quasi_of(row))
+            for (member, &row) in (0..perturbed.codes.rows() as u32).zip(&self.groups.members) {
+                for ((attribute, published), code) in
+                    self.microdata.quasi.iter().zip(perturbed.codes.of(member)).zip(self.microdata.quasi_of(row))
                 {
                     sum += f64::from(attribute.domain.extent(code.min(published), code.max(published)));
                 }
             }
         }
-        let intervals = self.body.intervals();
-        if intervals.is_empty() {
+        let Some(intervals) = self.body.intervals().filter(|intervals| !intervals.is_empty()) else {
             return sum / (self.groups.members.len() * d).max(1) as f64;
-        }
+        };
         for group in 0..self.groups.len() {
             let size = self.groups.range(group).len() as f64;
-            for (j, attribute) in self.microdata.quasi.iter().enumerate() {
-                let [lo, hi] = intervals[group * d + j];
+            for (attribute, [lo, hi]) in self.microdata.quasi.iter().zip(intervals.of(group as u32)) {
                 sum += size * f64::from(attribute.domain.extent(lo, hi));
             }
         }

@@ -119,8 +119,8 @@ impl Published {
         let is_quasi = |field: &&FieldRef| quasi.iter().any(|attribute| attribute.field.name() == field.name());
         let is_interval = |field: &FieldRef| matches!(field.data_type(), DataType::Struct(_));
         let wanted = || self.schema.fields().iter().filter(is_quasi);
-        let d = if wanted().any(is_interval) { quasi.len() } else { 0 };
-        let near = Near::new(groups, &self.facts, self.release.body.intervals(), d);
+        let intervals = self.release.body.intervals().filter(|_| wanted().any(is_interval));
+        let near = Near::new(groups, &self.facts, intervals, quasi.len());
         let exact = if wanted().all(is_interval) { Vec::new() } else { self.exact(&members)? };
         let fields = self.schema.fields().iter();
         let columns = fields.map(|field| self.column(field, &members, &near, &exact)).collect::<Result<Vec<_>>>()?;

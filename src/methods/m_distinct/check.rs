@@ -8,7 +8,7 @@ use crate::methods::every_row::{Known, check_every_row};
 use crate::methods::of_group::OfGroup;
 use crate::methods::state::Signatures;
 use crate::microdata::Microdata;
-use crate::release::{COUNTERFEIT, Groups};
+use crate::release::{COUNTERFEIT, Groups, Intervals};
 
 /// What is checked against.
 pub(super) struct Promise<'a> {
@@ -21,16 +21,15 @@ pub(super) struct Promise<'a> {
 }
 
 impl Promise<'_> {
-    pub(super) fn check(&self, groups: &Groups, intervals: &[[u32; 2]], withheld: usize) -> Result<()> {
-        let d = self.microdata.quasi.len();
-        check_every_row(self.microdata, groups, self.known, withheld, |of_group, known| {
-            self.broken_by(of_group, known, &intervals[of_group.group * d..][..d])
+    pub(super) fn check(&self, groups: &Groups, intervals: &Intervals, withheld: usize) -> Result<()> {
+        check_every_row(self.microdata, groups, intervals, self.known, withheld, |of_group, known| {
+            self.broken_by(of_group, known)
         })
     }
 
     /// What is wrong with a group, if anything.
-    fn broken_by(&self, of_group: &OfGroup<'_>, known: &Known, intervals: &[[u32; 2]]) -> Option<&'static str> {
-        let &OfGroup { members, published: values, .. } = of_group;
+    fn broken_by(&self, of_group: &OfGroup<'_>, known: &Known) -> Option<&'static str> {
+        let &OfGroup { members, published: values, intervals, .. } = of_group;
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
         if values.len() < self.m || !sorted.windows(2).all(|pair| pair[0] < pair[1]) {

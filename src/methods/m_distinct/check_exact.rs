@@ -3,7 +3,7 @@
 use super::exact::{Drawn, steps_of};
 use super::law::Laws;
 use crate::error::Result;
-use crate::methods::every_row::check_every_row;
+use crate::methods::every_row::{Known, check_every_row};
 use crate::methods::of_group::OfGroup;
 use crate::methods::state::Signatures;
 use crate::microdata::Microdata;
@@ -18,15 +18,13 @@ pub(super) struct ExactPromise<'a> {
 
 impl ExactPromise<'_> {
     pub(super) fn check(&self, drawn: &Drawn) -> Result<()> {
-        let d = self.microdata.quasi.len();
-        check_every_row(self.microdata, &drawn.groups, self.known, 0, |of_group, _| {
-            self.broken_by(drawn, of_group, &drawn.intervals[of_group.group * d..][..d])
-        })
+        let broken_by = |of_group: &OfGroup<'_>, _: &Known| self.broken_by(drawn, of_group);
+        check_every_row(self.microdata, &drawn.groups, &drawn.intervals, self.known, 0, broken_by)
     }
 
     /// What is wrong with a group, if anything.
-    fn broken_by(&self, drawn: &Drawn, of_group: &OfGroup<'_>, intervals: &[[u32; 2]]) -> Option<&'static str> {
-        let &OfGroup { members, published: values, .. } = of_group;
+    fn broken_by(&self, drawn: &Drawn, of_group: &OfGroup<'_>) -> Option<&'static str> {
+        let &OfGroup { members, published: values, intervals, .. } = of_group;
         let component = |value: &u32| drawn.component_of[*value as usize];
         let mut components: Vec<u32> = values.iter().map(component).collect();
         // The order of a group that returns is that of its first release, in which values may have been ordered otherwise.

@@ -20,7 +20,7 @@ use crate::methods::split::{self, Lists};
 use crate::methods::state::Signatures;
 use crate::methods::{Monitor, assignment};
 use crate::microdata::{Microdata, parts_of};
-use crate::release::{COUNTERFEIT, Groups, Release};
+use crate::release::{COUNTERFEIT, Groups, Intervals, Release};
 
 /// A bucket: rows by place. Groups of it have one row of each, or a counterfeit.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Bucket {
 /// What is drawn of a snapshot.
 pub(super) struct Drawn {
     pub groups: Groups,
-    pub intervals: Vec<[u32; 2]>,
+    pub intervals: Intervals,
     /// Of everybody who returns, how many releases ago that was; and the laws of all of them.
     pub laws: Laws,
     /// Values that can become alike: the component of each.

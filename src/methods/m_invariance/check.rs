@@ -8,7 +8,7 @@ use crate::methods::every_row::{Known, check_every_row};
 use crate::methods::of_group::OfGroup;
 use crate::methods::state::Signatures;
 use crate::microdata::Microdata;
-use crate::release::{COUNTERFEIT, Groups};
+use crate::release::{COUNTERFEIT, Groups, Intervals};
 
 /// What is checked against.
 pub(super) struct Promise<'a> {
@@ -20,16 +20,15 @@ pub(super) struct Promise<'a> {
 }
 
 impl Promise<'_> {
-    pub(super) fn check(&self, groups: &Groups, intervals: &[[u32; 2]], withheld: usize) -> Result<()> {
-        let d = self.microdata.quasi.len();
-        check_every_row(self.microdata, groups, self.known, withheld, |of_group, known| {
-            self.broken_by(of_group, known, &intervals[of_group.group * d..][..d])
+    pub(super) fn check(&self, groups: &Groups, intervals: &Intervals, withheld: usize) -> Result<()> {
+        check_every_row(self.microdata, groups, intervals, self.known, withheld, |of_group, known| {
+            self.broken_by(of_group, known)
         })
     }
 
     /// What is wrong with a group, if anything.
-    fn broken_by(&self, of_group: &OfGroup<'_>, known: &Known, intervals: &[[u32; 2]]) -> Option<&'static str> {
-        let &OfGroup { members, published: signature, .. } = of_group;
+    fn broken_by(&self, of_group: &OfGroup<'_>, known: &Known) -> Option<&'static str> {
+        let &OfGroup { members, published: signature, intervals, .. } = of_group;
         if signature.len() < self.m || !signature.windows(2).all(|pair| pair[0] < pair[1]) {
             return Some("a group without m different sensitive values");
         }
@@ -82,8 +81,9 @@ mod tests {
         let (again, _) = encode(&rows, &published, 3).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(3);
         let release = MInvariance::new(2).anonymize(again, &state, &Monitor::default(), &mut rng).unwrap();
+        let published = release.body.intervals().unwrap();
         let judged = |change: &dyn Fn(&mut Groups),
-                      intervals: &[[u32; 2]],
+                      intervals: &Intervals,
                       m: usize,
                       drawn: Option<FxHashSet<&[u32]>>|
          -> String {
@@ -99,7 +99,7 @@ mod tests {
                 Err(error) => error.to_string(),
             }
         };
-        let verdict = |change: &dyn Fn(&mut Groups), m: usize| judged(change, release.body.intervals(), m, None);
+        let verdict = |change: &dyn Fn(&mut Groups), m: usize| judged(change, published, m, None);
         let old = |groups: &Groups| {
             let member =
                 groups.members.iter().position(|&row| row != COUNTERFEIT && known.number_of(row as usize).is_some());
@@ -114,7 +114,8 @@ mod tests {
             groups.members[place] = COUNTERFEIT;
         };
         assert!(verdict(&lost, 2).contains("a row missing"));
-        let empty: Vec<[u32; 2]> = release.body.intervals().iter().map(|[lo, _]| [*lo, 0]).collect();
+        let empty: Vec<[u32; 2]> = published.to_vec().into_iter().map(|[lo, _]| [lo, 0]).collect();
+        let empty = Intervals::of_groups(microdata.quasi.len(), &empty);
         assert!(judged(&|_| {}, &empty, 2, None).contains("cover"));
         let twice = |groups: &mut Groups| {
             let first = real(groups);
@@ -134,7 +135,7 @@ mod tests {
         };
         assert!(verdict(&merged, 2).contains("another signature"));
         let foreign = FxHashSet::default();
-        assert!(judged(&|_| {}, release.body.intervals(), 2, Some(foreign)).contains("not one of the first release's"));
+        assert!(judged(&|_| {}, published, 2, Some(foreign)).contains("not one of the first release's"));
         let nobody = |groups: &mut Groups| {
             let last = groups.starts[groups.len() - 1] as usize;
             groups.members[last..].fill(COUNTERFEIT);

@@ -59,7 +59,7 @@ use super::state::{Signatures, State, StateKind};
 use super::{LeftOut, Method, Monitor, Needs, assignment};
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
-use crate::release::{Body, Form, Groups, Release};
+use crate::release::{Body, Form, Groups, Intervals, Release};
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -219,7 +219,7 @@ impl MInvariance {
 /// What was drawn of a snapshot.
 struct Drawn {
     groups: Groups,
-    intervals: Vec<[u32; 2]>,
+    intervals: Intervals,
     withheld: usize,
 }
 

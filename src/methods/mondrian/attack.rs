@@ -36,7 +36,7 @@ fn publish(places: &[i32], world: &[i32], params: &Mondrian, seed: u64) -> Seen 
     let group = |group: usize| {
         let mut values = groups.sensitive[groups.range(group)].to_vec();
         values.sort_unstable();
-        let [lo, hi] = release.body.intervals()[group];
+        let [lo, hi] = release.body.intervals().unwrap().of(group as u32).next().unwrap();
         (lo, hi, values)
     };
     (0..groups.len()).map(group).collect()

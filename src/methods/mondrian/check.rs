@@ -6,13 +6,12 @@ use super::{Diversity, Mondrian};
 use crate::error::{Error, Result};
 use crate::methods::of_group::{OfGroup, any_broken};
 use crate::microdata::Microdata;
-use crate::release::Groups;
+use crate::release::{Groups, Intervals};
 
 /// Work that the naive distances may take in all, in steps of a loop; beyond it, they are computed as for the cuts.
 const AFFORDABLE: usize = 1 << 28;
 
-pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &[[u32; 2]], params: &Mondrian) -> Result<()> {
-    let d = microdata.quasi.len();
+pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &Intervals, params: &Mondrian) -> Result<()> {
     let principle = Principle::try_new(params, microdata)?;
     let whole = params.t.map(|_| shares(principle.ranks(), principle.values()));
     let naive = groups.len().saturating_mul(principle.values()) <= AFFORDABLE;
@@ -31,11 +30,10 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &[[u32; 2
         any_broken(
             microdata,
             groups,
+            Some(intervals),
             || principle.counts(),
             |counts, of_group| {
-                let group = of_group.group;
-                let of_intervals = &intervals[group * d..][..d];
-                broken_promise(microdata, groups, of_group, of_intervals, params).or_else(|| too_far(group, counts))
+                broken_promise(microdata, groups, of_group, params).or_else(|| too_far(of_group.group, counts))
             },
         )
     };
@@ -62,10 +60,9 @@ fn broken_promise(
     microdata: &Microdata,
     groups: &Groups,
     of_group: &OfGroup<'_>,
-    intervals: &[[u32; 2]],
     params: &Mondrian,
 ) -> Option<&'static str> {
-    let &OfGroup { group, members, published, .. } = of_group;
+    let &OfGroup { group, members, published, intervals, .. } = of_group;
     if members.len() < params.k.max(1) {
         return Some("a group of less than k rows");
     }

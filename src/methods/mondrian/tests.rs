@@ -11,7 +11,7 @@ use super::*;
 use crate::error::Error;
 use crate::methods::sample::{NUMBER, Table, bands};
 use crate::methods::{AnyMethod, Share};
-use crate::release::View;
+use crate::release::{Intervals, View};
 
 type Interval = (Option<i32>, Option<i32>);
 
@@ -223,7 +223,7 @@ proptest! {
         other.sensitive.iter_mut().for_each(|values| values.reverse());
         let method = AnyMethod::Mondrian(mondrian(k));
         let groups = |table: &Table| table.anonymize(&method, seed).map(|(release, _)| {
-            (release.groups.members, release.groups.starts, release.body.intervals().to_vec())
+            (release.groups.members, release.groups.starts, release.body.intervals().unwrap().to_vec())
         });
         match (groups(&table), groups(&other)) {
             (Ok(a), Ok(b)) => prop_assert_eq!(a, b),
@@ -493,8 +493,9 @@ fn broken_releases_are_caught() {
         release.groups.sensitive =
             release.groups.members.iter().map(|&row| release.microdata.sensitive_codes[row as usize]).collect();
         change(&mut release.groups);
-        let mut intervals = release.body.intervals().to_vec();
+        let mut intervals = release.body.intervals().unwrap().to_vec();
         intervals[0] = first.unwrap_or(intervals[0]);
+        let intervals = Intervals::of_groups(release.microdata.quasi.len(), &intervals);
         check::check(&release.microdata, &release.groups, &intervals, params)
             .map_or_else(|error| error.to_string(), |()| "fine".into())
     };
@@ -517,7 +518,9 @@ fn broken_releases_are_caught() {
         same(&mut groups);
         groups.sensitive = rows.iter().map(|&row| release.microdata.sensitive_codes[row as usize]).collect();
         groups.members = rows;
-        check::check(&release.microdata, &groups, &[[0, 7]; 2], params).unwrap_err().to_string()
+        check::check(&release.microdata, &groups, &Intervals::of_groups(1, &[[0, 7]; 2]), params)
+            .unwrap_err()
+            .to_string()
     };
     assert!(swapped(&params).contains("not l-diverse"));
     assert!(swapped(&Mondrian { l: None, ..params }).contains("not t-close"));
@@ -528,8 +531,10 @@ fn broken_releases_are_caught() {
 fn intervals_that_are_no_nodes_are_caught() {
     let table = Table { quasi: vec![some(&[0, 1, 2, 0])], hierarchies: bands("q0", 16, 4), ..Table::default() };
     let (release, _) = table.anonymize(&AnyMethod::Mondrian(mondrian(4)), 1).unwrap();
-    assert_eq!(release.body.intervals(), [[0, 3]]);
-    let error = check::check(&release.microdata, &release.groups, &[[0, 2]], &mondrian(4)).unwrap_err().to_string();
+    assert_eq!(release.body.intervals().unwrap().to_vec(), [[0, 3]]);
+    let error = check::check(&release.microdata, &release.groups, &Intervals::of_groups(1, &[[0, 2]]), &mondrian(4))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("not a value of the hierarchy"), "{error}");
 }
 

@@ -20,8 +20,7 @@ pub(super) fn check(source: &Source<'_>, groups: &Groups, perturbed: &Perturbed,
         (twice || seen.contains(&false)).then_some("a row that is not in one place")
     };
     let ends = || groups.starts.last().is_none_or(|&end| end as usize != groups.members.len());
-    let d = source.distances.len();
-    let whole = || (ends() || perturbed.codes.len() != groups.members.len() * d).then_some("rows missing");
+    let whole = || (ends() || perturbed.codes.rows() != groups.members.len()).then_some("rows missing");
     match broken.or_else(whole).or_else(once) {
         None => Ok(()),
         Some(what) => Err(Error::internal(format!("the release failed its own check ({what}); nothing was published"))),
@@ -49,7 +48,8 @@ fn broken_promise(
         return Ok(Some("a group with a sensitive value twice"));
     }
     let d = distances.len();
-    let published = &perturbed.codes[groups.starts[group] as usize * d..][..members.len() * d];
+    let mut published = Vec::with_capacity(members.len() * d);
+    perturbed.codes.append_to(&mut published, groups.starts[group]..groups.starts[group + 1]);
     let tables = source.tables(members)?;
     for table in &tables.tables {
         let codes = &table.values.codes;

@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use super::tables::{GroupTable, GroupTables, Source};
 use crate::error::Result;
 use crate::methods::Monitor;
+use crate::microdata::RowCodes;
 use crate::release::{Groups, Perturbed};
 
 /// Groups drawn at a time.
@@ -28,35 +29,36 @@ impl Source<'_> {
             (0..groups.len()).step_by(CHUNK).map(|start| start..groups.len().min(start + CHUNK)).collect();
         let draw_chunk = |chunk: Range<usize>| {
             monitor.check()?;
-            let mut drawn = Perturbed::default();
+            let (mut drawn, mut codes) = (Perturbed::default(), Vec::new());
             for group in chunk {
                 let mut rng = ChaCha20Rng::from_seed(secret);
                 rng.set_stream(group as u64);
-                self.draw_group(&groups.members[groups.range(group)], &mut drawn, &mut rng)?;
+                self.draw_group(&groups.members[groups.range(group)], &mut drawn, &mut codes, &mut rng)?;
             }
+            drawn.codes = RowCodes::narrowed(self.distances.len(), codes);
             Ok(drawn)
         };
         let drawn: Vec<Result<Perturbed>> = chunks.into_par_iter().map(draw_chunk).collect();
         let mut all = Perturbed::default();
-        all.codes.reserve_exact(groups.members.len() * self.distances.len());
         for drawn in drawn {
             all.append(drawn?);
         }
         Ok(all)
     }
 
-    fn draw_group(&self, rows: &[u32], drawn: &mut Perturbed, rng: &mut impl Rng) -> Result<()> {
+    /// Appends what the rows of a group publish to `codes`.
+    fn draw_group(&self, rows: &[u32], drawn: &mut Perturbed, codes: &mut Vec<u32>, rng: &mut impl Rng) -> Result<()> {
         let d = self.distances.len();
         let tables = self.tables(rows)?;
         drawn.mixed += usize::from(tables.mixed);
         drawn.unchangeable += usize::from(tables.tables.is_empty());
         let mut order: Vec<usize> = (0..tables.tables.len()).collect();
         for (place, &row) in rows.iter().enumerate() {
-            let first = drawn.codes.len();
+            let first = codes.len();
             let original = self.microdata.quasi_of(row);
-            drawn.codes.extend(original.clone());
-            tables.draw_row(place, &mut drawn.codes[first..], &mut order, rng);
-            drawn.unchanged += usize::from(drawn.codes[first..first + d].iter().copied().eq(original));
+            codes.extend(original.clone());
+            tables.draw_row(place, &mut codes[first..], &mut order, rng);
+            drawn.unchanged += usize::from(codes[first..first + d].iter().copied().eq(original));
         }
         Ok(())
     }

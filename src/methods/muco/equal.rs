@@ -23,7 +23,7 @@ use crate::methods::Monitor;
 use crate::methods::lots::Lots;
 use crate::methods::mondrian::{Cuts, Source};
 use crate::methods::state::Dealt;
-use crate::microdata::Microdata;
+use crate::microdata::{Microdata, RowCodes};
 use crate::release::{Groups, Perturbed};
 
 /// Groups dealt at a time.
@@ -80,7 +80,7 @@ fn deal(microdata: &Microdata, groups: &Groups, source: &impl Source, monitor: &
     let chunks: Vec<usize> = (0..groups.len()).step_by(CHUNK).collect();
     let deal_chunk = |first: usize| {
         monitor.check()?;
-        let mut dealt = Perturbed::default();
+        let (mut dealt, mut codes) = (Perturbed::default(), Vec::new());
         for group in first..groups.len().min(first + CHUNK) {
             let rows = &groups.members[groups.range(group)];
             let mut lots = source.at(groups.starts[group] as usize, rows.len());
@@ -92,29 +92,29 @@ fn deal(microdata: &Microdata, groups: &Groups, source: &impl Source, monitor: &
             // Where later releases look for somebody who is there. The order of the rows is none of chance: it has to do with their values.
             let mut places = in_order;
             lots.shuffle(&mut places);
-            let start = dealt.codes.len();
+            let start = codes.len();
             for member in 0..rows.len() {
                 for (j, from) in from.iter().enumerate() {
                     let whose = from[member] as usize;
                     let code = microdata.quasi_at(rows[whose], j);
                     varies |= code != microdata.quasi_at(rows[member], j);
-                    dealt.codes.push(code);
+                    codes.push(code);
                     dealt.shown.push(places[whose]);
                 }
             }
             varies |= rows.windows(2).any(|pair| microdata.quasi_of(pair[0]).ne(microdata.quasi_of(pair[1])));
             dealt.places.extend(places);
-            let published = dealt.codes[start..].chunks_exact(d);
+            let published = codes[start..].chunks_exact(d);
             let same =
                 published.zip(rows).filter(|(codes, row)| codes.iter().copied().eq(microdata.quasi_of(**row))).count();
             dealt.unchanged += same;
             dealt.unchangeable += usize::from(!varies);
         }
+        dealt.codes = RowCodes::narrowed(d, codes);
         Ok(dealt)
     };
     let dealt: Vec<Result<Perturbed>> = chunks.into_par_iter().map(deal_chunk).collect();
     let mut all = Perturbed::default();
-    all.codes.reserve_exact(groups.members.len() * d);
     all.shown.reserve_exact(groups.members.len() * d);
     for dealt in dealt {
         all.append(dealt?);
@@ -141,19 +141,20 @@ fn fresh(microdata: &Microdata, known: &Dealt) -> Result<Vec<u32>> {
 
 /// Adds the rings of earlier releases, behind the groups: each row shows what those have now of whom it was dealt the values.
 fn go_on(microdata: &Microdata, known: &Dealt, groups: &mut Groups, perturbed: &mut Perturbed) {
-    let d = microdata.quasi.len();
+    let (d, mut codes) = (microdata.quasi.len(), Vec::new());
     for (ring, shown) in known.rings() {
         for (place, (&row, shown)) in ring.iter().zip(shown.chunks_exact(d)).enumerate() {
             groups.members.push(row);
             groups.sensitive.push(microdata.sensitive_codes[row as usize]);
             let whose = |(j, &place): (usize, &u32)| microdata.quasi_at(ring[place as usize], j);
-            perturbed.codes.extend(shown.iter().enumerate().map(whose));
+            codes.extend(shown.iter().enumerate().map(whose));
             perturbed.shown.extend_from_slice(shown);
             perturbed.places.push(place as u32);
         }
         groups.starts.push(groups.members.len() as u32);
         perturbed.repeated += ring.len();
     }
+    perturbed.codes.append(RowCodes::narrowed(d, codes));
     perturbed.ghosts = known.ghosts;
 }
 
@@ -167,7 +168,8 @@ fn check(microdata: &Microdata, groups: &Groups, perturbed: &Perturbed, l: usize
         if rows.len() < l || groups.histogram(group).iter().any(|&(_, count)| count > 1) {
             return Some("a group without l different sensitive values");
         }
-        let published = &perturbed.codes[range.start * d..range.end * d];
+        let mut published = Vec::new();
+        perturbed.codes.append_to(&mut published, range.start as u32..range.end as u32);
         let dealt = (0..d).all(|j| {
             let mut before: Vec<u32> = rows.iter().map(|&row| microdata.quasi_at(row, j)).collect();
             let mut after: Vec<u32> = published.iter().skip(j).step_by(d).copied().collect();
@@ -183,7 +185,7 @@ fn check(microdata: &Microdata, groups: &Groups, perturbed: &Perturbed, l: usize
         !twice && microdata.sensitive_codes[row as usize] == value
     };
     let whole = groups.members.len() == microdata.rows
-        && perturbed.codes.len() == microdata.rows * d
+        && perturbed.codes.rows() == microdata.rows
         && groups.members.iter().zip(&groups.sensitive).all(own);
     match broken.or_else(|| (!whole).then_some("rows missing")) {
         None => Ok(()),

@@ -66,7 +66,7 @@ use super::mondrian::{self, Cuts, Streams};
 use super::state::Perturbations;
 use super::{Method, Monitor, Needs, Share, State, StateKind, assignment};
 use crate::error::{Error, Result};
-use crate::microdata::{Distance, Microdata};
+use crate::microdata::{Distance, Microdata, RowCodes};
 use crate::release::{Body, Form, Groups, Perturbed, Release};
 
 /// Parameters of the method.
@@ -174,15 +174,17 @@ fn repeat(
     groups: &mut Groups,
     perturbed: &mut Perturbed,
 ) -> Result<()> {
+    let mut published = Vec::new();
     for &row in rows {
         let Some(codes) = known.of(row) else { return Err(Error::internal("a row that was never drawn")) };
         groups.members.push(row);
         groups.sensitive.push(microdata.sensitive_codes[row as usize]);
-        perturbed.codes.extend_from_slice(codes);
+        published.extend_from_slice(codes);
     }
+    perturbed.codes.append(RowCodes::narrowed(microdata.quasi.len(), published));
     perturbed.repeated += rows.len();
     groups.starts.push(groups.members.len() as u32);
-    match groups.members.len() == microdata.rows && perturbed.codes.len() == microdata.rows * microdata.quasi.len() {
+    match groups.members.len() == microdata.rows && perturbed.codes.rows() == microdata.rows {
         true => Ok(()),
         false => Err(Error::internal("the release failed its own check (rows missing); nothing was published")),
     }

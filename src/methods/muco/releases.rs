@@ -12,7 +12,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::*;
-use crate::methods::choices::{Every, Share as Probability, orders};
+use crate::methods::choices::{Every, Share as Probability, alone, orders};
 use crate::methods::state::{SnapshotBuilder, ledger_schema};
 use crate::microdata::{Layout, Roles};
 use crate::release::{COUNTERFEITS, Description, GROUP_SIZE, Published, RowOrder, Shape, View, schema};
@@ -99,7 +99,6 @@ type Shown = (BTreeSet<i64>, Vec<(Vec<i32>, i32, i64)>);
 fn rings(release: &Release) -> Vec<Shown> {
     let (microdata, groups) = (&release.microdata, &release.groups);
     let perturbed = release.body.perturbed().unwrap();
-    let d = microdata.quasi.len();
     let people = microdata.people.as_ref().unwrap();
     let ids = people.identifiers.as_primitive::<Int64Type>();
     let id = |row: u32| ids.value(people.arrival[row as usize] as usize);
@@ -108,8 +107,8 @@ fn rings(release: &Release) -> Vec<Shown> {
     };
     let ring = |group: usize| -> Shown {
         let rows = groups.range(group).map(|member| {
-            let codes = perturbed.codes[member * d..][..d].iter();
-            let shown = microdata.quasi.iter().zip(codes).map(|(attribute, &code)| value(attribute, code)).collect();
+            let codes = perturbed.codes.of(member as u32);
+            let shown = microdata.quasi.iter().zip(codes).map(|(attribute, code)| value(attribute, code)).collect();
             let sensitive = value(microdata.sensitive.as_ref().unwrap(), groups.sensitive[member]);
             (shown, sensitive, id(groups.members[member]))
         });
@@ -255,10 +254,6 @@ impl History {
             (seen, new)
         })
     }
-}
-
-fn alone<T: Send>(f: impl FnOnce() -> T + Send) -> T {
-    rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(f)
 }
 
 fn people(quasi: &[(i64, &[i32])]) -> Vec<(i64, Vec<i32>)> {

@@ -255,7 +255,7 @@ fn draws_have_the_probabilities_of_the_tables() {
         let mut secret = [0; 32];
         secret[..8].copy_from_slice(&(draw as u64).to_le_bytes());
         let drawn = source.draw(&groups, secret, &monitor).unwrap();
-        counts.iter_mut().zip(&drawn.codes).for_each(|(counts, &code)| *counts.entry(code).or_default() += 1.0);
+        counts.iter_mut().zip(drawn.codes.iter()).for_each(|(counts, code)| *counts.entry(code).or_default() += 1.0);
         mixed += drawn.mixed;
         assert_eq!((drawn.unchanged, drawn.unchangeable), (0, 0));
     }
@@ -419,11 +419,10 @@ fn shares_of_later_releases_keep_delta() {
         let value = |j: usize, code: u32| {
             release.microdata.quasi[j].domain.values().as_primitive::<Int32Type>().value(code as usize)
         };
-        let drawn: Vec<(i64, [i32; 2])> =
-            (release.groups.members.iter().zip(release.body.perturbed().unwrap().codes.chunks_exact(2)))
-                .map(|(&row, codes)| (i64::from(arrival[row as usize]), [value(0, codes[0]), value(1, codes[1])]))
-                .filter(|(id, _)| *id >= 20)
-                .collect();
+        let drawn: Vec<(i64, [i32; 2])> = (release.groups.members.iter().zip(published(&release)))
+            .map(|(&row, codes)| (i64::from(arrival[row as usize]), [value(0, codes[0]), value(1, codes[1])]))
+            .filter(|(id, _)| *id >= 20)
+            .collect();
         seen += drawn.len();
         let column = |j: usize| Arc::new(drawn.iter().map(|(_, values)| values[j]).collect::<Int32Array>()) as ArrayRef;
         let ids: ArrayRef = Arc::new(drawn.iter().map(|(id, _)| *id).collect::<Int64Array>());
@@ -457,6 +456,12 @@ fn rows_without_a_choice_stay_and_are_counted() {
     let perturbed = release.body.perturbed().unwrap();
     assert_eq!((perturbed.unchangeable, perturbed.unchanged), (release.groups.len(), 12));
     assert_eq!(release.mean_extent(), 0.0);
+}
+
+/// Published codes, member after member.
+fn published(release: &Release) -> impl Iterator<Item = Vec<u32>> + '_ {
+    let codes = &release.body.perturbed().unwrap().codes;
+    (0..codes.rows() as u32).map(|member| codes.of(member).collect())
 }
 
 /// Forty people, of whom 0 to 19 have published before with the same quasi-identifiers (the newest entry counts, which is that of 700 and
@@ -505,7 +510,7 @@ fn unchanged_rows_are_repeated() {
     let value = |j: usize, code: u32| {
         release.microdata.quasi[j].domain.values().as_primitive::<Int32Type>().value(code as usize)
     };
-    for (codes, &row) in release.body.perturbed().unwrap().codes.chunks_exact(2).zip(&release.groups.members) {
+    for (codes, &row) in published(&release).zip(&release.groups.members) {
         let published = [value(0, codes[0]), value(1, codes[1])];
         match arrival[row as usize] {
             0..20 => assert_eq!(published, [700, 701]),

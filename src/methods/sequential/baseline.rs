@@ -10,7 +10,7 @@ use crate::methods::mondrian::{self, Cuts};
 use crate::methods::rings::Rings;
 use crate::methods::{Method, Monitor, Needs, State};
 use crate::microdata::Microdata;
-use crate::release::{Body, Form, Groups, Release};
+use crate::release::{Body, Form, Groups, Intervals, Release};
 
 /// One release in which every row covers the people who carry its values in `l` worlds.
 ///
@@ -80,6 +80,7 @@ impl Method for NonSequential {
         let rings = worlds::rings(&microdata, self.l, self.cuts, "rows", rng.random(), monitor)?;
         let intervals = monitor.phase("covering", || Ok(cover(&microdata, &rings)))?;
         monitor.phase("check", || check(&microdata, &rings, &intervals))?;
+        let intervals = Intervals::of_members(&microdata, &intervals)?;
         let members = rings.people;
         let sensitive = microdata.sensitive_of(&members);
         let starts = (0..=members.len() as u32).collect();

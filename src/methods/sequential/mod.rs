@@ -70,7 +70,7 @@ use crate::error::{Error, Result, thousands};
 use crate::methods::extent::{MOST, too_many};
 use crate::methods::state::Partners;
 use crate::microdata::Microdata;
-use crate::release::{self, Body, Form, Groups, Release};
+use crate::release::{self, Body, Form, Groups, Intervals, Release};
 
 /// Most rows that are matched at a time, if nothing else is said: the paper's sweet spot.
 pub(crate) const PART: usize = 100;
@@ -200,7 +200,7 @@ impl SequentialRelease {
         }
         if microdata.rows == 0 {
             let groups = Groups { starts: vec![0], ..Groups::default() };
-            let body = Body::Rows { intervals: Vec::new(), worlds: remember.then_some(worlds), ghosts: 0 };
+            let body = Body::Rows { intervals: Intervals::default(), worlds: remember.then_some(worlds), ghosts: 0 };
             return Ok(Release { microdata, groups, body, withheld: 0 });
         }
         let measure = Measure::new(self.loss, &microdata);
@@ -214,7 +214,8 @@ impl SequentialRelease {
         let sensitive = microdata.sensitive_of(&members);
         let starts = (0..=members.len() as u32).collect();
         let groups = Groups { starts, members, sensitive, ..Groups::default() };
-        let (intervals, worlds, ghosts) = (matched.boxes, remember.then_some(worlds), known.ghosts);
+        let intervals = Intervals::of_members(&microdata, &matched.boxes)?;
+        let (worlds, ghosts) = (remember.then_some(worlds), known.ghosts);
         let body = Body::Rows { intervals, worlds, ghosts };
         Ok(Release { microdata, groups, body, withheld: 0 })
     }

@@ -3,7 +3,7 @@
 //! Rows leave in random order, so that every look at a group goes somewhere else in the memory, and costs more than all that is
 //! made of what is there. So groups are looked at once for all columns.
 
-use crate::microdata::append_rows;
+use crate::release::Intervals;
 
 /// What is published of a group beside intervals and values.
 #[derive(Debug, Clone, Copy)]
@@ -22,22 +22,25 @@ pub(super) struct Near {
     pub groups: Vec<u32>,
     /// Of each row's group.
     pub facts: Vec<Facts>,
-    /// `d` of each row's group, one after the other.
-    intervals: Vec<[u32; 2]>,
+    /// Both ends of each of the `d` intervals of each row's group, one after the other.
+    ends: Vec<u32>,
     d: usize,
 }
 
 impl Near {
-    /// Looks at the groups of rows. Groups have `d` intervals each, or none that are wanted, and `d` is 0.
-    pub(super) fn new(groups: Vec<u32>, facts: &[Facts], intervals: &[[u32; 2]], d: usize) -> Self {
+    /// Looks at the groups of rows. Groups have `d` intervals each, if any are wanted.
+    pub(super) fn new(groups: Vec<u32>, facts: &[Facts], intervals: Option<&Intervals>, d: usize) -> Self {
         let facts = groups.iter().map(|&group| facts[group as usize]).collect();
-        let mut near = Vec::with_capacity(groups.len() * d);
-        append_rows(intervals, d, groups.iter().copied(), &mut near);
-        Self { groups, facts, intervals: near, d }
+        let mut ends = Vec::new();
+        if let Some(intervals) = intervals {
+            ends.reserve_exact(groups.len() * d * 2);
+            intervals.append_to(&mut ends, groups.iter().copied());
+        }
+        Self { groups, facts, ends, d }
     }
 
     /// The interval of a quasi-identifier in each row's group.
     pub(super) fn intervals(&self, j: usize) -> impl ExactSizeIterator<Item = [u32; 2]> + '_ {
-        self.intervals.chunks_exact(self.d.max(1)).map(move |intervals| intervals[j])
+        self.ends.chunks_exact(2 * self.d.max(1)).map(move |ends| [ends[2 * j], ends[2 * j + 1]])
     }
 }

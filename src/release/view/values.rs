@@ -4,7 +4,7 @@ use datafusion::arrow::array::{ArrayRef, UInt32Array};
 
 use super::{Published, gather, gather_codes};
 use crate::error::{Error, Result};
-use crate::microdata::{Attribute, append_rows};
+use crate::microdata::Attribute;
 use crate::release::{Body, COUNTERFEIT};
 
 /// Instead of a code: no value.
@@ -19,11 +19,11 @@ impl Published {
     pub(crate) fn exact(&self, members: &[u32]) -> Result<Vec<ArrayRef>> {
         let d = self.release.microdata.quasi.len();
         let Body::Perturbed(perturbed) = &self.release.body else { return self.originals(members) };
-        if perturbed.codes.len() < self.release.groups.members.len() * d {
+        if perturbed.codes.rows() < self.release.groups.members.len() && d > 0 {
             return Err(Error::internal("a row for which nothing was drawn"));
         }
         let mut codes = Vec::new();
-        append_rows(&perturbed.codes, d, members.iter().copied(), &mut codes);
+        perturbed.codes.append_to(&mut codes, members.iter().copied());
         self.columns(&codes)
     }
 
