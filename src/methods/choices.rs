@@ -10,6 +10,11 @@ use super::lots::Lots;
 use super::mondrian::Source;
 use super::split::{Choose, Secret};
 
+/// Runs on one thread: with several, which asks first can change. Tables of a few rows also take longer to be handed to others than to be released.
+pub(super) fn alone<T: Send>(run: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(run)
+}
+
 /// Choices, with how many there were each time.
 #[derive(Debug, Default)]
 struct Choices {

@@ -39,8 +39,10 @@ async fn session(partitions: usize, limit: Option<usize>, people: usize) -> Sess
         format!("CREATE TABLE everybody AS SELECT * FROM census({people}, seed => 7)"),
         "CREATE TABLE people AS SELECT * FROM everybody WHERE person_id % 5 <> 0".to_owned(),
         "CREATE TABLE later AS SELECT * FROM everybody WHERE person_id % 5 <> 1".to_owned(),
-        "CREATE TABLE updates AS SELECT DISTINCT a.occupation AS from_value, b.occupation AS to_value
-         FROM everybody a JOIN everybody b ON a.occupation - a.occupation % 2 = b.occupation - b.occupation % 2"
+        "CREATE TABLE updates AS
+         WITH occupations AS (SELECT DISTINCT occupation FROM everybody)
+         SELECT a.occupation AS from_value, b.occupation AS to_value
+         FROM occupations a JOIN occupations b ON a.occupation - a.occupation % 2 = b.occupation - b.occupation % 2"
             .to_owned(),
     ] {
         rows(&context, &table).await;

@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-use super::enumeration::{History, Inferred, alone, assert_exact, is_eligible};
+use super::enumeration::{History, Inferred, assert_exact, is_eligible};
 use super::tests::{Earlier, Known, Row, chains, encode_beside, private, verify};
 use super::*;
 use crate::error::Error;
-use crate::methods::choices::{Share, orders};
+use crate::methods::choices::{Share, alone, orders};
 
 fn drawn(m: usize) -> MInvariance {
     MInvariance::new(m).with_assignment(Assignment::Drawn)

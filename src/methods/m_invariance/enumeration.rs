@@ -12,7 +12,7 @@ use rand::{Rng, SeedableRng};
 use super::tests::{Earlier, Known, Row, encode_beside};
 use super::*;
 use crate::error::Error;
-use crate::methods::choices::{Every, Share, orders};
+use crate::methods::choices::{Every, Share, alone, orders};
 use crate::release::COUNTERFEIT;
 
 /// Releases of a few people.
@@ -227,11 +227,6 @@ impl History {
 fn signatures(history: &[Seen]) -> BTreeMap<usize, Vec<u8>> {
     let groups = history.iter().flatten();
     groups.flat_map(|(people, signature)| people.iter().map(|&person| (person, signature.clone()))).collect()
-}
-
-/// Buckets are split by as many threads as there are; which asks first must not change.
-pub(super) fn alone<T: Send>(f: impl FnOnce() -> T + Send) -> T {
-    rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(f)
 }
 
 pub(super) fn is_eligible(values: &[u8], m: usize) -> bool {
