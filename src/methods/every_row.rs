@@ -64,7 +64,7 @@ pub(super) fn check_every_row(
         beside.read(known, of_group.members);
         broken_by(of_group, beside)
     };
-    let broken = any_broken(microdata, groups, Some(intervals), Known::default, broken_by).or_else(|| {
+    let broken = any_broken(microdata, groups, intervals, Known::default, broken_by).or_else(|| {
         let unseen = || (0..rows).into_par_iter().filter(|&row| !seen[row].load(Ordering::Relaxed));
         let missing = unseen().count();
         if groups.members.par_iter().filter(is_person).count() != rows - missing {

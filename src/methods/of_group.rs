@@ -18,7 +18,7 @@ pub(super) struct OfGroup<'a> {
     pub members: &'a [u32],
     /// Sensitive values that are published; none without the attribute.
     pub published: &'a [u32],
-    /// The group's intervals, where some are published.
+    /// The group's intervals, one for each quasi-identifier.
     pub intervals: &'a [[u32; 2]],
     d: usize,
     codes: &'a [u32],
@@ -67,11 +67,12 @@ impl Near {
     }
 }
 
-/// Looks at all groups in parallel, and returns what is wrong with one of them, if anything is. Every thread has what `init` makes.
+/// Looks at all groups in parallel, and returns what is wrong with one of them, if anything is: that it has no intervals, or what `broken_by` finds.
+/// Every thread has what `init` makes.
 pub(super) fn any_broken<S>(
     microdata: &Microdata,
     groups: &Groups,
-    intervals: Option<&Intervals>,
+    intervals: &Intervals,
     init: impl Fn() -> S + Send + Sync,
     broken_by: impl Fn(&mut S, &OfGroup<'_>) -> Option<&'static str> + Sync,
 ) -> Option<&'static str> {
@@ -81,10 +82,11 @@ pub(super) fn any_broken<S>(
         let places = groups.starts[numbers.start] as usize..groups.starts[numbers.end] as usize;
         near.read(microdata, &groups.members[places.clone()]);
         near.ends.clear();
-        if let Some(intervals) = intervals {
-            intervals.append_to(&mut near.ends, numbers.clone().map(|group| group as u32));
-        }
+        intervals.append_to(&mut near.ends, numbers.clone().map(|group| group as u32));
         let (first, intervals) = (numbers.start, near.ends.as_chunks().0);
+        if intervals.len() != numbers.len() * d {
+            return Some("a group without intervals");
+        }
         numbers.into_iter().find_map(|group| {
             let range = groups.range(group);
             let (start, end) = (range.start - places.start, range.end - places.start);
@@ -92,7 +94,7 @@ pub(super) fn any_broken<S>(
                 group,
                 members: &groups.members[range.clone()],
                 published: groups.sensitive.get(range).unwrap_or_default(),
-                intervals: intervals.get((group - first) * d..(group - first + 1) * d).unwrap_or_default(),
+                intervals: &intervals[(group - first) * d..][..d],
                 d,
                 codes: &near.codes[start * d..end * d],
                 sensitive: near.sensitive.get(start..end).unwrap_or_default(),
@@ -121,13 +123,18 @@ mod tests {
         let mut encoder = ColumnEncoder::try_new(Arc::new(Field::new("x", DataType::Int32, true))).unwrap();
         encoder.append(&values).unwrap();
         let encoded = encoder.finish(Order::ByValue).unwrap();
+        let mut other = ColumnEncoder::try_new(Arc::new(Field::new("y", DataType::Int32, true))).unwrap();
+        other.append(&values).unwrap();
+        let other = other.finish(Order::ByValue).unwrap().attribute;
         let mut codes: Vec<u32> = encoded.codes.iter().collect();
+        // Another code in the second column.
+        let of_both = |codes: &[u32]| RowCodes::of_rows(2, codes.iter().flat_map(|&code| [code, code / 3]));
         let mut microdata = Microdata {
             rows: 500,
             people: None,
-            quasi: vec![encoded.attribute],
+            quasi: vec![encoded.attribute, other],
             sensitive_codes: codes.iter().map(|code| code / 2).collect(),
-            quasi_codes: RowCodes::of_rows(1, codes.iter().copied()),
+            quasi_codes: of_both(&codes),
             sensitive: None,
             within: None,
             other: Vec::new(),
@@ -143,21 +150,22 @@ mod tests {
             }
             groups.starts.push(groups.members.len() as u32);
         }
-        let intervals: Vec<[u32; 2]> = (0..groups.len() as u32).map(|group| [group, 999]).collect();
-        let intervals = Intervals::of_groups(1, &intervals);
+        let intervals_of = |group: u32| [[group, 999], [7, 300 + group]];
+        let of_groups: Vec<[u32; 2]> = (0..groups.len() as u32).flat_map(intervals_of).collect();
+        let intervals = Intervals::of_groups(2, &of_groups);
         let of_table = |microdata: &Microdata, row: u32| {
             (microdata.quasi_of(row).collect::<Vec<_>>(), microdata.sensitive_codes[row as usize])
         };
         let before: Vec<_> = (0..500).map(|row| of_table(&microdata, row)).collect();
-        let judged = |microdata: &Microdata| {
+        let judged = |microdata: &Microdata, intervals: &Intervals| {
             any_broken(
                 microdata,
                 &groups,
-                Some(&intervals),
+                intervals,
                 || (),
                 |(), of_group| {
                     assert_eq!(of_group.members, &groups.members[groups.range(of_group.group)]);
-                    assert_eq!(of_group.intervals, [[of_group.group as u32, 999]]);
+                    assert_eq!(of_group.intervals, intervals_of(of_group.group as u32));
                     let wrong = |(place, &row): (usize, &u32)| {
                         let found = (of_group.codes(place).to_vec(), of_group.sensitive(place));
                         row != COUNTERFEIT && found != before[row as usize]
@@ -166,18 +174,21 @@ mod tests {
                 },
             )
         };
-        assert_eq!(judged(&microdata), None);
+        assert_eq!(judged(&microdata, &intervals), None);
+        for missing in [Intervals::default(), Intervals::of_groups(1, &of_groups)] {
+            assert_eq!(judged(&microdata, &missing), Some("a group without intervals"));
+        }
         // The first person, some in the middle, and the last one.
         let all: Vec<u32> = groups.members.iter().copied().filter(|&row| row != COUNTERFEIT).collect();
         assert!(all.len() < 500);
         for row in [all[0], all[2 * GROUPS], all[all.len() / 2], all[all.len() - 1]] {
             codes[row as usize] ^= 1;
-            microdata.quasi_codes = RowCodes::of_rows(1, codes.iter().copied());
-            assert_eq!(judged(&microdata), Some("wrong"));
+            microdata.quasi_codes = of_both(&codes);
+            assert_eq!(judged(&microdata, &intervals), Some("wrong"));
             codes[row as usize] ^= 1;
-            microdata.quasi_codes = RowCodes::of_rows(1, codes.iter().copied());
+            microdata.quasi_codes = of_both(&codes);
             microdata.sensitive_codes[row as usize] ^= 1;
-            assert_eq!(judged(&microdata), Some("wrong"));
+            assert_eq!(judged(&microdata, &intervals), Some("wrong"));
             microdata.sensitive_codes[row as usize] ^= 1;
         }
     }

@@ -60,6 +60,11 @@ impl RowCodes {
         self.codes.len().checked_div(self.columns).unwrap_or(0)
     }
 
+    /// Whether these are the codes of so many rows of so many columns, to the last one.
+    pub(crate) fn are_of(&self, rows: usize, columns: usize) -> bool {
+        self.codes.len() == rows * columns && (self.is_empty() || self.columns == columns)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.codes.is_empty()
@@ -184,6 +189,22 @@ mod tests {
         let mut encoder = ColumnEncoder::try_new(Arc::new(Field::new("x", DataType::Int64, true))).unwrap();
         encoder.append(&values).unwrap();
         encoder.finish(Order::ByValue).unwrap()
+    }
+
+    /// Of any widths, and to none.
+    #[test]
+    fn rows_are_appended() {
+        let some = [vec![], vec![0, 9], vec![300, 1, 65_535, 255], vec![70_000, 2]];
+        for (before, more) in some.iter().flat_map(|before| some.iter().map(move |more| (before, more))) {
+            let mut codes = if before.is_empty() { RowCodes::default() } else { RowCodes::narrowed(2, before.clone()) };
+            codes.append(RowCodes::narrowed(2, more.clone()));
+            let all = [before.as_slice(), more].concat();
+            assert!(codes.iter().eq(all.iter().copied()));
+            assert_eq!(codes.rows(), all.len() / 2);
+            assert!(codes.are_of(all.len() / 2, 2));
+            assert!(!codes.are_of(all.len() / 2 + 1, 2) && (all.is_empty() || !codes.are_of(all.len(), 1)));
+        }
+        assert!(!RowCodes::of_rows(2, [1, 2]).are_of(2, 1));
     }
 
     /// Of any width, and of columns that need less of it than others.

@@ -51,7 +51,7 @@ impl Body {
         }
     }
 
-    /// Published intervals, where there are any.
+    /// Published intervals, where groups or members have them.
     pub fn intervals(&self) -> Option<&Intervals> {
         match self {
             Self::Grouped { intervals } | Self::Rows { intervals, .. } => Some(intervals),

@@ -1,4 +1,4 @@
-//! Published intervals, in as few bytes as the ends need.
+//! Published intervals, in as few bytes as the greatest code of a quasi-identifier needs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +19,7 @@ pub struct Intervals(
 
 impl Intervals {
     /// Those of so many groups and of `d` quasi-identifiers, none of whose codes is above `most`; on all cores. `fill` is given the first of some
-    /// groups and a place for each of their intervals, all of them `[u32::MAX, 0]`. `None` if one stays empty.
+    /// groups and a place for each of their intervals, all of them `[u32::MAX, 0]`. `None` if one stays empty, or has a greater code.
     pub(crate) fn made<S>(
         d: usize,
         groups: usize,
@@ -28,12 +28,14 @@ impl Intervals {
         fill: impl Fn(&mut S, usize, &mut [[u32; 2]]) + Send + Sync,
     ) -> Option<Self> {
         fn all<C: Code, S>(
-            (d, groups): (usize, usize),
+            d: usize,
+            groups: usize,
+            most: u32,
             init: impl Fn() -> S + Send + Sync,
             fill: impl Fn(&mut S, usize, &mut [[u32; 2]]) + Send + Sync,
         ) -> Option<Vec<C>> {
             let mut ends = vec![C::default(); groups * d * 2];
-            let empty = AtomicBool::new(false);
+            let wrong = AtomicBool::new(false);
             let chunks = ends.par_chunks_mut(GROUPS * d * 2).enumerate();
             chunks.for_each_init(
                 || (init(), Vec::new()),
@@ -41,22 +43,21 @@ impl Intervals {
                     wide.clear();
                     wide.resize(ends.len() / 2, [u32::MAX, 0]);
                     fill(state, chunk * GROUPS, wide);
-                    if wide.iter().any(|[lo, hi]| lo > hi) {
-                        return empty.store(true, Ordering::Relaxed);
+                    if wide.iter().any(|&[lo, hi]| lo > hi || hi > most) {
+                        return wrong.store(true, Ordering::Relaxed);
                     }
                     ends.iter_mut().zip(wide.as_flattened()).for_each(|(end, &code)| *end = C::of(code));
                 },
             );
-            (!empty.into_inner()).then_some(ends)
+            (!wrong.into_inner()).then_some(ends)
         }
         if d == 0 {
             return Some(Self::default());
         }
-        let size = (d, groups);
         let ends = match Codes::bytes_of(most as usize + 1) {
-            1 => Codes::Bytes(all(size, init, fill)?),
-            2 => Codes::Short(all(size, init, fill)?),
-            _ => Codes::Wide(all(size, init, fill)?),
+            1 => Codes::Bytes(all(d, groups, most, init, fill)?),
+            2 => Codes::Short(all(d, groups, most, init, fill)?),
+            _ => Codes::Wide(all(d, groups, most, init, fill)?),
         };
         Some(Self(RowCodes::from_codes(2 * d, ends)))
     }
@@ -64,13 +65,13 @@ impl Intervals {
     /// Those of members that have their own, one member after the other.
     ///
     /// # Errors
-    /// When one is empty, which no method may publish.
+    /// When one is empty or has a value that is not in the domain, which no method may publish.
     pub(crate) fn of_members(microdata: &Microdata, boxes: &[[u32; 2]]) -> Result<Self> {
         let d = microdata.quasi.len();
         let copy =
             |(): &mut (), first: usize, out: &mut [[u32; 2]]| out.copy_from_slice(&boxes[first * d..][..out.len()]);
         let made = Self::made(d, boxes.len() / d.max(1), microdata.greatest_code(), || (), copy);
-        made.ok_or_else(|| Error::internal("an empty interval"))
+        made.ok_or_else(|| Error::internal("an interval that is empty, or has a value that is not in the domain"))
     }
 
     /// Whether none are published.
@@ -118,8 +119,8 @@ mod tests {
         for most in [9, 255, 256, 65_535, 65_536, u32::MAX] {
             for (d, groups) in [(1, 1), (3, GROUPS), (2, 5 * GROUPS + 1)] {
                 let interval = |at: usize| {
-                    let lo = (at as u32).wrapping_mul(2_654_435_761) % most.max(2);
-                    [lo, lo + (most - lo) / 2]
+                    let lo = (at as u32).wrapping_mul(2_654_435_761) % most;
+                    [lo, if at.is_multiple_of(3) { most } else { lo + (most - lo) / 2 }]
                 };
                 let fill = |(): &mut (), first: usize, out: &mut [[u32; 2]]| {
                     assert!(out.iter().all(|interval| *interval == [u32::MAX, 0]));
@@ -143,7 +144,9 @@ mod tests {
         let all_but_the_last = |(): &mut (), first: usize, out: &mut [[u32; 2]]| {
             out.iter_mut().zip(first..).filter(|(_, at)| *at < 99).for_each(|(out, _)| *out = [0, 1]);
         };
+        assert!(Intervals::made(1, 0, 1, || (), all_but_the_last).unwrap().is_empty());
         assert!(Intervals::made(1, 99, 1, || (), all_but_the_last).is_some());
+        assert!(Intervals::made(1, 99, 0, || (), all_but_the_last).is_none(), "a code that there is no room for");
         assert!(Intervals::made(1, 100, 1, || (), all_but_the_last).is_none());
     }
 }

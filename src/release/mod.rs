@@ -155,7 +155,7 @@ impl Release {
             }
         };
         let intervals = Intervals::made(d, groups.len(), microdata.greatest_code(), Vec::<u32>::new, fill);
-        intervals.ok_or_else(|| Error::internal("a group without real rows"))
+        intervals.ok_or_else(|| Error::internal("a group without real rows, or with a value that is not in the domain"))
     }
 
     /// Mean length of the published intervals as a share of their domains (the normalized certainty penalty), over groups'

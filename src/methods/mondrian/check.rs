@@ -30,7 +30,7 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &Interval
         any_broken(
             microdata,
             groups,
-            Some(intervals),
+            intervals,
             || principle.counts(),
             |counts, of_group| {
                 broken_promise(microdata, groups, of_group, params).or_else(|| too_far(of_group.group, counts))

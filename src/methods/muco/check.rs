@@ -20,7 +20,8 @@ pub(super) fn check(source: &Source<'_>, groups: &Groups, perturbed: &Perturbed,
         (twice || seen.contains(&false)).then_some("a row that is not in one place")
     };
     let ends = || groups.starts.last().is_none_or(|&end| end as usize != groups.members.len());
-    let whole = || (ends() || perturbed.codes.rows() != groups.members.len()).then_some("rows missing");
+    let d = source.distances.len();
+    let whole = || (ends() || !perturbed.codes.are_of(groups.members.len(), d)).then_some("rows missing");
     match broken.or_else(whole).or_else(once) {
         None => Ok(()),
         Some(what) => Err(Error::internal(format!("the release failed its own check ({what}); nothing was published"))),

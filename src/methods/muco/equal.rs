@@ -168,7 +168,7 @@ fn check(microdata: &Microdata, groups: &Groups, perturbed: &Perturbed, l: usize
         if rows.len() < l || groups.histogram(group).iter().any(|&(_, count)| count > 1) {
             return Some("a group without l different sensitive values");
         }
-        let mut published = Vec::new();
+        let mut published = Vec::with_capacity(rows.len() * d);
         perturbed.codes.append_to(&mut published, range.start as u32..range.end as u32);
         let dealt = (0..d).all(|j| {
             let mut before: Vec<u32> = rows.iter().map(|&row| microdata.quasi_at(row, j)).collect();
@@ -185,7 +185,7 @@ fn check(microdata: &Microdata, groups: &Groups, perturbed: &Perturbed, l: usize
         !twice && microdata.sensitive_codes[row as usize] == value
     };
     let whole = groups.members.len() == microdata.rows
-        && perturbed.codes.rows() == microdata.rows
+        && perturbed.codes.are_of(microdata.rows, d)
         && groups.members.iter().zip(&groups.sensitive).all(own);
     match broken.or_else(|| (!whole).then_some("rows missing")) {
         None => Ok(()),

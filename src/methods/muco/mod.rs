@@ -184,7 +184,7 @@ fn repeat(
     perturbed.codes.append(RowCodes::narrowed(microdata.quasi.len(), published));
     perturbed.repeated += rows.len();
     groups.starts.push(groups.members.len() as u32);
-    match groups.members.len() == microdata.rows && perturbed.codes.rows() == microdata.rows {
+    match groups.members.len() == microdata.rows && perturbed.codes.are_of(microdata.rows, microdata.quasi.len()) {
         true => Ok(()),
         false => Err(Error::internal("the release failed its own check (rows missing); nothing was published")),
     }
