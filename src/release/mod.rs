@@ -125,7 +125,7 @@ impl Release {
     /// or the smallest node of the hierarchy that does.
     ///
     /// # Errors
-    /// When a group has no real row, which no method may produce.
+    /// When a group has no real row, or one a value that is not in its domain, which no method may produce.
     pub(crate) fn cover(microdata: &Microdata, groups: &Groups) -> Result<Intervals> {
         let d = microdata.quasi.len();
         let fill = |near: &mut Vec<u32>, first: usize, intervals: &mut [[u32; 2]]| {
