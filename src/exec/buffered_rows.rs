@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, Int64Builder, RecordBatch};
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, interleave_record_batch};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 
@@ -37,19 +37,32 @@ impl BufferedRows {
         ((row >> 32) as u32).wrapping_sub(self.first) as usize
     }
 
-    /// Lets go of a row, and of its batch if that was the last one.
-    pub(super) fn release(&mut self, row: u64) {
-        let place = self.place(row);
-        let Some(slot) = self.batches.get_mut(place) else { return };
-        let Some((batch, rows)) = slot else { return };
-        *rows -= 1;
-        if *rows > 0 {
-            return;
+    /// Lets go of rows, and of batches of which they were the last ones.
+    pub(super) fn release(&mut self, rows: impl Iterator<Item = u64>) {
+        // Those that go together are of few batches.
+        let (mut last, mut count) = (0, 0);
+        for row in rows {
+            let place = self.place(row);
+            if place != last {
+                self.let_go(last, count);
+                (last, count) = (place, 0);
+            }
+            count += 1;
         }
-        self.bytes -= bytes_of(batch);
-        *slot = None;
+        self.let_go(last, count);
         while self.batches.pop_front_if(|slot| slot.is_none()).is_some() {
             self.first = self.first.wrapping_add(1);
+        }
+    }
+
+    /// Lets go of some rows of a batch.
+    fn let_go(&mut self, place: usize, count: usize) {
+        let Some(slot) = self.batches.get_mut(place) else { return };
+        let Some((batch, rows)) = slot else { return };
+        *rows -= count;
+        if *rows == 0 {
+            self.bytes -= bytes_of(batch);
+            *slot = None;
         }
     }
 
@@ -127,16 +140,19 @@ pub(super) fn begins_of(
     };
     // Most rows are of the same snapshot as the one before.
     let mut last = None;
-    let mut begin = |snapshot: i64| match last {
-        Some((before, begin)) if before == snapshot => Ok(begin),
-        _ => {
-            let begin = clock.begin(snapshot).ok_or_else(out_of_range)?;
-            last = Some((snapshot, begin));
-            Ok(begin)
+    let mut begin = |snapshot: i64| -> Result<i64> {
+        if let Some((_, begin)) = last.filter(|&(before, _)| before == snapshot) {
+            return Ok(begin);
         }
+        let begin = clock.begin(snapshot).ok_or_else(out_of_range)?;
+        last = Some((snapshot, begin));
+        Ok(begin)
     };
-    let begins = snapshots.map(|snapshot| snapshot.map(&mut begin).transpose()).collect::<Result<Vec<_>>>()?;
-    let numbers: ArrayRef = Arc::new(Int64Array::from(begins));
+    let mut begins = Int64Builder::with_capacity(snapshots.size_hint().0);
+    for snapshot in snapshots {
+        begins.append_option(snapshot.map(&mut begin).transpose()?);
+    }
+    let numbers: ArrayRef = Arc::new(begins.finish());
     let safe = CastOptions { safe: true, ..CastOptions::default() };
     let times = match data_type {
         DataType::Date32 => cast(&cast_with_options(&numbers, &DataType::Int32, &safe)?, data_type)?,
@@ -171,7 +187,7 @@ mod tests {
         let mut rows = BufferedRows::default();
         let first: Vec<u64> = (0..100).map(|part| rows.keep(batch.slice(100 * part, 100))).collect();
         assert_eq!(rows.size(), parts);
-        first.into_iter().for_each(|first| (0..100).for_each(|row| rows.release(first + row)));
+        first.into_iter().for_each(|first| rows.release((0..100).map(|row| first + row)));
         assert_eq!(rows.size(), 0);
     }
 }

@@ -95,7 +95,8 @@ fn as_written(path: &str, names: &[String]) -> Option<String> {
     best.map(|(_, written)| written)
 }
 
-fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
+/// How a node reads files, if it does.
+pub(super) fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
     plan.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()
 }
 

@@ -134,7 +134,6 @@ impl HiddenExec {
     }
 
     /// Whose input it is.
-    #[cfg(feature = "distributed")]
     pub(crate) fn origin(&self) -> &Arc<Origin> {
         &self.origin
     }

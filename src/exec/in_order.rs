@@ -175,7 +175,7 @@ impl Held {
 }
 
 /// The first and last time of a batch that is in order. Of NULL there is none.
-async fn ends(batch: &RecordBatch, place: usize) -> Option<(i64, i64)> {
+pub(super) async fn ends(batch: &RecordBatch, place: usize) -> Option<(i64, i64)> {
     let mut last = None;
     let mut first = None;
     for start in (0..batch.num_rows()).step_by(PIECE) {

@@ -13,6 +13,7 @@ mod disclosure;
 mod files;
 mod hidden;
 mod in_order;
+mod in_turn;
 mod inputs;
 mod loss;
 mod notices;

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use futures::TryStreamExt;
 
 use super::in_order::in_order;
+use super::in_turn::Files;
 use super::reposition_job::{REPOSITION, RepositionJob, repositioned_schema};
 use super::{Job, WholeInputExec, repositioning};
 use crate::methods::reposition::Clock;
@@ -27,8 +30,9 @@ use crate::release::View;
 /// ```
 ///
 /// One pass, with memory for the window: rows come out while others are read, snapshot by snapshot, those of a snapshot in random order.
-/// An input that is declared to be in the order of time is read as it comes. Any other one is put in order where it is read, and sorted only where it
-/// must be: streams are mostly in order. The rows drawn for a seed depend neither on
+/// An input that is declared to be in the order of time is read as it comes. Parquet files that are in it, whatever they are called, are read one after
+/// the other, once their times were; the scan's metrics count both. Any other input is put in order where it is read, and sorted only where it must be:
+/// streams are mostly in order. The rows drawn for a seed depend neither on
 /// the order of rows of one time nor on batches.
 pub type RepositionExec = WholeInputExec<Repositioning>;
 
@@ -122,6 +126,31 @@ impl Job for Repositioning {
         })
     }
 
+    fn read(
+        &self,
+        place: usize,
+        input: &Arc<dyn ExecutionPlan>,
+        metrics: &ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if place > 0 || self.declared {
+            return input.execute(0, Arc::clone(context));
+        }
+        let schema = input.schema();
+        let (order, time) = (by_time(&schema, &self.job.time)?, schema.index_of(&self.job.time)?);
+        let Some(files) = Files::of(input, time)? else {
+            return Ok(in_order(input.execute(0, Arc::clone(context))?, order, time, metrics, context));
+        };
+        let (input, metrics, context) = (Arc::clone(input), metrics.clone(), Arc::clone(context));
+        let rows = async move {
+            match files.in_turn(&metrics, &context).await? {
+                Some(rows) => Ok::<_, DataFusionError>(rows),
+                None => Ok(in_order(input.execute(0, Arc::clone(&context))?, order, time, &metrics, &context)),
+            }
+        };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::once(rows).try_flatten())))
+    }
+
     fn start(
         &self,
         inputs: Vec<SendableRecordBatchStream>,
@@ -130,14 +159,6 @@ impl Job for Repositioning {
     ) -> Result<SendableRecordBatchStream> {
         let mut inputs = inputs.into_iter();
         let Some(input) = inputs.next() else { return internal_err!("RepositionExec without an input") };
-        let input = match self.declared {
-            true => input,
-            false => {
-                let (time, place) =
-                    (by_time(&input.schema(), &self.job.time)?, input.schema().index_of(&self.job.time)?);
-                in_order(input, time, place, metrics, context)
-            }
-        };
         repositioning::run(input, inputs.next(), self.job.clone(), Arc::clone(&self.schema), metrics, context)
     }
 }

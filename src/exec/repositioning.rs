@@ -284,30 +284,26 @@ impl Worker {
         ties.into_iter().for_each(|tie| self.stream.add_value(None, tie));
         let first = self.held.keep(batch);
         let mut late = 0;
+        let times = times.values();
+        let mut end = 0;
         // Rows of one time come one after the other.
-        let mut last = None;
-        for (at, ((&time, &value), &priority)) in times.values().iter().zip(&values).zip(&priorities).enumerate() {
-            let snapshot = match last {
-                Some((before, snapshot)) if before == time => snapshot,
-                _ => self.job.clock.snapshot(time),
-            };
-            last = Some((time, snapshot));
-            let row = first | at as u64;
-            match self.open {
-                Some(open) if snapshot < open => {
-                    late += 1;
-                    self.output.add(row, None, SUPPRESSED);
-                    continue;
-                }
-                Some(open) if snapshot == open => {}
-                open => {
-                    if open.is_some() {
-                        self.close()?;
-                    }
-                    self.open = Some(snapshot);
-                }
+        while let Some(&time) = times.get(end) {
+            let start = end;
+            end += times[start..].iter().take_while(|&&other| other == time).count();
+            let snapshot = self.job.clock.snapshot(time);
+            let rows = (start..end).map(|at| first | at as u64);
+            if self.open.is_some_and(|open| snapshot < open) {
+                late += end - start;
+                rows.for_each(|row| self.output.add(row, None, SUPPRESSED));
+                continue;
             }
-            self.records.push(Record { value: value as u32, priority, row });
+            if self.open != Some(snapshot) {
+                self.close()?;
+                self.open = Some(snapshot);
+            }
+            let tags = values[start..end].iter().zip(&priorities[start..end]);
+            let record = |(row, (&value, &priority))| Record { value: value as u32, priority, row };
+            self.records.extend(rows.zip(tags).map(record));
         }
         if late > 0 {
             if self.job.late == Late::Refuse {
@@ -327,7 +323,9 @@ impl Worker {
     /// Hands the snapshot that was read to the window.
     fn close(&mut self) -> crate::error::Result<()> {
         let Some(snapshot) = self.open else { return Ok(()) };
-        let records = std::mem::take(&mut self.records);
+        // The next one may be as large.
+        let next = Vec::with_capacity(self.records.len());
+        let records = std::mem::replace(&mut self.records, next);
         let output = &mut self.output;
         self.stream.arrive(snapshot, records, &mut |departed| {
             output.leave(&departed);
@@ -403,8 +401,8 @@ impl Output {
                 return Ok(false);
             }
         }
-        self.rows.drain(..).for_each(|row| held.release(row.row));
-        self.hidden.drain(..).for_each(|row| held.release(row));
+        held.release(self.rows.drain(..).map(|row| row.row));
+        held.release(self.hidden.drain(..));
         Ok(true)
     }
 }

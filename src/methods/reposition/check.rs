@@ -1,7 +1,5 @@
 //! What a snapshot must be when it leaves the window, whatever put it together.
 
-use rustc_hash::FxHashMap;
-
 use super::stream::{Departed, Placed};
 use super::window::Value;
 use crate::error::{Error, Result};
@@ -12,30 +10,30 @@ pub(super) struct Check {
     width: i64,
     /// Time of the snapshot that left last.
     before: Option<i64>,
-    /// The latest original time that was published of each value.
-    latest: FxHashMap<Value, i64>,
-    /// Of each value what is published at the time that is checked; nothing between checks.
     values: Vec<Published>,
 }
 
-/// How many records of a value are published, and the earliest and latest original time of them.
+/// What is published of a value.
 #[derive(Debug, Clone, Copy)]
 struct Published {
+    /// The latest original time in all snapshots before.
+    latest: i64,
+    /// At the time that is checked: how many records, and the earliest and latest original time of them. Nothing between checks.
     count: usize,
     first: i64,
     last: i64,
 }
 
-const NOTHING: Published = Published { count: 0, first: i64::MAX, last: i64::MIN };
+const NOTHING: Published = Published { latest: i64::MIN, count: 0, first: i64::MAX, last: i64::MIN };
 
 impl Check {
     pub(super) fn new(l: usize, width: i64) -> Self {
-        Self { l, width, before: None, latest: FxHashMap::default(), values: Vec::new() }
+        Self { l, width, before: None, values: Vec::new() }
     }
 
     /// Bytes held, by a value's number.
     pub(super) fn size(&self) -> usize {
-        self.values.capacity() * size_of::<Published>() + self.latest.capacity() * size_of::<(Value, i64)>()
+        self.values.capacity() * size_of::<Published>()
     }
 
     /// # Errors
@@ -74,8 +72,10 @@ impl Check {
             return failed("eligibility");
         }
         for value in seen {
-            let Published { first, last, .. } = std::mem::replace(&mut self.values[value as usize], NOTHING);
-            if self.latest.insert(value, last).is_some_and(|before| before > first) {
+            let of_value = &mut self.values[value as usize];
+            let Published { latest, first, last, .. } = *of_value;
+            *of_value = Published { latest: last, ..NOTHING };
+            if latest > first {
                 return failed("order of time");
             }
         }

@@ -1,12 +1,15 @@
 //! The records of a snapshot that are held back: which of them are drawn, where the window only counts them.
+//!
+//! Most values leave a snapshot whole, with all of their records at once. Then it does not matter which are drawn, and only where a value is divided are its
+//! records put in order by lot.
 
 use super::stream::{Placed, Record};
 use super::window::{Value, mix};
 
-/// The records of a snapshot, in random order among those of a value.
+/// The records of a snapshot.
 #[derive(Debug)]
 pub(super) struct Home {
-    /// Value after value; those of a value are drawn from the back.
+    /// Value after value; those of a value are drawn from the back, in random order if not all of them are.
     records: Vec<Record>,
     /// Where those of each value are, in the order of values.
     values: Vec<OfValue>,
@@ -18,6 +21,8 @@ struct OfValue {
     value: Value,
     start: usize,
     end: usize,
+    /// Whether its records are in the order of their priorities.
+    in_order: bool,
 }
 
 /// Counts of records by value, all 0 between uses: snapshots are small, and there may be many values.
@@ -41,12 +46,11 @@ impl Tally {
 
 impl Home {
     pub(super) fn new(arrived: Vec<Record>, tally: &mut Tally) -> Self {
-        // In place by value, and by lot among the few of a value.
         let mut values = Vec::new();
         for record in &arrived {
             let count = tally.of(record.value);
             if *count == 0 {
-                values.push(OfValue { value: record.value, start: 0, end: 0 });
+                values.push(OfValue { value: record.value, start: 0, end: 0, in_order: false });
             }
             *count += 1;
         }
@@ -64,7 +68,6 @@ impl Home {
         }
         for of in &mut values {
             of.end = std::mem::take(tally.of(of.value));
-            by_lot(&mut records[of.start..of.end]);
         }
         Self { left: records.len(), records, values }
     }
@@ -82,8 +85,11 @@ impl Home {
     /// Draws some records of a value, which are of the time `home`. `None` if there are not so many.
     pub(super) fn draw(&mut self, value: Value, count: usize, home: i64, drawn: &mut Vec<Placed>) -> Option<()> {
         let at = self.values.binary_search_by_key(&value, |of| of.value).ok()?;
-        let OfValue { start, end, .. } = &mut self.values[at];
+        let OfValue { start, end, in_order, .. } = &mut self.values[at];
         let from = end.checked_sub(count).filter(|from| from >= start)?;
+        if from > *start && !std::mem::replace(in_order, true) {
+            by_lot(&mut self.records[*start..*end]);
+        }
         drawn.extend(self.records[from..*end].iter().map(|&record| Placed { record, home }));
         *end = from;
         self.left -= count;
@@ -99,23 +105,25 @@ impl Home {
 /// Puts records of a value in the order of their priorities, all of which are different then.
 fn by_lot(records: &mut [Record]) {
     records.sort_unstable_by_key(|record| record.priority);
-    // Rows that are alike in everything have one priority; they are told apart by counting them.
-    let mut twins = false;
-    let mut first = 0;
-    for at in 1..records.len() {
-        // The first keeps its own, with which the others are compared.
-        let own = records[first].priority;
-        if records[at].priority != own {
-            first = at;
-            continue;
-        }
-        twins = true;
-        records[at].priority = mix(own ^ mix((at - first) as u64));
-        debug_assert_ne!(records[at].priority, own);
-    }
-    if twins {
+    if tell_apart(records.iter_mut().map(|record| &mut record.priority)) {
         records.sort_unstable_by_key(|record| record.priority);
     }
+}
+
+/// Gives rows that are alike in everything, and have one priority, priorities of their own by counting them. The first keeps its own; whether there are any.
+/// Those that are alike come one after the other.
+fn tell_apart<'a>(priorities: impl Iterator<Item = &'a mut u64>) -> bool {
+    let (mut first, mut twins, mut any) = (None, 0, false);
+    for priority in priorities {
+        if first == Some(*priority) {
+            twins += 1;
+            *priority = mix(*priority ^ mix(twins));
+            any = true;
+        } else {
+            (first, twins) = (Some(*priority), 0);
+        }
+    }
+    any
 }
 
 /// Puts records in an order by lot: by other random numbers made of their priorities, and a number that all share.
@@ -125,12 +133,51 @@ pub(super) fn reorder(placed: &mut Vec<Placed>, salt: u64) {
     let mask = placed.len().next_power_of_two() as u64 - 1;
     let place = |key: u64| (key & mask) as usize;
     let mut keys: Vec<u64> = placed.iter().enumerate().map(|(at, placed)| lot(placed) & !mask | at as u64).collect();
-    keys.sort_unstable();
+    sort_spread(&mut keys);
     // So that the order of arrival decides nothing.
     for alike in keys.chunk_by_mut(|a, b| a & !mask == b & !mask).filter(|alike| alike.len() > 1) {
         alike.sort_unstable_by_key(|&key| lot(&placed[place(key)]));
     }
     *placed = keys.into_iter().map(|key| placed[place(key)]).collect();
+    // Side by side they would be known for twins.
+    if tell_apart(placed.iter_mut().map(|placed| &mut placed.record.priority)) {
+        reorder(placed, salt);
+    }
+}
+
+/// Fewer numbers than these are sorted at once.
+const FEW: usize = 64;
+/// At most so many bits of a number decide where it goes first, so that places are in the cache.
+const BITS: u32 = 12;
+
+/// Sorts numbers that are spread over all there are, as random ones: each is put near its place by its first bits.
+fn sort_spread(numbers: &mut Vec<u64>) {
+    if numbers.len() < FEW {
+        numbers.sort_unstable();
+        return;
+    }
+    let bits = numbers.len().ilog2().min(BITS);
+    let part = |number: u64| (number >> (u64::BITS - bits)) as usize;
+    let mut ends = vec![0; 1 << bits];
+    numbers.iter().for_each(|&number| ends[part(number)] += 1);
+    let mut before = 0;
+    for end in &mut ends {
+        before += std::mem::replace(end, before);
+    }
+    let mut sorted = vec![0; numbers.len()];
+    for &number in numbers.iter() {
+        let end = &mut ends[part(number)];
+        sorted[*end] = number;
+        *end += 1;
+    }
+    let mut start = 0;
+    for end in ends {
+        if end - start > 1 {
+            sorted[start..end].sort_unstable();
+        }
+        start = end;
+    }
+    *numbers = sorted;
 }
 
 #[cfg(test)]
@@ -156,7 +203,6 @@ mod tests {
                 let mut sorted = arrived.clone();
                 sorted.sort_by_key(|record| (record.value, record.priority));
                 let mut home = Home::new(arrived, &mut tally);
-                prop_assert_eq!(&home.records, &sorted);
                 prop_assert_eq!(home.counts().iter().map(|&(_, count)| count as usize).sum::<usize>(), sorted.len());
                 prop_assert!(home.draw(9, 1, 0, &mut Vec::new()).is_none());
                 for (value, count) in home.counts() {
@@ -190,6 +236,22 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn spread_numbers_are_sorted(
+            mut numbers in prop::collection::vec((0_u64..3, any::<u64>()), 0..5000),
+            alike in any::<bool>(),
+        ) {
+            // Spread over all, or a quarter and a few others.
+            let mut numbers: Vec<u64> =
+                numbers.drain(..).map(|(high, low)| if alike { high / 2 << 62 | low & 0xff } else { low }).collect();
+            let mut sorted = numbers.clone();
+            sorted.sort_unstable();
+            sort_spread(&mut numbers);
+            prop_assert_eq!(numbers, sorted);
+        }
+    }
+
     /// What is mixed to a number.
     fn unmixed(number: u64) -> u64 {
         // Inverses of odd factors by Newton's method, and of shifts by shifting on.
@@ -203,13 +265,27 @@ mod tests {
 
     #[test]
     fn twins_are_told_apart() {
-        let arrived = records(&[(1, 7), (0, 7), (1, 7), (1, 7), (1, 8)]);
-        let home = Home::new(arrived, &mut Tally::default());
-        let mut lots: Vec<u64> =
-            home.records.iter().filter(|record| record.value == 1).map(|record| record.priority).collect();
-        assert!(lots.is_sorted() && lots.contains(&7) && lots.contains(&8), "{lots:?}");
-        lots.dedup();
-        assert_eq!(lots.len(), 4);
-        assert_eq!(home.records[0].priority, 7, "of another value");
+        let priorities = |home: &mut Home, draws: &[usize]| {
+            let mut drawn = Vec::new();
+            draws.iter().for_each(|&count| home.draw(1, count, 0, &mut drawn).unwrap());
+            reorder(&mut drawn, 3);
+            let lots: Vec<u64> = drawn.iter().map(|placed| mix(placed.record.priority ^ 3)).collect();
+            assert!(lots.is_sorted(), "{lots:?}");
+            let mut priorities: Vec<u64> = drawn.iter().map(|placed| placed.record.priority).collect();
+            priorities.sort_unstable();
+            priorities
+        };
+        let home = || Home::new(records(&[(1, 7), (0, 7), (1, 7), (1, 7), (1, 8)]), &mut Tally::default());
+        // Whether the value is drawn whole or divided.
+        let whole = priorities(&mut home(), &[4]);
+        assert!(whole.contains(&7) && whole.contains(&8), "{whole:?}");
+        assert!(whole.windows(2).all(|pair| pair[0] < pair[1]), "{whole:?}");
+        for divided in [[1, 3], [2, 2], [3, 1]] {
+            assert_eq!(priorities(&mut home(), &divided), whole);
+        }
+        let mut home = home();
+        let mut other = Vec::new();
+        home.draw(0, 1, 0, &mut other).unwrap();
+        assert_eq!(other[0].record.priority, 7, "of another value");
     }
 }
