@@ -17,6 +17,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::common::spawn_buffered;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -24,7 +25,6 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt};
 
 use super::files::scan_of;
@@ -53,7 +53,8 @@ impl Files {
     /// When a node of the plan cannot take its own children.
     pub(super) fn of(input: &Arc<dyn ExecutionPlan>, place: usize) -> Result<Option<Self>> {
         let mut input = input;
-        while let Some(coalesced) = input.downcast_ref::<CoalescePartitionsExec>().filter(|plan| plan.fetch().is_none()) {
+        while let Some(coalesced) = input.downcast_ref::<CoalescePartitionsExec>().filter(|plan| plan.fetch().is_none())
+        {
             input = coalesced.input();
         }
         let Some(hidden) = HiddenExec::of(input) else { return Ok(None) };
@@ -156,8 +157,10 @@ fn files_of(plan: &Arc<dyn ExecutionPlan>) -> Option<Vec<PartitionedFile>> {
     if let Some(scan) = scan_of(plan) {
         // To read the times of other formats takes as long as to read all.
         let source = scan.file_source();
-        let volatile = source.projection().is_some_and(|columns| columns.iter().any(|column| is_volatile(&column.expr)));
-        return (source.is::<ParquetSource>() && !volatile).then(|| scan.file_groups.iter().flat_map(FileGroup::iter).cloned().collect());
+        let volatile =
+            source.projection().is_some_and(|columns| columns.iter().any(|column| is_volatile(&column.expr)));
+        return (source.is::<ParquetSource>() && !volatile)
+            .then(|| scan.file_groups.iter().flat_map(FileGroup::iter).cloned().collect());
     }
     let same_each_time = match (plan.downcast_ref::<ProjectionExec>(), plan.downcast_ref::<FilterExec>()) {
         (Some(projection), _) => !projection.expr().iter().any(|column| is_volatile(&column.expr)),
@@ -288,7 +291,8 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_time_may_be_computed() {
-        let (context, _folder) = with_files(&[("b.parquet", times(0..3000)), ("a.parquet", times(3000..4000))], 2).await;
+        let (context, _folder) =
+            with_files(&[("b.parquet", times(0..3000)), ("a.parquet", times(3000..4000))], 2).await;
         let falling = "SELECT -t AS t FROM t";
         assert_eq!(in_turn(&context, falling).await, None);
         let days = in_turn(&context, "SELECT t / 10 AS t FROM t").await.unwrap();
@@ -314,7 +318,8 @@ mod tests {
     /// Other rows each time, rows that are made of several, and formats of which all must be read for one column.
     #[tokio::test(flavor = "multi_thread")]
     async fn some_inputs_are_read_once() {
-        let (context, _folder) = with_files(&[("a.parquet", times(0..3000)), ("b.parquet", times(3000..4000))], 2).await;
+        let (context, _folder) =
+            with_files(&[("a.parquet", times(0..3000)), ("b.parquet", times(3000..4000))], 2).await;
         for query in [
             "SELECT t, random() AS r FROM t",
             "SELECT * FROM t WHERE random() < 0.5",

@@ -260,7 +260,8 @@ impl<J: Job> ExecutionPlan for WholeInputExec<J> {
                  made by datafusion_anonymize::distributed::coordinator"
             ));
         }
-        let read = |(place, plan): (usize, &Arc<dyn ExecutionPlan>)| match plan.output_partitioning().partition_count() {
+        let read = |(place, plan): (usize, &Arc<dyn ExecutionPlan>)| match plan.output_partitioning().partition_count()
+        {
             1 => self.job.read(place, plan, &self.metrics, &context),
             // A table, or a ledger, that is read in part would be a breach.
             count => internal_err!("{}: an input with {count} partitions instead of one", self.job.operator()),

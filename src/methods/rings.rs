@@ -44,15 +44,16 @@ pub(super) struct DrawnRings {
 impl DrawnRings {
     /// Draws rings of people with these values, of which none may make up more than `1/l`: as many people of each value in rings of the same
     /// values as m-invariance's assignment says, and any of those who have the value.
-    pub(super) fn draw(values: &[u32], l: usize, lots: &mut impl Lots) -> Result<Self> {
+    pub(super) fn draw(values: Vec<u32>, l: usize, lots: &mut impl Lots) -> Result<Self> {
         let mut people: Vec<u32> = (0..values.len() as u32).collect();
-        let mut lines = assignment::by_value(&mut people, values);
-        let mut value_of = vec![0; values.len()];
+        let mut lines = assignment::by_value(&mut people, &values);
+        // Numbers in the place of values.
+        let mut value_of = values;
         for (number, line) in (0..).zip(&lines) {
             line.iter().for_each(|&person| value_of[person as usize] = number);
         }
         let counts: Vec<usize> = lines.iter().map(|line| line.len()).collect();
-        let mut rings = Rings { people: Vec::with_capacity(values.len()), width: l - 1, ..Rings::default() };
+        let mut rings = Rings { people: Vec::with_capacity(value_of.len()), width: l - 1, ..Rings::default() };
         let mut dealt = Dealt::of(&mut lines, l, lots)?;
         let mut shifts = Vec::new();
         for step in std::mem::take(&mut dealt.steps) {
@@ -68,7 +69,7 @@ impl DrawnRings {
                 rings.shifts.extend_from_slice(&shifts);
             }
         }
-        match rings.people.len() == values.len() {
+        match rings.people.len() == value_of.len() {
             true => Ok(Self { rings, value_of, counts }),
             false => Err(Error::internal("people without a ring")),
         }
@@ -244,7 +245,7 @@ mod tests {
         fn eligible_values_make_rings(counts in prop::collection::vec(1_usize..20, 2..12), l in 2_usize..6, seed in any::<u64>()) {
             prop_assume!(counts.iter().max().unwrap() * l <= counts.iter().sum());
             let values: Vec<u32> = (0..).zip(&counts).flat_map(|(value, &count)| std::iter::repeat_n(value, count)).collect();
-            let drawn = DrawnRings::draw(&values, l, &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+            let drawn = DrawnRings::draw(values.clone(), l, &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
             prop_assert!(drawn.rings.are_rings(values.len(), &values));
             prop_assert_eq!(&drawn.counts, &counts);
             // Every world is the true one with values dealt anew, and nobody has a value in two of them.
@@ -275,7 +276,7 @@ mod tests {
         let mut rng = ChaCha20Rng::seed_from_u64(9);
         let mut seen: HashMap<(Vec<u32>, Vec<u32>), usize> = HashMap::new();
         for _ in 0..DRAWS {
-            let mut rings = DrawnRings::draw(&[4, 1, 7, 0], 3, &mut rng).unwrap().rings;
+            let mut rings = DrawnRings::draw(vec![4, 1, 7, 0], 3, &mut rng).unwrap().rings;
             let first = rings.people.iter().position(|&person| person == 0).unwrap();
             rings.people.rotate_left(first);
             *seen.entry((rings.people, rings.shifts)).or_default() += 1;

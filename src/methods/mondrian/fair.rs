@@ -112,8 +112,9 @@ fn leaves_by<const W: usize, P: Position, S: Source>(fair: &Fair<'_, S>) -> Resu
     fair.monitor.charge(axes.bytes())?;
     let rows = (0..microdata.rows as u32).into_par_iter().with_min_len(PARALLEL_FROM);
     let mut items: Vec<Item<W, P>> = rows.map(|row| Item::new(microdata, &axes, row, values[row as usize])).collect();
-    let mut buffer = vec![Item::default(); items.len()];
-    let trunk = Trunk { fair, axes: &axes, logs: log_factorials(items.len()), failed: Mutex::new(Ok(0)) };
+    // For the smaller side of a cut.
+    let mut buffer = vec![Item::default(); items.len() / 2];
+    let trunk = Trunk { fair, axes: &axes, logs: LogFactorials::new(items.len()), failed: Mutex::new(Ok(0)) };
     let mut leaves = Vec::new();
     trunk.split(&mut items, &mut buffer, 0, &mut Scratch::default(), &mut leaves);
     drop(buffer);
@@ -129,15 +130,29 @@ fn leaves_by<const W: usize, P: Position, S: Source>(fair: &Fair<'_, S>) -> Resu
     Ok(all)
 }
 
-/// Logarithms of the factorials up to that of `n`.
-fn log_factorials(n: usize) -> Vec<f64> {
-    let mut sum = 0.0;
-    std::iter::once(0.0)
-        .chain((1..=n).map(|i| {
+/// Logarithms of factorials: those of small numbers.
+struct LogFactorials(Vec<f64>);
+
+impl LogFactorials {
+    /// At most so many are kept. Of greater numbers, what is left out of Stirling's series is less than the last bit.
+    const KEPT: usize = 1 << 12;
+
+    /// For numbers up to `n`.
+    fn new(n: usize) -> Self {
+        let mut sum = 0.0;
+        let rest = (1..=n.min(Self::KEPT)).map(|i| {
             sum += (i as f64).ln();
             sum
-        }))
-        .collect()
+        });
+        Self(std::iter::once(0.0).chain(rest).collect())
+    }
+
+    fn of(&self, n: usize) -> f64 {
+        self.0.get(n).copied().unwrap_or_else(|| {
+            let n = n as f64;
+            (n + 0.5) * n.ln() - n + 0.5 * std::f64::consts::TAU.ln() + (1.0 - 1.0 / (30.0 * n * n)) / (12.0 * n)
+        })
+    }
 }
 
 /// What became of a part.
@@ -158,7 +173,7 @@ fn counts(values: &[u32]) -> Vec<usize> {
 struct Trunk<'a, S, P> {
     fair: &'a Fair<'a, S>,
     axes: &'a Axes<P>,
-    logs: Vec<f64>,
+    logs: LogFactorials,
     /// Bytes charged for searches of large parts, or what went wrong.
     failed: Mutex<Result<usize>>,
 }
@@ -175,7 +190,7 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
         while !self.fair.monitor.is_cancelled() {
             let Some(inside) = self.step(items, buffer, offset, scratch, leaves) else { return };
             let (a, b) = items.split_at_mut(inside);
-            let (buffer_a, buffer_b) = buffer.split_at_mut(inside);
+            let (buffer_a, buffer_b) = buffer.split_at_mut(inside / 2);
             if a.len().min(b.len()) >= PARALLEL_FROM {
                 let mut others = Vec::new();
                 rayon::join(
@@ -238,13 +253,14 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
             items.iter_mut().zip(&rings.people).for_each(|(item, &row)| item.row = row);
             return Ok(Attempt::Leaf(rings));
         };
-        let drawn = DrawnRings::draw(&of_items, l, &mut lots)?;
+        let drawn = DrawnRings::draw(of_items, l, &mut lots)?;
         if drawn.are_diverse(&inside) {
             cut.apply(items, buffer, front);
             return Ok(Attempt::Cut(front));
         }
-        buffer.copy_from_slice(items);
-        items.iter_mut().zip(&drawn.rings.people).for_each(|(item, &person)| *item = buffer[person as usize]);
+        // Where they lie matters no more.
+        let rows: Vec<u32> = items.iter().map(|item| item.row).collect();
+        items.iter_mut().zip(&drawn.rings.people).for_each(|(item, &person)| item.row = rows[person as usize]);
         Ok(Attempt::Leaf(drawn.rings))
     }
 
@@ -309,7 +325,7 @@ const LEAF: usize = 3;
 
 /// Which cuts are likely to pass, and worth it: by numbers of rows, counts of values and lengths only.
 struct Odds<'a> {
-    logs: &'a [f64],
+    logs: &'a LogFactorials,
     l: usize,
     rows: usize,
     /// How often values occur, and how many occur so often.
@@ -319,7 +335,7 @@ struct Odds<'a> {
 }
 
 impl<'a> Odds<'a> {
-    fn new(logs: &'a [f64], l: usize, rows: usize, counts: &[usize]) -> Self {
+    fn new(logs: &'a LogFactorials, l: usize, rows: usize, counts: &[usize]) -> Self {
         let mut counts = counts.to_vec();
         counts.sort_unstable();
         let counts = counts.chunk_by(|a, b| a == b).map(|same| (same[0], same.len())).collect();
@@ -382,7 +398,7 @@ impl<'a> Odds<'a> {
         if least <= count.saturating_sub(other) && most == count.min(side) {
             return 1.0;
         }
-        let choose = |n: usize, k: usize| self.logs[n] - self.logs[k] - self.logs[n - k];
+        let choose = |n: usize, k: usize| self.logs.of(n) - self.logs.of(k) - self.logs.of(n - k);
         let chance = |inside: usize| {
             (choose(count, inside) + choose(self.rows - count, side - inside) - choose(self.rows, side)).exp()
         };
@@ -399,11 +415,21 @@ impl<'a> Odds<'a> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn logarithms_of_great_factorials() {
+        let few = LogFactorials::new(10_000_000);
+        let mut sum = 0.0;
+        for n in 1..=100_000 {
+            sum += (n as f64).ln();
+            assert!((few.of(n) - sum).abs() <= 1e-12 * sum, "{n}: {} {sum}", few.of(n));
+        }
+    }
+
     /// Against all ways to choose a side of eight rows.
     #[test]
     fn chances_are_those_of_all_sides() {
         let values = [0, 0, 0, 1, 1, 2, 3, 4];
-        let logs = log_factorials(8);
+        let logs = LogFactorials::new(8);
         for l in [2, 3] {
             for side in 1..=4_u32 {
                 let all = || (0_u32..1 << 8).filter(|mask| mask.count_ones() == side);

@@ -243,8 +243,8 @@ pub(super) fn leaves_by(
     Fair { microdata, values, l, least: l, without_rings: false, cuts, source, monitor }.leaves()
 }
 
-/// Bytes of a row while a table is cut into [`leaves_with_worlds`]: on its way through the cuts, its value, its place among those of its value
-/// (twice while they are sorted), its place in a ring and its shift, the logarithm of a factorial, and its side.
+/// Bytes of a row while a table is cut into [`leaves_with_worlds`]: on its way through the cuts, with room to cut, its value, its place among those of
+/// its value (twice while they are sorted), its place in a ring and its shifts, what the odds of cuts are kept in, and its side.
 pub(super) fn leaves_with_worlds_bytes(quasi: usize) -> usize {
-    2 * grow::item_bytes(quasi) + size_of::<[u32; 8]>() + size_of::<f64>() + 1
+    grow::item_bytes(quasi) * 3 / 2 + size_of::<[u32; 8]>() + 1
 }

@@ -297,7 +297,8 @@ impl Stream {
     /// The records of a snapshot of the window.
     fn drawn(&mut self, left: Left) -> Result<Departed> {
         let published = left.published.iter().map(|(_, homes)| homes.len()).sum();
-        let mut departed = Departed { time: left.time, published: Vec::with_capacity(published), suppressed: Vec::new() };
+        let mut departed =
+            Departed { time: left.time, published: Vec::with_capacity(published), suppressed: Vec::new() };
         for (value, homes) in left.published {
             for (home, count) in homes.iter() {
                 self.draw(home, value, count, &mut departed.published)?;

@@ -1,9 +1,8 @@
 //! Worlds: who carries whose values (Algorithm 1).
 
-use std::collections::HashSet;
-
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::refuse_former;
@@ -14,6 +13,9 @@ use crate::methods::state::Partners;
 use crate::methods::{Method, Monitor, Needs, State, StateKind, assignment};
 use crate::microdata::Microdata;
 use crate::release::{self, Body, Form, Groups, Release};
+
+/// Fewer people than this are looked at on one thread.
+const PARALLEL_FROM: usize = 1 << 12;
 
 /// Worlds for people who have none, as a table for the publisher.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -59,27 +61,40 @@ impl Worlds {
                 known.width() + 1
             )));
         }
-        let mut worlds = release::Worlds { width, ..release::Worlds::default() };
-        worlds.salts.extend((0..microdata.rows).map(|_| rng.random::<i64>()));
-        worlds.is_new.extend((0..microdata.rows as u32).map(|row| known.of(row).is_none()));
-        let fresh: Vec<u32> = (0..microdata.rows as u32).filter(|&row| known.of(row).is_none()).collect();
+        let is_new = |row: &u32| known.of(*row).is_none();
+        let rows = 0..microdata.rows as u32;
         let seed: [u8; 32] = rng.random();
-        if fresh.len() == microdata.rows {
-            worlds.partners = self.draw(microdata, "rows", seed, monitor)?;
-            return Ok(worlds);
-        }
+        let partners = if rows.clone().all(|row| is_new(&row)) {
+            self.draw(microdata, "rows", seed, monitor)?
+        } else {
+            self.beside(microdata, known, rows.clone().filter(is_new).collect(), seed, monitor)?
+        };
+        let salts = rows.clone().map(|_| rng.random()).collect();
+        Ok(release::Worlds { partners, width, salts, is_new: rows.map(|row| is_new(&row)).collect() })
+    }
+
+    /// Partners of all rows: new ones for the `fresh` rows alone.
+    fn beside(
+        &self,
+        microdata: &Microdata,
+        known: &Partners,
+        fresh: Vec<u32>,
+        seed: [u8; 32],
+        monitor: &Monitor,
+    ) -> Result<Vec<u32>> {
         let drawn = match fresh.is_empty() {
             true => Vec::new(),
             false => self.draw(&microdata.part(&fresh), "rows of new people", seed, monitor)?,
         };
-        let mut drawn = drawn.chunks_exact(width);
+        let mut drawn = drawn.chunks_exact(self.l - 1);
+        let mut partners = Vec::with_capacity(microdata.rows * (self.l - 1));
         for row in 0..microdata.rows as u32 {
             match known.of(row) {
-                Some(partners) => worlds.partners.extend_from_slice(partners),
-                None => worlds.partners.extend(drawn.next().into_iter().flatten().map(|&row| fresh[row as usize])),
+                Some(known) => partners.extend_from_slice(known),
+                None => partners.extend(drawn.next().into_iter().flatten().map(|&row| fresh[row as usize])),
             }
         }
-        Ok(worlds)
+        Ok(partners)
     }
 
     /// Partners of all rows, row after row.
@@ -94,7 +109,8 @@ impl Worlds {
         }
         let rings = rings(microdata, self.l, self.cuts, what, seed, monitor)?;
         let partners = monitor.phase("worlds", || Ok(partners(&rings, microdata.rows)))?;
-        monitor.phase("check", || check(microdata, &partners, self.l))?;
+        drop(rings);
+        monitor.phase("check", || check(&microdata.sensitive_codes, &partners, self.l))?;
         Ok(partners)
     }
 }
@@ -183,26 +199,58 @@ fn partners(rings: &Rings, rows: usize) -> Vec<u32> {
     partners
 }
 
-/// Everybody has `l` different sensitive values over the worlds, and every world is the table with people's values dealt anew.
-fn check(microdata: &Microdata, partners: &[u32], l: usize) -> Result<()> {
+/// Everybody has `l` different sensitive values over the worlds, and every world is the table with people's values dealt anew. `codes` are these values.
+fn check(codes: &[u32], partners: &[u32], l: usize) -> Result<()> {
     let k = l - 1;
-    let mut taken = vec![false; partners.len()];
-    let mut values = HashSet::with_capacity(l);
-    for (row, partners) in partners.chunks_exact(k).enumerate() {
-        values.clear();
-        values.insert(microdata.sensitive_codes[row]);
-        for (world, &partner) in partners.iter().enumerate() {
-            values.insert(microdata.sensitive_codes[partner as usize]);
-            if std::mem::replace(&mut taken[partner as usize * k + world], true) {
-                return Err(Error::internal("a world that is no permutation; nothing was published"));
-            }
-        }
-        if values.len() < l {
-            return Err(Error::internal("a person with a sensitive value in two worlds; nothing was published"));
-        }
+    if partners.len() != codes.len() * k {
+        return Err(Error::internal("people without worlds; nothing was published"));
     }
-    match partners.len() == microdata.rows * k {
+    let permutations = (0..k).into_par_iter().all(|world| {
+        let mut taken = vec![false; codes.len()];
+        let mut partners = partners.iter().skip(world).step_by(k);
+        partners.all(|&partner| taken.get_mut(partner as usize).is_some_and(|taken| !std::mem::replace(taken, true)))
+    });
+    if !permutations {
+        return Err(Error::internal("a world that is no permutation; nothing was published"));
+    }
+    let differ = |values: &mut Vec<u32>, (&own, partners): (&u32, &[u32])| {
+        values.clear();
+        values.push(own);
+        values.extend(partners.iter().map(|&partner| codes[partner as usize]));
+        values.sort_unstable();
+        values.windows(2).all(|pair| pair[0] < pair[1])
+    };
+    let people = codes.par_iter().zip(partners.par_chunks_exact(k)).with_min_len(PARALLEL_FROM);
+    match people.map_init(Vec::new, differ).all(|differ| differ) {
         true => Ok(()),
-        false => Err(Error::internal("people without worlds; nothing was published")),
+        false => Err(Error::internal("a person with a sensitive value in two worlds; nothing was published")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_worlds_are_found() {
+        let codes = [0, 1, 2, 0, 1, 2];
+        let right = [1, 2, 2, 0, 0, 1, 4, 5, 5, 3, 3, 4];
+        check(&codes, &right, 3).unwrap();
+        let wrong = |place: usize, partner: u32, what: &str| {
+            let mut partners = right;
+            partners[place] = partner;
+            let error = check(&codes, &partners, 3).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        };
+        wrong(0, 4, "no permutation");
+        wrong(5, 9, "no permutation");
+        // Two people exchange their partners of one world: one gets their own value, or one that they have.
+        for exchanged in [(0, 2), (1, 5)] {
+            let mut partners = right;
+            partners.swap(exchanged.0, exchanged.1);
+            let error = check(&codes, &partners, 3).unwrap_err().to_string();
+            assert!(error.contains("in two worlds"), "{exchanged:?}: {error}");
+        }
+        assert!(check(&codes, &right[..10], 3).is_err());
     }
 }
