@@ -89,11 +89,12 @@ impl Files {
         let side_by_side = context.session_config().target_partitions();
         let mut read = futures::stream::iter(0..self.files.len()).map(read).buffered(side_by_side);
         let mut found = Vec::with_capacity(self.files.len());
-        while let Some(times) = read.try_next().await? {
+        while let Some(times) = read.next().await {
             match times {
-                Times::Unordered => return Ok(None),
-                Times::None => found.push((None, found.len())),
-                Times::Between(first, last) => found.push((Some((first, last)), found.len())),
+                // Without a filter a time may fail to be computed. What is wrong otherwise is said when all is read.
+                Err(_) | Ok(Times::Unordered) => return Ok(None),
+                Ok(Times::None) => found.push((None, found.len())),
+                Ok(Times::Between(first, last)) => found.push((Some((first, last)), found.len())),
             }
         }
         // Those without rows come first.
@@ -103,13 +104,17 @@ impl Files {
         Ok(in_order.then(|| found.into_iter().map(|(_, file)| file).collect()))
     }
 
-    /// A plan that reads times alone, with a partition for each file.
+    /// A plan that reads times alone, with a partition for each file. Times of all rows: if these are in order, those that a filter leaves are, too, and it need
+    /// not read the columns that it looks at.
     fn times(&self) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = self.over(self.files.iter().map(|file| FileGroup::new(vec![file.clone()])).collect())?;
+        let plan = plan.transform_up(without_filter).data()?;
         let name = plan.schema().field(self.place).name().clone();
         let time = ProjectionExpr::new(Arc::new(Column::new(&name, self.place)), name);
         let plan = Arc::new(ProjectionExec::try_new([time], plan)?);
-        ProjectionPushdown::new().optimize(plan, &ConfigOptions::default())
+        // Once to make one projection of two, and once to hand that to the scan.
+        let (rule, options) = (ProjectionPushdown::new(), ConfigOptions::default());
+        rule.optimize(rule.optimize(plan, &options)?, &options)
     }
 
     /// The plan with files in these groups, each of which is a partition.
@@ -128,6 +133,22 @@ impl Files {
         };
         Arc::clone(&self.plan).transform_up(over).data()
     }
+}
+
+/// What a filter reads, with the columns that it lets through.
+fn without_filter(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let Some(filter) = node.downcast_ref::<FilterExec>() else { return Ok(Transformed::no(node)) };
+    let input = Arc::clone(filter.input());
+    let Some(places) = filter.projection().as_deref() else { return Ok(Transformed::yes(input)) };
+    let schema = input.schema();
+    let columns: Vec<ProjectionExpr> = places
+        .iter()
+        .map(|&place| {
+            let name = schema.field(place).name();
+            ProjectionExpr::new(Arc::new(Column::new(name, place)), name.clone())
+        })
+        .collect();
+    Ok(Transformed::yes(Arc::new(ProjectionExec::try_new(columns, input)?)))
 }
 
 /// The rows, as long as they come in order: files may have given way to others since their times were read.
@@ -202,6 +223,7 @@ mod tests {
 
     use datafusion::arrow::array::{AsArray, Int64Array, RecordBatch};
     use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
+    use datafusion::physical_plan::displayable;
     use datafusion::prelude::{SessionConfig, SessionContext};
 
     use super::*;
@@ -287,6 +309,42 @@ mod tests {
             let some: Vec<i64> = all.iter().copied().filter(|time| *time > 1000).collect();
             assert_eq!(of("SELECT words, t FROM t WHERE t > 1000 AND words <> 'at'").await, some);
         }
+    }
+
+    /// Whatever else is read, or looked at by a filter, times are read by themselves.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn times_are_read_alone() {
+        let (context, _folder) =
+            with_files(&[("b.parquet", times(0..3000)), ("a.parquet", times(3000..4000))], 2).await;
+        for pushdown in [false, true] {
+            let set = format!("SET datafusion.execution.parquet.pushdown_filters = {pushdown}");
+            context.sql(&set).await.unwrap().collect().await.unwrap();
+            for query in [
+                "SELECT * FROM t",
+                "SELECT words, t FROM t WHERE words <> 'at 7'",
+                "SELECT t, words || t AS more FROM t WHERE words LIKE '%1%'",
+                "SELECT t FROM (SELECT t, words || 'x' AS more FROM t WHERE t > 5) WHERE more < 'at 5'",
+            ] {
+                let plan = files(&context, query).await.unwrap().times().unwrap();
+                let shown = displayable(plan.as_ref()).indent(false).to_string();
+                assert!(shown.contains("projection=[t],") && !shown.contains("FilterExec"), "{query}: {shown}");
+                let mut expected: Vec<i64> = context
+                    .sql(&format!("SELECT t FROM ({query}) ORDER BY t"))
+                    .await
+                    .unwrap()
+                    .collect()
+                    .await
+                    .unwrap()
+                    .iter()
+                    .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec())
+                    .collect();
+                expected.sort_unstable();
+                assert_eq!(in_turn(&context, query).await.unwrap(), expected, "{query}");
+            }
+        }
+        // The time of a row that the filter leaves out cannot be computed.
+        let query = "SELECT 7 / (t - 5) AS t FROM t WHERE t <> 5";
+        assert_eq!(in_turn(&context, query).await, None);
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -323,8 +323,8 @@ impl Worker {
     /// Hands the snapshot that was read to the window.
     fn close(&mut self) -> crate::error::Result<()> {
         let Some(snapshot) = self.open else { return Ok(()) };
-        // The next one may be as large.
-        let next = Vec::with_capacity(self.records.len());
+        // The next one may be as large, if it is not the last one.
+        let next = Vec::with_capacity(self.records.len().min(PIECE));
         let records = std::mem::replace(&mut self.records, next);
         let output = &mut self.output;
         self.stream.arrive(snapshot, records, &mut |departed| {

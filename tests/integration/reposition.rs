@@ -95,6 +95,19 @@ async fn memory_is_for_the_window() {
     assert_eq!((found[0][0], found[1][0]), (1_000_000, 2_000));
     let plan = table(&context, &format!("EXPLAIN FORMAT INDENT SELECT * FROM {call}")).await;
     assert!(plan.contains("RepositionExec") && !plan.contains("SortExec"), "{plan}");
+    // Not declared, and in files whose names say otherwise.
+    let folder = here.path().join("files");
+    for (name, rows) in [("b", "0, 499999"), ("a", "500000, 999999")] {
+        let select = select.replace("0, 999999", rows);
+        let file = folder.join(name).with_extension("parquet");
+        run(&session(), &format!("COPY ({select}) TO '{}' STORED AS PARQUET", file.display())).await.unwrap();
+    }
+    let folder = format!("CREATE EXTERNAL TABLE files STORED AS PARQUET LOCATION '{}/'", folder.display());
+    run(&context, &folder).await.unwrap();
+    let call = call.replace("stream", "files");
+    assert_eq!(numbers(&context, &format!("SELECT count(*), count(DISTINCT tick) FROM {call}")).await, found);
+    let analyzed = table(&context, &format!("EXPLAIN ANALYZE SELECT count(*) FROM {call}")).await;
+    assert!(analyzed.contains("files_in_order=2") && !analyzed.contains("sorted_inputs"), "{analyzed}");
     // The whole table is more than that.
     let refused = error(&context, "SELECT count(*) FROM anatomy(stream, 4, quasi => id, sensitive => v)").await;
     assert!(refused.contains("Resources exhausted"), "{refused}");
@@ -113,8 +126,26 @@ async fn a_seed_decides_whatever_order_rows_arrive_in() {
         let call = "reposition(t, 4, time => tick, window => 4, sensitive => v, seed => 'same', private => true)";
         results.push(table(&context, &format!("SELECT * FROM {call} ORDER BY original_time, id")).await);
     }
-    assert_eq!(results[0], results[1]);
-    assert_eq!(results[0], results[2]);
+    // From files that are in order, which are read one after the other, and from one that is not.
+    let here = tempdir().unwrap();
+    let context = session();
+    for (files, order) in [(vec![("b", "tick < 17"), ("a", "tick >= 17")], "tick"), (vec![("c", "true")], "id")] {
+        let folder = here.path().join(order);
+        for (name, some) in files {
+            let file = folder.join(name).with_extension("parquet");
+            let copy = format!("COPY (SELECT * FROM ({rows}) WHERE {some} ORDER BY {order}) TO '{}'", file.display());
+            run(&context, &copy).await.unwrap();
+        }
+        let call = format!(
+            "reposition('{}/', 4, time => tick, window => 4, sensitive => v, seed => 'same', private => true)",
+            folder.display()
+        );
+        results.push(table(&context, &format!("SELECT * FROM {call} ORDER BY original_time, id")).await);
+        let analyzed = table(&context, &format!("EXPLAIN ANALYZE SELECT * FROM {call}")).await;
+        assert_eq!(analyzed.contains("files_in_order=2"), order == "tick", "{analyzed}");
+        assert_eq!(analyzed.contains("sorted_inputs=1"), order == "id", "{analyzed}");
+    }
+    assert!(results.iter().all(|result| *result == results[0]));
     // And what was published of a shorter stream stays.
     let context = session();
     run(&context, &format!("CREATE TABLE t AS {rows}")).await.unwrap();

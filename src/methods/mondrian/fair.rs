@@ -81,7 +81,7 @@ impl<S: Source> Fair<'_, S> {
         if are_narrow(self.microdata) {
             return in_width!(quasi, narrow(self));
         }
-        self.monitor.charge(self.microdata.rows * more_bytes(quasi) * 2)?;
+        self.monitor.charge(self.microdata.rows * more_bytes(quasi) * 3 / 2)?;
         in_rare_width!(quasi, wide(self))
     }
 }

@@ -237,6 +237,34 @@ mod tests {
     }
 
     proptest! {
+        /// Rows that are alike, drawn whole or in any parts: as if all were put in order by lot first.
+        #[test]
+        fn lots_of_many_twins(
+            snapshot in prop::collection::vec((0_u32..3, 0_u64..4), 1..60),
+            parts in prop::collection::vec(1_usize..8, 1..5),
+            salt in any::<u64>(),
+        ) {
+            let arrived = records(&snapshot);
+            let mut home = Home::new(arrived.clone(), &mut Tally::default());
+            for (value, count) in home.counts() {
+                let mut sorted: Vec<Record> = arrived.iter().copied().filter(|record| record.value == value).collect();
+                by_lot(&mut sorted);
+                let (mut left, mut parts) = (count as usize, parts.iter().cycle());
+                while left > 0 {
+                    let part = (*parts.next().unwrap()).min(left);
+                    let mut drawn = Vec::new();
+                    home.draw(value, part, 0, &mut drawn).unwrap();
+                    reorder(&mut drawn, salt);
+                    let mut expected = sorted.split_off(sorted.len() - part);
+                    expected.sort_by_key(|record| mix(record.priority ^ salt));
+                    let priorities = |records: &[Record]| records.iter().map(|record| record.priority).collect::<Vec<_>>();
+                    let drawn: Vec<Record> = drawn.iter().map(|placed| placed.record).collect();
+                    prop_assert_eq!(priorities(&drawn), priorities(&expected));
+                    left -= part;
+                }
+            }
+        }
+
         #[test]
         fn spread_numbers_are_sorted(
             mut numbers in prop::collection::vec((0_u64..3, any::<u64>()), 0..5000),
