@@ -129,12 +129,15 @@ async fn a_seed_decides_whatever_order_rows_arrive_in() {
     // From files that are in order, which are read one after the other, and from one that is not.
     let here = tempdir().unwrap();
     let context = session();
+    let writer = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
     for (files, order) in [(vec![("b", "tick < 17"), ("a", "tick >= 17")], "tick"), (vec![("c", "true")], "id")] {
         let folder = here.path().join(order);
+        // A file that is written with ORDER BY says so, and would be declared.
+        run(&writer, &format!("CREATE OR REPLACE TABLE t AS SELECT * FROM ({rows}) ORDER BY {order}")).await.unwrap();
         for (name, some) in files {
             let file = folder.join(name).with_extension("parquet");
-            let copy = format!("COPY (SELECT * FROM ({rows}) WHERE {some} ORDER BY {order}) TO '{}'", file.display());
-            run(&context, &copy).await.unwrap();
+            let copy = format!("COPY (SELECT * FROM t WHERE {some}) TO '{}'", file.display());
+            run(&writer, &copy).await.unwrap();
         }
         let call = format!(
             "reposition('{}/', 4, time => tick, window => 4, sensitive => v, seed => 'same', private => true)",
