@@ -74,7 +74,7 @@ impl Files {
         let Some(order) = self.order(context).await? else { return Ok(None) };
         MetricBuilder::new(metrics).counter("files_in_order", 0).add(order.len());
         let files = order.into_iter().map(|file| self.files[file].clone()).collect();
-        let rows = hide(&self.over(vec![FileGroup::new(files)])?, &self.origin)?.execute(0, Arc::clone(context))?;
+        let rows = hide(&self.over(&[FileGroup::new(files)])?, &self.origin)?.execute(0, Arc::clone(context))?;
         Ok(Some(checked(spawn_buffered(rows, AHEAD), self.place)))
     }
 
@@ -107,7 +107,8 @@ impl Files {
     /// A plan that reads times alone, with a partition for each file. Times of all rows: if these are in order, those that a filter leaves are, too, and it need
     /// not read the columns that it looks at.
     fn times(&self) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = self.over(self.files.iter().map(|file| FileGroup::new(vec![file.clone()])).collect())?;
+        let each: Vec<FileGroup> = self.files.iter().map(|file| FileGroup::new(vec![file.clone()])).collect();
+        let plan = self.over(&each)?;
         let plan = plan.transform_up(without_filter).data()?;
         let name = plan.schema().field(self.place).name().clone();
         let time = ProjectionExpr::new(Arc::new(Column::new(&name, self.place)), name);
@@ -118,14 +119,14 @@ impl Files {
     }
 
     /// The plan with files in these groups, each of which is a partition.
-    fn over(&self, groups: Vec<FileGroup>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn over(&self, groups: &[FileGroup]) -> Result<Arc<dyn ExecutionPlan>> {
         let over = |node: Arc<dyn ExecutionPlan>| {
             let (Some(exec), Some(scan)) = (node.downcast_ref::<DataSourceExec>(), scan_of(&node)) else {
                 return Ok(Transformed::no(node));
             };
             let scan = FileScanConfigBuilder::from(scan.clone())
                 .with_output_partitioning(None)
-                .with_file_groups(groups.clone())
+                .with_file_groups(groups.to_vec())
                 // No file is read by another partition that has nothing to do.
                 .with_preserve_order(true)
                 .build();

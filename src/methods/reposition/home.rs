@@ -272,7 +272,7 @@ mod tests {
         ) {
             // Spread over all, or a quarter and a few others.
             let mut numbers: Vec<u64> =
-                numbers.drain(..).map(|(high, low)| if alike { high / 2 << 62 | low & 0xff } else { low }).collect();
+                numbers.drain(..).map(|(high, low)| if alike { ((high / 2) << 62) | (low & 0xff) } else { low }).collect();
             let mut sorted = numbers.clone();
             sorted.sort_unstable();
             sort_spread(&mut numbers);

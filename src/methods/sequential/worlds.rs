@@ -67,7 +67,8 @@ impl Worlds {
         let partners = if rows.clone().all(|row| is_new(&row)) {
             self.draw(microdata, "rows", seed, monitor)?
         } else {
-            self.beside(microdata, known, rows.clone().filter(is_new).collect(), seed, monitor)?
+            let fresh: Vec<u32> = rows.clone().filter(is_new).collect();
+            self.beside(microdata, known, &fresh, seed, monitor)?
         };
         let salts = rows.clone().map(|_| rng.random()).collect();
         Ok(release::Worlds { partners, width, salts, is_new: rows.map(|row| is_new(&row)).collect() })
@@ -78,13 +79,13 @@ impl Worlds {
         &self,
         microdata: &Microdata,
         known: &Partners,
-        fresh: Vec<u32>,
+        fresh: &[u32],
         seed: [u8; 32],
         monitor: &Monitor,
     ) -> Result<Vec<u32>> {
         let drawn = match fresh.is_empty() {
             true => Vec::new(),
-            false => self.draw(&microdata.part(&fresh), "rows of new people", seed, monitor)?,
+            false => self.draw(&microdata.part(fresh), "rows of new people", seed, monitor)?,
         };
         let mut drawn = drawn.chunks_exact(self.l - 1);
         let mut partners = Vec::with_capacity(microdata.rows * (self.l - 1));
