@@ -1,4 +1,4 @@
-//! Parquet files that are in the order of time, one after the other.
+//! Parquet files of a local disk that are in the order of time, one after the other.
 //!
 //! What is written as it happens is in order within a file, and from one file to the next. To see that takes the column of times alone, which is a small part
 //! of most files. Then all of their rows are read in that order, and nothing need be held before the first of them can go on.
@@ -181,7 +181,9 @@ fn files_of(plan: &Arc<dyn ExecutionPlan>) -> Option<Vec<PartitionedFile>> {
         let source = scan.file_source();
         let volatile =
             source.projection().is_some_and(|columns| columns.iter().any(|column| is_volatile(&column.expr)));
-        return (source.is::<ParquetSource>() && !volatile)
+        // Of a store that is far away many files are read at a time, for each takes a while to come.
+        let near = scan.object_store_url.as_str().starts_with("file:");
+        return (near && source.is::<ParquetSource>() && !volatile)
             .then(|| scan.file_groups.iter().flat_map(FileGroup::iter).cloned().collect());
     }
     let same_each_time = match (plan.downcast_ref::<ProjectionExec>(), plan.downcast_ref::<FilterExec>()) {

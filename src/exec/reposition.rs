@@ -30,7 +30,7 @@ use crate::release::View;
 /// ```
 ///
 /// One pass, with memory for the window: rows come out while others are read, snapshot by snapshot, those of a snapshot in random order.
-/// An input that is declared to be in the order of time is read as it comes. Parquet files that are in it, whatever they are called, are read one after
+/// An input that is declared to be in the order of time is read as it comes. Parquet files of a local disk that are in it, whatever they are called, are read one after
 /// the other, once their times were; the scan's metrics count both. Any other input is put in order where it is read, and sorted only where it must be:
 /// streams are mostly in order. The rows drawn for a seed depend neither on
 /// the order of rows of one time nor on batches.
