@@ -226,6 +226,8 @@ mod tests {
 
     use datafusion::arrow::array::{AsArray, Int64Array, RecordBatch};
     use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
+    use datafusion::execution::object_store::ObjectStoreUrl;
+    use datafusion::object_store::memory::InMemory;
     use datafusion::physical_plan::displayable;
     use datafusion::prelude::{SessionConfig, SessionContext};
 
@@ -391,6 +393,15 @@ mod tests {
         ] {
             assert!(files(&context, query).await.is_none(), "{query}");
         }
+        // From a store that may be far away.
+        let url = ObjectStoreUrl::parse("memory://far").unwrap();
+        context.register_object_store(url.as_ref(), Arc::new(InMemory::new()));
+        let copy = "COPY t TO 'memory://far/t/' STORED AS PARQUET";
+        context.sql(copy).await.unwrap().collect().await.unwrap();
+        let far = "CREATE EXTERNAL TABLE far STORED AS PARQUET LOCATION 'memory://far/t/'";
+        context.sql(far).await.unwrap().collect().await.unwrap();
+        assert!(files(&context, "SELECT * FROM far").await.is_none());
+        assert!(files(&context, "SELECT * FROM t").await.is_some());
         let folder = tempfile::tempdir().unwrap();
         let copy = format!("COPY t TO '{}/' STORED AS CSV", folder.path().display());
         context.sql(&copy).await.unwrap().collect().await.unwrap();
