@@ -190,4 +190,24 @@ mod tests {
         first.into_iter().for_each(|first| rows.release((0..100).map(|row| first + row)));
         assert_eq!(rows.size(), 0);
     }
+
+    /// Rows of several batches that leave together, in any order; the first batch goes before the second.
+    #[test]
+    fn rows_of_several_batches_leave_together() {
+        let batch =
+            |rows: i64| RecordBatch::try_from_iter([("n", Arc::new((0..rows).collect::<Int64Array>()) as _)]).unwrap();
+        let mut rows = BufferedRows::default();
+        let (a, b, c) = (rows.keep(batch(2)), rows.keep(batch(3)), rows.keep(batch(1)));
+        rows.release([b + 1, a, b, c].into_iter());
+        assert_eq!(rows.size(), bytes_of(&batch(2)) + bytes_of(&batch(3)));
+        rows.release([a + 1].into_iter());
+        assert_eq!(rows.size(), bytes_of(&batch(3)));
+        assert_eq!(rows.take([b + 2].into_iter()).unwrap().num_rows(), 1);
+        assert!(rows.take([a].into_iter()).is_err());
+        let d = rows.keep(batch(4));
+        rows.release([d, b + 2, d + 1].into_iter());
+        assert_eq!(rows.size(), bytes_of(&batch(4)));
+        rows.release([d + 3, d + 2].into_iter());
+        assert_eq!(rows.size(), 0);
+    }
 }

@@ -10,6 +10,7 @@ pub(super) struct Check {
     width: i64,
     /// Time of the snapshot that left last.
     before: Option<i64>,
+    /// By the number of the value.
     values: Vec<Published>,
 }
 
