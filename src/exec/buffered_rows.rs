@@ -124,12 +124,12 @@ pub(super) fn numbers_of(name: &str, column: &ArrayRef) -> Result<Int64Array> {
     Ok(numbers.as_primitive::<Int64Type>().clone())
 }
 
-/// When snapshots begin, as a column.
+/// When snapshots begin, as a column: of each run of rows of one snapshot, which it is, if any, and how many they are.
 ///
 /// # Errors
 /// When that is before the earliest time of the type.
 pub(super) fn begins_of(
-    snapshots: impl Iterator<Item = Option<i64>>,
+    runs: impl Iterator<Item = (Option<i64>, usize)>,
     clock: Clock,
     data_type: &DataType,
 ) -> Result<ArrayRef> {
@@ -138,19 +138,12 @@ pub(super) fn begins_of(
             "the first snapshot begins before the earliest time of the column's type; cast it to a wider one",
         )
     };
-    // Most rows are of the same snapshot as the one before.
-    let mut last = None;
-    let mut begin = |snapshot: i64| -> Result<i64> {
-        if let Some((_, begin)) = last.filter(|&(before, _)| before == snapshot) {
-            return Ok(begin);
+    let mut begins = Int64Builder::new();
+    for (snapshot, rows) in runs {
+        match snapshot {
+            Some(snapshot) => begins.append_value_n(clock.begin(snapshot).ok_or_else(out_of_range)?, rows),
+            None => begins.append_nulls(rows),
         }
-        let begin = clock.begin(snapshot).ok_or_else(out_of_range)?;
-        last = Some((snapshot, begin));
-        Ok(begin)
-    };
-    let mut begins = Int64Builder::with_capacity(snapshots.size_hint().0);
-    for snapshot in snapshots {
-        begins.append_option(snapshot.map(&mut begin).transpose()?);
     }
     let numbers: ArrayRef = Arc::new(begins.finish());
     let safe = CastOptions { safe: true, ..CastOptions::default() };

@@ -197,15 +197,18 @@ struct Output {
     batch_size: usize,
     /// Whether only published rows are shown.
     public: bool,
-    rows: Vec<Outgoing>,
+    rows: Vec<u64>,
+    /// What became of them, in the same order.
+    runs: Vec<Outgoing>,
     /// Rows that nobody is shown.
     hidden: Vec<u64>,
 }
 
+/// Rows that leave one after the other.
 #[derive(Clone, Copy)]
 struct Outgoing {
-    row: u64,
-    /// Number of the snapshot that it is published in.
+    rows: usize,
+    /// Number of the snapshot that they are published in.
     published: Option<i64>,
     /// Place in [`STATUSES`].
     status: u8,
@@ -236,6 +239,7 @@ impl Worker {
                 batch_size: context.session_config().batch_size(),
                 public: job.view == View::Public,
                 rows: Vec::new(),
+                runs: Vec::new(),
                 hidden: Vec::new(),
             },
             metrics: Metrics {
@@ -294,7 +298,7 @@ impl Worker {
             let rows = (start..end).map(|at| first | at as u64);
             if self.open.is_some_and(|open| snapshot < open) {
                 late += end - start;
-                rows.for_each(|row| self.output.add(row, None, SUPPRESSED));
+                self.output.add(rows, None, SUPPRESSED);
                 continue;
             }
             if self.open != Some(snapshot) {
@@ -345,7 +349,7 @@ impl Worker {
             let mut pending = self.stream.pending()?;
             self.metrics.pending.add(pending.len());
             pending.sort_by_key(|pending| (pending.placed.home, pending.placed.record.priority));
-            pending.iter().for_each(|pending| output.add(pending.placed.record.row, None, PENDING));
+            output.add(pending.iter().map(|pending| pending.placed.record.row), None, PENDING);
         }
         let totals = self.stream.totals();
         self.metrics.published.add(totals.published);
@@ -367,22 +371,24 @@ impl Worker {
 }
 
 impl Output {
-    fn add(&mut self, row: u64, published: Option<i64>, status: u8) {
+    fn add(&mut self, rows: impl ExactSizeIterator<Item = u64>, published: Option<i64>, status: u8) {
         if self.public && status != PUBLISHED {
-            self.hidden.push(row);
+            self.hidden.extend(rows);
         } else {
-            self.rows.push(Outgoing { row, published, status });
+            self.runs.push(Outgoing { rows: rows.len(), published, status });
+            self.rows.extend(rows);
         }
     }
 
     fn leave(&mut self, departed: &Departed) {
-        departed.published.iter().for_each(|placed| self.add(placed.record.row, Some(departed.time), PUBLISHED));
-        departed.suppressed.iter().for_each(|placed| self.add(placed.record.row, None, SUPPRESSED));
+        self.add(departed.published.iter().map(|placed| placed.record.row), Some(departed.time), PUBLISHED);
+        self.add(departed.suppressed.iter().map(|placed| placed.record.row), None, SUPPRESSED);
     }
 
     /// Bytes held.
     fn size(&self) -> usize {
-        self.rows.capacity() * size_of::<Outgoing>() + self.hidden.capacity() * size_of::<u64>()
+        let rows = self.rows.capacity() + self.hidden.capacity();
+        rows * size_of::<u64>() + self.runs.capacity() * size_of::<Outgoing>()
     }
 
     /// Sends all rows that have left, batch by batch; `false` if nobody wants them.
@@ -393,15 +399,29 @@ impl Output {
         schema: &SchemaRef,
         elapsed: &Time,
     ) -> crate::error::Result<bool> {
+        let mut left = self.runs.drain(..).filter(|run| run.rows > 0).peekable();
+        let mut runs = Vec::new();
         for rows in self.rows.chunks(self.batch_size) {
             let timer = elapsed.timer();
-            let batch = gather(rows, held, job, schema)?;
+            runs.clear();
+            let mut missing = rows.len();
+            while let Some(run) = left.peek_mut().filter(|_| missing > 0) {
+                let rows = run.rows.min(missing);
+                runs.push(Outgoing { rows, ..*run });
+                missing -= rows;
+                run.rows -= rows;
+                if run.rows == 0 {
+                    left.next();
+                }
+            }
+            let batch = gather(rows, &runs, held, job, schema)?;
             drop(timer);
             if self.sender.blocking_send(Ok(batch)).is_err() {
                 return Ok(false);
             }
         }
-        held.release(self.rows.drain(..).map(|row| row.row));
+        drop(left);
+        held.release(self.rows.drain(..));
         held.release(self.hidden.drain(..));
         Ok(true)
     }
@@ -409,19 +429,21 @@ impl Output {
 
 /// A batch of rows, with their published times.
 fn gather(
-    rows: &[Outgoing],
+    rows: &[u64],
+    runs: &[Outgoing],
     held: &BufferedRows,
     job: &RepositionJob,
     schema: &SchemaRef,
 ) -> crate::error::Result<RecordBatch> {
-    let gathered = held.take(rows.iter().map(|row| row.row))?;
+    let gathered = held.take(rows.iter().copied())?;
     let time = gathered.schema().index_of(&job.time)?;
     let mut columns = gathered.columns().to_vec();
-    let published = begins_of(rows.iter().map(|row| row.published), job.clock, columns[time].data_type())?;
+    let published = begins_of(runs.iter().map(|run| (run.published, run.rows)), job.clock, columns[time].data_type())?;
     let original = std::mem::replace(&mut columns[time], published);
     if job.view == View::Private {
         columns.push(original);
-        let status = rows.iter().map(|row| STATUSES[usize::from(row.status)]);
+        let of_run = |run: &Outgoing| std::iter::repeat_n(STATUSES[usize::from(run.status)], run.rows);
+        let status: Vec<&str> = runs.iter().flat_map(of_run).collect();
         columns.push(Arc::new(StringArray::from_iter_values(status)));
     }
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)

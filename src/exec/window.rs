@@ -221,7 +221,8 @@ impl WindowStep {
         let published = out.chunks(self.batch_size).map(|rows| {
             let batch = batches.take(rows.iter().map(|&(row, _)| row))?;
             let mut columns = batch.columns().to_vec();
-            columns[time] = begins_of(rows.iter().map(|&(_, at)| Some(at)), clock, columns[time].data_type())?;
+            let runs = rows.chunk_by(|a, b| a.1 == b.1).map(|run| (Some(run[0].1), run.len()));
+            columns[time] = begins_of(runs, clock, columns[time].data_type())?;
             Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
         });
         let published = published.collect::<Result<Vec<_>>>()?;

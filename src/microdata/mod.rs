@@ -23,6 +23,7 @@ mod near_numbers;
 mod order;
 mod place;
 mod roles;
+mod row_bytes;
 mod row_codes;
 mod row_hashes;
 mod shuffle;

@@ -10,6 +10,7 @@ use datafusion::arrow::row::{RowConverter, SortField};
 use siphasher::sip::SipHasher13;
 
 use super::ColumnEncoder;
+use super::row_bytes::RowBytes;
 use crate::error::{Error, Result};
 
 /// Tags of the rows of a table, by a keyed hash of all their columns, and of the values of one of these.
@@ -18,7 +19,7 @@ pub(crate) struct RowHashes {
     /// Type that the values are compared in.
     data_type: DataType,
     values: RowConverter,
-    rows: RowConverter,
+    rows: RowBytes,
     known: usize,
     /// Hashes of values, and of rows.
     of_value: SipHasher13,
@@ -32,7 +33,6 @@ impl RowHashes {
     /// # Errors
     /// When the rows cannot be hashed, or the values not be grouped by.
     pub(crate) fn try_new(schema: &Schema, column: usize, key: [u64; 2]) -> Result<Self> {
-        let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
         let field = schema.field(column);
         let data_type = super::published_type(field.data_type()).unwrap_or_else(|| field.data_type().clone());
         // Keys of their own, so that a value and a row of it have nothing in common.
@@ -43,7 +43,7 @@ impl RowHashes {
             encoder: ColumnEncoder::try_new(encoded)?,
             values: RowConverter::new(vec![SortField::new(data_type.clone())])?,
             data_type,
-            rows: RowConverter::new(fields)?,
+            rows: RowBytes::try_new(schema, hasher(b'p'))?,
             known: 0,
             of_value: hasher(b'v'),
             of_row: hasher(b'r'),
@@ -90,8 +90,7 @@ impl RowHashes {
     /// # Errors
     /// When Arrow fails to convert them.
     pub(crate) fn rows(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
-        let rows = self.rows.convert_columns(columns)?;
-        Ok(rows.iter().map(|row| self.of_row.hash(row.as_ref())).collect())
+        self.rows.hash(columns, self.of_row)
     }
 
     /// Bytes held.

@@ -23,7 +23,7 @@ pub(crate) use schema::{HI, LO, NODE, NULLS, commitments_type};
 pub use schema::{LABEL, View};
 pub(crate) use view::Published;
 pub use view::RowOrder;
-pub(crate) use worlds::Worlds;
+pub(crate) use worlds::{Salts, Worlds};
 
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
@@ -38,7 +38,7 @@ pub struct Groups {
     pub starts: Vec<u32>,
     /// Row numbers of the microdata, or [`COUNTERFEIT`].
     pub members: Vec<u32>,
-    /// Code of the sensitive value that each member publishes; empty without a sensitive attribute.
+    /// Code of the sensitive value that each member publishes; empty without a sensitive attribute, and where nothing is published.
     pub sensitive: Vec<u32>,
     /// Code of each group in the column that the release was made within; empty without one.
     pub within: Vec<u32>,

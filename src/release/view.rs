@@ -26,7 +26,7 @@ use super::schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
     signature_type,
 };
-use super::{COUNTERFEIT, Form, Groups, Release};
+use super::{Body, COUNTERFEIT, Form, Groups, Release};
 use crate::error::{Error, Result};
 use crate::microdata::{Attribute, commitments, compact_views, part, parts_of};
 
@@ -38,7 +38,7 @@ pub(crate) struct Published {
     /// Members in the order they leave.
     order: Vec<Leaving>,
     group_of: GroupOf,
-    /// Of each group.
+    /// Of each group, where a column tells of it.
     facts: Vec<Facts>,
     /// What is added to the groups' numbers.
     base: i64,
@@ -63,7 +63,10 @@ impl Published {
             let counterfeits = members.iter().filter(|&&row| row == COUNTERFEIT).count() as u32;
             Facts { number, size: members.len() as u32, counterfeits }
         };
-        let facts = numbers.into_par_iter().enumerate().with_min_len(1024).map(facts).collect();
+        let facts = match schema.fields().iter().any(|field| tells_of_group(field.name(), release.body.form())) {
+            true => numbers.into_par_iter().enumerate().with_min_len(1024).map(facts).collect(),
+            false => Vec::new(),
+        };
         let donors = if release.microdata.other.is_empty() { FxHashMap::default() } else { donors(groups, rng) };
         // A field whose metadata are not ours has none.
         let sensitive = release.microdata.sensitive.as_ref();
@@ -100,10 +103,16 @@ impl Published {
     pub(crate) fn batch_rows(&self, wanted: usize) -> usize {
         const ITEMS: usize = 1 << 19;
         let lists = self.schema.fields().iter().any(|field| matches!(field.data_type(), DataType::List(_)));
-        // Lists are as long as their group is large, at most; what counts is the group of a row drawn at random.
         let groups = &self.release.groups;
-        let squares = || (0..groups.len()).map(|group| groups.range(group).len().pow(2)).sum::<usize>();
-        let items = if lists { squares() / groups.members.len().max(1) } else { 0 };
+        let items = match &self.release.body {
+            _ if !lists => 0,
+            Body::Worlds(worlds) => worlds.width,
+            // Lists are as long as their group is large, at most; what counts is the group of a row drawn at random.
+            _ => {
+                let squares = (0..groups.len()).map(|group| groups.range(group).len().pow(2)).sum::<usize>();
+                squares / groups.members.len().max(1)
+            }
+        };
         wanted.min(ITEMS / items.max(1)).max(1)
     }
 
@@ -171,7 +180,7 @@ impl Published {
                 let numbers = near.facts.iter().map(|facts| self.base + i64::from(facts.number));
                 Arc::new(Int64Array::from_iter_values(numbers))
             }
-            GROUP_SIZE | COUNTERFEITS if matches!(self.release.body.form(), Form::Rows | Form::Perturbed) => {
+            GROUP_SIZE | COUNTERFEITS if !tells_of_group(name, self.release.body.form()) => {
                 let all = if name == GROUP_SIZE { self.len() } else { self.release.counterfeits() };
                 let all =
                     i32::try_from(all).map_err(|_| Error::refused("there are more rows than a release can have"))?;
@@ -340,20 +349,23 @@ impl Published {
     /// When there are no salts, and when Arrow cannot show a value.
     pub(crate) fn commitments(&self, members: &[u32]) -> Result<ArrayRef> {
         let Release { microdata, groups, body, .. } = &self.release;
-        let salts = &body.worlds()?.salts;
+        let salts = body.worlds()?.salts.ok_or_else(|| Error::internal("values to be sealed without a salt"))?;
         let rows: Vec<u32> = members.iter().map(|&member| groups.members[member as usize]).collect();
         let sensitive = |row: u32| microdata.sensitive_codes[row as usize];
         let others: Vec<_> = (0..microdata.other.len()).map(|j| move |row: u32| microdata.other_of(row)[j]).collect();
         let mut columns: Vec<(&Attribute, &dyn Fn(u32) -> u32)> = Vec::new();
         columns.extend(microdata.sensitive.iter().map(|attribute| (attribute, &sensitive as &dyn Fn(u32) -> u32)));
         columns.extend(microdata.other.iter().zip(&others).map(|(attribute, code)| (attribute, code as _)));
-        if salts.len() != microdata.rows {
-            return Err(Error::internal("values to be sealed without a salt"));
-        }
         let partners = self.partners(members)?;
-        let salt_of = |row: u32| salts[row as usize];
         let has_sensitive = microdata.sensitive.is_some();
-        let sealed = commitments(&columns, has_sensitive, &microdata.quasi, &rows, salt_of, partners.as_list::<i32>())?;
+        let sealed = commitments(
+            &columns,
+            has_sensitive,
+            &microdata.quasi,
+            &rows,
+            |row| salts.of(row),
+            partners.as_list::<i32>(),
+        )?;
         Ok(Arc::new(sealed))
     }
 
@@ -431,6 +443,16 @@ impl Published {
             row => Some(people.arrival[row as usize]),
         });
         gather(&people.identifiers, &rows.collect::<UInt32Array>(), &people.data_type)
+    }
+}
+
+/// Whether a column tells something of a row's group, in releases that publish like this.
+fn tells_of_group(column: &str, form: Form) -> bool {
+    match column {
+        GROUP_ID => true,
+        // Where there are no groups, they are of all rows.
+        GROUP_SIZE | COUNTERFEITS => !matches!(form, Form::Rows | Form::Perturbed),
+        _ => false,
     }
 }
 

@@ -135,12 +135,14 @@ pub(super) fn reorder(placed: &mut Vec<Placed>, salt: u64) {
     let mut keys: Vec<u64> = placed.iter().enumerate().map(|(at, placed)| lot(placed) & !mask | at as u64).collect();
     sort_spread(&mut keys);
     // So that the order of arrival decides nothing.
-    for alike in keys.chunk_by_mut(|a, b| a & !mask == b & !mask).filter(|alike| alike.len() > 1) {
-        alike.sort_unstable_by_key(|&key| lot(&placed[place(key)]));
+    let mut alike = false;
+    for lots in keys.chunk_by_mut(|a, b| a & !mask == b & !mask).filter(|lots| lots.len() > 1) {
+        lots.sort_unstable_by_key(|&key| lot(&placed[place(key)]));
+        alike = true;
     }
     *placed = keys.into_iter().map(|key| placed[place(key)]).collect();
     // Side by side they would be known for twins.
-    if tell_apart(placed.iter_mut().map(|placed| &mut placed.record.priority)) {
+    if alike && tell_apart(placed.iter_mut().map(|placed| &mut placed.record.priority)) {
         reorder(placed, salt);
     }
 }
@@ -149,6 +151,8 @@ pub(super) fn reorder(placed: &mut Vec<Placed>, salt: u64) {
 const FEW: usize = 64;
 /// At most so many bits of a number decide where it goes first, so that places are in the cache.
 const BITS: u32 = 12;
+/// Most numbers with the same first bits that are put in order one by one. Unless there are many numbers, there are seldom more.
+const MOST: usize = 16;
 
 /// Sorts numbers that are spread over all there are, as random ones: each is put near its place by its first bits.
 fn sort_spread(numbers: &mut Vec<u64>) {
@@ -158,24 +162,31 @@ fn sort_spread(numbers: &mut Vec<u64>) {
     }
     let bits = numbers.len().ilog2().min(BITS);
     let part = |number: u64| (number >> (u64::BITS - bits)) as usize;
-    let mut ends = vec![0; 1 << bits];
+    let mut ends = vec![0_usize; 1 << bits];
     numbers.iter().for_each(|&number| ends[part(number)] += 1);
-    let mut before = 0;
+    let (mut before, mut most) = (0, 0);
     for end in &mut ends {
+        most = most.max(*end);
         before += std::mem::replace(end, before);
     }
     let mut sorted = vec![0; numbers.len()];
     for &number in numbers.iter() {
         let end = &mut ends[part(number)];
-        sorted[*end] = number;
+        let mut at = *end;
         *end += 1;
-    }
-    let mut start = 0;
-    for end in ends {
-        if end - start > 1 {
-            sorted[start..end].sort_unstable();
+        // Those of its part that came before, and belong behind it. What is in front of its part is smaller.
+        while most <= MOST && at > 0 && sorted[at - 1] > number {
+            sorted[at] = sorted[at - 1];
+            at -= 1;
         }
-        start = end;
+        sorted[at] = number;
+    }
+    if most > MOST {
+        let mut start = 0;
+        for end in ends {
+            sorted[start..end].sort_unstable();
+            start = end;
+        }
     }
     *numbers = sorted;
 }

@@ -12,7 +12,7 @@ use crate::methods::rings::Rings;
 use crate::methods::state::Partners;
 use crate::methods::{Method, Monitor, Needs, State, StateKind, assignment};
 use crate::microdata::Microdata;
-use crate::release::{self, Body, Form, Groups, Release};
+use crate::release::{self, Body, Form, Groups, Release, Salts};
 
 /// Fewer people than this are looked at on one thread.
 const PARALLEL_FROM: usize = 1 << 12;
@@ -44,7 +44,7 @@ impl Worlds {
         with_allow_former_worlds(allow_former_worlds: bool);
     }
 
-    /// Partners of all rows: those that are known, and new ones for people without. A salt for everybody, for new seals.
+    /// Partners of all rows: those that are known, and new ones for people without. Salts, for new seals.
     pub(super) fn extend(
         &self,
         microdata: &Microdata,
@@ -70,7 +70,7 @@ impl Worlds {
             let fresh: Vec<u32> = rows.clone().filter(is_new).collect();
             self.beside(microdata, known, &fresh, seed, monitor)?
         };
-        let salts = rows.clone().map(|_| rng.random()).collect();
+        let salts = Some(Salts::new(rng.random()));
         Ok(release::Worlds { partners, width, salts, is_new: rows.map(|row| is_new(&row)).collect() })
     }
 
@@ -137,7 +137,7 @@ impl Method for Worlds {
         format!("{} equally likely worlds in which everybody has different sensitive values", self.l)
     }
 
-    /// For each row its positions, twice while a bucket is cut, its ring, partners and salt, and a copy of its codes where some rows have
+    /// For each row its positions, twice while a bucket is cut, its ring and partners, and a copy of its codes where some rows have
     /// worlds already.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         rows * (mondrian::leaves_with_worlds_bytes(quasi) + 32 + 8 * self.l + 4 * quasi)
@@ -160,9 +160,8 @@ impl Method for Worlds {
         let worlds = self.extend(&microdata, known, monitor, rng)?;
         let new = |row: &u32| known.of(*row).is_none();
         let members: Vec<u32> = (0..microdata.rows as u32).filter(new).collect();
-        let sensitive = microdata.sensitive_of(&members);
-        let starts = (0..=members.len() as u32).collect();
-        let groups = Groups { starts, members, sensitive, ..Groups::default() };
+        // One of all: nothing is published of groups.
+        let groups = Groups { starts: vec![0, members.len() as u32], members, ..Groups::default() };
         Ok(Release { microdata, groups, body: Body::Worlds(worlds), withheld: 0 })
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Facts {
 pub(super) struct Near {
     /// Of each row.
     pub groups: Vec<u32>,
-    /// Of each row's group.
+    /// Of each row's group, if there are any.
     pub facts: Vec<Facts>,
     /// Both ends of each of the `d` intervals of each row's group, one after the other.
     ends: Vec<u32>,
@@ -28,9 +28,12 @@ pub(super) struct Near {
 }
 
 impl Near {
-    /// Looks at the groups of rows. Groups have `d` intervals each, if any are wanted.
+    /// Looks at the groups of rows. Groups have `d` intervals each, and facts, if any are wanted.
     pub(super) fn new(groups: Vec<u32>, facts: &[Facts], intervals: Option<&Intervals>, d: usize) -> Self {
-        let facts = groups.iter().map(|&group| facts[group as usize]).collect();
+        let facts = match facts.is_empty() {
+            true => Vec::new(),
+            false => groups.iter().map(|&group| facts[group as usize]).collect(),
+        };
         let mut ends = Vec::new();
         if let Some(intervals) = intervals {
             ends.reserve_exact(groups.len() * d * 2);
