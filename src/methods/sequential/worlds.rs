@@ -11,7 +11,7 @@ use crate::methods::mondrian::{self, Cuts};
 use crate::methods::rings::Rings;
 use crate::methods::state::Partners;
 use crate::methods::{Method, Monitor, Needs, State, StateKind, assignment};
-use crate::microdata::Microdata;
+use crate::microdata::{Microdata, RowCodes};
 use crate::release::{self, Body, Form, Groups, Release, Salts};
 
 /// Fewer people than this are looked at on one thread.
@@ -151,7 +151,7 @@ impl Method for Worlds {
     /// are of another `l`.
     fn anonymize(
         &self,
-        microdata: Microdata,
+        mut microdata: Microdata,
         state: &State,
         monitor: &Monitor,
         rng: &mut ChaCha20Rng,
@@ -160,6 +160,8 @@ impl Method for Worlds {
         let worlds = self.extend(&microdata, known, monitor, rng)?;
         let new = |row: &u32| known.of(*row).is_none();
         let members: Vec<u32> = (0..microdata.rows as u32).filter(new).collect();
+        // They have told who lies close together, and nothing is published of them.
+        microdata.quasi_codes = RowCodes::default();
         // One of all: nothing is published of groups.
         let groups = Groups { starts: vec![0, members.len() as u32], members, ..Groups::default() };
         Ok(Release { microdata, groups, body: Body::Worlds(worlds), withheld: 0 })
