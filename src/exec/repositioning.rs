@@ -51,6 +51,9 @@ struct Tagged {
 /// for every piece.
 const PIECE: usize = 8192;
 
+/// Batches that leave as one: who takes them has about as much to do for few rows as for many.
+const TOGETHER: usize = 2;
+
 /// Tags rows, as they are read.
 struct Tagger {
     /// Column of times, by its name and where it is in the input.
@@ -261,7 +264,8 @@ impl Worker {
     }
 
     fn run(mut self, mut messages: Receiver<Message>) -> crate::error::Result<()> {
-        while let Some(message) = messages.blocking_recv() {
+        let mut next = messages.blocking_recv();
+        while let Some(message) = next {
             let elapsed = self.metrics.baseline.elapsed_compute().clone();
             let timer = elapsed.timer();
             match message {
@@ -274,8 +278,16 @@ impl Worker {
             }
             drop(timer);
             self.account()?;
+            // Rows wait for others while some are there to be read, and for no longer.
+            next = messages.try_recv().ok();
+            if next.is_some() && self.output.rows.len() < TOGETHER * self.output.batch_size {
+                continue;
+            }
             if !self.output.send(&mut self.held, &self.job, &self.schema, &elapsed)? {
                 return Ok(()); // Nobody wants the rest: a LIMIT above, say.
+            }
+            if next.is_none() {
+                next = messages.blocking_recv();
             }
         }
         Ok(())
@@ -401,7 +413,7 @@ impl Output {
     ) -> crate::error::Result<bool> {
         let mut left = self.runs.drain(..).filter(|run| run.rows > 0).peekable();
         let mut runs = Vec::new();
-        for rows in self.rows.chunks(self.batch_size) {
+        for rows in self.rows.chunks(TOGETHER * self.batch_size) {
             let timer = elapsed.timer();
             runs.clear();
             let mut missing = rows.len();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
@@ -19,7 +19,7 @@ use super::work::{Made, Work};
 use crate::error::Error;
 use crate::methods::{AnyMethod, Monitor, SnapshotBuilder};
 use crate::microdata::{MicrodataBuilder, trees_of};
-use crate::release::{Published, RowOrder};
+use crate::release::{COMMITMENTS, PARTNERS, Published, RowOrder};
 
 /// Starts an execution; its rows arrive on the stream. Dropping the stream cancels it.
 pub(super) fn run(
@@ -58,6 +58,12 @@ pub(super) fn check_trees(microdata: &mut MicrodataBuilder, schema: &SchemaRef) 
     }
 }
 
+/// Whether rows with these columns say who they, or others, are about.
+fn names_people(schema: &Schema, identifier: Option<&FieldRef>) -> bool {
+    let told = identifier.map(|field| field.name().as_str()).into_iter().chain([PARTNERS, COMMITMENTS]);
+    told.into_iter().any(|name| schema.column_with_name(name).is_some())
+}
+
 /// Batches of a core that are gathered together, at most: enough that it matters little which core is done first.
 const BATCHES: usize = 4;
 /// And bytes, at most, unless one batch has more: what is written next is still in the cache, and long values do not fill the memory.
@@ -76,11 +82,14 @@ impl ReleaseSink {
     pub(super) fn publish(
         &self,
         work: &Work,
-        microdata: SnapshotBuilder,
+        mut microdata: SnapshotBuilder,
         rng: ChaCha20Rng,
         tag: Option<u32>,
         monitor: &Monitor,
     ) -> crate::error::Result<()> {
+        if !names_people(&self.schema, microdata.microdata.identifier()) {
+            microdata.microdata.forget_names();
+        }
         let timer = work.metrics.baseline.elapsed_compute().timer();
         let Made { release, state, mut rng } = work.make(microdata, rng, monitor)?;
         drop(state);

@@ -12,13 +12,19 @@ use crate::release::{COUNTERFEIT, Groups, Intervals};
 
 /// What earlier releases say of the members of a group, by their places: the numbers of their signatures, and their labels. For somebody who was never
 /// published, and for counterfeits, none.
-#[derive(Default)]
-pub(super) struct Known {
-    pub signatures: Vec<Option<u32>>,
-    pub labels: Vec<Option<u32>>,
+pub(super) struct Known<'a> {
+    pub signatures: &'a [Option<u32>],
+    pub labels: &'a [Option<u32>],
 }
 
-impl Known {
+/// The same of the members of a few groups.
+#[derive(Default)]
+struct Beside {
+    signatures: Vec<Option<u32>>,
+    labels: Vec<Option<u32>>,
+}
+
+impl Beside {
     /// First of all members, and then one after the other is looked at: see [`any_broken`].
     fn read(&mut self, known: &Signatures, members: &[u32]) {
         if known.all().is_empty() {
@@ -33,6 +39,11 @@ impl Known {
         self.labels.clear();
         self.labels.extend(members.iter().map(|&row| of(row).and_then(|row| known.label_of(row))));
     }
+
+    fn of(&self, of_group: &OfGroup<'_>) -> Known<'_> {
+        let places = of_group.start..of_group.start + of_group.members.len();
+        Known { signatures: &self.signatures[places.clone()], labels: &self.labels[places] }
+    }
 }
 
 /// Looks at the groups of a release in parallel. `broken_by` says what is wrong with a group, if anything.
@@ -46,7 +57,7 @@ pub(super) fn check_every_row(
     intervals: &Intervals,
     known: &Signatures,
     withheld: usize,
-    broken_by: impl Fn(&OfGroup<'_>, &Known) -> Option<&'static str> + Sync,
+    broken_by: impl Fn(&OfGroup<'_>, &Known<'_>) -> Option<&'static str> + Sync,
 ) -> Result<()> {
     if !groups.are_whole() || groups.sensitive.len() != groups.members.len() {
         return Err(Error::internal(
@@ -56,15 +67,15 @@ pub(super) fn check_every_row(
     let rows = microdata.rows;
     let seen: Vec<AtomicBool> = room(rows);
     let is_person = |row: &&u32| **row != COUNTERFEIT;
-    let broken_by = |beside: &mut Known, of_group: &OfGroup<'_>| {
+    let first = |beside: &mut Beside, members: &[u32]| {
         // Stored and not exchanged: an exchange makes the processor wait for the memory of one row after the other. Rows that are seen twice are
         // found by their number.
-        let people = of_group.members.iter().filter(is_person);
-        people.for_each(|&row| seen[row as usize].store(true, Ordering::Relaxed));
-        beside.read(known, of_group.members);
-        broken_by(of_group, beside)
+        members.iter().filter(is_person).for_each(|&row| seen[row as usize].store(true, Ordering::Relaxed));
+        beside.read(known, members);
+        None
     };
-    let broken = any_broken(microdata, groups, intervals, Known::default, broken_by).or_else(|| {
+    let broken_by = |beside: &mut Beside, of_group: &OfGroup<'_>| broken_by(of_group, &beside.of(of_group));
+    let broken = any_broken(microdata, groups, intervals, Beside::default, first, broken_by).or_else(|| {
         let unseen = || (0..rows).into_par_iter().filter(|&row| !seen[row].load(Ordering::Relaxed));
         let missing = unseen().count();
         if groups.members.par_iter().filter(is_person).count() != rows - missing {

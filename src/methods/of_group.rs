@@ -14,6 +14,8 @@ const GROUPS: usize = 64;
 /// A group, and what the table has of its rows. That of counterfeits does not matter.
 pub(super) struct OfGroup<'a> {
     pub group: usize,
+    /// Its first member among those that are copied together.
+    pub start: usize,
     /// Rows, with counterfeits.
     pub members: &'a [u32],
     /// Sensitive values that are published; none without the attribute.
@@ -67,20 +69,26 @@ impl Near {
     }
 }
 
-/// Looks at all groups in parallel, and returns what is wrong with one of them, if anything is: that it has no intervals, or what `broken_by` finds.
-/// Every thread has what `init` makes.
+/// Looks at all groups in parallel, and returns what is wrong with one of them, if anything is: that it has no intervals, or what `first` finds, which
+/// is shown the members of a few groups together, or then `broken_by`, which is shown one group after the other. Every thread has what `init` makes.
 pub(super) fn any_broken<S>(
     microdata: &Microdata,
     groups: &Groups,
     intervals: &Intervals,
     init: impl Fn() -> S + Send + Sync,
+    first: impl Fn(&mut S, &[u32]) -> Option<&'static str> + Sync,
     broken_by: impl Fn(&mut S, &OfGroup<'_>) -> Option<&'static str> + Sync,
 ) -> Option<&'static str> {
     let d = microdata.quasi.len();
     let look = |(near, own): &mut (Near, S), chunk: usize| {
         let numbers = chunk * GROUPS..groups.len().min((chunk + 1) * GROUPS);
         let places = groups.starts[numbers.start] as usize..groups.starts[numbers.end] as usize;
-        near.read(microdata, &groups.members[places.clone()]);
+        let members = &groups.members[places.clone()];
+        let broken = first(own, members);
+        if broken.is_some() {
+            return broken;
+        }
+        near.read(microdata, members);
         near.ends.clear();
         intervals.append_to(&mut near.ends, numbers.clone().map(|group| group as u32));
         let (first, intervals) = (numbers.start, near.ends.as_chunks().0);
@@ -92,6 +100,7 @@ pub(super) fn any_broken<S>(
             let (start, end) = (range.start - places.start, range.end - places.start);
             let of_group = OfGroup {
                 group,
+                start,
                 members: &groups.members[range.clone()],
                 published: groups.sensitive.get(range).unwrap_or_default(),
                 intervals: &intervals[(group - first) * d..][..d],
@@ -162,9 +171,15 @@ mod tests {
                 microdata,
                 &groups,
                 intervals,
-                || (),
-                |(), of_group| {
+                Vec::new,
+                |together: &mut Vec<u32>, members| {
+                    together.clear();
+                    together.extend_from_slice(members);
+                    None
+                },
+                |together, of_group| {
                     assert_eq!(of_group.members, &groups.members[groups.range(of_group.group)]);
+                    assert_eq!(of_group.members, &together[of_group.start..][..of_group.members.len()]);
                     assert_eq!(of_group.intervals, intervals_of(of_group.group as u32));
                     let wrong = |(place, &row): (usize, &u32)| {
                         let found = (of_group.codes(place).to_vec(), of_group.sensitive(place));

@@ -27,6 +27,8 @@ pub struct MicrodataBuilder {
     leave_out_empty: bool,
     /// Columns that travel and are not there.
     left_out: Vec<String>,
+    /// Whether nobody asks who the rows are about once they are in order.
+    nameless: bool,
     hierarchies: Option<Hierarchies>,
     updates: Option<UpdatesBuilder>,
 }
@@ -74,6 +76,7 @@ impl MicrodataBuilder {
             other: layout.beside().map(encoder).collect::<Result<_>>()?,
             leave_out_empty: false,
             left_out: Vec::new(),
+            nameless: false,
             hierarchies: None,
             updates: None,
             layout,
@@ -193,6 +196,17 @@ impl MicrodataBuilder {
         self.left_out = columns.to_vec();
     }
 
+    /// Whom the rows are about is told by this column.
+    pub fn identifier(&self) -> Option<&FieldRef> {
+        self.layout.identifier.as_ref()
+    }
+
+    /// Says that identifiers are there to put rows in order and to find people in earlier releases, and that none is told: they go before the method
+    /// begins, and leave it their room.
+    pub fn forget_names(&mut self) {
+        self.nameless = true;
+    }
+
     /// Appends rows of the update relation: a value, what it can become, and the probability if that is known.
     ///
     /// # Errors
@@ -249,7 +263,7 @@ impl MicrodataBuilder {
         find: impl FnOnce(&EncodedColumns<'_>) -> Result<T>,
     ) -> Result<(Microdata, T)> {
         let Self { layout, rows, leave_out_empty, left_out, identifiers, quasi, sensitive, within, other, .. } = self;
-        let Self { hierarchies, updates, .. } = self;
+        let Self { hierarchies, updates, nameless, .. } = self;
         let finish = |encoder: ColumnEncoder, field: &FieldRef, hierarchies: Option<&Hierarchies>| {
             encoder.finish(Order::of(field.name(), hierarchies, given_order(field)?.as_deref()))
         };
@@ -289,7 +303,7 @@ impl MicrodataBuilder {
         // Identifiers are put in one piece first, which is work for one core.
         let (identifiers, finished) = rayon::join(identified, finished);
         let identifiers = identifiers?;
-        let (sensitive, other, within, updates, quasi) = finished?;
+        let (sensitive, mut other, within, updates, mut quasi) = finished?;
         let columns = EncodedColumns {
             key,
             identifiers: identifiers.as_ref(),
@@ -317,8 +331,10 @@ impl MicrodataBuilder {
         let sensitive_codes = sensitive.as_ref().map_or_else(Vec::new, in_order);
         let within =
             within.map(|encoded| (in_order(&encoded), encoded)).map(|(codes, encoded)| (encoded.attribute, codes));
-        let quasi_codes = RowCodes::new(&quasi, arrival);
-        let other_codes = put_together(&other, arrival);
+        let quasi_codes = RowCodes::new(&mut quasi, arrival);
+        let other_codes = put_together(&mut other, arrival);
+        // What they are about is decided, and who they are about is not told.
+        let people = people.filter(|_| !nameless);
         let other = other.into_iter().map(|encoded| encoded.attribute).collect();
         let quasi = quasi.into_iter().map(|encoded| encoded.attribute).collect();
         let sensitive = sensitive.map(|encoded| encoded.attribute);
@@ -387,4 +403,51 @@ fn refuse_nulls(sensitive: &Encoded, rows: usize) -> Result<()> {
         thousands(nulls),
         thousands(rows),
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Int32Array, Int64Array};
+
+    use super::*;
+    use crate::microdata::Roles;
+
+    /// Rows stand in the order of whom they are about, whether that is told or not.
+    #[test]
+    fn rows_of_forgotten_names_are_the_same() {
+        let column = |step: i32| -> ArrayRef { Arc::new((0..5000).map(|row| row * step % 97).collect::<Int32Array>()) };
+        let ids: ArrayRef = Arc::new((0..5000).collect::<Int64Array>());
+        let columns = [("id", ids), ("a", column(3)), ("b", column(5)), ("s", column(7)), ("o", column(11))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let roles = Roles {
+            id: Some("id".to_owned()),
+            quasi: vec!["a".to_owned(), "b".to_owned()],
+            sensitive: Some("s".to_owned()),
+            other: vec!["o".to_owned()],
+            ..Roles::default()
+        };
+        let made = |forget: bool| {
+            let mut builder = MicrodataBuilder::try_new(Layout::try_new(&batch.schema(), &roles).unwrap()).unwrap();
+            assert_eq!(builder.identifier().unwrap().name(), "id");
+            builder.append(&batch).unwrap();
+            if forget {
+                builder.forget_names();
+            }
+            builder.finish([1, 2]).unwrap()
+        };
+        let (told, forgotten) = (made(false), made(true));
+        let people = told.people.unwrap();
+        assert!(forgotten.people.is_none());
+        assert!(forgotten.quasi_codes.iter().eq(told.quasi_codes.iter()));
+        assert_eq!(forgotten.sensitive_codes, told.sensitive_codes);
+        assert_eq!(forgotten.other_codes, told.other_codes);
+        // All columns are those of one row each.
+        for (row, &arrival) in (0..).zip(&people.arrival) {
+            let place = arrival as i32;
+            let expected = [3, 5, 7, 11].map(|step| (place * step % 97) as u32);
+            assert!(told.quasi_codes.of(row).eq(expected[..2].iter().copied()));
+            assert_eq!(told.sensitive_codes[row as usize], expected[2]);
+            assert_eq!(told.other_codes[row as usize], expected[3]);
+        }
+    }
 }

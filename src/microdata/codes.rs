@@ -105,6 +105,15 @@ impl Codes {
         }
     }
 
+    /// The codes of rows that are there from one on, each for a place of `out`, which must have room for them.
+    pub(super) fn copy_from<'a, C: Code>(&self, first: usize, out: impl Iterator<Item = &'a mut C>) {
+        match self {
+            Self::Bytes(codes) => out.zip(&codes[first..]).for_each(|(out, &code)| *out = C::of(code.into())),
+            Self::Short(codes) => out.zip(&codes[first..]).for_each(|(out, &code)| *out = C::of(code.into())),
+            Self::Wide(codes) => out.zip(&codes[first..]).for_each(|(out, &code)| *out = C::of(code)),
+        }
+    }
+
     /// Bytes that a code of so many values needs.
     pub(crate) fn bytes_of(values: usize) -> usize {
         match values.saturating_sub(1) {
@@ -203,6 +212,8 @@ mod tests {
         let mut out = vec![0; 3];
         codes.gather::<u32>(&[7, 0, 1], out.iter_mut());
         assert_eq!(out, [u32::MAX - 2, 0, 255]);
+        codes.copy_from::<u32>(4, out.iter_mut().rev());
+        assert_eq!(out, [65_536, 65_535, 3]);
         let at_once: Codes = [7, 1 << 20].into_iter().collect();
         assert_eq!(at_once.iter().collect::<Vec<_>>(), [7, 1 << 20]);
     }

@@ -4,9 +4,10 @@
 use std::cmp::Ordering;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, DynComparator, UInt32Array, make_comparator, new_empty_array,
+    Array, ArrayData, ArrayRef, ArrowPrimitiveType, AsArray, DynComparator, UInt32Array, make_array, make_comparator,
+    new_empty_array,
 };
-use datafusion::arrow::buffer::ScalarBuffer;
+use datafusion::arrow::buffer::{Buffer, ScalarBuffer};
 use datafusion::arrow::compute::{SortOptions, concat, take};
 use datafusion::arrow::datatypes::{ArrowNativeType, DataType, Int32Type, Int64Type, UInt32Type, UInt64Type};
 use datafusion::arrow::row::{RowConverter, SortField};
@@ -75,11 +76,41 @@ impl IdentifierBuilder {
     /// # Errors
     /// When there are more bytes than one column can hold.
     pub(crate) fn in_one_piece(self) -> Result<ArrayRef> {
-        Ok(match self.chunks.is_empty() {
-            true => new_empty_array(&held_type(&self.data_type)),
-            false => concat(&self.chunks.iter().map(|chunk| chunk.as_ref()).collect::<Vec<_>>())?,
+        let Some(first) = self.chunks.first() else { return Ok(new_empty_array(&held_type(&self.data_type))) };
+        let held_type = first.data_type().clone();
+        let numbers = match held_type.primitive_width() {
+            Some(4) => numbers_in_one_piece::<u32>(&self.chunks),
+            Some(8) => numbers_in_one_piece::<u64>(&self.chunks),
+            _ => None,
+        };
+        Ok(match numbers {
+            Some(buffer) => make_array(ArrayData::builder(held_type).len(self.rows).add_buffer(buffer).build()?),
+            None => concat(&self.chunks.iter().map(|chunk| chunk.as_ref()).collect::<Vec<_>>())?,
         })
     }
+}
+
+/// Numbers of one width, as they are in memory, of several arrays; on all cores, for to be given memory by the system takes longer than to copy
+/// what goes there. `None` if some are NULL.
+fn numbers_in_one_piece<T: ArrowNativeType>(chunks: &[ArrayRef]) -> Option<Buffer> {
+    let parts: Vec<ScalarBuffer<T>> = chunks.iter().map(numbers_of).collect::<Option<_>>()?;
+    let mut all: Vec<T> = room(parts.iter().map(|part| part.len()).sum());
+    let mut left = all.as_mut_slice();
+    let mut places = Vec::with_capacity(parts.len());
+    for part in &parts {
+        let (place, after) = left.split_at_mut(part.len());
+        places.push(place);
+        left = after;
+    }
+    places.into_par_iter().zip(&parts).for_each(|(place, part)| place.copy_from_slice(part));
+    Some(Buffer::from_vec(all))
+}
+
+/// The numbers of an array as they are in memory, which must be of this width; `None` if some are NULL.
+fn numbers_of<T: ArrowNativeType>(column: &ArrayRef) -> Option<ScalarBuffer<T>> {
+    let data = column.to_data();
+    let numbers = |buffer: &Buffer| ScalarBuffer::new(buffer.clone(), data.offset(), data.len());
+    if column.null_count() > 0 { None } else { data.buffers().first().map(numbers) }
 }
 
 /// Who the rows of microdata are about.
@@ -186,14 +217,25 @@ impl Identifiers {
         let equality = Equality::between(&self.values, &other.values)?;
         let mut found: Vec<Option<u32>> = room(self.order.len());
         let chunks = found.par_chunks_mut(CHUNK).zip(self.order.par_chunks(CHUNK));
-        chunks.for_each(|(found, own)| {
-            let first = own.first().map_or(0, |first| first.beginning());
-            let mut start = other.order.partition_point(|entry| entry.beginning() < first);
+        chunks.for_each_init(Vec::new, |holds, (found, own)| {
+            let before = |hashed: &Hashed| other.order.partition_point(|entry| entry.beginning() < hashed.beginning());
+            let alike = |hashed: &Hashed, start: usize| {
+                let begins = hashed.beginning();
+                other.order[start..].iter().take_while(move |entry| entry.beginning() == begins)
+            };
+            let mut start = own.first().map_or(0, before);
             for (found, hashed) in found.iter_mut().zip(own) {
                 while start < other.order.len() && other.order[start].beginning() < hashed.beginning() {
                     start += 1;
                 }
-                let mut alike = other.order[start..].iter().take_while(|entry| entry.beginning() == hashed.beginning());
+                *found = alike(hashed, start).next().map(|entry| entry.row());
+            }
+            // Values are all over the memory: looked at together, none waits for the one before. Hardly ever does a hash begin like another.
+            let both = found.iter().zip(own);
+            holds.clear();
+            holds.extend(both.map(|(found, hashed)| found.is_none_or(|row| equality.holds(hashed.row(), row))));
+            for ((found, hashed), _) in found.iter_mut().zip(own).zip(&*holds).filter(|(_, holds)| !**holds) {
+                let mut alike = alike(hashed, before(hashed));
                 *found = alike.find(|entry| equality.holds(hashed.row(), entry.row())).map(|entry| entry.row());
             }
         });
@@ -247,14 +289,10 @@ enum Equality {
 
 impl Equality {
     fn between(one: &ArrayRef, other: &ArrayRef) -> Result<Self> {
-        fn bits<T: ArrowNativeType>(column: &ArrayRef) -> Option<ScalarBuffer<T>> {
-            let data = column.to_data();
-            data.buffers().first().map(|buffer| ScalarBuffer::new(buffer.clone(), data.offset(), data.len()))
-        }
-        if one.data_type() == other.data_type() && one.null_count() + other.null_count() == 0 {
+        if one.data_type() == other.data_type() {
             let both = match one.data_type().primitive_width() {
-                Some(4) => bits(one).zip(bits(other)).map(|(one, other)| Self::Bits32(one, other)),
-                Some(8) => bits(one).zip(bits(other)).map(|(one, other)| Self::Bits64(one, other)),
+                Some(4) => numbers_of(one).zip(numbers_of(other)).map(|(one, other)| Self::Bits32(one, other)),
+                Some(8) => numbers_of(one).zip(numbers_of(other)).map(|(one, other)| Self::Bits64(one, other)),
                 _ => None,
             };
             if let Some(both) = both {
@@ -320,6 +358,7 @@ fn hash_numbers(values: &ArrayRef, hasher: SipHasher13, hashes: &mut [u64]) -> b
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::sync::Arc;
 
     use datafusion::arrow::array::{Int64Array, StringArray};
@@ -359,6 +398,25 @@ mod tests {
         let found = now.find_in(&before).unwrap();
         let of = |row: u32| found[now.order().position(|r| r == row).unwrap()];
         assert_eq!([of(0), of(1), of(2), of(3)], [None, Some(2), None, Some(0)]);
+    }
+
+    /// Of so many, some have a hash that begins like that of another one; whom the shorter look finds is somebody else then.
+    #[test]
+    fn hashes_that_begin_alike_are_no_equality() {
+        let now: Vec<i64> = (0..300_000).collect();
+        let before: Vec<i64> = (299_990..600_000).collect();
+        for wide in [true, false] {
+            let column = |numbers: &[i64]| match wide {
+                true => identifiers(Int64Array::from(numbers.to_vec())),
+                false => identifiers(numbers.iter().map(|number| Some(format!("{number}"))).collect::<StringArray>()),
+            };
+            let (now, before) = (column(&now), column(&before));
+            let beginnings: HashSet<u32> = before.order.iter().map(|entry| entry.beginning()).collect();
+            assert!(now.order.iter().filter(|entry| beginnings.contains(&entry.beginning())).count() > 15);
+            let found = now.find_in(&before).unwrap();
+            let expected = |row: u32| row.checked_sub(299_990);
+            assert!(now.order().zip(found).all(|(row, found)| found == expected(row)));
+        }
     }
 
     /// Of every way to compare, in one order and in any.

@@ -10,19 +10,24 @@ use super::side_by_side::{append_rows, copied_rows};
 /// Rows put together at a time: few enough that they stay in the cache while one column after the other is written to them.
 const ROWS: usize = 4096;
 
-/// The codes of encoded columns, row after row; row `i` is the one that arrived as number `arrival[i]`. Codes have room for those of all columns.
-pub(super) fn put_together<C: Code>(columns: &[Encoded], arrival: &[u32]) -> Vec<C> {
+/// The codes of encoded columns, row after row; row `i` is the one that arrived as number `arrival[i]`. Codes have room for those of all columns,
+/// which are taken from these.
+///
+/// First side by side as they arrived, and then in their order: rows that stand together in that are all over the memory, and to look one up for each
+/// column takes as many times as long.
+pub(super) fn put_together<C: Code + Into<C>>(columns: &mut [Encoded], arrival: &[u32]) -> Vec<C> {
     let d = columns.len();
     if d == 0 {
         return Vec::new();
     }
-    let mut codes = vec![C::default(); arrival.len() * d];
-    codes.par_chunks_mut(ROWS * d).zip(arrival.par_chunks(ROWS)).for_each(|(codes, arrival)| {
+    let mut arrived = vec![C::default(); columns[0].codes.len() * d];
+    arrived.par_chunks_mut(ROWS * d).enumerate().for_each(|(number, codes)| {
         for (j, column) in columns.iter().enumerate() {
-            column.codes.gather(arrival, codes.iter_mut().skip(j).step_by(d));
+            column.codes.copy_from(number * ROWS, codes.iter_mut().skip(j).step_by(d));
         }
     });
-    codes
+    columns.iter_mut().for_each(|column| column.codes = Codes::default());
+    copied_rows(&arrived, d, arrival)
 }
 
 /// Codes of the columns of a table.
@@ -33,8 +38,8 @@ pub struct RowCodes {
 }
 
 impl RowCodes {
-    /// Those of encoded columns; row `i` is the one that arrived as number `arrival[i]`.
-    pub(super) fn new(columns: &[Encoded], arrival: &[u32]) -> Self {
+    /// Those of encoded columns, which are left without; row `i` is the one that arrived as number `arrival[i]`.
+    pub(super) fn new(columns: &mut [Encoded], arrival: &[u32]) -> Self {
         let codes = match columns.iter().map(|column| column.codes.bytes()).max() {
             None => Codes::default(),
             Some(1) => Codes::Bytes(put_together(columns, arrival)),
@@ -214,7 +219,9 @@ mod tests {
         for widths in [vec![], vec![100], vec![2, 100], vec![300, 2, 5], vec![2, MANY], vec![MANY, 300, 7]] {
             let columns: Vec<Encoded> = widths.iter().map(|&values| encoded(MANY, values)).collect();
             let arrival: Vec<u32> = (0..MANY as u32).map(|row| row * 13 % MANY as u32).collect();
-            let codes = RowCodes::new(&columns, &arrival);
+            let mut given: Vec<Encoded> = widths.iter().map(|&values| encoded(MANY, values)).collect();
+            let codes = RowCodes::new(&mut given, &arrival);
+            assert!(given.iter().all(|column| column.codes.is_empty()));
             let expected = |row: u32| columns.iter().map(move |column| column.codes.at(row * 13 % MANY as u32));
             let rows: Vec<u32> = [0, 1, MANY as u32 - 1].into_iter().chain((0..5000).map(|row| row * 3)).collect();
             for &row in &rows {

@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 
 use self::near::{Facts, Near};
 pub use self::order::RowOrder;
-use self::order::{GroupOf, Leaving};
+use self::order::{GroupOf, Leaving, Order};
 use super::schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
     signature_type,
@@ -36,7 +36,7 @@ pub(crate) struct Published {
     release: Release,
     schema: SchemaRef,
     /// Members in the order they leave.
-    order: Vec<Leaving>,
+    order: Order,
     group_of: GroupOf,
     /// Of each group, where a column tells of it.
     facts: Vec<Facts>,
@@ -121,9 +121,11 @@ impl Published {
     /// # Errors
     /// When Arrow fails to gather values; when the schema has a column that the release has not.
     pub(crate) fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch> {
-        let leaving = &self.order[start..start + rows];
-        let members: Vec<u32> = leaving.iter().map(|leaving| leaving.member).collect();
-        let groups = leaving.iter().map(|leaving| leaving.group).collect();
+        let leaving = self.order.part(start..start + rows);
+        let mut members = Vec::with_capacity(rows);
+        members.extend(leaving.clone().map(|leaving| leaving.member));
+        let mut groups = Vec::with_capacity(rows);
+        groups.extend(leaving.map(|leaving| leaving.group));
         let quasi = &self.release.microdata.quasi;
         let is_quasi = |field: &&FieldRef| quasi.iter().any(|attribute| attribute.field.name() == field.name());
         let is_interval = |field: &FieldRef| matches!(field.data_type(), DataType::Struct(_));
@@ -401,7 +403,7 @@ impl Published {
     /// `wanted`, in the order that was drawn.
     pub(crate) fn members_who(&self, wanted: impl Fn(u32, &[u32]) -> bool) -> Vec<u32> {
         let groups = &self.release.groups;
-        let wanted = |leaving: &&Leaving| {
+        let wanted = |leaving: &Leaving| {
             let row = groups.members[leaving.member as usize];
             row != COUNTERFEIT && wanted(row, &groups.sensitive[groups.range(leaving.group as usize)])
         };

@@ -28,7 +28,7 @@ impl Promise<'_> {
     }
 
     /// What is wrong with a group, if anything.
-    fn broken_by(&self, of_group: &OfGroup<'_>, known: &Known) -> Option<&'static str> {
+    fn broken_by(&self, of_group: &OfGroup<'_>, known: &Known<'_>) -> Option<&'static str> {
         let &OfGroup { members, published: values, intervals, .. } = of_group;
         let mut sorted = values.to_vec();
         sorted.sort_unstable();

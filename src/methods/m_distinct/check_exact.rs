@@ -18,7 +18,7 @@ pub(super) struct ExactPromise<'a> {
 
 impl ExactPromise<'_> {
     pub(super) fn check(&self, drawn: &Drawn) -> Result<()> {
-        let broken_by = |of_group: &OfGroup<'_>, _: &Known| self.broken_by(drawn, of_group);
+        let broken_by = |of_group: &OfGroup<'_>, _: &Known<'_>| self.broken_by(drawn, of_group);
         check_every_row(self.microdata, &drawn.groups, &drawn.intervals, self.known, 0, broken_by)
     }
 

@@ -27,7 +27,7 @@ impl Promise<'_> {
     }
 
     /// What is wrong with a group, if anything.
-    fn broken_by(&self, of_group: &OfGroup<'_>, known: &Known) -> Option<&'static str> {
+    fn broken_by(&self, of_group: &OfGroup<'_>, known: &Known<'_>) -> Option<&'static str> {
         let &OfGroup { members, published: signature, intervals, .. } = of_group;
         if signature.len() < self.m || !signature.windows(2).all(|pair| pair[0] < pair[1]) {
             return Some("a group without m different sensitive values");

@@ -1,5 +1,7 @@
 //! The order in which rows leave.
 
+use std::ops::Range;
+
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -32,6 +34,40 @@ impl RowOrder {
 pub(super) struct Leaving {
     pub member: u32,
     pub group: u32,
+}
+
+/// Members in the order they leave, each with its group.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// All of them in one group, of number 0.
+    Alone(Vec<u32>),
+    /// In any.
+    InGroups(Vec<Leaving>),
+}
+
+impl Order {
+    /// How many leave.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Alone(members) => members.len(),
+            Self::InGroups(leaving) => leaving.len(),
+        }
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Leaving> + '_ {
+        self.part(0..self.len())
+    }
+
+    /// Those from one place to before another.
+    pub(super) fn part(&self, places: Range<usize>) -> impl Iterator<Item = Leaving> + Clone + '_ {
+        // Of one kind, and none of the other.
+        let (alone, leaving): (&[u32], &[Leaving]) = match self {
+            Self::Alone(members) => (&members[places], &[]),
+            Self::InGroups(leaving) => (&[], &leaving[places]),
+        };
+        alone.iter().map(|&member| Leaving { member, group: 0 }).chain(leaving.iter().copied())
+    }
 }
 
 /// Groups whose members are listed at a time.
@@ -67,7 +103,7 @@ impl GroupOf {
 }
 
 /// Draws the order of all members, and the published number of each group.
-pub(super) fn draw(groups: &Groups, order: RowOrder, rng: &mut impl Rng) -> (Vec<Leaving>, Vec<u32>) {
+pub(super) fn draw(groups: &Groups, order: RowOrder, rng: &mut impl Rng) -> (Order, Vec<u32>) {
     // Whatever the order, the same is drawn, so that a seed's release is the same.
     if order == RowOrder::Groups
         && let Some(draws) = drawn_at_once(groups.members.len(), rng)
@@ -80,7 +116,13 @@ pub(super) fn draw(groups: &Groups, order: RowOrder, rng: &mut impl Rng) -> (Vec
             rng.set_stream(1 << 32 | chunk as u64);
             members.chunk_by_mut(|a, b| a.group == b.group).for_each(|members| members.shuffle(&mut rng));
         };
-        return (listed(groups, &in_turn, shuffled), numbers);
+        return (Order::InGroups(listed(groups, &in_turn, shuffled)), numbers);
+    }
+    if groups.len() == 1 {
+        // In the order of its number they are in any order, too.
+        let mut members: Vec<u32> = (0..groups.members.len() as u32).collect();
+        shuffle(&mut members, rng);
+        return (Order::Alone(members), numbers(groups, rng));
     }
     let as_they_are: Vec<u32> = (0..groups.len() as u32).collect();
     let mut leaving = listed(groups, &as_they_are, |_, _| {});
@@ -89,7 +131,7 @@ pub(super) fn draw(groups: &Groups, order: RowOrder, rng: &mut impl Rng) -> (Vec
     if order == RowOrder::Groups {
         leaving.sort_by_key(|leaving| numbers[leaving.group as usize]);
     }
-    (leaving, numbers)
+    (Order::InGroups(leaving), numbers)
 }
 
 fn numbers(groups: &Groups, rng: &mut impl Rng) -> Vec<u32> {
@@ -142,6 +184,11 @@ mod tests {
     fn drawn(groups: &Groups, order: RowOrder, seed: u64, threads: usize) -> (Vec<[u32; 2]>, Vec<u32>) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let (leaving, numbers) = pool.install(|| draw(groups, order, &mut ChaCha20Rng::seed_from_u64(seed)));
+        assert_eq!(leaving.len(), groups.members.len());
+        assert_eq!(
+            matches!(leaving, Order::Alone(_)),
+            groups.len() == 1 && (order == RowOrder::Random || leaving.len() < 10)
+        );
         (leaving.iter().map(|leaving| [leaving.member, leaving.group]).collect(), numbers)
     }
 
@@ -164,6 +211,19 @@ mod tests {
             }
             let (leaving, numbers) = drawn(&groups, RowOrder::Groups, 3, 2);
             assert!(leaving.is_sorted_by_key(|[_, group]| numbers[*group as usize]));
+        }
+    }
+
+    /// Members of one group need no number of it beside them, and leave in the same order as if they had one.
+    #[test]
+    fn members_of_one_group_leave_as_any_others() {
+        for members in [5_u32, 70_000] {
+            let groups = Groups { starts: vec![0, members], members: (0..members).collect(), ..Groups::default() };
+            let (alone, numbers) = drawn(&groups, RowOrder::Random, 5, 2);
+            let mut leaving = listed(&groups, &[0], |_, _| {});
+            shuffle(&mut leaving, &mut ChaCha20Rng::seed_from_u64(5));
+            assert!(alone.into_iter().eq(leaving.iter().map(|leaving| [leaving.member, leaving.group])));
+            assert_eq!(numbers, [1]);
         }
     }
 
