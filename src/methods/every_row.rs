@@ -72,7 +72,6 @@ pub(super) fn check_every_row(
         // found by their number.
         members.iter().filter(is_person).for_each(|&row| seen[row as usize].store(true, Ordering::Relaxed));
         beside.read(known, members);
-        None
     };
     let broken_by = |beside: &mut Beside, of_group: &OfGroup<'_>| broken_by(of_group, &beside.of(of_group));
     let broken = any_broken(microdata, groups, intervals, Beside::default, first, broken_by).or_else(|| {

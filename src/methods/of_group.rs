@@ -69,14 +69,14 @@ impl Near {
     }
 }
 
-/// Looks at all groups in parallel, and returns what is wrong with one of them, if anything is: that it has no intervals, or what `first` finds, which
-/// is shown the members of a few groups together, or then `broken_by`, which is shown one group after the other. Every thread has what `init` makes.
+/// Looks at all groups in parallel, and returns what is wrong with one of them, if anything is: that it has no intervals, or what `broken_by` finds.
+/// Every thread has what `init` makes, and `first` is shown the members of a few groups together before these are looked at one after the other.
 pub(super) fn any_broken<S>(
     microdata: &Microdata,
     groups: &Groups,
     intervals: &Intervals,
     init: impl Fn() -> S + Send + Sync,
-    first: impl Fn(&mut S, &[u32]) -> Option<&'static str> + Sync,
+    first: impl Fn(&mut S, &[u32]) + Sync,
     broken_by: impl Fn(&mut S, &OfGroup<'_>) -> Option<&'static str> + Sync,
 ) -> Option<&'static str> {
     let d = microdata.quasi.len();
@@ -84,10 +84,7 @@ pub(super) fn any_broken<S>(
         let numbers = chunk * GROUPS..groups.len().min((chunk + 1) * GROUPS);
         let places = groups.starts[numbers.start] as usize..groups.starts[numbers.end] as usize;
         let members = &groups.members[places.clone()];
-        let broken = first(own, members);
-        if broken.is_some() {
-            return broken;
-        }
+        first(own, members);
         near.read(microdata, members);
         near.ends.clear();
         intervals.append_to(&mut near.ends, numbers.clone().map(|group| group as u32));
@@ -175,7 +172,6 @@ mod tests {
                 |together: &mut Vec<u32>, members| {
                     together.clear();
                     together.extend_from_slice(members);
-                    None
                 },
                 |together, of_group| {
                     assert_eq!(of_group.members, &groups.members[groups.range(of_group.group)]);

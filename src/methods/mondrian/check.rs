@@ -32,7 +32,7 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &Interval
             groups,
             intervals,
             || principle.counts(),
-            |_, _| None,
+            |_, _| {},
             |counts, of_group| {
                 broken_promise(microdata, groups, of_group, params).or_else(|| too_far(of_group.group, counts))
             },
