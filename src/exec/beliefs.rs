@@ -184,7 +184,7 @@ impl Past {
         monitor.charge(then.size() + now.size() + microdata.rows * size_of::<[u32; 2]>())?;
         let (then, now) = (then.finish(key)?, now.finish(key)?);
         let mut of_arrival = vec![NONE; now.len()];
-        for (place, entry) in now.order().zip(now.find_in(&then)?) {
+        for (place, entry) in now.order().zip(now.find_in(&then)?.iter()) {
             of_arrival[place as usize] = entry.unwrap_or(NONE);
         }
         past.entries = people.arrival.iter().map(|&place| of_arrival[place as usize]).collect();

@@ -145,25 +145,65 @@ pub(super) fn by_value<'a>(rows: &'a mut [u32], sensitive_codes: &[u32]) -> Vec<
     let values = rows.iter().map(|&row| sensitive_codes[row as usize] as usize + 1).max().unwrap_or(0);
     match values > rows.len() {
         true => rows.sort_by_key(|&row| sensitive_codes[row as usize]),
-        false => count_into_order(rows, sensitive_codes, values),
+        false => {
+            let before = rows.to_vec();
+            count_into_order(before.iter().copied(), sensitive_codes, values, rows);
+        }
     }
+    in_pieces(rows, sensitive_codes)
+}
+
+/// All rows by their sensitive value; of one value, in their order. See [`in_pieces`].
+pub(super) fn all_by_value(sensitive_codes: &[u32]) -> Vec<u32> {
+    let all = 0..sensitive_codes.len() as u32;
+    let values = sensitive_codes.iter().max().map_or(0, |&most| most as usize + 1);
+    if values > sensitive_codes.len() {
+        let mut rows: Vec<u32> = all.collect();
+        rows.sort_by_key(|&row| sensitive_codes[row as usize]);
+        return rows;
+    }
+    let mut rows = vec![0; sensitive_codes.len()];
+    count_into_order(all, sensitive_codes, values, &mut rows);
+    rows
+}
+
+/// The pieces of rows that are sorted by their value.
+pub(super) fn in_pieces<'a>(rows: &'a mut [u32], sensitive_codes: &[u32]) -> Vec<&'a mut [u32]> {
     rows.chunk_by_mut(|&a, &b| sensitive_codes[a as usize] == sensitive_codes[b as usize]).collect()
 }
 
 /// Sorts rows by their value, of which there are few: the place of a row follows from how many rows have the values before.
-fn count_into_order(rows: &mut [u32], sensitive_codes: &[u32], values: usize) {
+fn count_into_order(
+    rows: impl Iterator<Item = u32> + Clone,
+    sensitive_codes: &[u32],
+    values: usize,
+    sorted: &mut [u32],
+) {
     let value = |row: u32| sensitive_codes[row as usize] as usize;
     let mut next = vec![0; values + 1];
-    rows.iter().for_each(|&row| next[value(row) + 1] += 1);
+    rows.clone().for_each(|row| next[value(row) + 1] += 1);
     for value in 0..values {
         next[value + 1] += next[value];
     }
-    let before = rows.to_vec();
-    for row in before {
+    for row in rows {
         let next = &mut next[value(row)];
-        rows[*next] = row;
+        sorted[*next] = row;
         *next += 1;
     }
+}
+
+/// How often each value occurs that does, in the order of values.
+pub(super) fn occurrences(values: &[u32]) -> Vec<usize> {
+    let most = values.iter().max().map_or(0, |&most| most as usize);
+    if most < values.len() {
+        let mut counts = vec![0; most + 1];
+        values.iter().for_each(|&value| counts[value as usize] += 1);
+        counts.retain(|&count| count > 0);
+        return counts;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.chunk_by(|a, b| a == b).map(<[u32]>::len).collect()
 }
 
 /// Refuses rows of which one value, the most frequent one, makes up more than `1/l`; `what` is what they are called.
@@ -229,6 +269,21 @@ mod tests {
     }
 
     proptest! {
+        /// Few values and many, more of them than rows too.
+        #[test]
+        fn rows_of_each_value(codes in (1_u32..90).prop_flat_map(|values| proptest::collection::vec(0..values, 0..40))) {
+            let mut expected: Vec<u32> = (0..codes.len() as u32).collect();
+            expected.sort_by_key(|&row| codes[row as usize]);
+            prop_assert_eq!(&all_by_value(&codes), &expected);
+            let mut rows: Vec<u32> = (0..codes.len() as u32).rev().collect();
+            let of_reversed = by_value(&mut rows, &codes).concat();
+            expected.sort_by_key(|&row| (codes[row as usize], std::cmp::Reverse(row)));
+            prop_assert_eq!(&of_reversed, &expected);
+            let pieces = in_pieces(&mut rows, &codes);
+            prop_assert!(occurrences(&codes).into_iter().eq(pieces.iter().map(|piece| piece.len())));
+            prop_assert!(pieces.iter().all(|piece| piece.iter().all(|&row| codes[row as usize] == codes[piece[0] as usize])));
+        }
+
         /// What is left after old signatures took what they can is m-eligible, so that it can be assigned.
         #[test]
         fn reused_signatures_leave_eligible_rows(

@@ -45,16 +45,22 @@ impl DrawnRings {
     /// Draws rings of people with these values, of which none may make up more than `1/l`: as many people of each value in rings of the same
     /// values as m-invariance's assignment says, and any of those who have the value.
     pub(super) fn draw(values: Vec<u32>, l: usize, lots: &mut impl Lots) -> Result<Self> {
-        let mut people: Vec<u32> = (0..values.len() as u32).collect();
-        let mut lines = assignment::by_value(&mut people, &values);
+        let mut people = assignment::all_by_value(&values);
+        let mut lines = assignment::in_pieces(&mut people, &values);
         // Numbers in the place of values.
         let mut value_of = values;
         for (number, line) in (0..).zip(&lines) {
             line.iter().for_each(|&person| value_of[person as usize] = number);
         }
         let counts: Vec<usize> = lines.iter().map(|line| line.len()).collect();
-        let mut rings = Rings { people: Vec::with_capacity(value_of.len()), width: l - 1, ..Rings::default() };
         let mut dealt = Dealt::of(&mut lines, l, lots)?;
+        let number: usize = dealt.steps.iter().map(|step| step.rows).sum();
+        let mut rings = Rings {
+            people: Vec::with_capacity(value_of.len()),
+            ends: Vec::with_capacity(number),
+            shifts: Vec::with_capacity(number * (l - 1)),
+            width: l - 1,
+        };
         let mut shifts = Vec::new();
         for step in std::mem::take(&mut dealt.steps) {
             for _ in 0..step.rows {

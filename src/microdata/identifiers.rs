@@ -11,6 +11,7 @@ use datafusion::arrow::buffer::{Buffer, ScalarBuffer};
 use datafusion::arrow::compute::{SortOptions, concat, take};
 use datafusion::arrow::datatypes::{ArrowNativeType, DataType, Int32Type, Int64Type, UInt32Type, UInt64Type};
 use datafusion::arrow::row::{RowConverter, SortField};
+use rayon::iter::repeat_n;
 use rayon::prelude::*;
 use siphasher::sip::SipHasher13;
 
@@ -124,6 +125,50 @@ pub struct People {
     pub arrival: Vec<u32>,
 }
 
+/// Places of arrival of identifiers that are equal to others, in the order of these. Four bytes each.
+#[derive(Debug)]
+pub struct Found(Vec<u32>);
+
+impl Found {
+    /// There is no such identifier. No place of arrival has this number, for there are fewer rows than that.
+    const NONE: u32 = u32::MAX;
+
+    fn none(len: usize) -> Self {
+        Self(repeat_n(Self::NONE, len).with_min_len(CHUNK).collect())
+    }
+
+    /// How many identifiers were looked for.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Where the one is that is equal to the one at `place`, if there is one.
+    #[inline]
+    pub fn at(&self, place: usize) -> Option<u32> {
+        Self::read(self.0[place])
+    }
+
+    /// Where each of them is.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<u32>> + '_ {
+        self.0.iter().map(|&place| Self::read(place))
+    }
+
+    /// The same on all cores.
+    pub fn par_iter(&self) -> impl IndexedParallelIterator<Item = Option<u32>> + '_ {
+        self.0.par_iter().map(|&place| Self::read(place))
+    }
+
+    #[inline]
+    fn read(place: u32) -> Option<u32> {
+        (place != Self::NONE).then_some(place)
+    }
+
+    #[inline]
+    fn written(place: Option<u32>) -> u32 {
+        place.unwrap_or(Self::NONE)
+    }
+}
+
 /// A column of identifiers and its order by keyed hash (equal hashes by value, equal values in no particular order).
 ///
 /// The order is random to anyone without the key, and the same for any order of arrival.
@@ -213,10 +258,10 @@ impl Identifiers {
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type.
-    pub fn find_in(&self, other: &Self) -> Result<Vec<Option<u32>>> {
+    pub fn find_in(&self, other: &Self) -> Result<Found> {
         let equality = Equality::between(&self.values, &other.values)?;
-        let mut found: Vec<Option<u32>> = room(self.order.len());
-        let chunks = found.par_chunks_mut(CHUNK).zip(self.order.par_chunks(CHUNK));
+        let mut all = Found::none(self.order.len());
+        let chunks = all.0.par_chunks_mut(CHUNK).zip(self.order.par_chunks(CHUNK));
         chunks.for_each_init(Vec::new, |holds, (found, own)| {
             let before = |hashed: &Hashed| other.order.partition_point(|entry| entry.beginning() < hashed.beginning());
             let alike = |hashed: &Hashed, start: usize| {
@@ -228,18 +273,19 @@ impl Identifiers {
                 while start < other.order.len() && other.order[start].beginning() < hashed.beginning() {
                     start += 1;
                 }
-                *found = alike(hashed, start).next().map(|entry| entry.row());
+                *found = Found::written(alike(hashed, start).next().map(|entry| entry.row()));
             }
             // Values are all over the memory: looked at together, none waits for the one before. Hardly ever does a hash begin like another.
             let both = found.iter().zip(own);
             holds.clear();
-            holds.extend(both.map(|(found, hashed)| found.is_none_or(|row| equality.holds(hashed.row(), row))));
+            holds.extend(both.map(|(&found, hashed)| found == Found::NONE || equality.holds(hashed.row(), found)));
             for ((found, hashed), _) in found.iter_mut().zip(own).zip(&*holds).filter(|(_, holds)| !**holds) {
                 let mut alike = alike(hashed, before(hashed));
-                *found = alike.find(|entry| equality.holds(hashed.row(), entry.row())).map(|entry| entry.row());
+                let equal = alike.find(|entry| equality.holds(hashed.row(), entry.row()));
+                *found = Found::written(equal.map(|entry| entry.row()));
             }
         });
-        Ok(found)
+        Ok(all)
     }
 
     /// For each of some values, in their order, the place of arrival of an equal identifier, if there is one. These must have been hashed under
@@ -247,7 +293,7 @@ impl Identifiers {
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type.
-    pub(crate) fn places_of(&self, values: &ArrayRef, key: HashKey) -> Result<Vec<Option<u32>>> {
+    pub(crate) fn places_of(&self, values: &ArrayRef, key: HashKey) -> Result<Found> {
         let values = held(values)?;
         let equality = Equality::between(&values, &self.values)?;
         // Hashes are spread evenly, so that few of them begin alike.
@@ -260,8 +306,8 @@ impl Identifiers {
             before += *begin;
             *begin = before;
         }
-        let mut places: Vec<Option<u32>> = room(values.len());
-        places.par_chunks_mut(CHUNK).enumerate().try_for_each(|(number, places)| -> Result<()> {
+        let mut all = Found::none(values.len());
+        all.0.par_chunks_mut(CHUNK).enumerate().try_for_each(|(number, places)| -> Result<()> {
             let first = number * CHUNK;
             let mut hashes = vec![0; places.len()];
             hash(&values, first, key, &mut hashes)?;
@@ -271,11 +317,11 @@ impl Identifiers {
                 let alike = &self.order[begins[at] as usize..begins[at + 1] as usize];
                 let is_equal =
                     |entry: &&Hashed| entry.beginning() == hashed.beginning() && equality.holds(row, entry.row());
-                *place = alike.iter().find(is_equal).map(|entry| entry.row());
+                *place = Found::written(alike.iter().find(is_equal).map(|entry| entry.row()));
             }
             Ok(())
         })?;
-        Ok(places)
+        Ok(all)
     }
 }
 
@@ -396,7 +442,7 @@ mod tests {
         let now = identifiers(StringArray::from(vec!["x", "a", "y", "b"]));
         let before = identifiers(StringArray::from(vec!["b", "c", "a"]));
         let found = now.find_in(&before).unwrap();
-        let of = |row: u32| found[now.order().position(|r| r == row).unwrap()];
+        let of = |row: u32| found.at(now.order().position(|r| r == row).unwrap());
         assert_eq!([of(0), of(1), of(2), of(3)], [None, Some(2), None, Some(0)]);
     }
 
@@ -415,7 +461,7 @@ mod tests {
             assert!(now.order.iter().filter(|entry| beginnings.contains(&entry.beginning())).count() > 15);
             let found = now.find_in(&before).unwrap();
             let expected = |row: u32| row.checked_sub(299_990);
-            assert!(now.order().zip(found).all(|(row, found)| found == expected(row)));
+            assert!(now.order().zip(found.iter()).all(|(row, found)| found == expected(row)));
         }
     }
 
@@ -449,15 +495,15 @@ mod tests {
                 (number % 3 == 0 && (0..19_999).contains(&place)).then_some(place as u32)
             };
             let expected: Vec<Option<u32>> = now[2..].iter().map(expected).collect();
-            assert_eq!(known.places_of(&now_column, [1, 2]).unwrap(), expected);
+            assert!(known.places_of(&now_column, [1, 2]).unwrap().iter().eq(expected.iter().copied()));
             let mut builder = IdentifierBuilder::new(now_column.data_type().clone());
             builder.append(&now_column).unwrap();
             let ordered = builder.finish([1, 2]).unwrap();
             let found = ordered.find_in(&known).unwrap();
-            assert!(ordered.order().zip(found).all(|(row, found)| found == expected[row as usize]));
+            assert!(ordered.order().zip(found.iter()).all(|(row, found)| found == expected[row as usize]));
         }
         let none = identifiers(Int64Array::from(Vec::<i64>::new()));
-        assert_eq!(none.places_of(&numbers(&[1, 2]), [1, 2]).unwrap(), [None, None]);
+        assert!(none.places_of(&numbers(&[1, 2]), [1, 2]).unwrap().iter().eq([None, None]));
     }
 
     /// The shorter way to hash numbers, where there is none missing, and rows.

@@ -122,10 +122,8 @@ impl Published {
     /// When Arrow fails to gather values; when the schema has a column that the release has not.
     pub(crate) fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch> {
         let leaving = self.order.part(start..start + rows);
-        let mut members = Vec::with_capacity(rows);
-        members.extend(leaving.clone().map(|leaving| leaving.member));
-        let mut groups = Vec::with_capacity(rows);
-        groups.extend(leaving.map(|leaving| leaving.group));
+        let members: Vec<u32> = leaving.clone().map(|leaving| leaving.member).collect();
+        let groups = leaving.map(|leaving| leaving.group).collect();
         let quasi = &self.release.microdata.quasi;
         let is_quasi = |field: &&FieldRef| quasi.iter().any(|attribute| attribute.field.name() == field.name());
         let is_interval = |field: &FieldRef| matches!(field.data_type(), DataType::Struct(_));

@@ -129,8 +129,8 @@ impl Method for Anatomy {
             return Err(Error::refused("l must be at least 2"));
         }
         // Rows stand in the order of a keyed hash; within a value they stay so until they are shuffled.
-        let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
-        let mut rows = assignment::by_value(&mut rows, &microdata.sensitive_codes);
+        let mut rows = assignment::all_by_value(&microdata.sensitive_codes);
+        let mut rows = assignment::in_pieces(&mut rows, &microdata.sensitive_codes);
         let most = rows.iter().map(|rows| rows.len()).max().unwrap_or(0);
         let name = microdata.sensitive()?.field.name();
         assignment::check_eligible("rows", microdata.rows, most, self.l, name)?;

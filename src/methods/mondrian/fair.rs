@@ -25,10 +25,11 @@ use super::tight::{self, Scratch};
 use super::{Cuts, median};
 use crate::error::{Error, Result};
 use crate::methods::Monitor;
+use crate::methods::assignment::occurrences;
 use crate::methods::extent::{Position, in_rare_width, in_width};
 use crate::methods::lots::Lots;
 use crate::methods::rings::{DrawnRings, Rings};
-use crate::microdata::Microdata;
+use crate::microdata::{Microdata, room};
 
 /// Leaves, and rings inside them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -112,12 +113,9 @@ fn leaves_by<const W: usize, P: Position, S: Source>(fair: &Fair<'_, S>) -> Resu
     fair.monitor.charge(axes.bytes())?;
     let rows = (0..microdata.rows as u32).into_par_iter().with_min_len(PARALLEL_FROM);
     let mut items: Vec<Item<W, P>> = rows.map(|row| Item::new(microdata, &axes, row, values[row as usize])).collect();
-    // For the smaller side of a cut.
-    let mut buffer = vec![Item::default(); items.len() / 2];
     let trunk = Trunk { fair, axes: &axes, logs: LogFactorials::new(items.len()), failed: Mutex::new(Ok(0)) };
     let mut leaves = Vec::new();
-    trunk.split(&mut items, &mut buffer, 0, &mut Scratch::default(), &mut leaves);
-    drop(buffer);
+    trunk.split(&mut items, &mut [], 0, &mut Scratch::default(), &mut leaves);
     fair.monitor.check()?;
     trunk.failed.into_inner().unwrap_or_else(PoisonError::into_inner)?;
     leaves.sort_unstable_by_key(|leaf| leaf.offset);
@@ -163,13 +161,6 @@ enum Attempt {
     Leaf(Rings),
 }
 
-/// How often each value occurs.
-fn counts(values: &[u32]) -> Vec<usize> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    sorted.chunk_by(|a, b| a == b).map(<[u32]>::len).collect()
-}
-
 struct Trunk<'a, S, P> {
     fair: &'a Fair<'a, S>,
     axes: &'a Axes<P>,
@@ -178,7 +169,11 @@ struct Trunk<'a, S, P> {
     failed: Mutex<Result<usize>>,
 }
 
+/// Parts with more rows have room for the smaller side of their cut only while it is made, and not beside their rings.
+const LARGEST_WITH_ROOM: usize = 1 << 18;
+
 impl<S: Source, P: Position> Trunk<'_, S, P> {
+    /// Cuts rows, and pushes the leaves. `buffer` has room for half of them, or is empty.
     fn split<const W: usize>(
         &self,
         mut items: &mut [Item<W, P>],
@@ -187,10 +182,13 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
         scratch: &mut Scratch<W, P>,
         leaves: &mut Vec<Leaf>,
     ) {
+        if buffer.is_empty() && (2..=LARGEST_WITH_ROOM).contains(&items.len()) {
+            return self.split(items, &mut vec![Item::default(); items.len() / 2], offset, scratch, leaves);
+        }
         while !self.fair.monitor.is_cancelled() {
             let Some(inside) = self.step(items, buffer, offset, scratch, leaves) else { return };
             let (a, b) = items.split_at_mut(inside);
-            let (buffer_a, buffer_b) = buffer.split_at_mut(inside / 2);
+            let (buffer_a, buffer_b) = buffer.split_at_mut((inside / 2).min(buffer.len()));
             if a.len().min(b.len()) >= PARALLEL_FROM {
                 let mut others = Vec::new();
                 rayon::join(
@@ -240,8 +238,9 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
         let Fair { microdata, values, l, least, without_rings, monitor, .. } = *self.fair;
         let mut lots = self.fair.source.at(offset, items.len());
         let of_items: Vec<u32> = items.iter().map(|item| item.sensitive).collect();
-        let cut = self.best(items, &counts(&of_items), scratch);
-        let inside: Vec<bool> = cut.iter().flat_map(|cut| cut.sides(items)).map(|(_, inside)| inside).collect();
+        let cut = self.best(items, &occurrences(&of_items), scratch);
+        let mut inside = Vec::with_capacity(items.len());
+        cut.iter().for_each(|cut| inside.extend(cut.sides(items).map(|(_, inside)| inside)));
         let front = inside.iter().filter(|&&inside| inside).count();
         // Cuts of large parts are chosen by a sample; how many rows are on their sides has nothing to do with values.
         let Some(cut) = cut.filter(|_| front >= least && items.len() - front >= least) else {
@@ -255,7 +254,12 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
         };
         let drawn = DrawnRings::draw(of_items, l, &mut lots)?;
         if drawn.are_diverse(&inside) {
-            cut.apply(items, buffer, front);
+            drop((drawn, inside));
+            let smaller = front.min(items.len() - front);
+            match smaller <= buffer.len() {
+                true => cut.apply(items, buffer, front),
+                false => cut.apply(items, &mut room(smaller), front),
+            }
             return Ok(Attempt::Cut(front));
         }
         // Where they lie matters no more.

@@ -181,10 +181,8 @@ pub(super) fn rings(
     monitor: &Monitor,
 ) -> Result<Rings> {
     let sensitive = microdata.sensitive()?;
-    let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
-    let most = assignment::by_value(&mut rows, &microdata.sensitive_codes).iter().map(|rows| rows.len()).max();
+    let most = assignment::occurrences(&microdata.sensitive_codes).into_iter().max();
     assignment::check_eligible(what, microdata.rows, most.unwrap_or(0), l, sensitive.field.name())?;
-    drop(rows);
     let leaves = monitor.phase("buckets", || mondrian::leaves_with_worlds(microdata, l, cuts, seed, monitor))?;
     match leaves.rings.are_rings(microdata.rows, &microdata.sensitive_codes) {
         true => Ok(leaves.rings),

@@ -197,7 +197,7 @@ impl Memory {
     pub(super) fn append_ghosts(&self, microdata: &mut MicrodataBuilder, key: HashKey) -> Result<usize> {
         let rows = microdata.people(key)?;
         let mut present = vec![NONE; self.order.len()];
-        for (arrival, entry) in rows.order().zip(rows.find_in(&self.known)?) {
+        for (arrival, entry) in rows.order().zip(rows.find_in(&self.known)?.iter()) {
             if let Some(entry) = entry {
                 present[entry as usize] = arrival;
             }
@@ -244,7 +244,7 @@ impl Memory {
         let mut known = vec![false; microdata.len()];
         let mut changed = 0;
         let found = microdata.find_in(&self.known)?;
-        for (row, (entry, arrival)) in found.into_iter().zip(microdata.order()).enumerate() {
+        for (row, (entry, arrival)) in found.iter().zip(microdata.order()).enumerate() {
             let Some(entry) = entry else { continue };
             row_of[entry as usize] = row as u32;
             known[row] = true;

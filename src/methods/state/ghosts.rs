@@ -61,7 +61,7 @@ impl Memory {
     fn present(&self, microdata: &MicrodataBuilder, key: HashKey) -> Result<Vec<u32>> {
         let rows = microdata.people(key)?;
         let mut present = vec![NONE; self.people];
-        for (arrival, entry) in rows.order().zip(rows.find_in(&self.known)?) {
+        for (arrival, entry) in rows.order().zip(rows.find_in(&self.known)?.iter()) {
             if let Some(entry) = entry {
                 present[self.person_of[entry as usize] as usize] = arrival;
             }

@@ -128,8 +128,8 @@ impl PerturbationsReader {
             };
             run.iter().filter(same).copied().max_by_key(|&entry| self.releases[entry as usize])
         };
-        let knows_anybody = found.iter().any(Option::is_some);
-        let rows = found.into_iter().zip(microdata.order());
+        let knows_anybody = found.iter().any(|entry| entry.is_some());
+        let rows = found.iter().zip(microdata.order());
         let entry_of = rows.map(|row| newest(row).unwrap_or(NONE)).collect();
         Ok(Perturbations { entry_of, codes: published.into(), quasi: d, knows_anybody })
     }

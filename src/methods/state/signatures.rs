@@ -7,6 +7,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::buffer::Buffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::RELEASE;
@@ -365,7 +366,7 @@ impl SignaturesReader {
             renumbered[*old as usize] = new as u32;
         }
         let mut signature_of = self.signature_of;
-        signature_of.iter_mut().for_each(|number| *number = renumbered[*number as usize]);
+        signature_of.par_iter_mut().for_each(|number| *number = renumbered[*number as usize]);
 
         let published = self.identifiers.finish(key)?;
         let label_of = self.label_of;
@@ -425,7 +426,7 @@ impl SignaturesReader {
             (OfRows::default(), OfRows::default(), OfRows::default());
         if !published.is_empty() {
             let entries = microdata.find_in(&published)?;
-            let of_row = |row: u32| entries[row as usize].map(|entry| entry as usize);
+            let of_row = |row: u32| entries.at(row as usize).map(|entry| entry as usize);
             let of_rows = |end: usize, all: &[u32]| {
                 OfRows::new(end as u32, entries.len(), |row| of_row(row).map(|entry| all[entry]))
             };
@@ -435,7 +436,7 @@ impl SignaturesReader {
             }
             if let Some(calendar) = &calendar {
                 // Of people who are not here, it does not matter.
-                let steps_of = |entry: &Option<u32>| entry.map(|row| calendar.steps(last_of[row as usize])).transpose();
+                let steps_of = |entry: Option<u32>| entry.map(|row| calendar.steps(last_of[row as usize])).transpose();
                 let steps = entries.iter().map(steps_of).collect::<Result<Vec<_>>>()?;
                 let end = steps.iter().flatten().max().map_or(0, |most| most + 1);
                 steps_of_rows = OfRows::new(end, entries.len(), |row| steps[row as usize]);

@@ -115,13 +115,13 @@ impl Memory {
         let mut row_of = vec![NONE; people];
         for (row, entry) in found.iter().enumerate() {
             if let Some(entry) = entry {
-                row_of[person_of[*entry as usize] as usize] = row as u32;
+                row_of[person_of[entry as usize] as usize] = row as u32;
             }
         }
         let mut of = vec![NONE; found.len() * width];
-        of.par_chunks_exact_mut(width.max(1)).zip(&found).with_min_len(PIECE).for_each(|(of, entry)| {
+        of.par_chunks_exact_mut(width.max(1)).zip(found.par_iter()).with_min_len(PIECE).for_each(|(of, entry)| {
             let Some(entry) = entry else { return };
-            let person = person_of[*entry as usize];
+            let person = person_of[entry as usize];
             for (world, of) in of.iter_mut().enumerate() {
                 // Whoever has left carries what somebody else has; at last one comes back to somebody who is there.
                 let mut partner = carried[person as usize * width + world];
@@ -193,7 +193,7 @@ fn carried(
     people: usize,
 ) -> Result<Vec<u32>> {
     let who = |entry: Option<u32>| entry.map_or(NONE, |entry| person_of[entry as usize]);
-    let who: Vec<u32> = known.places_of(partners, key)?.into_par_iter().map(who).collect();
+    let who: Vec<u32> = known.places_of(partners, key)?.par_iter().map(who).collect();
     let width = lengths.iter().map(|lengths| lengths.0).find(|&length| length > 0).unwrap_or(0);
     if lengths.iter().any(|&(length, _)| length != 0 && length != width) {
         return Err(refused("has entries with different numbers of partners, so it is of several l"));
