@@ -74,6 +74,7 @@
 //!   [`risk::Perturbed`].
 //! - K. Wang, Y. Xu, R. Wong, A. Fu: *Anonymizing Temporal Data.* ICDM 2010. All of `methods::reposition`.
 
+#![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 
 /// That of the shell: a third of what tests that enumerate all draws do is to allocate.

@@ -20,6 +20,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 const STACK: usize = 16 << 20;
 
 fn main() -> ExitCode {
+    shell::allocator::keep_less();
     let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK).enable_all().build();
     match runtime {
         Ok(runtime) => runtime.block_on(run()),

@@ -22,19 +22,19 @@ pub(crate) struct Measured {
     pub(crate) phases: String,
 }
 
-/// Runs a query so many times in another process.
+/// Runs a query so many times in another process, whose allocator keeps what is freed as long as the shell's does.
 pub(crate) fn in_child(times: usize, sql: &str) -> Measured {
-    run_child(Command::new(std::env::current_exe().unwrap()), times, sql)
+    run_child("100", times, sql)
 }
 
-/// Runs a query once in another process, whose allocator gives back at once what is freed; it keeps that for a second otherwise.
+/// Runs a query once in another process, whose allocator gives back at once what is freed.
 pub(crate) fn giving_back(sql: &str) -> Measured {
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child.env("MIMALLOC_PURGE_DELAY", "0");
-    run_child(child, 1, sql)
+    run_child("0", 1, sql)
 }
 
-fn run_child(mut child: Command, times: usize, sql: &str) -> Measured {
+fn run_child(delay: &str, times: usize, sql: &str) -> Measured {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.env("MIMALLOC_PURGE_DELAY", delay);
     let output = child.args([TASK, &times.to_string(), sql]).output().unwrap();
     assert!(output.status.success(), "{}: {sql}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();

@@ -153,12 +153,22 @@ impl Codes {
     }
 
     /// Replaces each code by its rank.
-    pub(super) fn rank(&mut self, ranks: &[u32]) {
+    pub(crate) fn rank(&mut self, ranks: &[u32]) {
         self.widen((ranks.len() as u32).saturating_sub(1));
         match self {
-            Self::Bytes(codes) => codes.iter_mut().for_each(|code| *code = ranks[*code as usize] as u8),
-            Self::Short(codes) => codes.iter_mut().for_each(|code| *code = ranks[*code as usize] as u16),
-            Self::Wide(codes) => codes.iter_mut().for_each(|code| *code = ranks[*code as usize]),
+            Self::Bytes(codes) => codes.par_iter_mut().for_each(|code| *code = ranks[*code as usize] as u8),
+            Self::Short(codes) => codes.par_iter_mut().for_each(|code| *code = ranks[*code as usize] as u16),
+            Self::Wide(codes) => codes.par_iter_mut().for_each(|code| *code = ranks[*code as usize]),
+        }
+    }
+
+    /// Gives a row that is there the code of another one.
+    pub(crate) fn copy(&mut self, from: u32, to: u32) {
+        let (from, to) = (from as usize, to as usize);
+        match self {
+            Self::Bytes(codes) => codes[to] = codes[from],
+            Self::Short(codes) => codes[to] = codes[from],
+            Self::Wide(codes) => codes[to] = codes[from],
         }
     }
 

@@ -44,6 +44,16 @@ pub(super) struct HashOrder<T> {
     pub has_alike: bool,
 }
 
+/// How it is found out which of the rows whose hashes begin alike have one hash.
+#[derive(Clone, Copy)]
+pub(super) enum Alike<'a> {
+    /// By the other halves, which are kept of all rows: many rows are alike, and it takes long to hash them.
+    Ends,
+    /// By a look at two of them, which tells whether they are equal and so have one hash. Those that are not are hashed again, which hardly ever
+    /// happens.
+    Equal(&'a (dyn Fn(u32, u32) -> bool + Sync)),
+}
+
 impl<T: Default + Send> HashOrder<T> {
     /// Puts so many rows in order. `hash` fills in the hashes of rows from the first one on, all of them 0 before; `alike` is given rows of one
     /// hash, in the order that they came in, and may put them in another one. `keep` is what is kept of a row.
@@ -53,16 +63,19 @@ impl<T: Default + Send> HashOrder<T> {
     pub(super) fn try_new(
         rows: usize,
         hash: impl Fn(usize, &mut [u64]) -> Result<()> + Sync,
+        found: Alike<'_>,
         alike: impl Fn(&mut [Hashed]) + Sync,
         keep: impl Fn(Hashed) -> T + Sync,
     ) -> Result<Self> {
         if rows > u32::MAX as usize {
             return Err(Error::internal("more rows than can be put in order"));
         }
-        let mut ends: Vec<u32> = room(rows);
-        let parts = ends.par_chunks_mut(PART).enumerate().map(|(number, ends)| {
+        let mut ends: Vec<u32> = if matches!(found, Alike::Ends) { room(rows) } else { Vec::new() };
+        let mut places: Vec<&mut [u32]> = ends.chunks_mut(PART).collect();
+        places.resize_with(rows.div_ceil(PART), Default::default);
+        let parts = places.into_par_iter().enumerate().map(|(number, ends)| {
             let first = number * PART;
-            let mut hashes = vec![0; ends.len()];
+            let mut hashes = vec![0; PART.min(rows - first)];
             for (number, hashes) in hashes.chunks_mut(CHUNK).enumerate() {
                 hash(first + number * CHUNK, hashes)?;
             }
@@ -73,11 +86,21 @@ impl<T: Default + Send> HashOrder<T> {
         });
         let parts = parts.collect::<Result<Vec<_>>>()?;
         let mut rows: Vec<T> = room(rows);
+        let end_of = |row: u32| match ends.get(row as usize) {
+            Some(&end) => Ok(end),
+            None => {
+                let mut hashes = [0];
+                hash(row as usize, &mut hashes).map(|()| hashes[0] as u32)
+            }
+        };
         let in_order = |bucket: &mut [Hashed]| {
             by_beginning(bucket);
-            in_order_of_ends(bucket, &ends, &alike)
+            match found {
+                Alike::Ends => in_order_of_ends(bucket, |a, b| ends[a as usize] == ends[b as usize], end_of, &alike),
+                Alike::Equal(equal) => in_order_of_ends(bucket, equal, end_of, &alike),
+            }
         };
-        let have_alike = made_of(&parts, &mut rows, in_order, keep);
+        let have_alike = made_of(&parts, &mut rows, in_order, keep).into_iter().collect::<Result<Vec<bool>>>()?;
         Ok(Self { rows, has_alike: have_alike.contains(&true) })
     }
 }
@@ -110,22 +133,37 @@ fn by_beginning(rows: &mut [Hashed]) {
     half(&room, rows, BITS);
 }
 
-/// Puts rows whose hashes begin alike in the order of their ends, which are those of all rows, and gives those that also end alike to `alike`.
-/// Returns whether there are any.
-fn in_order_of_ends(rows: &mut [Hashed], ends: &[u32], alike: impl Fn(&mut [Hashed])) -> bool {
-    let end = |hashed: &Hashed| ends[hashed.row() as usize];
+/// Puts rows whose hashes begin alike in the order of their ends, and gives those that also end alike to `alike`. Of two rows for which `equal` is
+/// true it need not be known how they end. Returns whether any are alike.
+fn in_order_of_ends(
+    rows: &mut [Hashed],
+    equal: impl Fn(u32, u32) -> bool,
+    end_of: impl Fn(u32) -> Result<u32>,
+    alike: impl Fn(&mut [Hashed]),
+) -> Result<bool> {
     let mut has_alike = false;
     for run in rows.chunk_by_mut(|a, b| a.beginning() == b.beginning()).filter(|run| run.len() > 1) {
         // Of a table in which rows are alike, most runs are of one hash: these are in order.
-        if run.windows(2).any(|pair| end(&pair[0]) != end(&pair[1])) {
-            run.sort_unstable_by_key(|hashed| (end(hashed), hashed.row()));
-        }
-        for same in run.chunk_by_mut(|a, b| end(a) == end(b)).filter(|same| same.len() > 1) {
+        if run.windows(2).all(|pair| equal(pair[0].row(), pair[1].row())) {
             has_alike = true;
-            alike(same);
+            alike(run);
+            continue;
+        }
+        let mut by_end =
+            run.iter().map(|&hashed| Ok((end_of(hashed.row())?, hashed))).collect::<Result<Vec<(u32, Hashed)>>>()?;
+        by_end.sort_unstable();
+        run.iter_mut().zip(&by_end).for_each(|(place, &(_, hashed))| *place = hashed);
+        let mut left = run;
+        for same in by_end.chunk_by(|a, b| a.0 == b.0) {
+            let (same, after) = left.split_at_mut(same.len());
+            left = after;
+            if same.len() > 1 {
+                has_alike = true;
+                alike(same);
+            }
         }
     }
-    has_alike
+    Ok(has_alike)
 }
 
 #[cfg(test)]
@@ -151,13 +189,18 @@ mod tests {
                     hashes.iter_mut().zip(first..).for_each(|(place, row)| *place = hash(row));
                     Ok(())
                 };
-                let order = HashOrder::try_new(rows, hashes, |_| {}, Hashed::row).unwrap();
+                let order = HashOrder::try_new(rows, hashes, Alike::Ends, |_| {}, Hashed::row).unwrap();
                 let mut expected: Vec<(u64, u32)> = (0..rows).map(|row| (hash(row), row as u32)).collect();
                 expected.sort_unstable();
                 assert!(order.rows.iter().eq(expected.iter().map(|(_, row)| row)));
                 assert_eq!(order.has_alike, expected.windows(2).any(|pair| pair[0].0 == pair[1].0), "{rows}");
+                // Without their ends; some rows that have one hash are not equal.
+                let equal = |a: u32, b: u32| hash(a as usize) == hash(b as usize) && !(a ^ b).is_multiple_of(3);
+                let by_equality = HashOrder::try_new(rows, hashes, Alike::Equal(&equal), |_| {}, Hashed::row).unwrap();
+                assert!(by_equality.rows == order.rows && by_equality.has_alike == order.has_alike);
                 // Rows of one hash the other way round.
-                let order = HashOrder::try_new(rows, hashes, <[Hashed]>::reverse, |hashed| hashed).unwrap();
+                let order =
+                    HashOrder::try_new(rows, hashes, Alike::Ends, <[Hashed]>::reverse, |hashed| hashed).unwrap();
                 expected.sort_unstable_by_key(|&(hash, row)| (hash, std::cmp::Reverse(row)));
                 assert!(order.rows.iter().map(|hashed| hashed.row()).eq(expected.iter().map(|&(_, row)| row)));
             }
@@ -167,7 +210,7 @@ mod tests {
     #[test]
     fn what_fails_to_be_hashed_is_told() {
         let failing = |first: usize, _: &mut [u64]| if first > PART { Err(Error::internal("no")) } else { Ok(()) };
-        assert!(HashOrder::try_new(PART, failing, |_| {}, Hashed::row).is_ok());
-        assert!(HashOrder::try_new(3 * PART, failing, |_| {}, Hashed::row).is_err());
+        assert!(HashOrder::try_new(PART, failing, Alike::Ends, |_| {}, Hashed::row).is_ok());
+        assert!(HashOrder::try_new(3 * PART, failing, Alike::Ends, |_| {}, Hashed::row).is_err());
     }
 }

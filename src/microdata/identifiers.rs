@@ -15,7 +15,7 @@ use rayon::iter::repeat_n;
 use rayon::prelude::*;
 use siphasher::sip::SipHasher13;
 
-use super::hash_order::{HashOrder, Hashed};
+use super::hash_order::{Alike, HashOrder, Hashed};
 use super::thrown::room;
 use super::{compact_views, held, held_type};
 use crate::error::Result;
@@ -189,7 +189,10 @@ impl Identifiers {
             alike.sort_unstable_by(|a, b| compare(a.row() as usize, b.row() as usize).then(a.row().cmp(&b.row())));
         };
         let hashes = |first: usize, hashes: &mut [u64]| hash(&values, first, key, hashes);
-        let HashOrder { rows: order, has_alike } = HashOrder::try_new(values.len(), hashes, by_value, |hashed| hashed)?;
+        let equality = Equality::between(&values, &values)?;
+        let equal = |row: u32, other: u32| equality.holds(row, other);
+        let HashOrder { rows: order, has_alike } =
+            HashOrder::try_new(values.len(), hashes, Alike::Equal(&equal), by_value, |hashed| hashed)?;
         Ok(Self { values, data_type, order, has_alike })
     }
 

@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use siphasher::sip::SipHasher13;
 
-use super::hash_order::{HashOrder, Hashed};
+use super::hash_order::{Alike, HashOrder, Hashed};
 use super::{Encoded, HashKey, shuffle};
 use crate::error::Result;
 
@@ -27,7 +27,7 @@ pub(super) fn by_codes(columns: &[&Encoded], rows: usize, key: HashKey) -> Resul
         Ok(())
     };
     // Rows that are alike may stand in any order.
-    let HashOrder { rows: mut order, has_alike } = HashOrder::try_new(rows, hashes, |_| {}, Hashed::row)?;
+    let HashOrder { rows: mut order, has_alike } = HashOrder::try_new(rows, hashes, Alike::Ends, |_| {}, Hashed::row)?;
     if has_alike {
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&key[0].to_le_bytes());

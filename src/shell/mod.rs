@@ -1,5 +1,6 @@
 //! Arguments, session and statements of the shell.
 
+pub(crate) mod allocator;
 mod args;
 mod completion;
 mod failure;

@@ -65,7 +65,7 @@ impl<P: Position> Spare<P> {
 
 impl<P: Position> Cut<P> {
     /// Tells the side of each row, in order: true for inside.
-    fn judge<const W: usize>(&self) -> impl FnMut(&Item<W, P>) -> bool + use<W, P> {
+    fn judge<const W: usize>(&self) -> impl FnMut(&Item<W, P>) -> bool + Clone + use<W, P> {
         let Self { attribute, from, to, mut spare } = *self;
         move |item| {
             let at = item.on(attribute);
@@ -100,8 +100,8 @@ impl<P: Position> Cut<P> {
         count
     }
 
-    /// Moves the rows inside to the front, of which there are `inside`. Both sides keep their order. `buffer` has room for the smaller of them,
-    /// and what it holds does not matter.
+    /// Moves the rows inside to the front, of which there are `inside`. Both sides keep their order. `buffer` has room for some rows, and what it
+    /// holds does not matter: the less there is, the longer it takes.
     pub(super) fn apply<const W: usize>(&self, items: &mut [Item<W, P>], buffer: &mut [Item<W, P>], inside: usize) {
         match self.spare.rows {
             0 => part(items, buffer, inside, |item| self.is_between(item)),
@@ -116,21 +116,36 @@ impl<P: Position> Cut<P> {
     }
 }
 
+/// Parts with more rows have no room for the smaller side of a cut, which may be half of them.
+pub(super) const LARGEST_WITH_ROOM: usize = 1 << 18;
+
 /// Moves those to the front that are inside, which are so many.
 fn part<const W: usize, P: Position>(
     items: &mut [Item<W, P>],
     buffer: &mut [Item<W, P>],
     inside: usize,
-    mut is_inside: impl FnMut(&Item<W, P>) -> bool,
+    mut is_inside: impl FnMut(&Item<W, P>) -> bool + Clone,
 ) {
     let outside = items.len() - inside;
+    if inside == 0 || outside == 0 {
+        return;
+    }
     if outside <= buffer.len() {
         compact(items, buffer, is_inside);
         items[inside..].copy_from_slice(&buffer[..outside]);
-    } else {
+    } else if inside <= buffer.len() {
         compact(items, buffer, |item| !is_inside(item));
         items.copy_within(..outside, inside);
         items[..inside].copy_from_slice(&buffer[..inside]);
+    } else {
+        // Both halves by themselves; then those of the first one that are outside and those of the second one that are inside change places.
+        let half = items.len() / 2;
+        let (first, second) = items.split_at_mut(half);
+        let of_first = is_inside.clone();
+        let in_first = first.iter().filter(|item| is_inside(item)).count();
+        part(first, buffer, in_first, of_first);
+        part(second, buffer, inside - in_first, is_inside);
+        items[in_first..half + inside - in_first].rotate_left(half - in_first);
     }
 }
 
@@ -158,7 +173,7 @@ fn compact<const W: usize, P: Position>(
 mod tests {
     use super::*;
 
-    /// With room for all rows, and for half of them; with spared rows, and without.
+    /// With room for all rows, for some and for none of them; with spared rows, and without.
     #[test]
     fn both_sides_keep_their_order() {
         for rows in [1_u32, 2, 3, 10, 501] {
@@ -172,7 +187,7 @@ mod tests {
                         .for_each(|(item, inside)| if inside { &mut front } else { &mut back }.push(item.row));
                     assert_eq!(cut.inside(&items), front.len());
                     let expected = [front.as_slice(), &back].concat();
-                    for room in [items.len(), items.len() / 2] {
+                    for room in [items.len(), items.len() / 2, items.len() / 4, 1, 0] {
                         let (mut cut_items, mut buffer) = (items.clone(), vec![items[0]; room]);
                         cut.apply(&mut cut_items, &mut buffer, front.len());
                         assert!(cut_items.iter().map(|item| item.row).eq(expected.iter().copied()));

@@ -19,7 +19,7 @@ use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 
 use super::axis::{Axes, are_narrow};
-use super::cut::{Cut, Item, around};
+use super::cut::{Cut, Item, LARGEST_WITH_ROOM, around};
 use super::grow::{PARALLEL_FROM, SAMPLE, SAMPLED_FROM, more_bytes};
 use super::tight::{self, Scratch};
 use super::{Cuts, median};
@@ -169,11 +169,9 @@ struct Trunk<'a, S, P> {
     failed: Mutex<Result<usize>>,
 }
 
-/// Parts with more rows have room for the smaller side of their cut only while it is made, and not beside their rings.
-const LARGEST_WITH_ROOM: usize = 1 << 18;
-
 impl<S: Source, P: Position> Trunk<'_, S, P> {
-    /// Cuts rows, and pushes the leaves. `buffer` has room for half of them, or is empty.
+    /// Cuts rows, and pushes the leaves. `buffer` has room for half of them, or is empty: large parts have room for the smaller side of their cut
+    /// only while it is made, and not beside their rings.
     fn split<const W: usize>(
         &self,
         mut items: &mut [Item<W, P>],
@@ -182,10 +180,10 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
         scratch: &mut Scratch<W, P>,
         leaves: &mut Vec<Leaf>,
     ) {
-        if buffer.is_empty() && (2..=LARGEST_WITH_ROOM).contains(&items.len()) {
-            return self.split(items, &mut vec![Item::default(); items.len() / 2], offset, scratch, leaves);
-        }
         while !self.fair.monitor.is_cancelled() {
+            if buffer.len() < items.len() / 2 && items.len() <= LARGEST_WITH_ROOM {
+                return self.split(items, &mut room(items.len() / 2), offset, scratch, leaves);
+            }
             let Some(inside) = self.step(items, buffer, offset, scratch, leaves) else { return };
             let (a, b) = items.split_at_mut(inside);
             let (buffer_a, buffer_b) = buffer.split_at_mut((inside / 2).min(buffer.len()));

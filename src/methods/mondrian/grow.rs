@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 
 use super::axis::{Axes, are_narrow};
-use super::cut::{Cut, Item, around};
+use super::cut::{Cut, Item, LARGEST_WITH_ROOM, around};
 use super::principle::{Counts, Principle};
 use super::tight::{self, Scratch};
 use super::{Cuts, median};
@@ -14,6 +14,8 @@ use crate::methods::Monitor;
 use crate::methods::extent::{FOUR, Position, fours, in_rare_width, in_width, rare_fours};
 use crate::microdata::{Microdata, room};
 
+/// Large parts have room for one in so many rows while they are cut.
+const ROOM_IN_LARGE: usize = 4;
 /// Parts with fewer rows are not worth another thread.
 pub(super) const PARALLEL_FROM: usize = 1024;
 /// Cuts of larger parts are chosen by a sample.
@@ -79,8 +81,9 @@ fn grow_by<const W: usize, P: Position>(
         rows.map(|row| Item::new(microdata, &axes, row, principle.value_of(row))).collect();
     let trunk = Trunk { axes: &axes, principle, monitor, charged: Mutex::new(Ok(0)) };
     let mut ends = Vec::new();
-    // For the smaller side of a cut.
-    let mut buffer: Vec<Item<W, P>> = room(items.len() / 2);
+    // For half of the smaller side of a cut, and so half as much as would do.
+    let mut buffer: Vec<Item<W, P>> =
+        room(if items.len() > LARGEST_WITH_ROOM { items.len() / ROOM_IN_LARGE } else { 0 });
     trunk.split(&mut items, &mut buffer, Path::default(), &mut Worker::new(principle), &mut ends);
     drop(buffer);
     monitor.check()?;
@@ -123,7 +126,7 @@ impl<const W: usize, P: Position> Worker<W, P> {
 }
 
 impl<P: Position> Trunk<'_, P> {
-    /// Cuts rows into groups, and pushes the end of each.
+    /// Cuts rows into groups, and pushes the end of each. `buffer` has room for half of them, or, of many, for one in [`ROOM_IN_LARGE`].
     fn split<const W: usize>(
         &self,
         mut items: &mut [Item<W, P>],
@@ -133,6 +136,10 @@ impl<P: Position> Trunk<'_, P> {
         ends: &mut Vec<u32>,
     ) {
         loop {
+            if buffer.len() < items.len() / 2 && items.len() <= LARGEST_WITH_ROOM {
+                return self.split(items, &mut room(items.len() / 2), path, worker, ends);
+            }
+            let shares = if buffer.len() < items.len() / 2 { ROOM_IN_LARGE } else { 2 };
             let cut = if self.monitor.is_cancelled() { None } else { self.best_cut(items, path.uneven, worker) };
             let Some((cut, inside)) = cut else {
                 ends.push((path.offset + items.len()) as u32);
@@ -140,7 +147,7 @@ impl<P: Position> Trunk<'_, P> {
             };
             cut.apply(items, buffer, inside);
             let (a, b) = items.split_at_mut(inside);
-            let (buffer_a, buffer_b) = buffer.split_at_mut(inside / 2);
+            let (buffer_a, buffer_b) = buffer.split_at_mut(inside / shares);
             let smaller = a.len().min(b.len());
             if smaller < (a.len() + b.len()) / UNEVEN {
                 path.uneven += 1;

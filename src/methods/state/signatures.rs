@@ -7,7 +7,6 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::buffer::Buffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::RELEASE;
@@ -128,9 +127,9 @@ pub(super) enum Says {
 pub(super) struct SignaturesReader {
     says: Says,
     identifiers: IdentifierBuilder,
-    signature_of: Vec<u32>,
+    signature_of: Codes,
     /// Label of each entry, from 0; empty if there are none.
-    label_of: Vec<u32>,
+    label_of: Codes,
     /// Which release each entry is from; empty if that is not known.
     releases: Vec<i64>,
     /// Signatures, in provisional codes.
@@ -177,8 +176,8 @@ impl SignaturesReader {
         Self {
             says,
             identifiers: IdentifierBuilder::new(identifier),
-            signature_of: Vec::new(),
-            label_of: Vec::new(),
+            signature_of: Codes::default(),
+            label_of: Codes::default(),
             releases: Vec::new(),
             sets: FxHashMap::default(),
             lists: FxHashMap::default(),
@@ -268,14 +267,15 @@ impl SignaturesReader {
             self.codes = codes;
         }
         let mut nobodys = 0;
+        let (mut numbers, mut places) = (Vec::with_capacity(found.len()), Vec::new());
         for (entry, (known, span)) in found.into_iter().zip(spans()).enumerate() {
             let Some(known) = known else { return Err(Error::internal("a signature that was not read")) };
-            self.signature_of.push(known.number);
+            numbers.push(known.number);
             if let Some(labels) = labels {
                 let label = if labels.is_valid(entry) { labels.value(entry) } else { 0 };
                 let is_place = (1..=span.len() as i64).contains(&label);
                 nobodys += usize::from(!is_place || known.has_one_twice);
-                self.label_of.push((label - 1) as u32);
+                places.push((label - 1) as u32);
             }
         }
         if nobodys > 0 {
@@ -285,6 +285,8 @@ impl SignaturesReader {
                 thousands(nobodys)
             )));
         }
+        self.signature_of.extend(&numbers);
+        self.label_of.extend(&places);
         self.identifiers.append(&ids)
     }
 
@@ -323,7 +325,8 @@ impl SignaturesReader {
     /// Bytes held.
     pub(super) fn size(&self) -> usize {
         self.identifiers.size()
-            + (self.signature_of.capacity() + self.label_of.capacity()) * size_of::<u32>()
+            + self.signature_of.size()
+            + self.label_of.size()
             + self.releases.capacity() * size_of::<i64>()
             + self.set_bytes
     }
@@ -366,7 +369,7 @@ impl SignaturesReader {
             renumbered[*old as usize] = new as u32;
         }
         let mut signature_of = self.signature_of;
-        signature_of.par_iter_mut().for_each(|number| *number = renumbered[*number as usize]);
+        signature_of.rank(&renumbered);
 
         let published = self.identifiers.finish(key)?;
         let label_of = self.label_of;
@@ -381,13 +384,12 @@ impl SignaturesReader {
         let release = |entry: &Hashed| if labelled { number_of(entry) } else { 0 };
         for run in published.runs_of_several()? {
             let last = run.iter().map(release).max().unwrap_or_default();
-            let mut latest =
-                run.iter().filter(|entry| release(entry) == last).map(|entry| signature_of[entry.row() as usize]);
-            let Some(signature) = latest.next() else { return Err(Error::internal("people without a last release")) };
-            torn += usize::from(latest.any(|other| other != signature));
+            let mut latest = run.iter().filter(|entry| release(entry) == last).map(|entry| entry.row());
+            let Some(one) = latest.next() else { return Err(Error::internal("people without a last release")) };
+            torn += usize::from(latest.any(|other| signature_of.at(other) != signature_of.at(one)));
             run.iter().filter(|_| dated).for_each(|entry| last_of[entry.row() as usize] = last);
-            run.iter().for_each(|entry| signature_of[entry.row() as usize] = signature);
-            let label = |entry: &Hashed| label_of.get(entry.row() as usize);
+            run.iter().for_each(|entry| signature_of.copy(one, entry.row()));
+            let label = |entry: &Hashed| if labelled { label_of.at(entry.row()) } else { 0 };
             moved += usize::from(run.iter().any(|entry| label(entry) != label(&run[0])));
         }
         if moved > 0 {
@@ -415,7 +417,7 @@ impl SignaturesReader {
             first.resize(sets.len(), 0);
             for run in published.runs()? {
                 if run.iter().any(|entry| number_of(entry) == *earliest) {
-                    first[signature_of[run[0].row() as usize] as usize] += 1;
+                    first[signature_of.at(run[0].row()) as usize] += 1;
                 }
             }
         }
@@ -426,9 +428,8 @@ impl SignaturesReader {
             (OfRows::default(), OfRows::default(), OfRows::default());
         if !published.is_empty() {
             let entries = microdata.find_in(&published)?;
-            let of_row = |row: u32| entries.at(row as usize).map(|entry| entry as usize);
-            let of_rows = |end: usize, all: &[u32]| {
-                OfRows::new(end as u32, entries.len(), |row| of_row(row).map(|entry| all[entry]))
+            let of_rows = |end: usize, all: &Codes| {
+                OfRows::new(end as u32, entries.len(), |row| entries.at(row as usize).map(|entry| all.at(entry)))
             };
             signatures_of_rows = of_rows(sets.len(), &signature_of);
             if labelled {

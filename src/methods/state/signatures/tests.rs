@@ -52,7 +52,7 @@ fn lists_are_known_by_bytes_as_by_values() {
                     reader.append(&part, &mut sensitive).unwrap();
                 }
             }
-            assert_eq!(reader.signature_of, expected, "{values}");
+            assert!(reader.signature_of.iter().eq(expected.iter().copied()), "{values}");
             assert_eq!(reader.as_bytes.is_empty(), matches!(values, DataType::Utf8 | DataType::Utf8View), "{values}");
             assert!(reader.as_bytes.is_empty() || reader.lists.is_empty());
         }
