@@ -187,7 +187,7 @@ mod tests {
                         .for_each(|(item, inside)| if inside { &mut front } else { &mut back }.push(item.row));
                     assert_eq!(cut.inside(&items), front.len());
                     let expected = [front.as_slice(), &back].concat();
-                    for room in [items.len(), items.len() / 2, items.len() / 4, 1, 0] {
+                    for room in [items.len(), items.len() / 2, items.len() / 8, 1, 0] {
                         let (mut cut_items, mut buffer) = (items.clone(), vec![items[0]; room]);
                         cut.apply(&mut cut_items, &mut buffer, front.len());
                         assert!(cut_items.iter().map(|item| item.row).eq(expected.iter().copied()));

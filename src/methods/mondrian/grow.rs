@@ -15,7 +15,7 @@ use crate::methods::extent::{FOUR, Position, fours, in_rare_width, in_width, rar
 use crate::microdata::{Microdata, room};
 
 /// Large parts have room for one in so many rows while they are cut.
-const ROOM_IN_LARGE: usize = 4;
+const ROOM_IN_LARGE: usize = 8;
 /// Parts with fewer rows are not worth another thread.
 pub(super) const PARALLEL_FROM: usize = 1024;
 /// Cuts of larger parts are chosen by a sample.
@@ -81,7 +81,7 @@ fn grow_by<const W: usize, P: Position>(
         rows.map(|row| Item::new(microdata, &axes, row, principle.value_of(row))).collect();
     let trunk = Trunk { axes: &axes, principle, monitor, charged: Mutex::new(Ok(0)) };
     let mut ends = Vec::new();
-    // For half of the smaller side of a cut, and so half as much as would do.
+    // For a quarter of the smaller side of a cut, and so a quarter of what would do.
     let mut buffer: Vec<Item<W, P>> =
         room(if items.len() > LARGEST_WITH_ROOM { items.len() / ROOM_IN_LARGE } else { 0 });
     trunk.split(&mut items, &mut buffer, Path::default(), &mut Worker::new(principle), &mut ends);

@@ -209,7 +209,7 @@ pub(super) fn leaves(microdata: &Microdata, l: usize, cuts: Cuts, monitor: &Moni
 
 /// Bytes of a row while a table is cut into [`leaves`].
 pub(super) fn leaves_bytes(quasi: usize) -> usize {
-    // With room for the smaller side of a cut; where there are many rows, for half of it.
+    // With room for the smaller side of a cut; where there are many rows, for a part of it.
     grow::item_bytes(quasi) * 3 / 2
 }
 
