@@ -228,6 +228,7 @@ mod tests {
     use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
     use datafusion::execution::object_store::ObjectStoreUrl;
     use datafusion::object_store::memory::InMemory;
+    use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
     use datafusion::physical_plan::displayable;
     use datafusion::prelude::{SessionConfig, SessionContext};
 
@@ -360,6 +361,53 @@ mod tests {
         assert_eq!(in_turn(&context, falling).await, None);
         let days = in_turn(&context, "SELECT t / 10 AS t FROM t").await.unwrap();
         assert_eq!(days, (0..4000).map(|row| row / 3 / 10).collect::<Vec<i64>>());
+    }
+
+    /// The time may be a column of the folders' names, which no file has.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_time_may_be_that_of_a_folder() {
+        let written = [
+            ("day=12/a.parquet", times(0..2000)),
+            ("day=3/b.parquet", times(0..10)),
+            ("day=3/c.parquet", times(0..1500)),
+            ("day=-1/d.parquet", times(7..9)),
+        ];
+        let (context, folder) = with_files(&written, 2).await;
+        let create = format!(
+            "CREATE EXTERNAL TABLE days (t BIGINT, words VARCHAR, day BIGINT) STORED AS PARQUET PARTITIONED BY (day) LOCATION '{}/'",
+            folder.path().display()
+        );
+        context.sql(&create).await.unwrap().collect().await.unwrap();
+        let days = [vec![-1; 2], vec![3; 1510], vec![12; 2000]].concat();
+        assert_eq!(in_turn(&context, "SELECT day AS t FROM days").await.unwrap(), days);
+        assert_eq!(
+            in_turn(&context, "SELECT day AS t FROM days WHERE words <> 'at 5' AND day > 5").await.unwrap().len(),
+            1997
+        );
+        // Those of the files overlap.
+        assert_eq!(in_turn(&context, "SELECT words, t FROM days").await, None);
+    }
+
+    /// Whatever column is damaged, the error comes of reading all rows.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn damaged_files_are_errors_when_all_is_read() {
+        for (column, times_are_read) in [(0, false), (1, true)] {
+            let written = [("a.parquet", times(0..3000)), ("b.parquet", times(3000..6000))];
+            let (context, folder) = with_files(&written, 2).await;
+            let path = folder.path().join("b.parquet");
+            let reader = SerializedFileReader::new(std::fs::File::open(&path).unwrap()).unwrap();
+            let (start, length) = reader.metadata().row_group(1).column(column).byte_range();
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes[start as usize..(start + length) as usize].fill(0xff);
+            std::fs::write(&path, bytes).unwrap();
+            let read = files(&context, "SELECT * FROM t").await.unwrap();
+            let rows = read.in_turn(&ExecutionPlanMetricsSet::new(), &context.task_ctx()).await.unwrap();
+            assert_eq!(rows.is_some(), times_are_read);
+            if let Some(rows) = rows {
+                rows.try_collect::<Vec<RecordBatch>>().await.unwrap_err();
+            }
+            context.sql("SELECT * FROM t").await.unwrap().collect().await.unwrap_err();
+        }
     }
 
     #[tokio::test(flavor = "multi_thread")]

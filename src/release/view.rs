@@ -1,24 +1,25 @@
 //! Rows of a release as record batches, in an order that was drawn.
 
+mod gather;
 mod near;
 mod order;
 mod values;
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, ListArray, PrimitiveArray, RecordBatch,
-    RecordBatchOptions, StringArray, StructArray, UInt32Array, new_null_array,
+    ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions, StringArray,
+    StructArray, UInt32Array, new_null_array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
-use datafusion::arrow::compute::{cast, take};
-use datafusion::arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Field, FieldRef, Fields, Float64Type, Int32Type, Int64Type, SchemaRef,
-};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef};
 use rand::Rng;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use self::gather::{append_parts, gather, gather_codes};
 use self::near::{Facts, Near};
 pub use self::order::RowOrder;
 use self::order::{GroupOf, Leaving, Order};
@@ -28,7 +29,7 @@ use super::schema::{
 };
 use super::{Body, COUNTERFEIT, Form, Groups, Release};
 use crate::error::{Error, Result};
-use crate::microdata::{Attribute, commitments, compact_views, part, parts_of};
+use crate::microdata::{Attribute, Codes, commitments, part, parts_of};
 
 /// A release whose order of rows and group numbers has been drawn.
 #[derive(Debug)]
@@ -47,8 +48,9 @@ pub(crate) struct Published {
     /// Columns that the sensitive value was made of, if it was, and their values by its code.
     parts: Vec<FieldRef>,
     values_of_parts: OnceLock<Vec<ArrayRef>>,
-    /// Whether the values of every group are different and ascend, so that they are its histogram.
-    ascending: bool,
+    /// The values of all members, if those of every group are different and ascend, so that they are its histogram; in as few bytes as they need, for
+    /// they are looked at all over the memory.
+    different: Option<Codes>,
 }
 
 impl Published {
@@ -73,9 +75,14 @@ impl Published {
         let parts = sensitive.and_then(|attribute| parts_of(&attribute.field).ok()).unwrap_or_default();
         let values_of_parts = OnceLock::new();
         let ascends = |group: usize| groups.sensitive[groups.range(group)].windows(2).all(|pair| pair[0] < pair[1]);
-        let ascending = release.body.form() == Form::Anatomy && (0..groups.len()).into_par_iter().all(ascends);
+        let ascend = release.body.form() == Form::Anatomy && (0..groups.len()).into_par_iter().all(ascends);
+        let codes = |attribute: &Attribute| {
+            let greatest = attribute.domain.len().saturating_sub(1) as u32;
+            Codes::collected(greatest, groups.sensitive.len(), |member| groups.sensitive[member as usize])
+        };
+        let different = release.microdata.sensitive.as_ref().filter(|_| ascend).map(codes);
         let base = 0;
-        Self { schema, order, group_of, facts, base, donors, parts, values_of_parts, ascending, release }
+        Self { schema, order, group_of, facts, base, donors, parts, values_of_parts, different, release }
     }
 
     /// As a part of a release that is made in cells: numbers of groups begin with the cell's tag, which no other cell has.
@@ -254,12 +261,16 @@ impl Published {
         let of = &self.release.groups;
         let (mut codes, mut counts) = (Vec::new(), Vec::new());
         let mut lengths: Vec<usize> = Vec::with_capacity(groups.len());
-        if self.ascending {
+        if let Some(values) = &self.different {
             // First where all of them are, and then what is there: groups are all over the memory, and a loop that does little waits for many at once.
             let ranges: Vec<_> = groups.iter().map(|&group| of.range(group as usize)).collect();
-            lengths.extend(ranges.iter().map(std::ops::Range::len));
+            lengths.extend(ranges.iter().map(Range::len));
             codes.reserve(lengths.iter().sum());
-            ranges.into_iter().for_each(|range| codes.extend_from_slice(&of.sensitive[range]));
+            match values {
+                Codes::Bytes(values) => append_parts(values, ranges, &mut codes),
+                Codes::Short(values) => append_parts(values, ranges, &mut codes),
+                Codes::Wide(values) => append_parts(values, ranges, &mut codes),
+            }
             counts.resize(codes.len(), 1);
         } else {
             for &group in groups {
@@ -271,7 +282,7 @@ impl Published {
                 lengths.push(codes.len() - from);
             }
         }
-        let values = gather(sensitive.domain.values(), &UInt32Array::from(codes), fields[0].data_type())?;
+        let values = gather_codes(sensitive.domain.values(), codes.into_iter(), fields[0].data_type())?;
         let pairs = StructArray::try_new(fields.clone(), vec![values, Arc::new(Int32Array::from(counts))], None)?;
         let offsets = OffsetBuffer::from_lengths(lengths);
         Ok(Arc::new(ListArray::try_new(FieldRef::clone(item), offsets, Arc::new(pairs), None)?))
@@ -481,35 +492,4 @@ fn nodes(attribute: &Attribute, intervals: impl ExactSizeIterator<Item = [u32; 2
         Some(hierarchy) => Arc::new(intervals.map(|[lo, hi]| hierarchy.label(lo, hi)).collect::<StringArray>()),
         None => new_null_array(&DataType::Utf8, intervals.len()),
     }
-}
-
-/// The values at these places, with buffers of their own. A view array that is only taken from shares the buffers of the
-/// whole column, and some writers (Arrow IPC) write buffers as they are: all values of the input, in order of arrival.
-fn gather(values: &ArrayRef, places: &UInt32Array, data_type: &DataType) -> Result<ArrayRef> {
-    let taken = compact_views(take(values, places, None)?);
-    if taken.data_type() == data_type {
-        return Ok(taken);
-    }
-    Ok(cast(&taken, data_type)?)
-}
-
-/// The same of codes, without a list of them where the values are numbers.
-fn gather_codes(
-    values: &ArrayRef,
-    codes: impl ExactSizeIterator<Item = u32>,
-    data_type: &DataType,
-) -> Result<ArrayRef> {
-    fn numbers<T: ArrowPrimitiveType>(values: &ArrayRef, codes: impl ExactSizeIterator<Item = u32>) -> ArrayRef {
-        let values = values.as_primitive::<T>().values();
-        Arc::new(PrimitiveArray::<T>::from_iter_values(codes.map(|code| values[code as usize])))
-    }
-    if values.null_count() == 0 && values.data_type() == data_type {
-        match data_type {
-            DataType::Int32 => return Ok(numbers::<Int32Type>(values, codes)),
-            DataType::Int64 => return Ok(numbers::<Int64Type>(values, codes)),
-            DataType::Float64 => return Ok(numbers::<Float64Type>(values, codes)),
-            _ => {}
-        }
-    }
-    gather(values, &UInt32Array::from_iter_values(codes), data_type)
 }

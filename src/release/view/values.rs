@@ -2,7 +2,8 @@
 
 use datafusion::arrow::array::{ArrayRef, UInt32Array};
 
-use super::{Published, gather, gather_codes};
+use super::Published;
+use super::gather::{gather, gather_codes};
 use crate::error::{Error, Result};
 use crate::microdata::Attribute;
 use crate::release::{Body, COUNTERFEIT};
@@ -34,11 +35,16 @@ impl Published {
     pub(crate) fn originals(&self, members: &[u32]) -> Result<Vec<ArrayRef>> {
         let quasi = &self.release.microdata.quasi;
         let mut codes = Vec::with_capacity(members.len() * quasi.len());
-        for &member in members {
-            match self.release.groups.members[member as usize] {
-                COUNTERFEIT => codes.resize(codes.len() + quasi.len(), NONE),
-                row => codes.extend(self.release.microdata.quasi_of(row)),
+        let rows: Vec<u32> = members.iter().map(|&member| self.release.groups.members[member as usize]).collect();
+        if rows.contains(&COUNTERFEIT) {
+            for row in rows {
+                match row {
+                    COUNTERFEIT => codes.resize(codes.len() + quasi.len(), NONE),
+                    row => codes.extend(self.release.microdata.quasi_of(row)),
+                }
             }
+        } else {
+            self.release.microdata.quasi_codes.append_to(&mut codes, rows.into_iter());
         }
         self.columns(&codes)
     }
