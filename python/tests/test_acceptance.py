@@ -199,7 +199,7 @@ INTERRUPT = """
     if "stream" in call:
         con = an.connect()
         con.register("big", big)
-        stream = con.sql("SELECT person_id % 60 AS day, income FROM big LIMIT 400000")
+        stream = con.sql("SELECT person_id % 60 AS day, income FROM big LIMIT {stream}")
     sent = []
     def strike():
         time.sleep(float(sys.argv[2]))
@@ -221,9 +221,9 @@ INTERRUPT = """
 
 @pytest.mark.parametrize("name", list(LONG))
 def test_06_interrupted_within_300_ms(name: str) -> None:
-    rows = 600_000
-    for delay in (0.25, 0.1, 0.04):
-        script = textwrap.dedent(INTERRUPT.format(rows=rows))
+    # The longer it takes, the surer it is struck on the way; a fast machine needs more rows for it.
+    for rows, delay in ((600_000, 0.25), (600_000, 0.1), (600_000, 0.04), (3_000_000, 0.06), (15_000_000, 0.15)):
+        script = textwrap.dedent(INTERRUPT.format(rows=rows, stream=rows * 2 // 3))
         done = subprocess.run([sys.executable, "-c", script, LONG[name], str(delay)], capture_output=True, text=True, timeout=300)
         last = done.stdout.strip().splitlines()[-1:] or [done.stderr[-2000:]]
         if last[0] == "finished" or "KeyboardInterrupt" in done.stderr:
