@@ -16,7 +16,7 @@
 //! - growth: how much the time of the release grew over how much the table grew, since the size before;
 //! - memory: the peak of the process that makes the release, less that of an idle one, as a multiple of the encoded table: four bytes a
 //!   code, eight an identifier; of a stream, the bytes of its columns. What a ledger or worlds take is in the peak only;
-//! - given back: the same of another run, in which the allocator gives back at once what is freed (`MIMALLOC_PURGE_DELAY=0`), and not after 100 ms, as in
+//! - given back: the same of another run, in which the allocator gives back at once what is freed (`MIMALLOC_PURGE_DELAY=0`), and not after 50 ms, as in
 //!   the shell;
 //! - phases in ms: of the release, where its method tells them; of a stream, all its computing.
 //!

@@ -24,7 +24,7 @@ pub(crate) struct Measured {
 
 /// Runs a query so many times in another process, whose allocator keeps what is freed as long as the shell's does.
 pub(crate) fn in_child(times: usize, sql: &str) -> Measured {
-    run_child("100", times, sql)
+    run_child("50", times, sql)
 }
 
 /// Runs a query once in another process, whose allocator gives back at once what is freed.
