@@ -57,8 +57,8 @@ impl IdentifierBuilder {
         Ok(())
     }
 
-    /// Bytes held, and bytes that [`finish`](Self::finish) will need: a copy in one piece, and for each half a hash and its place, twice, and
-    /// the other half.
+    /// Bytes held, and bytes that [`finish`](Self::finish) will need: a copy in one piece, and for each half a hash and its place, twice; and
+    /// where it is found later on.
     pub(crate) fn size(&self) -> usize {
         2 * self.bytes + self.rows * (2 * size_of::<Hashed>() + size_of::<u32>())
     }

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_long};
 const PURGE_DELAY: c_int = 15;
 
 /// Milliseconds. A release frees as much in its first second as it holds later on, in pieces too small for what it needs next: the default, a second,
-/// took a fifth more memory, and no less time.
+/// took a quarter more memory, and no less time.
 const DELAY: c_long = 50;
 
 #[expect(
