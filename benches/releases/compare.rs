@@ -11,11 +11,11 @@ use crate::methods::{FILES, Method, order, spelled_out};
 /// Prints the table.
 pub(crate) fn compare(sizes: &[u64], methods: &[&Method]) {
     println!(
-        "| rows | method | sort + write | release | rows/s | release + write | ratio | copy | growth | memory | given back | phases in ms |"
+        "| rows | method | sort + write | release | rows/s | release + write | ratio | copy | growth | of sort | memory | given back | phases in ms |"
     );
-    println!("|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|:---|");
+    println!("|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|:---|");
     let idle = in_child(0, "").memory;
-    let mut before: HashMap<&str, (u64, f64)> = HashMap::new();
+    let mut before: HashMap<&str, (u64, [f64; 2])> = HashMap::new();
     for &rows in sizes {
         let files = Files { rows, directory: tempfile::tempdir().unwrap() };
         for method in methods.iter().filter(|method| rows <= method.most_rows) {
@@ -30,12 +30,15 @@ pub(crate) fn compare(sizes: &[u64], methods: &[&Method]) {
             let copy = files.measured("COPY (SELECT * FROM 'output') TO 'copy'").seconds;
             let given_back = giving_back(&files.spelled_out(&query)).memory;
             let times_the_table = |peak: f64| (peak - idle) / (rows as f64 * method.bytes);
-            let growth = before.insert(method.name, (rows, release.seconds)).map_or_else(
-                String::new,
-                |(rows_before, seconds)| {
-                    format!("{:.2}", release.seconds / seconds / (rows as f64 / rows_before as f64))
-                },
-            );
+            let seconds = [release.seconds, sort];
+            let growth = match before.insert(method.name, (rows, seconds)) {
+                None => " | ".to_owned(),
+                Some((rows_before, seconds_before)) => {
+                    let more = rows as f64 / rows_before as f64;
+                    let of = |which: usize| seconds[which] / seconds_before[which] / more;
+                    format!("{:.2} | {:.2}", of(0), of(1))
+                }
+            };
             println!(
                 "| {rows} | {} | {sort:.2} s | {:.3} s | {:.2} M | {:.2} s | {:.2} | {:.2} | {growth} | {:.1}x | {:.1}x | {} |",
                 method.name,

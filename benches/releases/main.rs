@@ -14,16 +14,20 @@
 //! - ratio: of release + write to sort + write;
 //! - copy: what that would be if the rows were read from where they have been written, and nothing was computed;
 //! - growth: how much the time of the release grew over how much the table grew, since the size before;
+//! - of sort: the same of sort + write;
 //! - memory: the peak of the process that makes the release, less that of an idle one, as a multiple of the encoded table: four bytes a
 //!   code, eight an identifier; of a stream, the bytes of its columns. What a ledger or worlds take is in the peak only;
 //! - given back: the same of another run, in which the allocator gives back at once what is freed (`MIMALLOC_PURGE_DELAY=0`), and not after 50 ms, as in
 //!   the shell;
 //! - phases in ms: of the release, where its method tells them; of a stream, all its computing.
 //!
-//! The last lines are ADULT, which everybody measures with, unless words choose other methods.
+//! Growth is bounded by the cache: a table of a million rows, and what is made of it, fits into that of many machines, and one of ten million does not.
+//! A second table tells what a look at a row costs at each size. After it come lines of ADULT, which everybody measures with, unless words
+//! choose other methods.
 
 mod adult;
 mod compare;
+mod looks;
 mod measure;
 mod methods;
 
@@ -55,6 +59,7 @@ fn main() {
     let methods: Vec<&methods::Method> = methods::METHODS.iter().filter(|method| chosen(method.name)).collect();
     if !methods.is_empty() {
         compare::compare(&sizes, &methods);
+        looks::looks(&sizes);
     }
     if chosen("adult") {
         runtime.block_on(adult::adult());

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::lots::Lots;
 use crate::error::{Error, Result, thousands};
+use crate::microdata::Code;
 
 /// `rows` rows of each of these values go to the bucket of this signature.
 #[derive(Debug, PartialEq, Eq)]
@@ -107,7 +108,7 @@ pub(super) fn deal(
 ) -> Result<()> {
     let mut left: Vec<usize> = lines.iter().map(|rows| rows.len()).collect();
     let steps = steps(&left, m, lots)?;
-    lines.iter_mut().for_each(|rows| lots.shuffle(rows));
+    lots.shuffle_each(lines);
     let mut rows = Vec::with_capacity(m);
     for step in steps {
         for _ in 0..step.rows {
@@ -125,13 +126,17 @@ pub(super) fn deal(
 }
 
 /// Rows of each of so many values, ascending, as far as they are `wanted`; on all cores.
-pub(super) fn wanted_by_value(codes: &[u32], values: usize, wanted: impl Fn(usize) -> bool + Sync) -> Vec<Vec<u32>> {
+pub(super) fn wanted_by_value<C: Code>(
+    codes: &[C],
+    values: usize,
+    wanted: impl Fn(usize) -> bool + Sync,
+) -> Vec<Vec<u32>> {
     // Parts of many more rows than there are values.
     let part = codes.len().div_ceil(4 * rayon::current_num_threads()).max(8 * values).max(1 << 14);
-    let of_part = |(number, codes): (usize, &[u32])| {
+    let of_part = |(number, codes): (usize, &[C])| {
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); values];
         for (row, &value) in (number * part..).zip(codes).filter(|(row, _)| wanted(*row)) {
-            rows[value as usize].push(row as u32);
+            rows[value.wide() as usize].push(row as u32);
         }
         rows
     };
@@ -141,69 +146,92 @@ pub(super) fn wanted_by_value(codes: &[u32], values: usize, wanted: impl Fn(usiz
 }
 
 /// Rows by their sensitive value, in one piece for each value; within it, in the order in which they were.
-pub(super) fn by_value<'a>(rows: &'a mut [u32], sensitive_codes: &[u32]) -> Vec<&'a mut [u32]> {
-    let values = rows.iter().map(|&row| sensitive_codes[row as usize] as usize + 1).max().unwrap_or(0);
+pub(super) fn by_value<'a>(rows: &'a mut [u32], sensitive_codes: &[impl Code]) -> Vec<&'a mut [u32]> {
+    let values = rows.iter().map(|&row| sensitive_codes[row as usize].wide() as usize + 1).max().unwrap_or(0);
     match values > rows.len() {
         true => rows.sort_by_key(|&row| sensitive_codes[row as usize]),
         false => {
             let before = rows.to_vec();
-            count_into_order(before.iter().copied(), sensitive_codes, values, rows);
+            let rows_of = count_into_order(before.iter().copied(), sensitive_codes, values, rows);
+            return in_pieces(rows, &rows_of);
         }
     }
-    in_pieces(rows, sensitive_codes)
-}
-
-/// All rows by their sensitive value; of one value, in their order. See [`in_pieces`].
-pub(super) fn all_by_value(sensitive_codes: &[u32]) -> Vec<u32> {
-    let all = 0..sensitive_codes.len() as u32;
-    let values = sensitive_codes.iter().max().map_or(0, |&most| most as usize + 1);
-    if values > sensitive_codes.len() {
-        let mut rows: Vec<u32> = all.collect();
-        rows.sort_by_key(|&row| sensitive_codes[row as usize]);
-        return rows;
-    }
-    let mut rows = vec![0; sensitive_codes.len()];
-    count_into_order(all, sensitive_codes, values, &mut rows);
-    rows
-}
-
-/// The pieces of rows that are sorted by their value.
-pub(super) fn in_pieces<'a>(rows: &'a mut [u32], sensitive_codes: &[u32]) -> Vec<&'a mut [u32]> {
     rows.chunk_by_mut(|&a, &b| sensitive_codes[a as usize] == sensitive_codes[b as usize]).collect()
 }
 
-/// Sorts rows by their value, of which there are few: the place of a row follows from how many rows have the values before.
+/// All rows by their value.
+pub(super) struct ByValue {
+    rows: Vec<u32>,
+    /// How many have each value that occurs.
+    rows_of: Vec<usize>,
+}
+
+impl ByValue {
+    /// Rows of these values; of one value, in their order.
+    pub(super) fn new(sensitive_codes: &[impl Code]) -> Self {
+        let all = 0..sensitive_codes.len() as u32;
+        let values = sensitive_codes.iter().max().map_or(0, |&most| most.wide() as usize + 1);
+        if values > sensitive_codes.len() {
+            let mut rows: Vec<u32> = all.collect();
+            rows.sort_by_key(|&row| sensitive_codes[row as usize]);
+            let pieces = rows.chunk_by(|&a, &b| sensitive_codes[a as usize] == sensitive_codes[b as usize]);
+            let rows_of = pieces.map(<[u32]>::len).collect();
+            return Self { rows, rows_of };
+        }
+        let mut rows = vec![0; sensitive_codes.len()];
+        let rows_of = count_into_order(all, sensitive_codes, values, &mut rows);
+        Self { rows, rows_of }
+    }
+
+    /// A piece for each value that occurs.
+    pub(super) fn pieces(&mut self) -> Vec<&mut [u32]> {
+        in_pieces(&mut self.rows, &self.rows_of)
+    }
+}
+
+fn in_pieces<'a>(rows: &'a mut [u32], rows_of: &[usize]) -> Vec<&'a mut [u32]> {
+    let mut left = rows;
+    let piece = |&rows: &usize| left.split_off_mut(..rows).unwrap_or_default();
+    rows_of.iter().map(piece).collect()
+}
+
+/// Sorts rows by their value, of which there are few: the place of a row follows from how many rows have the values before. Returns how many rows
+/// have each value that occurs.
 fn count_into_order(
     rows: impl Iterator<Item = u32> + Clone,
-    sensitive_codes: &[u32],
+    sensitive_codes: &[impl Code],
     values: usize,
     sorted: &mut [u32],
-) {
-    let value = |row: u32| sensitive_codes[row as usize] as usize;
-    let mut next = vec![0; values + 1];
-    rows.clone().for_each(|row| next[value(row) + 1] += 1);
-    for value in 0..values {
-        next[value + 1] += next[value];
-    }
+) -> Vec<usize> {
+    let value = |row: u32| sensitive_codes[row as usize].wide() as usize;
+    let mut rows_of = vec![0; values];
+    rows.clone().for_each(|row| rows_of[value(row)] += 1);
+    let starts = rows_of.iter().scan(0, |end, rows| {
+        *end += rows;
+        Some(*end - rows)
+    });
+    let mut next: Vec<usize> = starts.collect();
     for row in rows {
         let next = &mut next[value(row)];
         sorted[*next] = row;
         *next += 1;
     }
+    rows_of.retain(|&rows| rows > 0);
+    rows_of
 }
 
 /// How often each value occurs that does, in the order of values.
-pub(super) fn occurrences(values: &[u32]) -> Vec<usize> {
-    let most = values.iter().max().map_or(0, |&most| most as usize);
+pub(super) fn occurrences(values: &[impl Code]) -> Vec<usize> {
+    let most = values.iter().max().map_or(0, |&most| most.wide() as usize);
     if most < values.len() {
         let mut counts = vec![0; most + 1];
-        values.iter().for_each(|&value| counts[value as usize] += 1);
+        values.iter().for_each(|&value| counts[value.wide() as usize] += 1);
         counts.retain(|&count| count > 0);
         return counts;
     }
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
-    sorted.chunk_by(|a, b| a == b).map(<[u32]>::len).collect()
+    sorted.chunk_by(|a, b| a == b).map(<[_]>::len).collect()
 }
 
 /// Refuses rows of which one value, the most frequent one, makes up more than `1/l`; `what` is what they are called.
@@ -265,7 +293,7 @@ mod tests {
                 assert!(found.iter().copied().eq(rows.map(|row| row as u32)), "{value}");
             }
         }
-        assert!(wanted_by_value(&[], 2, wanted).iter().all(Vec::is_empty));
+        assert!(wanted_by_value::<u8>(&[], 2, wanted).iter().all(Vec::is_empty));
     }
 
     proptest! {
@@ -274,12 +302,16 @@ mod tests {
         fn rows_of_each_value(codes in (1_u32..90).prop_flat_map(|values| proptest::collection::vec(0..values, 0..40))) {
             let mut expected: Vec<u32> = (0..codes.len() as u32).collect();
             expected.sort_by_key(|&row| codes[row as usize]);
-            prop_assert_eq!(&all_by_value(&codes), &expected);
+            let mut all = ByValue::new(&codes);
+            prop_assert_eq!(&all.pieces().concat(), &expected);
+            let occurring = all.pieces();
+            prop_assert!(occurrences(&codes).into_iter().eq(occurring.iter().map(|piece| piece.len())));
+            prop_assert!(occurring.iter().all(|piece| piece.iter().all(|&row| codes[row as usize] == codes[piece[0] as usize])));
             let mut rows: Vec<u32> = (0..codes.len() as u32).rev().collect();
             let of_reversed = by_value(&mut rows, &codes).concat();
             expected.sort_by_key(|&row| (codes[row as usize], std::cmp::Reverse(row)));
             prop_assert_eq!(&of_reversed, &expected);
-            let pieces = in_pieces(&mut rows, &codes);
+            let pieces = by_value(&mut rows, &codes);
             prop_assert!(occurrences(&codes).into_iter().eq(pieces.iter().map(|piece| piece.len())));
             prop_assert!(pieces.iter().all(|piece| piece.iter().all(|&row| codes[row as usize] == codes[piece[0] as usize])));
         }

@@ -1,13 +1,10 @@
 //! What every method with signatures checks last: each row leaves once, but for those that were withheld on purpose.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use rayon::prelude::*;
-
 use super::of_group::{OfGroup, any_broken};
+use super::seen::Seen;
 use super::state::Signatures;
 use crate::error::{Error, Result};
-use crate::microdata::{Microdata, room};
+use crate::microdata::Microdata;
 use crate::release::{COUNTERFEIT, Groups, Intervals};
 
 /// What earlier releases say of the members of a group, by their places: the numbers of their signatures, and their labels. For somebody who was never
@@ -65,25 +62,17 @@ pub(super) fn check_every_row(
         ));
     }
     let rows = microdata.rows;
-    let seen: Vec<AtomicBool> = room(rows);
-    let is_person = |row: &&u32| **row != COUNTERFEIT;
-    let first = |beside: &mut Beside, members: &[u32]| {
-        // Stored and not exchanged: an exchange makes the processor wait for the memory of one row after the other. Rows that are seen twice are
-        // found by their number.
-        members.iter().filter(is_person).for_each(|&row| seen[row as usize].store(true, Ordering::Relaxed));
-        beside.read(known, members);
-    };
+    let first = |beside: &mut Beside, members: &[u32]| beside.read(known, members);
     let broken_by = |beside: &mut Beside, of_group: &OfGroup<'_>| broken_by(of_group, &beside.of(of_group));
-    let broken = any_broken(microdata, groups, intervals, Beside::default, first, broken_by).or_else(|| {
-        let unseen = || (0..rows).into_par_iter().filter(|&row| !seen[row].load(Ordering::Relaxed));
-        let missing = unseen().count();
-        if groups.members.par_iter().filter(is_person).count() != rows - missing {
-            return Some("a row in two places");
-        }
-        let returning = unseen().any(|row| known.number_of(row).is_some());
-        (returning || missing != withheld).then_some("a row missing")
-    });
-    match broken {
+    let once = || {
+        let people = groups.members.iter().copied().filter(|&row| row != COUNTERFEIT);
+        let Some(seen) = Seen::once(rows, people) else { return Some("a row in two places") };
+        let returning = || seen.unseen().any(|row| known.number_of(row).is_some());
+        (rows - seen.number != withheld || returning()).then_some("a row missing")
+    };
+    let broken = || any_broken(microdata, groups, intervals, Beside::default, first, broken_by);
+    let (misplaced, broken) = rayon::join(once, broken);
+    match broken.or(misplaced) {
         None => Ok(()),
         Some(what) => Err(Error::internal(format!("the release failed its own check ({what}); nothing was published"))),
     }
@@ -92,7 +81,7 @@ pub(super) fn check_every_row(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::microdata::RowCodes;
+    use crate::microdata::{Codes, RowCodes};
 
     /// A row that is there twice in the place of another, which could pass for one that is withheld; and others.
     #[test]
@@ -103,7 +92,7 @@ mod tests {
             quasi: Vec::new(),
             quasi_codes: RowCodes::default(),
             sensitive: None,
-            sensitive_codes: vec![0; 4],
+            sensitive_codes: Codes::Bytes(vec![0; 4]),
             within: None,
             other: Vec::new(),
             other_codes: Vec::new(),

@@ -32,6 +32,11 @@ pub(super) trait Lots {
         self.shuffle(rows);
     }
 
+    /// The same for each of some lists of rows, on all cores where there are many.
+    fn shuffle_each(&mut self, lists: &mut [&mut [u32]]) {
+        lists.iter_mut().for_each(|rows| self.shuffle(rows));
+    }
+
     /// So many of the items, any of them, in any order.
     fn choose<'a, T>(&mut self, items: &'a mut [T], wanted: usize) -> &'a [T] {
         for place in 0..wanted {
@@ -56,6 +61,10 @@ impl<R: Rng> Lots for R {
 
     fn shuffle_rows(&mut self, rows: &mut [u32]) {
         microdata::shuffle(rows, self);
+    }
+
+    fn shuffle_each(&mut self, lists: &mut [&mut [u32]]) {
+        microdata::shuffle_each(lists, self);
     }
 
     fn choose<'a, T>(&mut self, items: &'a mut [T], wanted: usize) -> &'a [T] {

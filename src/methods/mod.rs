@@ -42,6 +42,7 @@ mod lots;
 mod monitor;
 mod of_group;
 mod rings;
+mod seen;
 mod share;
 mod split;
 mod strata;

@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use crate::microdata::Microdata;
+use crate::microdata::{Code, Microdata, of_width};
 use crate::release::{COUNTERFEIT, Groups, Intervals};
 
 /// Groups that are copied together.
@@ -64,7 +64,9 @@ impl Near {
         let rows = || members.iter().map(|&row| if row == COUNTERFEIT { 0 } else { row });
         microdata.quasi_codes.append_to(&mut self.codes, rows());
         if !microdata.sensitive_codes.is_empty() {
-            self.sensitive.extend(rows().map(|row| microdata.sensitive_codes[row as usize]));
+            of_width!(&microdata.sensitive_codes, codes => {
+                self.sensitive.extend(rows().map(|row| codes[row as usize].wide()));
+            });
         }
     }
 }
@@ -133,13 +135,14 @@ mod tests {
         other.append(&values).unwrap();
         let other = other.finish(Order::ByValue).unwrap().attribute;
         let mut codes: Vec<u32> = encoded.codes.iter().collect();
+        let mut sensitive: Vec<u32> = codes.iter().map(|code| code / 2).collect();
         // Another code in the second column.
         let of_both = |codes: &[u32]| RowCodes::of_rows(2, codes.iter().flat_map(|&code| [code, code / 3]));
         let mut microdata = Microdata {
             rows: 500,
             people: None,
             quasi: vec![encoded.attribute, other],
-            sensitive_codes: codes.iter().map(|code| code / 2).collect(),
+            sensitive_codes: sensitive.iter().copied().collect(),
             quasi_codes: of_both(&codes),
             sensitive: None,
             within: None,
@@ -160,7 +163,7 @@ mod tests {
         let of_groups: Vec<[u32; 2]> = (0..groups.len() as u32).flat_map(intervals_of).collect();
         let intervals = Intervals::of_groups(2, &of_groups);
         let of_table = |microdata: &Microdata, row: u32| {
-            (microdata.quasi_of(row).collect::<Vec<_>>(), microdata.sensitive_codes[row as usize])
+            (microdata.quasi_of(row).collect::<Vec<_>>(), microdata.sensitive_codes.at(row))
         };
         let before: Vec<_> = (0..500).map(|row| of_table(&microdata, row)).collect();
         let judged = |microdata: &Microdata, intervals: &Intervals| {
@@ -198,9 +201,11 @@ mod tests {
             assert_eq!(judged(&microdata, &intervals), Some("wrong"));
             codes[row as usize] ^= 1;
             microdata.quasi_codes = of_both(&codes);
-            microdata.sensitive_codes[row as usize] ^= 1;
+            sensitive[row as usize] ^= 1;
+            microdata.sensitive_codes = sensitive.iter().copied().collect();
             assert_eq!(judged(&microdata, &intervals), Some("wrong"));
-            microdata.sensitive_codes[row as usize] ^= 1;
+            sensitive[row as usize] ^= 1;
+            microdata.sensitive_codes = sensitive.iter().copied().collect();
         }
     }
 }

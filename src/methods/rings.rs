@@ -15,9 +15,10 @@ use std::collections::BTreeMap;
 use super::Monitor;
 use super::assignment::{self, Step};
 use super::lots::Lots;
+use super::seen::Seen;
 use super::split::{self, Lists, Secret, Sorted};
 use crate::error::{Error, Result};
-use crate::microdata::Microdata;
+use crate::microdata::{Code, Microdata};
 
 /// Rings of some people, and the shifts of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,8 +46,8 @@ impl DrawnRings {
     /// Draws rings of people with these values, of which none may make up more than `1/l`: as many people of each value in rings of the same
     /// values as m-invariance's assignment says, and any of those who have the value.
     pub(super) fn draw(values: Vec<u32>, l: usize, lots: &mut impl Lots) -> Result<Self> {
-        let mut people = assignment::all_by_value(&values);
-        let mut lines = assignment::in_pieces(&mut people, &values);
+        let mut people = assignment::ByValue::new(&values);
+        let mut lines = people.pieces();
         // Numbers in the place of values.
         let mut value_of = values;
         for (number, line) in (0..).zip(&lines) {
@@ -147,7 +148,7 @@ impl Rings {
     pub(super) fn close(
         microdata: &Microdata,
         rows: &mut [u32],
-        values: &[u32],
+        values: &[impl Code],
         l: usize,
         lots: &mut impl Lots,
         monitor: &Monitor,
@@ -212,12 +213,11 @@ impl Rings {
     }
 
     /// Whether these are rings of `rows` rows, everybody in one, with different values and different shifts.
-    pub(super) fn are_rings(&self, rows: usize, values: &[u32]) -> bool {
-        let mut seen = vec![false; rows];
+    pub(super) fn are_rings(&self, rows: usize, values: &[impl Code]) -> bool {
         let mut sorted = Vec::new();
-        let once = self.people.iter().all(|&row| !std::mem::replace(&mut seen[row as usize], true));
+        let once = Seen::once(rows, self.people.iter().copied()).is_some_and(|seen| seen.is_all());
         let ends = self.ends.windows(2).all(|ends| ends[0] < ends[1]);
-        let whole = self.people.len() == rows && self.ends.last().copied().unwrap_or(0) as usize == rows;
+        let whole = self.ends.last().copied().unwrap_or(0) as usize == rows;
         let mut differ = |items: &mut dyn Iterator<Item = u32>| {
             sorted.clear();
             sorted.extend(items);
@@ -229,7 +229,7 @@ impl Rings {
             && self.shifts.len() == self.ends.len() * self.width
             && self.iter().all(|(ring, shifts)| {
                 ring.len() > self.width
-                    && differ(&mut ring.iter().map(|&row| values[row as usize]))
+                    && differ(&mut ring.iter().map(|&row| values[row as usize].wide()))
                     && differ(&mut shifts.iter().copied())
                     && shifts.iter().all(|shift| (1..ring.len() as u32).contains(shift))
             })
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn what_are_no_rings_is_found() {
-        let values = [0, 1, 2, 3, 0, 1];
+        let values = [0_u8, 1, 2, 3, 0, 1];
         let right = Rings { people: vec![0, 1, 2, 3, 4, 5], ends: vec![3, 6], shifts: vec![1, 2, 2, 1], width: 2 };
         assert!(right.are_rings(6, &values));
         let wrong = |change: fn(&mut Rings)| {
@@ -326,6 +326,6 @@ mod tests {
         wrong(|rings| rings.shifts[1] = 0);
         wrong(|rings| rings.ends = vec![2, 6]);
         wrong(|rings| rings.ends = vec![3]);
-        assert!(!right.are_rings(7, &[0; 7]));
+        assert!(!right.are_rings(7, &[0_u8; 7]));
     }
 }

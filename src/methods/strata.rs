@@ -64,7 +64,7 @@ fn check(microdata: &Microdata, groups: &Groups, intervals: Option<&Intervals>, 
             let at = row as usize;
             let twice = std::mem::replace(&mut seen[at], true);
             let elsewhere = within[at] != groups.within[group];
-            let another = microdata.sensitive.is_some() && groups.sensitive[place] != microdata.sensitive_codes[at];
+            let another = microdata.sensitive.is_some() && groups.sensitive[place] != microdata.sensitive_codes.at(row);
             let uncovered = intervals.is_some_and(|intervals| {
                 let mut codes = microdata.quasi_of(row).zip(intervals.of(group as u32));
                 codes.any(|(code, [lo, hi])| !(lo..=hi).contains(&code))

@@ -1,18 +1,27 @@
 //! The codes of a column, in as few bytes as the greatest of them needs: most columns have fewer than 256 values, and what is small stays in
 //! the cache when rows are put in order.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 /// A number that holds codes.
-pub(crate) trait Code: Copy + Default + Send + Sync + 'static {
+pub(crate) trait Code: Copy + Default + Ord + Send + Sync + 'static {
     /// That of a code which it has room for.
     fn of(code: u32) -> Self;
+
+    /// The code.
+    fn wide(self) -> u32;
 }
 
 impl Code for u8 {
     fn of(code: u32) -> Self {
         debug_assert!(code <= Self::MAX.into());
         code as Self
+    }
+
+    fn wide(self) -> u32 {
+        self.into()
     }
 }
 
@@ -21,13 +30,33 @@ impl Code for u16 {
         debug_assert!(code <= Self::MAX.into());
         code as Self
     }
+
+    fn wide(self) -> u32 {
+        self.into()
+    }
 }
 
 impl Code for u32 {
     fn of(code: u32) -> Self {
         code
     }
+
+    fn wide(self) -> u32 {
+        self
+    }
 }
+
+/// The same of codes of any width: a loop for each.
+macro_rules! of_width {
+    ($codes:expr, $slice:ident => $result:expr) => {
+        match $codes {
+            $crate::microdata::Codes::Bytes($slice) => $result,
+            $crate::microdata::Codes::Short($slice) => $result,
+            $crate::microdata::Codes::Wide($slice) => $result,
+        }
+    };
+}
+pub(crate) use of_width;
 
 /// Codes of rows.
 #[derive(Debug, Clone)]
@@ -61,11 +90,7 @@ impl Codes {
 
     /// Number of rows.
     pub fn len(&self) -> usize {
-        match self {
-            Self::Bytes(codes) => codes.len(),
-            Self::Short(codes) => codes.len(),
-            Self::Wide(codes) => codes.len(),
-        }
+        of_width!(self, codes => codes.len())
     }
 
     /// Whether there are no rows.
@@ -76,42 +101,47 @@ impl Codes {
     /// The code of a row that is there.
     #[inline]
     pub fn at(&self, row: u32) -> u32 {
-        match self {
-            Self::Bytes(codes) => codes[row as usize].into(),
-            Self::Short(codes) => codes[row as usize].into(),
-            Self::Wide(codes) => codes[row as usize],
-        }
+        of_width!(self, codes => codes[row as usize].wide())
     }
 
     /// All codes, row by row. There may be more than rows have numbers: see [`RowCodes`](super::RowCodes).
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.part(0..self.len())
+    }
+
+    /// Those of rows that are there, from one to before another.
+    pub(crate) fn part(&self, rows: Range<usize>) -> impl Iterator<Item = u32> + '_ {
         // Of one width, and none of the others.
         let (bytes, short, wide): (&[u8], &[u16], &[u32]) = match self {
-            Self::Bytes(codes) => (codes, &[], &[]),
-            Self::Short(codes) => (&[], codes, &[]),
-            Self::Wide(codes) => (&[], &[], codes),
+            Self::Bytes(codes) => (&codes[rows], &[], &[]),
+            Self::Short(codes) => (&[], &codes[rows], &[]),
+            Self::Wide(codes) => (&[], &[], &codes[rows]),
         };
         let narrow = bytes.iter().map(|&code| code.into()).chain(short.iter().map(|&code| code.into()));
         narrow.chain(wide.iter().copied())
     }
 
+    /// The codes of these rows, which are there; on all cores.
+    pub(crate) fn of_rows(&self, rows: &[u32]) -> Self {
+        fn taken<C: Code>(codes: &[C], rows: &[u32]) -> Vec<C> {
+            rows.par_iter().with_min_len(1024).map(|&row| codes[row as usize]).collect()
+        }
+        match self {
+            Self::Bytes(codes) => Self::Bytes(taken(codes, rows)),
+            Self::Short(codes) => Self::Short(taken(codes, rows)),
+            Self::Wide(codes) => Self::Wide(taken(codes, rows)),
+        }
+    }
+
     /// The codes of rows that are there, each for a place of `out`, which must have room for them.
     pub(super) fn gather<'a, C: Code>(&self, rows: &[u32], out: impl Iterator<Item = &'a mut C>) {
         let places = out.zip(rows);
-        match self {
-            Self::Bytes(codes) => places.for_each(|(out, &row)| *out = C::of(codes[row as usize].into())),
-            Self::Short(codes) => places.for_each(|(out, &row)| *out = C::of(codes[row as usize].into())),
-            Self::Wide(codes) => places.for_each(|(out, &row)| *out = C::of(codes[row as usize])),
-        }
+        of_width!(self, codes => places.for_each(|(out, &row)| *out = C::of(codes[row as usize].wide())));
     }
 
     /// The codes of rows that are there from one on, each for a place of `out`, which must have room for them.
     pub(super) fn copy_from<'a, C: Code>(&self, first: usize, out: impl Iterator<Item = &'a mut C>) {
-        match self {
-            Self::Bytes(codes) => out.zip(&codes[first..]).for_each(|(out, &code)| *out = C::of(code.into())),
-            Self::Short(codes) => out.zip(&codes[first..]).for_each(|(out, &code)| *out = C::of(code.into())),
-            Self::Wide(codes) => out.zip(&codes[first..]).for_each(|(out, &code)| *out = C::of(code)),
-        }
+        of_width!(self, codes => out.zip(&codes[first..]).for_each(|(out, &code)| *out = C::of(code.wide())));
     }
 
     /// Bytes that a code of so many values needs.
@@ -165,11 +195,7 @@ impl Codes {
     /// Gives a row that is there the code of another one.
     pub(crate) fn copy(&mut self, from: u32, to: u32) {
         let (from, to) = (from as usize, to as usize);
-        match self {
-            Self::Bytes(codes) => codes[to] = codes[from],
-            Self::Short(codes) => codes[to] = codes[from],
-            Self::Wide(codes) => codes[to] = codes[from],
-        }
+        of_width!(self, codes => codes[to] = codes[from]);
     }
 
     /// Makes room for codes up to this one.
@@ -224,6 +250,7 @@ mod tests {
         assert_eq!(out, [u32::MAX - 2, 0, 255]);
         codes.copy_from::<u32>(4, out.iter_mut().rev());
         assert_eq!(out, [1, 65_536, 65_535]);
+        assert_eq!(codes.part(1..4).collect::<Vec<_>>(), [255, 256, 3]);
         let at_once: Codes = [7, 1 << 20].into_iter().collect();
         assert_eq!(at_once.iter().collect::<Vec<_>>(), [7, 1 << 20]);
     }
@@ -234,6 +261,10 @@ mod tests {
             let code_of = |row: u32| row.wrapping_mul(2_654_435_761).min(most);
             let codes = Codes::collected(most, 3000, code_of);
             assert!(codes.iter().eq((0..3000).map(code_of)), "{most}");
+            let (some, rows) = ((2000..2900).map(code_of), (2000..2900).collect::<Vec<_>>());
+            assert!(codes.part(2000..2900).eq(some.clone()) && codes.of_rows(&rows).iter().eq(some));
+            assert_eq!(codes.of_rows(&rows).bytes(), codes.bytes());
+            assert!(rows.iter().all(|&row| codes.at(row) == code_of(row)));
             assert_eq!(codes.bytes(), Codes::bytes_of(most as usize + 1));
         }
     }

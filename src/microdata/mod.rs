@@ -42,7 +42,7 @@ pub use builder::MicrodataBuilder;
 pub(crate) use builder::{EncodedColumns, OfGhosts};
 pub(crate) use builder::{null_identifiers, repeated_identifiers};
 pub(crate) use cell::{MOST_CELLS, cells_of};
-pub(crate) use codes::{Code, Codes};
+pub(crate) use codes::{Code, Codes, of_width};
 pub(crate) use commitments::commitments;
 pub(crate) use commitments::{
     Commitments, FORMER_PARTNERS_NAME, PARTNERS_NAME, name_of, partners_commitment, quasi_name_of,
@@ -62,7 +62,7 @@ pub(crate) use place::{PlaceCut, PlaceRouter, PlaceTree};
 pub use roles::{Role, Roles};
 pub(crate) use row_codes::RowCodes;
 pub(crate) use row_hashes::RowHashes;
-pub(crate) use shuffle::{drawn_at_once, shuffle};
+pub(crate) use shuffle::{drawn_at_once, shuffle, shuffle_each};
 pub(crate) use side_by_side::copied_rows;
 pub(crate) use thrown::room;
 pub(crate) use types::{compact_views, held, held_type};
@@ -104,7 +104,7 @@ pub struct Microdata {
     /// The sensitive attribute; a method that needs none may have none.
     pub sensitive: Option<Attribute>,
     /// Code of each row's sensitive value; empty without the attribute.
-    pub sensitive_codes: Vec<u32>,
+    pub sensitive_codes: Codes,
     /// The column within whose values rows are anonymized independently of each other, and each row's code in it.
     pub within: Option<(Attribute, Vec<u32>)>,
     /// Attributes that travel with the sensitive value.
@@ -139,7 +139,10 @@ impl Microdata {
         if self.sensitive_codes.is_empty() {
             return Vec::new();
         }
-        rows.par_iter().with_min_len(1024).map(|&row| self.sensitive_codes[row as usize]).collect()
+        let mut values = room(rows.len());
+        let chunks = values.par_chunks_mut(4096).zip(rows.par_chunks(4096));
+        chunks.for_each(|(values, rows)| self.sensitive_codes.gather(rows, values.iter_mut()));
+        values
     }
 
     /// Codes of a row's attributes that travel with the sensitive value.

@@ -23,15 +23,28 @@ pub(crate) fn shuffle<T: Copy + Default + Send + Sync>(items: &mut [T], rng: &mu
     let Some(seed) = drawn_at_once(items.len(), rng) else {
         return items.shuffle(rng);
     };
-    let stream = |number: usize| {
-        let mut rng = ChaCha20Rng::from_seed(seed);
-        rng.set_stream(number as u64);
-        rng
-    };
+    let stream = |number: usize| stream(seed, number);
     let size = items.len().div_ceil(PARTS);
     let parts = items.par_chunks(size).enumerate().map(|(number, part)| thrown(part, &mut stream(number)));
     let parts: Vec<Thrown<T>> = parts.collect();
     together(&parts, items, |number, bucket| bucket.shuffle(&mut stream(PARTS + number)));
+}
+
+/// Puts each of some lists in random order, on all cores where there are many items.
+pub(crate) fn shuffle_each<T: Send>(lists: &mut [&mut [T]], rng: &mut impl Rng) {
+    match drawn_at_once(lists.iter().map(|list| list.len()).sum(), rng) {
+        None => lists.iter_mut().for_each(|list| list.shuffle(rng)),
+        Some(seed) => {
+            let lists = lists.par_iter_mut().enumerate();
+            lists.for_each(|(number, list)| list.shuffle(&mut stream(seed, number)));
+        }
+    }
+}
+
+fn stream(seed: [u8; 32], number: usize) -> ChaCha20Rng {
+    let mut rng = ChaCha20Rng::from_seed(seed);
+    rng.set_stream(number as u64);
+    rng
 }
 
 /// Items, each in a random bucket.
@@ -62,6 +75,34 @@ mod tests {
             assert_eq!(order, shuffled(rows, 7, 5));
         }
         assert_ne!(shuffled(MANY, 1, 2), shuffled(MANY, 2, 2));
+    }
+
+    /// Few items and many, lists of none and of one among them: the same on any number of threads, every item in its list, and no two lists alike.
+    #[test]
+    fn lists_are_shuffled_each_by_itself() {
+        for size in [100, MANY] {
+            let shuffled = |threads: usize| {
+                let mut items: Vec<usize> = (0..2 * size + 1).collect();
+                let (first, rest) = items.split_at_mut(size);
+                let (second, third) = rest.split_at_mut(size);
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let mut rng = ChaCha20Rng::seed_from_u64(3);
+                pool.install(|| shuffle_each(&mut [first, &mut [], second, third], &mut rng));
+                items
+            };
+            let items = shuffled(1);
+            assert_eq!(items, shuffled(5));
+            let mut places = vec![0; size];
+            let moved = items[..size].iter().enumerate().filter(|&(place, &item)| place != item).count();
+            assert!(moved > size / 2);
+            for (first, second) in items[..size].iter().zip(&items[size..2 * size]) {
+                places[*first] += 1;
+                places[*second - size] += 1;
+            }
+            assert!(places.iter().all(|&times| times == 2) && items[2 * size] == 2 * size);
+            let alike = items[..size].iter().zip(&items[size..]).filter(|(first, second)| **first + size == **second);
+            assert!(alike.count() < 10);
+        }
     }
 
     /// Where an item goes is uniform, and says nothing of where its neighbour goes.

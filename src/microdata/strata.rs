@@ -1,6 +1,6 @@
 //! Microdata cut into the rows of each value of a column.
 
-use super::Microdata;
+use super::{Codes, Microdata};
 
 /// Rows by the value they have in the column `within`. Strata are in the order of its domain.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ impl Microdata {
             quasi_codes: self.quasi_codes.part(rows),
             sensitive: self.sensitive.clone(),
             sensitive_codes: match self.sensitive {
-                Some(_) => rows.iter().map(|&row| self.sensitive_codes[row as usize]).collect(),
-                None => Vec::new(),
+                Some(_) => self.sensitive_codes.of_rows(rows),
+                None => Codes::default(),
             },
             within: None,
             other: self.other.clone(),

@@ -81,9 +81,7 @@ impl Groups {
         if codes.windows(2).all(|pair| pair[0] < pair[1]) {
             return codes.iter().for_each(|&code| f(code, 1));
         }
-        let mut codes = codes.to_vec();
-        codes.sort_unstable();
-        codes.chunk_by(|a, b| a == b).for_each(|run| f(run[0], run.len() as u32));
+        for_each_of(&mut codes.to_vec(), &mut f);
     }
 
     /// Appends the groups of a part of the microdata, whose row `i` is row `rows[i]` of the whole.
@@ -100,6 +98,12 @@ impl Groups {
         self.members.extend(part.members.into_iter().map(row_of));
         self.sensitive.extend(part.sensitive);
     }
+}
+
+/// Calls `f` with each of some values, ascending, and how often it is there; they are sorted.
+fn for_each_of(codes: &mut [u32], f: &mut impl FnMut(u32, u32)) {
+    codes.sort_unstable();
+    codes.chunk_by(|a, b| a == b).for_each(|run| f(run[0], run.len() as u32));
 }
 
 /// Microdata in groups: the result of a method, checked against its guarantee.

@@ -19,7 +19,7 @@ use rand::Rng;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use self::gather::{append_parts, gather, gather_codes};
+use self::gather::{Members, Parts, gather, gather_codes};
 use self::near::{Facts, Near};
 pub use self::order::RowOrder;
 use self::order::{GroupOf, Leaving, Order};
@@ -27,7 +27,7 @@ use super::schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
     signature_type,
 };
-use super::{Body, COUNTERFEIT, Form, Groups, Release};
+use super::{Body, COUNTERFEIT, Form, Groups, Release, for_each_of};
 use crate::error::{Error, Result};
 use crate::microdata::{Attribute, Codes, commitments, part, parts_of};
 
@@ -48,15 +48,16 @@ pub(crate) struct Published {
     /// Columns that the sensitive value was made of, if it was, and their values by its code.
     parts: Vec<FieldRef>,
     values_of_parts: OnceLock<Vec<ArrayRef>>,
-    /// The values of all members, if those of every group are different and ascend, so that they are its histogram; in as few bytes as they need, for
-    /// they are looked at all over the memory.
-    different: Option<Codes>,
+    /// The values of all members, in place of the groups': in as few bytes as they need, for they are looked at all over the memory.
+    values: Codes,
+    /// Whether the values of every group are different and ascend, so that they are its histogram.
+    ascend: bool,
 }
 
 impl Published {
     /// Draws the order of the rows and the numbers of the groups. `schema` lists the wanted columns of the release's
     /// schema, by name.
-    pub(crate) fn new(release: Release, schema: SchemaRef, order: RowOrder, rng: &mut impl Rng) -> Self {
+    pub(crate) fn new(mut release: Release, schema: SchemaRef, order: RowOrder, rng: &mut impl Rng) -> Self {
         let groups = &release.groups;
         let (order, numbers) = order::draw(groups, order, rng);
         let group_of = GroupOf::new(groups);
@@ -76,13 +77,14 @@ impl Published {
         let values_of_parts = OnceLock::new();
         let ascends = |group: usize| groups.sensitive[groups.range(group)].windows(2).all(|pair| pair[0] < pair[1]);
         let ascend = release.body.form() == Form::Anatomy && (0..groups.len()).into_par_iter().all(ascends);
+        let of_groups = std::mem::take(&mut release.groups.sensitive);
         let codes = |attribute: &Attribute| {
             let greatest = attribute.domain.len().saturating_sub(1) as u32;
-            Codes::collected(greatest, groups.sensitive.len(), |member| groups.sensitive[member as usize])
+            Codes::collected(greatest, of_groups.len(), |member| of_groups[member as usize])
         };
-        let different = release.microdata.sensitive.as_ref().filter(|_| ascend).map(codes);
+        let values = release.microdata.sensitive.as_ref().map(codes).unwrap_or_default();
         let base = 0;
-        Self { schema, order, group_of, facts, base, donors, parts, values_of_parts, different, release }
+        Self { schema, order, group_of, facts, base, donors, parts, values_of_parts, values, ascend, release }
     }
 
     /// As a part of a release that is made in cells: numbers of groups begin with the cell's tag, which no other cell has.
@@ -152,14 +154,14 @@ impl Published {
             return match field.data_type() {
                 DataType::List(item) => self.histograms(sensitive, item, groups),
                 data_type => {
-                    let codes = members.iter().map(|&member| self.release.groups.sensitive[member as usize]);
+                    let codes = Members { codes: &self.values, members };
                     gather_codes(sensitive.domain.values(), codes, data_type)
                 }
             };
         }
         if let Some(place) = self.parts.iter().position(|part| part.name() == name) {
-            let codes = members.iter().map(|&member| self.release.groups.sensitive[member as usize]);
-            return gather(&self.part(place)?, &UInt32Array::from_iter_values(codes), field.data_type());
+            let codes = Members { codes: &self.values, members };
+            return gather_codes(&self.part(place)?, codes, field.data_type());
         }
         if let Some(j) = microdata.quasi.iter().position(|attribute| attribute.field.name() == name) {
             return match field.data_type() {
@@ -259,30 +261,28 @@ impl Published {
             return Err(Error::internal("a histogram without counts"));
         };
         let of = &self.release.groups;
-        let (mut codes, mut counts) = (Vec::new(), Vec::new());
+        let (domain, data_type) = (sensitive.domain.values(), fields[0].data_type());
         let mut lengths: Vec<usize> = Vec::with_capacity(groups.len());
-        if let Some(values) = &self.different {
-            // First where all of them are, and then what is there: groups are all over the memory, and a loop that does little waits for many at once.
-            let ranges: Vec<_> = groups.iter().map(|&group| of.range(group as usize)).collect();
-            lengths.extend(ranges.iter().map(Range::len));
-            codes.reserve(lengths.iter().sum());
-            match values {
-                Codes::Bytes(values) => append_parts(values, ranges, &mut codes),
-                Codes::Short(values) => append_parts(values, ranges, &mut codes),
-                Codes::Wide(values) => append_parts(values, ranges, &mut codes),
-            }
-            counts.resize(codes.len(), 1);
+        let (values, counts) = if self.ascend {
+            let parts: Vec<_> = groups.iter().map(|&group| of.range(group as usize)).collect();
+            lengths.extend(parts.iter().map(Range::len));
+            let values = gather_codes(domain, Parts { codes: &self.values, parts: &parts }, data_type)?;
+            let counts = vec![1; values.len()];
+            (values, counts)
         } else {
+            let (mut codes, mut counts, mut values) = (Vec::new(), Vec::new(), Vec::new());
             for &group in groups {
                 let from = codes.len();
-                of.for_each_value(group as usize, |code, count| {
+                values.clear();
+                values.extend(self.values.part(of.range(group as usize)));
+                for_each_of(&mut values, &mut |code, count| {
                     codes.push(code);
                     counts.push(count as i32);
                 });
                 lengths.push(codes.len() - from);
             }
-        }
-        let values = gather_codes(sensitive.domain.values(), codes.into_iter(), fields[0].data_type())?;
+            (gather_codes(domain, codes.into_iter(), data_type)?, counts)
+        };
         let pairs = StructArray::try_new(fields.clone(), vec![values, Arc::new(Int32Array::from(counts))], None)?;
         let offsets = OffsetBuffer::from_lengths(lengths);
         Ok(Arc::new(ListArray::try_new(FieldRef::clone(item), offsets, Arc::new(pairs), None)?))
@@ -299,7 +299,7 @@ impl Published {
             .map(|&group| {
                 let from = codes.len();
                 // As the method left them: ascending, or in the order of labels.
-                codes.extend_from_slice(&self.release.groups.sensitive[self.release.groups.range(group as usize)]);
+                codes.extend(self.values.part(self.release.groups.range(group as usize)));
                 codes.len() - from
             })
             .collect();
@@ -362,7 +362,7 @@ impl Published {
         let Release { microdata, groups, body, .. } = &self.release;
         let salts = body.worlds()?.salts.ok_or_else(|| Error::internal("values to be sealed without a salt"))?;
         let rows: Vec<u32> = members.iter().map(|&member| groups.members[member as usize]).collect();
-        let sensitive = |row: u32| microdata.sensitive_codes[row as usize];
+        let sensitive = |row: u32| microdata.sensitive_codes.at(row);
         let others: Vec<_> = (0..microdata.other.len()).map(|j| move |row: u32| microdata.other_of(row)[j]).collect();
         let mut columns: Vec<(&Attribute, &dyn Fn(u32) -> u32)> = Vec::new();
         columns.extend(microdata.sensitive.iter().map(|attribute| (attribute, &sensitive as &dyn Fn(u32) -> u32)));
@@ -389,7 +389,7 @@ impl Published {
         let rows = members.iter().map(|&member| groups.members[member as usize]);
         let has_name = |attribute: &&Attribute| attribute.field.name() == field.name();
         if let Some(sensitive) = microdata.sensitive.as_ref().filter(has_name) {
-            let codes = rows.map(|row| microdata.sensitive_codes[row as usize]);
+            let codes = rows.map(|row| microdata.sensitive_codes.at(row));
             return gather(sensitive.domain.values(), &UInt32Array::from_iter_values(codes), field.data_type());
         }
         match microdata.other.iter().position(|attribute| has_name(&attribute)) {
@@ -412,9 +412,12 @@ impl Published {
     /// `wanted`, in the order that was drawn.
     pub(crate) fn members_who(&self, wanted: impl Fn(u32, &[u32]) -> bool) -> Vec<u32> {
         let groups = &self.release.groups;
+        let mut values = Vec::new();
         let wanted = |leaving: &Leaving| {
             let row = groups.members[leaving.member as usize];
-            row != COUNTERFEIT && wanted(row, &groups.sensitive[groups.range(leaving.group as usize)])
+            values.clear();
+            values.extend(self.values.part(groups.range(leaving.group as usize)));
+            row != COUNTERFEIT && wanted(row, &values)
         };
         self.order.iter().filter(wanted).map(|leaving| leaving.member).collect()
     }

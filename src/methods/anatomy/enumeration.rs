@@ -7,6 +7,7 @@ use super::Anatomy;
 use crate::methods::assignment;
 use crate::methods::choices::{Every, Share, orders};
 use crate::methods::sample::Table;
+use crate::microdata::of_width;
 
 /// Who is in a group, and the values of the group.
 type Group = (Vec<u32>, Vec<u32>);
@@ -21,7 +22,7 @@ fn assert_exact(values: &[i32], l: usize) {
         let arrival = microdata.people.as_ref().unwrap().arrival.clone();
         let law = Every::new(0).law(|mut every| {
             let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
-            let mut rows = assignment::by_value(&mut rows, &microdata.sensitive_codes);
+            let mut rows = of_width!(&microdata.sensitive_codes, codes => assignment::by_value(&mut rows, codes));
             let groups = Anatomy::new(l).group(&microdata, &mut rows, &mut every).unwrap();
             let of_group = |group: usize| -> Group {
                 let range = groups.range(group);

@@ -20,9 +20,10 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::lots::Lots;
+use super::seen::Seen;
 use super::{Method, Monitor, Needs, State, assignment};
 use crate::error::{Error, Result};
-use crate::microdata::Microdata;
+use crate::microdata::{Microdata, of_width};
 use crate::release::{Body, Form, Groups, Release};
 
 #[cfg(test)]
@@ -61,7 +62,7 @@ impl Anatomy {
             (0..groups.len()).into_par_iter().with_min_len(1024).find_map_any(|group| {
                 let range = groups.range(group);
                 let (members, values) = (&groups.members[range.clone()], &groups.sensitive[range]);
-                if members.iter().zip(values).any(|(&row, &value)| microdata.sensitive_codes[row as usize] != value) {
+                if members.iter().zip(values).any(|(&row, &value)| microdata.sensitive_codes.at(row) != value) {
                     return Some("a row with another's sensitive value");
                 }
                 let mut most = 0;
@@ -69,13 +70,9 @@ impl Anatomy {
                 ((most as usize).saturating_mul(self.l) > members.len()).then_some("a group that is not l-diverse")
             })
         };
-        let once = || {
-            let mut seen = vec![false; microdata.rows];
-            let twice = groups.members.iter().any(|&row| std::mem::replace(&mut seen[row as usize], true));
-            match twice {
-                true => Some("a row in two places"),
-                false => seen.contains(&false).then_some("a row missing"),
-            }
+        let once = || match Seen::once(microdata.rows, groups.members.iter().copied()) {
+            None => Some("a row in two places"),
+            Some(seen) => (!seen.is_all()).then_some("a row missing"),
         };
         if !groups.are_whole() || groups.sensitive.len() != groups.members.len() {
             return Err(Error::internal(
@@ -128,9 +125,10 @@ impl Method for Anatomy {
         if self.l == 0 {
             return Err(Error::refused("l must be at least 2"));
         }
+        let codes = &microdata.sensitive_codes;
         // Rows stand in the order of a keyed hash; within a value they stay so until they are shuffled.
-        let mut rows = assignment::all_by_value(&microdata.sensitive_codes);
-        let mut rows = assignment::in_pieces(&mut rows, &microdata.sensitive_codes);
+        let mut rows = of_width!(codes, codes => assignment::ByValue::new(codes));
+        let mut rows = rows.pieces();
         let most = rows.iter().map(|rows| rows.len()).max().unwrap_or(0);
         let name = microdata.sensitive()?.field.name();
         assignment::check_eligible("rows", microdata.rows, most, self.l, name)?;

@@ -60,7 +60,7 @@ pub(super) fn complete(
     let members = groups.members.par_chunks(CHUNK);
     groups.sensitive.par_chunks_mut(CHUNK).zip(members).for_each(|(values, rows)| {
         for (value, &row) in values.iter_mut().zip(rows).filter(|(_, row)| **row != COUNTERFEIT) {
-            *value = microdata.sensitive_codes[row as usize];
+            *value = microdata.sensitive_codes.at(row);
         }
     });
     monitor.count("divided_groups", divided);
@@ -80,7 +80,7 @@ fn fill(microdata: &Microdata, entries: &[&[u32]], piece: &mut Piece, rng: &mut 
     if rows.len() == entries.len() {
         return true;
     }
-    let taken: Vec<u32> = rows.iter().map(|&(_, row)| microdata.sensitive_codes[row as usize]).collect();
+    let taken: Vec<u32> = rows.iter().map(|&(_, row)| microdata.sensitive_codes.at(row)).collect();
     let open = (0..entries.len()).filter(|entry| rows.iter().all(|(other, _)| other != entry));
     let open: Vec<&[u32]> = open.map(|entry| entries[entry]).collect();
     let drawn = representatives::draw(&open, &taken, |n| rng.random_range(0..n));

@@ -26,7 +26,7 @@ impl Splitter for Decompose {
     type Tag = u32;
 
     fn tag(&self, microdata: &Microdata, row: u32) -> u32 {
-        microdata.sensitive_codes[row as usize]
+        microdata.sensitive_codes.at(row)
     }
 
     fn split<const W: usize>(

@@ -124,7 +124,7 @@ fn check_law_is_of_rows(microdata: &Microdata, known: &Signatures) -> Result<()>
     let (Some(updates), false) = (&microdata.updates, parts_of(field)?.is_empty()) else { return Ok(()) };
     let changing: FxHashSet<u32> =
         updates.pairs.iter().filter(|(from, to)| from != to).map(|(from, _)| *from).collect();
-    let nobody = !microdata.sensitive_codes.iter().any(|code| changing.contains(code));
+    let nobody = !microdata.sensitive_codes.iter().any(|code| changing.contains(&code));
     match known.all().is_empty() && !changing.is_empty() && nobody {
         true => Err(Error::refused(
             "nobody has a value that `updates` lets change: of several sensitive columns its values are composite(..) of all of them, in the order \
@@ -165,7 +165,7 @@ fn place_returning(
         bucket_of.insert((steps, signature), number);
     }
     let (mut new, mut illegal) = (Vec::new(), 0);
-    for (row, &value) in microdata.sensitive_codes.iter().enumerate() {
+    for (row, value) in microdata.sensitive_codes.iter().enumerate() {
         let Some(group) = group_of(row) else {
             new.push(row as u32);
             continue;
@@ -230,7 +230,7 @@ impl NewPeople<'_> {
     ) -> Result<()> {
         let mut lines: Vec<Vec<u32>> = vec![Vec::new(); self.components];
         for row in self.rows {
-            let value = microdata.sensitive_codes[row as usize];
+            let value = microdata.sensitive_codes.at(row);
             lines[self.component_of[value as usize] as usize].push(row);
         }
         let mut counts: Vec<usize> = lines.iter().map(Vec::len).collect();
@@ -302,7 +302,7 @@ fn complete(
                 groups.sensitive.push(match (row, bucket.laws.get(place)) {
                     (COUNTERFEIT, Some(&law)) => laws.law(law).draw(lots),
                     (COUNTERFEIT, None) => return Err(Error::internal("a counterfeit beside new people")),
-                    (row, _) => microdata.sensitive_codes[row as usize],
+                    (row, _) => microdata.sensitive_codes.at(row),
                 });
             }
             groups.starts.push(groups.sensitive.len() as u32);

@@ -59,7 +59,7 @@ fn counterfeits(microdata: &Microdata, known: &Signatures, m: usize) -> usize {
     let kinds: Vec<Option<(usize, usize)>> =
         (0..microdata.rows).map(|row| kind(row, &mut buckets, &relation)).collect();
     // Intersections are found by the gaps that a bucket has.
-    for (kind, &value) in kinds.iter().zip(&microdata.sensitive_codes) {
+    for (kind, value) in kinds.iter().zip(microdata.sensitive_codes.iter()) {
         if let Some((kind, entry)) = *kind {
             buckets.list[kind].put(Cell { kind: kind as u32, value, entry }, 1);
         }
@@ -72,7 +72,7 @@ fn counterfeits(microdata: &Microdata, known: &Signatures, m: usize) -> usize {
         let shares =
             |number: usize| shared.iter().any(|s| s.bucket == number && s.kinds.contains(&(kind.unwrap().0 as u32)));
         let mut fitting = Vec::new();
-        let value = microdata.sensitive_codes[row];
+        let value = microdata.sensitive_codes.at(row as u32);
         for (number, boxed) in boxed.iter_mut().enumerate() {
             match *kind {
                 None => fitting.extend((0..boxed.bucket.entries.len()).map(|entry| (number, entry))),
@@ -88,7 +88,7 @@ fn counterfeits(microdata: &Microdata, known: &Signatures, m: usize) -> usize {
     let units = Units::new(&mut relation, m, false);
     let mut rest = vec![0; units.entries.len()];
     for (row, fitting) in places {
-        let value = microdata.sensitive_codes[row];
+        let value = microdata.sensitive_codes.at(row as u32);
         let codes = microdata.quasi_of(row as u32).zip(&microdata.quasi);
         let at: Vec<f32> = codes.map(|(code, attribute)| attribute.domain.position(code)).collect();
         let score = |&(number, entry): &(usize, usize)| {

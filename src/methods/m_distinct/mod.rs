@@ -102,7 +102,7 @@ use super::split::{self, Lists};
 use super::state::Signatures;
 use super::{LeftOut, Method, Monitor, Needs, State, StateKind};
 use crate::error::{Error, Result, thousands};
-use crate::microdata::Microdata;
+use crate::microdata::{Codes, Microdata, of_width};
 use crate::release::{Body, Form, Release};
 
 /// Which sensitive values can become which.
@@ -218,7 +218,8 @@ impl MDistinct {
     ) -> Result<Vec<Vec<u32>>> {
         const NONE: u32 = u32::MAX;
         let codes = &microdata.sensitive_codes;
-        let new = assignment::wanted_by_value(codes, relation.values(), |row| known.number_of(row).is_none());
+        let is_new = |row: usize| known.number_of(row).is_none();
+        let new = of_width!(codes, codes => assignment::wanted_by_value(codes, relation.values(), is_new));
         let mut kind_of_signature = vec![NONE; known.all().len()];
         for signature in (0..microdata.rows).filter_map(|row| known.number_of(row)) {
             let kind = &mut kind_of_signature[signature as usize];
@@ -377,11 +378,12 @@ impl Method for MDistinct {
 }
 
 /// Rows that were published before, ascending, by the kind of their signature, their value and their label; on all cores.
-fn returning_rows(codes: &[u32], known: &Signatures, kind_of_signature: &[u32]) -> Result<FxHashMap<Cell, Vec<u32>>> {
+fn returning_rows(codes: &Codes, known: &Signatures, kind_of_signature: &[u32]) -> Result<FxHashMap<Cell, Vec<u32>>> {
     let part = codes.len().div_ceil(4 * rayon::current_num_threads()).max(1 << 14);
-    let of_part = |(number, codes): (usize, &[u32])| {
+    let of_part = |number: usize| {
         let mut rows_of: FxHashMap<Cell, Vec<u32>> = FxHashMap::default();
-        for (row, &value) in (number * part..).zip(codes) {
+        let rows = number * part..codes.len().min((number + 1) * part);
+        for (row, value) in rows.clone().zip(codes.part(rows)) {
             let Some(signature) = known.number_of(row) else { continue };
             let Some(label) = known.label_of(row) else { return Err(Error::refused(UNLABELLED)) };
             let cell = Cell { kind: kind_of_signature[signature as usize], value, entry: label as usize };
@@ -390,7 +392,7 @@ fn returning_rows(codes: &[u32], known: &Signatures, kind_of_signature: &[u32]) 
         Ok(rows_of)
     };
     let parts: Vec<FxHashMap<Cell, Vec<u32>>> =
-        codes.par_chunks(part).enumerate().map(of_part).collect::<Result<_>>()?;
+        (0..codes.len().div_ceil(part)).into_par_iter().map(of_part).collect::<Result<_>>()?;
     let mut rows_of: FxHashMap<Cell, Vec<u32>> = FxHashMap::default();
     for part in parts {
         part.into_iter().for_each(|(cell, rows)| rows_of.entry(cell).or_default().extend(rows));

@@ -111,7 +111,7 @@ pub(super) fn settle(
         let (bucket, entry_of) = &homes[hand.step];
         let entry = entry_of[hand.place];
         for row in hand.rows() {
-            counts.add(microdata.sensitive_codes[row as usize]);
+            counts.add(microdata.sensitive_codes.at(row));
             places.put(row, *bucket, entry);
         }
         (*bucket, entry, counts.taken())

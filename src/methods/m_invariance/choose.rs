@@ -58,7 +58,7 @@ mod tests {
             assign(&mut division, &[step()], &[0, 0], &mut rng);
             let mut first = [false; 20];
             for row in 0..microdata.rows {
-                if microdata.sensitive_codes[row] == 0 && division.bucket_of[row] == 0 {
+                if microdata.sensitive_codes.at(row as u32) == 0 && division.bucket_of[row] == 0 {
                     first[microdata.quasi_at(row as u32, 0) as usize / 2] = true;
                 }
             }

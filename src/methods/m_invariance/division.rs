@@ -11,7 +11,7 @@ use crate::methods::balance::Moves;
 use crate::methods::lots::Lots;
 use crate::methods::split::Lists;
 use crate::methods::state::Signatures;
-use crate::microdata::Microdata;
+use crate::microdata::{Microdata, of_width};
 
 /// Not (yet) in a bucket.
 pub(super) const NOWHERE: u32 = u32::MAX;
@@ -100,10 +100,11 @@ impl Division {
     /// Divides the rows by what is known of them.
     pub(super) fn new(microdata: &Microdata, known: &Signatures) -> Result<Self> {
         let values = microdata.sensitive()?.domain.len();
+        let is_new = |row: usize| known.number_of(row).is_none();
         let mut division = Self {
             buckets: Vec::new(),
             bucket_of: vec![NOWHERE; microdata.rows],
-            new: wanted_by_value(&microdata.sensitive_codes, values, |row| known.number_of(row).is_none()),
+            new: of_width!(&microdata.sensitive_codes, codes => wanted_by_value(codes, values, is_new)),
             lacking: vec![Vec::new(); values],
             need: 0,
             numbers: FxHashMap::default(),
@@ -115,9 +116,10 @@ impl Division {
         let lists = SideBySide::new(signatures.iter().map(|signature| &**signature), values);
         // Of each part: the first row of each signature, and how many rows have another value than one of theirs.
         let part = rows_of_a_part(microdata.rows, signatures.len());
-        let of_part = |(number, codes): (usize, &[u32])| {
+        let of_part = |number: usize| {
             let (mut firsts, mut updated) = (vec![NOWHERE; signatures.len()], 0);
-            for (row, &value) in (number * part..).zip(codes) {
+            let rows = number * part..microdata.rows.min((number + 1) * part);
+            for (row, value) in rows.clone().zip(microdata.sensitive_codes.part(rows)) {
                 let Some(signature) = known.number_of(row) else { continue };
                 match lists.of(signature, value) {
                     Some(_) => firsts[signature as usize] = firsts[signature as usize].min(row as u32),
@@ -126,7 +128,7 @@ impl Division {
             }
             (firsts, updated)
         };
-        let parts: Vec<_> = microdata.sensitive_codes.par_chunks(part).enumerate().map(of_part).collect();
+        let parts: Vec<_> = (0..microdata.rows.div_ceil(part)).into_par_iter().map(of_part).collect();
         let updated: usize = parts.iter().map(|(_, updated)| updated).sum();
         if updated > 0 {
             return Err(Error::refused(format!(
@@ -186,7 +188,7 @@ impl Division {
         let lists = self.side_by_side(microdata)?;
         let list_of = |row: u32| match self.bucket_of[row as usize] {
             NOWHERE => None,
-            bucket => Some(lists.of_row(bucket, microdata.sensitive_codes[row as usize])),
+            bucket => Some(lists.of_row(bucket, microdata.sensitive_codes.at(row))),
         };
         Lists::new(lists.starts.clone(), microdata.rows, list_of)
     }
@@ -201,14 +203,15 @@ impl Division {
         let lists = self.side_by_side(microdata)?;
         let all = lists.starts[self.buckets.len()];
         let part = rows_of_a_part(microdata.rows, all);
-        let of_part = |(buckets, values): (&[u32], &[u32])| {
+        let of_part = |(number, buckets): (usize, &[u32])| {
             let mut counts = vec![0; all];
-            for (&bucket, &value) in buckets.iter().zip(values).filter(|(bucket, _)| **bucket != NOWHERE) {
+            let values = microdata.sensitive_codes.part(number * part..number * part + buckets.len());
+            for (&bucket, value) in buckets.iter().zip(values).filter(|(bucket, _)| **bucket != NOWHERE) {
                 counts[lists.of_row(bucket, value)] += 1;
             }
             counts
         };
-        let parts = self.bucket_of.par_chunks(part).zip(microdata.sensitive_codes.par_chunks(part)).map(of_part);
+        let parts = self.bucket_of.par_chunks(part).enumerate().map(of_part);
         let added = |mut counts: Vec<usize>, more: Vec<usize>| {
             counts.iter_mut().zip(more).for_each(|(count, more)| *count += more);
             counts
@@ -308,8 +311,8 @@ mod tests {
             assert_eq!(division.bucket_of, bucket_of);
             for (number, bucket) in (0..).zip(&division.buckets) {
                 let rows = |value: u32| {
-                    let both = division.bucket_of.iter().zip(&microdata.sensitive_codes);
-                    both.filter(|&(&bucket, &code)| (bucket, code) == (number, value)).count()
+                    let both = division.bucket_of.iter().zip(microdata.sensitive_codes.iter());
+                    both.filter(|&(&bucket, code)| (bucket, code) == (number, value)).count()
                 };
                 assert_eq!(bucket.height, bucket.signature.iter().map(|&value| rows(value)).max().unwrap());
             }

@@ -121,7 +121,7 @@ impl Reference {
     pub(super) fn assign(&self, division: &mut Division, microdata: &Microdata, lots: &mut impl Lots) -> Result<()> {
         let lost = |value: &u32| self.of_value[*value as usize].is_empty();
         let new = (0..microdata.rows).filter(|&row| division.bucket_of[row] == NOWHERE);
-        let mut lost: Vec<u32> = new.map(|row| microdata.sensitive_codes[row]).filter(lost).collect();
+        let mut lost: Vec<u32> = new.map(|row| microdata.sensitive_codes.at(row as u32)).filter(lost).collect();
         if !lost.is_empty() {
             let rows = lost.len();
             lost.sort_unstable();
@@ -137,7 +137,7 @@ impl Reference {
         }
         let mut buckets = vec![NOWHERE; self.steps.len()];
         // In the order of rows, so that the order of buckets tells nothing of values.
-        for (row, &value) in microdata.sensitive_codes.iter().enumerate() {
+        for (row, value) in microdata.sensitive_codes.iter().enumerate() {
             if division.bucket_of[row] != NOWHERE {
                 continue;
             }

@@ -5,6 +5,7 @@ use super::principle::{Counts, Principle, TOLERANCE};
 use super::{Diversity, Mondrian};
 use crate::error::{Error, Result};
 use crate::methods::of_group::{OfGroup, any_broken};
+use crate::methods::seen::Seen;
 use crate::microdata::Microdata;
 use crate::release::{Groups, Intervals};
 
@@ -13,7 +14,7 @@ const AFFORDABLE: usize = 1 << 28;
 
 pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &Intervals, params: &Mondrian) -> Result<()> {
     let principle = Principle::try_new(params, microdata)?;
-    let whole = params.t.map(|_| shares(principle.ranks(), principle.values()));
+    let whole = params.t.map(|_| shares(principle.ranks().iter(), microdata.rows, principle.values()));
     let naive = groups.len().saturating_mul(principle.values()) <= AFFORDABLE;
     let ordered = microdata.sensitive.as_ref().is_some_and(|sensitive| sensitive.domain.is_measured());
     let too_far = |group: usize, counts: &mut Counts| {
@@ -21,7 +22,7 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &Interval
         let members = groups.members[groups.range(group)].iter();
         let values: Vec<u32> = members.map(|&row| principle.value_of(row)).collect();
         let distance = match naive {
-            true => distance(&shares(&values, principle.values()), whole, ordered),
+            true => distance(&shares(values.iter().copied(), values.len(), principle.values()), whole, ordered),
             false => principle.distance(&values, counts)?,
         };
         (distance > t.get() + 2.0 * TOLERANCE).then_some("a group that is not t-close")
@@ -44,10 +45,8 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &Interval
         ));
     }
     let once = || {
-        let mut seen = vec![false; microdata.rows];
-        let mut is_seen = |row: u32| seen.get_mut(row as usize).is_none_or(|seen| std::mem::replace(seen, true));
-        let twice = groups.members.iter().any(|&row| is_seen(row));
-        (twice || seen.contains(&false)).then_some("a row that is not in one place")
+        let seen = Seen::once(microdata.rows, groups.members.iter().copied());
+        (!seen.is_some_and(|seen| seen.is_all())).then_some("a row that is not in one place")
     };
     let (broken, misplaced) = rayon::join(any_broken, once);
     match broken.or(misplaced) {
@@ -98,9 +97,9 @@ fn broken_promise(
 }
 
 /// Share of each sensitive value.
-fn shares(values: &[u32], occurring: usize) -> Vec<f64> {
+fn shares(values: impl Iterator<Item = u32>, rows: usize, occurring: usize) -> Vec<f64> {
     let mut shares = vec![0.0; occurring];
-    values.iter().for_each(|&value| shares[value as usize] += 1.0 / values.len() as f64);
+    values.for_each(|value| shares[value as usize] += 1.0 / rows as f64);
     shares
 }
 

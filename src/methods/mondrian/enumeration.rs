@@ -57,9 +57,10 @@ fn law(quasi: &[&[i32]], values: &[u32], l: usize, least: usize, cuts: Cuts, tie
     let monitor = Monitor::default();
     let of_table = |values: Vec<u32>| {
         let (microdata, monitor, values_of) = (&microdata, &monitor, &values);
+        let codes = &values.iter().copied().collect();
         let seen = Every::new(ties).law(|every| {
             let source = &every;
-            let fair = Fair { microdata, values: values_of, l, least, without_rings: false, cuts, source, monitor };
+            let fair = Fair { microdata, values: codes, l, least, without_rings: false, cuts, source, monitor };
             Shown::of(&fair.leaves().unwrap(), values_of, l)
         });
         (values, seen)

@@ -29,7 +29,7 @@ use crate::methods::assignment::occurrences;
 use crate::methods::extent::{Position, in_rare_width, in_width};
 use crate::methods::lots::Lots;
 use crate::methods::rings::{DrawnRings, Rings};
-use crate::microdata::{Microdata, room};
+use crate::microdata::{Codes, Microdata, of_width, room};
 
 /// Leaves, and rings inside them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Source for Streams {
 pub(in crate::methods) struct Fair<'a, S> {
     pub microdata: &'a Microdata,
     /// Value of each row, of which none makes up more than `1/l` of the rows.
-    pub values: &'a [u32],
+    pub values: &'a Codes,
     pub l: usize,
     /// Fewer rows than this are no leaf; `l` at least.
     pub least: usize,
@@ -112,7 +112,7 @@ fn leaves_by<const W: usize, P: Position, S: Source>(fair: &Fair<'_, S>) -> Resu
     let axes = Axes::<P>::new(microdata)?;
     fair.monitor.charge(axes.bytes())?;
     let rows = (0..microdata.rows as u32).into_par_iter().with_min_len(PARALLEL_FROM);
-    let mut items: Vec<Item<W, P>> = rows.map(|row| Item::new(microdata, &axes, row, values[row as usize])).collect();
+    let mut items: Vec<Item<W, P>> = rows.map(|row| Item::new(microdata, &axes, row, values.at(row))).collect();
     let trunk = Trunk { fair, axes: &axes, logs: LogFactorials::new(items.len()), failed: Mutex::new(Ok(0)) };
     let mut leaves = Vec::new();
     trunk.split(&mut items, &mut [], 0, &mut Scratch::default(), &mut leaves);
@@ -246,7 +246,7 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
                 return Ok(Attempt::Leaf(Rings::default()));
             }
             let mut rows: Vec<u32> = items.iter().map(|item| item.row).collect();
-            let rings = Rings::close(microdata, &mut rows, values, l, &mut lots, monitor)?;
+            let rings = of_width!(values, values => Rings::close(microdata, &mut rows, values, l, &mut lots, monitor))?;
             items.iter_mut().zip(&rings.people).for_each(|(item, &row)| item.row = row);
             return Ok(Attempt::Leaf(rings));
         };

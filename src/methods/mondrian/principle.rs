@@ -1,10 +1,8 @@
 //! What every group must keep, and fast answers to whether it does.
 
-use rayon::prelude::*;
-
 use super::{Diversity, Mondrian};
 use crate::error::{Error, Result, thousands};
-use crate::microdata::Microdata;
+use crate::microdata::{Codes, Microdata};
 
 /// Comparisons of logarithms and distances allow for this much rounding.
 pub(super) const TOLERANCE: f64 = 1e-9;
@@ -17,7 +15,7 @@ const COUNTED: usize = 1 << 16;
 pub(super) struct Principle {
     pub params: Mondrian,
     /// Sensitive value of each row, numbered among those that occur. Empty where values do not matter.
-    ranks: Vec<u32>,
+    ranks: Codes,
     values: usize,
     whole: Option<Whole>,
 }
@@ -26,7 +24,7 @@ impl Principle {
     /// # Errors
     /// When the table as a whole does not keep it, so that no group could be made.
     pub(super) fn try_new(params: &Mondrian, microdata: &Microdata) -> Result<Self> {
-        let mut principle = Self { params: params.clone(), ranks: Vec::new(), values: 0, whole: None };
+        let mut principle = Self { params: params.clone(), ranks: Codes::default(), values: 0, whole: None };
         if principle.looks_at_values() {
             let sensitive = microdata.sensitive()?;
             (principle.ranks, principle.values) = among_occurring(&microdata.sensitive_codes, sensitive.domain.len());
@@ -48,7 +46,7 @@ impl Principle {
         let mut counts = principle.counts();
         match principle.ranks.is_empty() {
             true => counts.rows = microdata.rows,
-            false => principle.ranks.iter().for_each(|&rank| counts.add(rank)),
+            false => principle.ranks.iter().for_each(|rank| counts.add(rank)),
         }
         match principle.holds(&mut counts) {
             true => Ok(principle),
@@ -63,11 +61,11 @@ impl Principle {
 
     /// Number of a row's sensitive value among those that occur.
     pub(super) fn value_of(&self, row: u32) -> u32 {
-        self.ranks.get(row as usize).copied().unwrap_or(0)
+        if self.ranks.is_empty() { 0 } else { self.ranks.at(row) }
     }
 
     /// The same of all rows; empty where values do not matter.
-    pub(super) fn ranks(&self) -> &[u32] {
+    pub(super) fn ranks(&self) -> &Codes {
         &self.ranks
     }
 
@@ -139,7 +137,7 @@ impl Principle {
     fn refusal(&self, microdata: &Microdata) -> Error {
         let name = microdata.sensitive.as_ref().map_or("", |sensitive| sensitive.field.name());
         let mut counts = vec![0_usize; self.values];
-        self.ranks.iter().for_each(|&value| counts[value as usize] += 1);
+        self.ranks.iter().for_each(|value| counts[value as usize] += 1);
         let distinct = self.values;
         let most = counts.iter().max().copied().unwrap_or(0);
         let rows = microdata.rows;
@@ -168,24 +166,26 @@ impl Principle {
 }
 
 /// Numbers codes among those that occur, in their order; and how many those are.
-fn among_occurring(codes: &[u32], domain: usize) -> (Vec<u32>, usize) {
+fn among_occurring(codes: &Codes, domain: usize) -> (Codes, usize) {
     // A part may be much smaller than the domain of the whole table.
     if codes.len() < domain / 8 {
-        let mut occurring = codes.to_vec();
+        let mut occurring: Vec<u32> = codes.iter().collect();
         occurring.sort_unstable();
         occurring.dedup();
-        let rank = |code: &u32| occurring.partition_point(|other| other < code) as u32;
+        let rank = |code: u32| occurring.partition_point(|&other| other < code) as u32;
         return (codes.iter().map(rank).collect(), occurring.len());
     }
     let mut rank_of = vec![0_u32; domain];
-    codes.iter().for_each(|&code| rank_of[code as usize] = 1);
+    codes.iter().for_each(|code| rank_of[code as usize] = 1);
     let mut values = 0;
     for rank in &mut rank_of {
         let occurs = *rank;
         *rank = values;
         values += occurs;
     }
-    (codes.par_iter().with_min_len(1024).map(|&code| rank_of[code as usize]).collect(), values as usize)
+    let mut ranks = codes.clone();
+    ranks.rank(&rank_of);
+    (ranks, values as usize)
 }
 
 /// How many rows have which sensitive value.
@@ -263,9 +263,9 @@ struct Whole {
 }
 
 impl Whole {
-    fn new(codes: &[u32], values: usize, ordered: bool) -> Self {
+    fn new(codes: &Codes, values: usize, ordered: bool) -> Self {
         let mut counts = vec![0_u32; values];
-        codes.iter().for_each(|&code| counts[code as usize] += 1);
+        codes.iter().for_each(|code| counts[code as usize] += 1);
         let mut below = vec![0.0];
         let mut seen = 0.0;
         for count in counts {

@@ -180,7 +180,7 @@ proptest! {
         let params = Mondrian { cuts: Cuts::Tight, fair: false, ..params };
         let Ok((release, _)) = table.anonymize(&AnyMethod::Mondrian(params.clone()), seed) else { return Ok(()) };
         let (microdata, groups) = (&release.microdata, &release.groups);
-        let whole: Vec<i32> = microdata.sensitive_codes.iter().map(|&code| code as i32).collect();
+        let whole: Vec<i32> = microdata.sensitive_codes.iter().map(|code| code as i32).collect();
         let d = microdata.quasi.len();
         let loss = |rows: &[u32]| -> f32 {
             let extent = |j: usize| {
@@ -491,7 +491,7 @@ fn broken_releases_are_caught() {
     let judged = |params: &Mondrian, change: &dyn Fn(&mut Groups), first: Option<[u32; 2]>| {
         let (mut release, _) = table.anonymize(&AnyMethod::Mondrian(Mondrian { t: None, ..mondrian(2) }), 1).unwrap();
         release.groups.sensitive =
-            release.groups.members.iter().map(|&row| release.microdata.sensitive_codes[row as usize]).collect();
+            release.groups.members.iter().map(|&row| release.microdata.sensitive_codes.at(row)).collect();
         change(&mut release.groups);
         let mut intervals = release.body.intervals().unwrap().to_vec();
         intervals[0] = first.unwrap_or(intervals[0]);
@@ -513,10 +513,10 @@ fn broken_releases_are_caught() {
     let swapped = |params: &Mondrian| {
         let (release, _) = table.anonymize(&AnyMethod::Mondrian(mondrian(2)), 1).unwrap();
         let mut rows: Vec<u32> = (0..8).collect();
-        rows.sort_by_key(|&row| release.microdata.sensitive_codes[row as usize]);
+        rows.sort_by_key(|&row| release.microdata.sensitive_codes.at(row));
         let mut groups = Groups::default();
         same(&mut groups);
-        groups.sensitive = rows.iter().map(|&row| release.microdata.sensitive_codes[row as usize]).collect();
+        groups.sensitive = rows.iter().map(|&row| release.microdata.sensitive_codes.at(row)).collect();
         groups.members = rows;
         check::check(&release.microdata, &groups, &Intervals::of_groups(1, &[[0, 7]; 2]), params)
             .unwrap_err()

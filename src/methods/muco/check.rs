@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::Muco;
 use super::tables::Source;
 use crate::error::{Error, Result};
+use crate::methods::seen::Seen;
 use crate::release::{Groups, Perturbed};
 
 /// What is drawn: rows, their groups and their published values.
@@ -15,9 +16,8 @@ pub(super) fn check(source: &Source<'_>, groups: &Groups, perturbed: &Perturbed,
         .map(|group| broken_promise(source, groups, perturbed, group, params).unwrap_or(Some("tables")))
         .find_map_any(|broken| broken);
     let once = || {
-        let mut seen = vec![false; source.microdata.rows];
-        let twice = groups.members.iter().any(|&row| std::mem::replace(&mut seen[row as usize], true));
-        (twice || seen.contains(&false)).then_some("a row that is not in one place")
+        let seen = Seen::once(source.microdata.rows, groups.members.iter().copied());
+        (!seen.is_some_and(|seen| seen.is_all())).then_some("a row that is not in one place")
     };
     let ends = || groups.starts.last().is_none_or(|&end| end as usize != groups.members.len());
     let d = source.distances.len();
@@ -42,7 +42,7 @@ fn broken_promise(
         return Ok(Some("a group of less than l rows"));
     }
     let sensitive = &groups.sensitive[groups.range(group)];
-    if members.iter().zip(sensitive).any(|(&row, &value)| microdata.sensitive_codes[row as usize] != value) {
+    if members.iter().zip(sensitive).any(|(&row, &value)| microdata.sensitive_codes.at(row) != value) {
         return Ok(Some("a row with another's sensitive value"));
     }
     if groups.histogram(group).iter().any(|&(_, count)| count > 1) {

@@ -145,7 +145,7 @@ fn go_on(microdata: &Microdata, known: &Dealt, groups: &mut Groups, perturbed: &
     for (ring, shown) in known.rings() {
         for (place, (&row, shown)) in ring.iter().zip(shown.chunks_exact(d)).enumerate() {
             groups.members.push(row);
-            groups.sensitive.push(microdata.sensitive_codes[row as usize]);
+            groups.sensitive.push(microdata.sensitive_codes.at(row));
             let whose = |(j, &place): (usize, &u32)| microdata.quasi_at(ring[place as usize], j);
             codes.extend(shown.iter().enumerate().map(whose));
             perturbed.shown.extend_from_slice(shown);
@@ -182,7 +182,7 @@ fn check(microdata: &Microdata, groups: &Groups, perturbed: &Perturbed, l: usize
     let mut seen = vec![false; microdata.rows];
     let own = |(&row, &value): (&u32, &u32)| {
         let twice = std::mem::replace(&mut seen[row as usize], true);
-        !twice && microdata.sensitive_codes[row as usize] == value
+        !twice && microdata.sensitive_codes.at(row) == value
     };
     let whole = groups.members.len() == microdata.rows
         && perturbed.codes.are_of(microdata.rows, d)

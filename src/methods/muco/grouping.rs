@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::methods::mondrian::{self, Cuts, Source};
 use crate::methods::{Monitor, assignment};
-use crate::microdata::Microdata;
+use crate::microdata::{Microdata, of_width};
 use crate::release::Groups;
 
 /// Groups that are rings of leaves which are cut by all worlds: neither cuts nor groups tell anything of values but that those of a group differ.
@@ -23,7 +23,7 @@ pub(super) fn fair(
     monitor: &Monitor,
 ) -> Result<Groups> {
     let rings = mondrian::leaves_by(microdata, l, cuts, source, monitor)?.rings;
-    if !rings.are_rings(microdata.rows, &microdata.sensitive_codes) {
+    if !of_width!(&microdata.sensitive_codes, codes => rings.are_rings(microdata.rows, codes)) {
         return Err(Error::internal("rings that are none; nothing was published"));
     }
     let sensitive = microdata.sensitive_of(&rings.people);
@@ -56,7 +56,7 @@ pub(super) fn group(
             let mut rng = ChaCha20Rng::from_seed(secret);
             rng.set_stream(number as u64);
             // Cuts keep the order of rows, which is that of a keyed hash.
-            let mut lines = assignment::by_value(rows, &microdata.sensitive_codes);
+            let mut lines = of_width!(&microdata.sensitive_codes, codes => assignment::by_value(rows, codes));
             let (mut members, mut sizes) = (Vec::new(), Vec::new());
             assignment::deal(&mut lines, l, &mut rng, |rows| {
                 members.extend_from_slice(rows);

@@ -161,7 +161,7 @@ impl Muco {
 fn check_eligible(microdata: &Microdata, what: &str, l: usize) -> Result<()> {
     let sensitive = microdata.sensitive()?;
     let mut counts = vec![0; sensitive.domain.len()];
-    microdata.sensitive_codes.iter().for_each(|&code| counts[code as usize] += 1);
+    microdata.sensitive_codes.iter().for_each(|code| counts[code as usize] += 1);
     let most = counts.into_iter().max().unwrap_or(0);
     assignment::check_eligible(what, microdata.rows, most, l, sensitive.field.name())
 }
@@ -178,7 +178,7 @@ fn repeat(
     for &row in rows {
         let Some(codes) = known.of(row) else { return Err(Error::internal("a row that was never drawn")) };
         groups.members.push(row);
-        groups.sensitive.push(microdata.sensitive_codes[row as usize]);
+        groups.sensitive.push(microdata.sensitive_codes.at(row));
         published.extend_from_slice(codes);
     }
     perturbed.codes.append(RowCodes::narrowed(microdata.quasi.len(), published));

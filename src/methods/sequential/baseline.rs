@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::methods::mondrian::{self, Cuts};
 use crate::methods::rings::Rings;
 use crate::methods::{Method, Monitor, Needs, State};
-use crate::microdata::Microdata;
+use crate::microdata::{Microdata, of_width};
 use crate::release::{Body, Form, Groups, Intervals, Release};
 
 /// One release in which every row covers the people who carry its values in `l` worlds.
@@ -112,7 +112,8 @@ fn check(microdata: &Microdata, rings: &Rings, boxes: &[[u32; 2]]) -> Result<()>
     let d = microdata.quasi.len();
     let mut place_of = vec![0; microdata.rows];
     (0..).zip(&rings.people).for_each(|(place, &row)| place_of[row as usize] = place);
-    let mut right = boxes.len() == microdata.rows * d && rings.are_rings(microdata.rows, &microdata.sensitive_codes);
+    let mut right = boxes.len() == microdata.rows * d
+        && of_width!(&microdata.sensitive_codes, codes => rings.are_rings(microdata.rows, codes));
     for world in 0..=rings.width {
         if right {
             rings.each(world, |person, whose| {

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::matching::{Matched, carried, classes};
 use crate::error::{Error, Result};
+use crate::methods::seen::Seen;
 use crate::microdata::Microdata;
 
 /// For each world, every row is of one person, with the values that the person carries there and inside of what the row publishes; and
@@ -26,9 +27,7 @@ pub(super) fn check(
     }
     let classes = classes(microdata);
     for (world, people) in matched.people.iter().enumerate() {
-        let mut seen = vec![false; n];
-        let twice = people.iter().any(|&person| std::mem::replace(&mut seen[person as usize], true));
-        if twice || people.len() != n {
+        if !Seen::once(n, people.iter().copied()).is_some_and(|seen| seen.is_all()) {
             return broken("a world in which somebody has no row");
         }
         let fits = |(row, &person): (usize, &u32)| {
@@ -40,7 +39,7 @@ pub(super) fn check(
             return broken("a row that is not its person's in a world");
         }
     }
-    let value = |person: u32, world: usize| microdata.sensitive_codes[carried(partners, width, world, person) as usize];
+    let value = |person: u32, world: usize| microdata.sensitive_codes.at(carried(partners, width, world, person));
     let differ =
         |person: u32| (0..=width).all(|world| (0..world).all(|other| value(person, world) != value(person, other)));
     match !diverse || microdata.sensitive.is_none() || (0..n as u32).into_par_iter().all(differ) {

@@ -30,16 +30,17 @@ pub(super) struct Matched {
 pub(super) fn classes(microdata: &Microdata) -> Vec<u32> {
     if microdata.sensitive.is_some() && microdata.other.is_empty() {
         let mut class_of = Vec::new();
-        for &code in &microdata.sensitive_codes {
+        for code in microdata.sensitive_codes.iter() {
             let code = code as usize;
             class_of.resize(class_of.len().max(code + 1), 0);
             class_of[code] = 1;
         }
         let mut classes = 0;
         class_of.iter_mut().for_each(|class| classes += std::mem::replace(class, classes));
-        return microdata.sensitive_codes.iter().map(|&code| class_of[code as usize]).collect();
+        return microdata.sensitive_codes.iter().map(|code| class_of[code as usize]).collect();
     }
-    let key = |row: u32| (microdata.sensitive_codes.get(row as usize), microdata.other_of(row));
+    let value = |row: u32| microdata.sensitive.is_some().then(|| microdata.sensitive_codes.at(row));
+    let key = |row: u32| (value(row), microdata.other_of(row));
     let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
     rows.par_sort_unstable_by(|&a, &b| key(a).cmp(&key(b)));
     let mut classes = vec![0; rows.len()];

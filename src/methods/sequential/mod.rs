@@ -70,7 +70,7 @@ use crate::error::{Error, Result, thousands};
 use crate::methods::extent::{MOST, too_many};
 use crate::methods::state::Partners;
 use crate::microdata::Microdata;
-use crate::release::{self, Body, Form, Groups, Intervals, Release};
+use crate::release::{Body, Form, Groups, Intervals, Release};
 
 /// Most rows that are matched at a time, if nothing else is said: the paper's sweet spot.
 pub(crate) const PART: usize = 100;
@@ -181,13 +181,12 @@ impl SequentialRelease {
         Ok(())
     }
 
-    /// `remember` says whether the worlds are for the ledger, too.
+    /// A release in these worlds: of every row `width` partners.
     fn release(
         &self,
         microdata: Microdata,
         known: &Partners,
-        worlds: release::Worlds,
-        remember: bool,
+        (partners, width): (&[u32], usize),
         monitor: &Monitor,
         rng: &mut impl Rng,
     ) -> Result<Release> {
@@ -200,11 +199,10 @@ impl SequentialRelease {
         }
         if microdata.rows == 0 {
             let groups = Groups { starts: vec![0], ..Groups::default() };
-            let body = Body::Rows { intervals: Intervals::default(), worlds: remember.then_some(worlds), ghosts: 0 };
+            let body = Body::Rows { intervals: Intervals::default(), worlds: None, ghosts: 0 };
             return Ok(Release { microdata, groups, body, withheld: 0 });
         }
         let measure = Measure::new(self.loss, &microdata);
-        let (partners, width) = (&worlds.partners, worlds.width);
         let matching = Matching { microdata: &microdata, partners, width, measure: &measure, p: self.p, monitor };
         let matched = monitor.phase("matching", || matching.release(rng))?;
         // Who stands in for people who left may carry a value twice.
@@ -215,8 +213,7 @@ impl SequentialRelease {
         let starts = (0..=members.len() as u32).collect();
         let groups = Groups { starts, members, sensitive, ..Groups::default() };
         let intervals = Intervals::of_members(&microdata, &matched.boxes)?;
-        let (worlds, ghosts) = (remember.then_some(worlds), known.ghosts);
-        let body = Body::Rows { intervals, worlds, ghosts };
+        let body = Body::Rows { intervals, worlds: None, ghosts: known.ghosts };
         Ok(Release { microdata, groups, body, withheld: 0 })
     }
 }
@@ -301,10 +298,9 @@ impl Method for SequentialRelease {
                 thousands(microdata.rows)
             )));
         }
-        let all: Vec<u32> = (0..microdata.rows as u32).flat_map(of_row).copied().collect();
-        let worlds = release::Worlds { partners: all, width: partners.width(), ..release::Worlds::default() };
-        monitor.charge(worlds.partners.len() * (4 + 8))?;
-        self.release(microdata, partners, worlds, false, monitor, rng)
+        let all = partners.of_all();
+        monitor.charge(all.len() * 8)?;
+        self.release(microdata, partners, (all, partners.width()), monitor, rng)
     }
 }
 
@@ -352,7 +348,12 @@ impl Method for Sequential {
         let known = state.worlds()?;
         let release = self.of_release();
         release.check_partners(known)?;
-        let worlds = self.worlds().extend(&microdata, known, monitor, rng)?;
-        release.release(microdata, known, worlds, true, monitor, rng)
+        let drawn = self.worlds().extend(&microdata, known, monitor, rng)?;
+        let mut release = release.release(microdata, known, (&drawn.partners, drawn.width), monitor, rng)?;
+        if let Body::Rows { worlds, .. } = &mut release.body {
+            // For the ledger.
+            *worlds = Some(drawn);
+        }
+        Ok(release)
     }
 }

@@ -11,7 +11,7 @@ use crate::methods::mondrian::{self, Cuts};
 use crate::methods::rings::Rings;
 use crate::methods::state::Partners;
 use crate::methods::{Method, Monitor, Needs, State, StateKind, assignment};
-use crate::microdata::{Microdata, RowCodes};
+use crate::microdata::{Code, Microdata, RowCodes, of_width};
 use crate::release::{self, Body, Form, Groups, Release, Salts};
 
 /// Fewer people than this are looked at on one thread.
@@ -111,7 +111,7 @@ impl Worlds {
         let rings = rings(microdata, self.l, self.cuts, what, seed, monitor)?;
         let partners = monitor.phase("worlds", || Ok(partners(&rings, microdata.rows)))?;
         drop(rings);
-        monitor.phase("check", || check(&microdata.sensitive_codes, &partners, self.l))?;
+        monitor.phase("check", || of_width!(&microdata.sensitive_codes, codes => check(codes, &partners, self.l)))?;
         Ok(partners)
     }
 }
@@ -181,10 +181,10 @@ pub(super) fn rings(
     monitor: &Monitor,
 ) -> Result<Rings> {
     let sensitive = microdata.sensitive()?;
-    let most = assignment::occurrences(&microdata.sensitive_codes).into_iter().max();
+    let most = of_width!(&microdata.sensitive_codes, codes => assignment::occurrences(codes)).into_iter().max();
     assignment::check_eligible(what, microdata.rows, most.unwrap_or(0), l, sensitive.field.name())?;
     let leaves = monitor.phase("buckets", || mondrian::leaves_with_worlds(microdata, l, cuts, seed, monitor))?;
-    match leaves.rings.are_rings(microdata.rows, &microdata.sensitive_codes) {
+    match of_width!(&microdata.sensitive_codes, codes => leaves.rings.are_rings(microdata.rows, codes)) {
         true => Ok(leaves.rings),
         false => Err(Error::internal("rings that are none; nothing was published")),
     }
@@ -200,7 +200,7 @@ fn partners(rings: &Rings, rows: usize) -> Vec<u32> {
 }
 
 /// Everybody has `l` different sensitive values over the worlds, and every world is the table with people's values dealt anew. `codes` are these values.
-fn check(codes: &[u32], partners: &[u32], l: usize) -> Result<()> {
+fn check<C: Code>(codes: &[C], partners: &[u32], l: usize) -> Result<()> {
     let k = l - 1;
     if partners.len() != codes.len() * k {
         return Err(Error::internal("people without worlds; nothing was published"));
@@ -213,7 +213,7 @@ fn check(codes: &[u32], partners: &[u32], l: usize) -> Result<()> {
     if !permutations {
         return Err(Error::internal("a world that is no permutation; nothing was published"));
     }
-    let differ = |values: &mut Vec<u32>, (&own, partners): (&u32, &[u32])| {
+    let differ = |values: &mut Vec<C>, (&own, partners): (&C, &[u32])| {
         values.clear();
         values.push(own);
         values.extend(partners.iter().map(|&partner| codes[partner as usize]));
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn wrong_worlds_are_found() {
-        let codes = [0, 1, 2, 0, 1, 2];
+        let codes = [0_u8, 1, 2, 0, 1, 2];
         let right = [1, 2, 2, 0, 0, 1, 4, 5, 5, 3, 3, 4];
         check(&codes, &right, 3).unwrap();
         let wrong = |place: usize, partner: u32, what: &str| {

@@ -311,7 +311,7 @@ pub(super) fn rows_among(k: usize, h: usize, rows: usize, offset: usize) -> usiz
 #[cfg(test)]
 mod tests {
     use super::{Item, Lists, Place, Sorted, items, rows_among};
-    use crate::microdata::{Microdata, RowCodes};
+    use crate::microdata::{Codes, Microdata, RowCodes};
 
     /// Over several blocks, whatever order the rows of a list are in.
     #[test]
@@ -323,7 +323,7 @@ mod tests {
             quasi: Vec::new(),
             quasi_codes: RowCodes::default(),
             sensitive: None,
-            sensitive_codes: Vec::new(),
+            sensitive_codes: Codes::default(),
             within: None,
             other: Vec::new(),
             other_codes: Vec::new(),

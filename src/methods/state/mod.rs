@@ -18,6 +18,7 @@ mod dealt;
 mod ghosts;
 mod perturbations;
 mod remembered;
+mod seals;
 mod signatures;
 mod worlds;
 

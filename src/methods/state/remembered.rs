@@ -80,17 +80,18 @@ fn each(
     mut value: impl FnMut(u32, u32) -> Option<u32>,
 ) -> Result<()> {
     let (mut new, mut illegal) = (0, 0);
-    for (row, code) in microdata.sensitive_codes.iter_mut().enumerate() {
+    let filled = microdata.sensitive_codes.iter().enumerate().map(|(row, code)| {
         let last = known.of(row).zip(known.label_of(row));
         let Some(last) = last.and_then(|(signature, label)| signature.get(label as usize).copied()) else {
             new += 1;
-            continue;
+            return code;
         };
-        match value(*code, last) {
-            Some(filled) => *code = filled,
-            None => illegal += 1,
-        }
-    }
+        value(code, last).unwrap_or_else(|| {
+            illegal += 1;
+            code
+        })
+    });
+    microdata.sensitive_codes = filled.collect();
     if new > 0 {
         return Err(Error::refused(format!(
             "{} people of the INSERT were in no release yet, and it does not name column {name}: what they have in it decides with whom they are in a \

@@ -13,9 +13,10 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::seals::Seals;
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{
-    Commitments, Encoded, EncodedColumns, FORMER_PARTNERS_NAME, HashKey, IdentifierBuilder, Identifiers, Layout,
+    Codes, Commitments, Encoded, EncodedColumns, FORMER_PARTNERS_NAME, HashKey, IdentifierBuilder, Identifiers, Layout,
     PARTNERS_NAME, held, name_of, partners_commitment, quasi_name_of,
 };
 use crate::release::{COMMITMENTS, PARTNERS, Published, commitments_type, signature_type};
@@ -62,6 +63,11 @@ impl Partners {
         (partners.first()? != &NONE).then_some(partners)
     }
 
+    /// The same of all rows, row after row; of those that have none, numbers that are of no row.
+    pub fn of_all(&self) -> &[u32] {
+        &self.of
+    }
+
     /// Whether all values of a row that travel are sealed.
     pub fn is_sealed(&self, row: u32) -> bool {
         self.sealed.get(row as usize).copied().unwrap_or(false)
@@ -78,11 +84,7 @@ pub(super) struct Memory {
     pub(super) carried: Vec<u32>,
     /// Partners of everybody.
     pub(super) width: usize,
-    /// Partners and commitments of each entry.
-    lengths: Vec<(usize, usize)>,
-    commitments: Vec<i64>,
-    /// Hashes of the names of all columns that were sealed.
-    names: FxHashSet<i64>,
+    seals: Seals,
     /// The values that were sealed, entry after entry, if they are remembered.
     pub(super) values: Option<StructArray>,
     former: usize,
@@ -91,12 +93,7 @@ pub(super) struct Memory {
 impl Memory {
     /// For each entry the hashes of the names of its sealed columns.
     pub(super) fn sealed(&self) -> impl Iterator<Item = impl Iterator<Item = i64> + '_> {
-        let mut rest = self.commitments.as_slice();
-        self.lengths.iter().map(move |&(_, length)| {
-            let (own, others) = rest.split_at(length);
-            rest = others;
-            own.iter().skip(1).step_by(2).copied()
-        })
+        self.seals.names_of_each()
     }
 
     /// What is remembered of the rows of microdata, of which so many are of people who have left.
@@ -107,8 +104,10 @@ impl Memory {
         let EncodedColumns { sensitive, other, .. } = *columns;
         let Some(microdata) = columns.identifiers else { return Err(Error::internal("worlds of nobody")) };
         let quasi: Vec<&str> = columns.quasi.iter().map(|column| column.attribute.field.name().as_str()).collect();
-        refuse_other_roles(&self.names, sensitive, other, &quasi)?;
-        let Self { known, person_of, people, carried, width, lengths, commitments, names, values, former } = self;
+        // Hashes of the names of all columns that were sealed.
+        let names = self.seals.names();
+        refuse_other_roles(&names, sensitive, other, &quasi)?;
+        let Self { known, person_of, people, carried, width, seals, values, former } = self;
 
         let arrivals: Vec<u32> = microdata.order().collect();
         let found = microdata.find_in(&known)?;
@@ -143,37 +142,21 @@ impl Memory {
             travelling.iter().zip(kinds).map(|(column, sensitive)| Commitments::of(&column.attribute, sensitive));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let place_of: FxHashMap<i64, usize> = columns.iter().enumerate().map(|(j, column)| (column.name, j)).collect();
-        // The first commitment of each piece of entries.
-        let mut starts = Vec::new();
-        let mut start = 0;
-        for piece in lengths.chunks(PIECE) {
-            starts.push(start);
-            start += piece.iter().map(|lengths| lengths.1).sum::<usize>();
-        }
         // Rows and columns that are sealed, and whether they have changed.
-        let of_piece = |((number, piece), &start): ((usize, &[(usize, usize)]), &usize)| {
-            let (mut start, mut seals) = (start, Vec::new());
-            for (entry, &(_, length)) in (number * PIECE..).zip(piece) {
-                let of_entry = &commitments[start..start + length];
-                start += length;
-                let row = row_of[person_of[entry] as usize];
-                let [salt, pairs @ ..] = of_entry else { continue };
-                if row == NONE {
-                    continue;
-                }
-                for pair in pairs.chunks_exact(2) {
-                    let Some(&j) = place_of.get(&pair[0]) else { continue };
-                    let code = travelling[j].codes.at(arrivals[row as usize]);
-                    seals.push((row, j as u32, columns[j].to(*salt, code) != pair[1]));
-                }
+        let found_sealed = seals.in_pieces(|found: &mut Vec<(u32, u32, bool)>, entry, salt, pairs| {
+            let row = row_of[person_of[entry] as usize];
+            if row == NONE {
+                return;
             }
-            seals
-        };
-        let pieces = lengths.par_chunks(PIECE).enumerate().zip(&starts);
-        let seals: Vec<Vec<(u32, u32, bool)>> = pieces.map(of_piece).collect();
+            for (name, commitment) in pairs {
+                let Some(&j) = place_of.get(&name) else { continue };
+                let code = travelling[j].codes.at(arrivals[row as usize]);
+                found.push((row, j as u32, columns[j].to(salt, code) != commitment));
+            }
+        });
         let mut noted = vec![false; found.len() * columns.len()];
         let mut changed = vec![false; found.len()];
-        for (row, j, has_changed) in seals.into_iter().flatten() {
+        for (row, j, has_changed) in found_sealed.into_iter().flatten() {
             noted[row as usize * columns.len() + j as usize] = true;
             changed[row as usize] |= has_changed;
         }
@@ -188,19 +171,20 @@ fn carried(
     known: &Identifiers,
     partners: &ArrayRef,
     key: HashKey,
-    lengths: &[(usize, usize)],
+    lengths: &Codes,
     person_of: &[u32],
     people: usize,
 ) -> Result<Vec<u32>> {
     let who = |entry: Option<u32>| entry.map_or(NONE, |entry| person_of[entry as usize]);
     let who: Vec<u32> = known.places_of(partners, key)?.par_iter().map(who).collect();
-    let width = lengths.iter().map(|lengths| lengths.0).find(|&length| length > 0).unwrap_or(0);
-    if lengths.iter().any(|&(length, _)| length != 0 && length != width) {
+    let width = lengths.iter().find(|&length| length > 0).unwrap_or(0) as usize;
+    if lengths.iter().any(|length| length != 0 && length as usize != width) {
         return Err(refused("has entries with different numbers of partners, so it is of several l"));
     }
     let mut carried = vec![NONE; people * width];
     let (mut start, mut twice) = (0, 0);
-    for (&(length, _), &person) in lengths.iter().zip(person_of) {
+    for (length, &person) in lengths.iter().zip(person_of) {
+        let length = length as usize;
         let place = &mut carried[person as usize * width..][..width];
         if length > 0 {
             twice += usize::from(place.iter().any(|&partner| partner != NONE));
@@ -240,9 +224,9 @@ pub(super) struct WorldsReader {
     identifiers: IdentifierBuilder,
     /// Of all entries, one after the other.
     partners: IdentifierBuilder,
-    commitments: Vec<i64>,
-    /// Partners and commitments of each entry.
-    lengths: Vec<(usize, usize)>,
+    /// How many partners each entry has.
+    lengths: Codes,
+    seals: Seals,
     /// Entries whose partners are not those that were sealed.
     forged: usize,
     /// Entries whose partners are those of an earlier version.
@@ -257,8 +241,8 @@ impl WorldsReader {
         Self {
             identifiers: IdentifierBuilder::new(identifier.clone()),
             partners: IdentifierBuilder::new(identifier.clone()),
-            commitments: Vec::new(),
-            lengths: Vec::new(),
+            lengths: Codes::default(),
+            seals: Seals::default(),
             forged: 0,
             former: 0,
             values: Vec::new(),
@@ -289,13 +273,13 @@ impl WorldsReader {
         self.partners.append(&partners)?;
         let commitments = cast(&commitments, &DataType::Int64)?;
         let values: &[i64] = commitments.as_primitive::<Int64Type>().values();
+        self.seals.append(values, of_commitments.iter().copied());
+        self.lengths.extend(&of_partners.iter().map(|&partners| partners as u32).collect::<Vec<_>>());
         let lengths: Vec<(usize, usize)> = of_partners.into_iter().zip(of_commitments).collect();
         for (forged, former) in Self::unsealed(partners.as_ref(), values, &lengths)? {
             self.forged += forged;
             self.former += former;
         }
-        self.commitments.extend(commitments.as_primitive::<Int64Type>().values());
-        self.lengths.extend(lengths);
         Ok(())
     }
 
@@ -315,6 +299,10 @@ impl WorldsReader {
             for &(length, seals) in piece {
                 let own = &commitments[sealed..sealed + seals];
                 sealed += seals;
+                // A salt, and pairs.
+                if seals > 0 && seals % 2 == 0 {
+                    return Err(refused(FORGED));
+                }
                 if length > 0 {
                     let [salt, pairs @ ..] = own else { return Err(refused(FORGED)) };
                     let is_sealed = |name| -> Result<bool> {
@@ -340,8 +328,7 @@ impl WorldsReader {
     /// When the memory is incomplete, was changed, or contradicts itself.
     pub(super) fn finish(self, key: HashKey) -> Result<Memory> {
         self.refuse_forged()?;
-        let names = self.names();
-        let Self { identifiers, partners, lengths, commitments, values, former, .. } = self;
+        let Self { identifiers, partners, lengths, seals, values, former, .. } = self;
         let known = identifiers.finish(key)?;
         if known.nulls() > 0 {
             return Err(refused("has entries without an identifier"));
@@ -363,7 +350,7 @@ impl WorldsReader {
                 Some(concat(&chunks)?.as_struct().clone())
             }
         };
-        Ok(Memory { known, person_of, people, carried, width, lengths, commitments, names, values, former })
+        Ok(Memory { known, person_of, people, carried, width, seals, values, former })
     }
 
     fn refuse_forged(&self) -> Result<()> {
@@ -373,30 +360,13 @@ impl WorldsReader {
         }
     }
 
-    /// Hashes of the names of all columns that were sealed.
-    fn names(&self) -> FxHashSet<i64> {
-        let mut names = FxHashSet::default();
-        let mut rest = self.commitments.as_slice();
-        // Most entries have the same names as the one before.
-        let mut before: &[i64] = &[];
-        for &(_, sealed) in &self.lengths {
-            let (own, others) = rest.split_at(sealed);
-            rest = others;
-            let [now, last] = [own, before].map(|entry| entry.iter().skip(1).step_by(2));
-            if !now.clone().eq(last) {
-                names.extend(now);
-            }
-            before = own;
-        }
-        names
-    }
-
     /// Bytes held, and bytes that the end needs: of each entry and partner a number, a place and a row.
     pub(super) fn size(&self) -> usize {
         self.identifiers.size()
             + 2 * self.partners.size()
-            + self.commitments.capacity() * size_of::<i64>()
-            + self.lengths.capacity() * (size_of::<(usize, usize)>() + 32)
+            + self.seals.size()
+            + self.lengths.size()
+            + 32 * self.lengths.len()
             // They are put in one piece.
             + 2 * self.values.iter().map(Array::get_array_memory_size).sum::<usize>()
     }

@@ -8,7 +8,7 @@ use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, Float64Type, Int32Type, Int64Type};
 
 use crate::error::Result;
-use crate::microdata::{Code, compact_views};
+use crate::microdata::{Code, Codes, compact_views, of_width};
 
 /// The values at these places, with buffers of their own. A view array that is only taken from shares the buffers of the
 /// whole column, and some writers (Arrow IPC) write buffers as they are: all values of the input, in order of arrival.
@@ -20,15 +20,52 @@ pub(super) fn gather(values: &ArrayRef, places: &UInt32Array, data_type: &DataTy
     Ok(cast(&taken, data_type)?)
 }
 
-/// The same of codes, without a list of them where the values are numbers.
-pub(super) fn gather_codes(
-    values: &ArrayRef,
-    codes: impl ExactSizeIterator<Item = u32>,
-    data_type: &DataType,
-) -> Result<ArrayRef> {
-    fn numbers<T: ArrowPrimitiveType>(values: &ArrayRef, codes: impl ExactSizeIterator<Item = u32>) -> ArrayRef {
+/// Codes whose values are wanted.
+pub(super) trait Wanted {
+    /// What is made of each of them.
+    fn each<T>(self, of_code: impl Fn(u32) -> T) -> Vec<T>;
+}
+
+impl<I: ExactSizeIterator<Item = u32>> Wanted for I {
+    fn each<T>(self, of_code: impl Fn(u32) -> T) -> Vec<T> {
+        self.map(of_code).collect()
+    }
+}
+
+/// Those of some members.
+pub(super) struct Members<'a> {
+    pub codes: &'a Codes,
+    pub members: &'a [u32],
+}
+
+impl Wanted for Members<'_> {
+    fn each<T>(self, of_code: impl Fn(u32) -> T) -> Vec<T> {
+        of_width!(self.codes, codes => self.members.iter().map(|&member| of_code(codes[member as usize].wide())).collect())
+    }
+}
+
+/// Those in some parts of codes, one part after the other. Where the parts are is known before they are looked at: they are all over the memory, and a
+/// loop that does little waits for many at once.
+pub(super) struct Parts<'a> {
+    pub codes: &'a Codes,
+    pub parts: &'a [Range<usize>],
+}
+
+impl Wanted for Parts<'_> {
+    fn each<T>(self, of_code: impl Fn(u32) -> T) -> Vec<T> {
+        let mut all = Vec::with_capacity(self.parts.iter().map(Range::len).sum());
+        of_width!(self.codes, codes => for part in self.parts {
+            all.extend(codes[part.clone()].iter().map(|&code| of_code(code.wide())));
+        });
+        all
+    }
+}
+
+/// The values of codes, without a list of these where the values are numbers.
+pub(super) fn gather_codes(values: &ArrayRef, codes: impl Wanted, data_type: &DataType) -> Result<ArrayRef> {
+    fn numbers<T: ArrowPrimitiveType>(values: &ArrayRef, codes: impl Wanted) -> ArrayRef {
         let values = values.as_primitive::<T>().values();
-        Arc::new(PrimitiveArray::<T>::from_iter_values(codes.map(|code| values[code as usize])))
+        Arc::new(PrimitiveArray::<T>::new(codes.each(|code| values[code as usize]).into(), None))
     }
     if values.null_count() == 0 && values.data_type() == data_type {
         match data_type {
@@ -38,10 +75,5 @@ pub(super) fn gather_codes(
             _ => {}
         }
     }
-    gather(values, &UInt32Array::from_iter_values(codes), data_type)
-}
-
-/// Appends parts of some codes.
-pub(super) fn append_parts<C: Code + Into<u32>>(codes: &[C], parts: Vec<Range<usize>>, out: &mut Vec<u32>) {
-    parts.into_iter().for_each(|part| out.extend(codes[part].iter().map(|&code| code.into())));
+    gather(values, &codes.each(|code| code).into(), data_type)
 }
