@@ -1,5 +1,7 @@
 //! What every method with signatures checks last: each row leaves once, but for those that were withheld on purpose.
 
+use rayon::prelude::*;
+
 use super::of_group::{OfGroup, any_broken};
 use super::seen::Seen;
 use super::state::Signatures;
@@ -72,7 +74,11 @@ pub(super) fn check_every_row(
     };
     let broken = || any_broken(microdata, groups, intervals, Beside::default, first, broken_by);
     let (misplaced, broken) = rayon::join(once, broken);
-    match broken.or(misplaced) {
+    // Those of people are their own; of counterfeits, any that there are.
+    let values = microdata.sensitive.as_ref().map_or(usize::MAX, |sensitive| sensitive.domain.len());
+    let is_value = |&code: &u32| (code as usize) < values;
+    let unknown = || (!groups.sensitive.par_iter().all(is_value)).then_some("a value that is not in the domain");
+    match broken.or(misplaced).or_else(unknown) {
         None => Ok(()),
         Some(what) => Err(Error::internal(format!("the release failed its own check ({what}); nothing was published"))),
     }
@@ -80,8 +86,13 @@ pub(super) fn check_every_row(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int32Array};
+    use datafusion::arrow::datatypes::{DataType, Field};
+
     use super::*;
-    use crate::microdata::{Codes, RowCodes};
+    use crate::microdata::{Codes, ColumnEncoder, Order, RowCodes};
 
     /// A row that is there twice in the place of another, which could pass for one that is withheld; and others.
     #[test]
@@ -121,5 +132,34 @@ mod tests {
         }
         assert!(judged([2, 0, COUNTERFEIT, 1], 0).contains("a row missing"));
         assert!(judged([2, 0, 3, 1], 1).contains("a row missing"));
+    }
+
+    /// Of a counterfeit, for those of people are compared with their own.
+    #[test]
+    fn values_are_of_the_domain() {
+        let mut encoder = ColumnEncoder::try_new(Arc::new(Field::new("value", DataType::Int32, true))).unwrap();
+        encoder.append(&(Arc::new(Int32Array::from(vec![5, 7])) as ArrayRef)).unwrap();
+        let encoded = encoder.finish(Order::ByValue).unwrap();
+        let microdata = Microdata {
+            rows: 2,
+            people: None,
+            quasi: Vec::new(),
+            quasi_codes: RowCodes::default(),
+            sensitive: Some(encoded.attribute),
+            sensitive_codes: encoded.codes,
+            within: None,
+            other: Vec::new(),
+            other_codes: Vec::new(),
+            updates: None,
+        };
+        let judged = |value: u32| {
+            let members = vec![0, 1, COUNTERFEIT];
+            let groups = Groups { starts: vec![0, 3], members, sensitive: vec![0, 1, value], ..Groups::default() };
+            check_every_row(&microdata, &groups, &Intervals::default(), &Signatures::default(), 0, |_, _| None)
+        };
+        judged(1).unwrap();
+        for value in [2, 256, u32::MAX] {
+            assert!(judged(value).unwrap_err().to_string().contains("not in the domain"));
+        }
     }
 }

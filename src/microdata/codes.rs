@@ -88,6 +88,15 @@ impl Codes {
         }
     }
 
+    /// These codes, in as few bytes as the greatest of them needs; on all cores.
+    pub(crate) fn narrowed(codes: Vec<u32>) -> Self {
+        let most = codes.par_iter().copied().max().unwrap_or(0);
+        match Self::bytes_of(most as usize + 1) {
+            1 | 2 => Self::collected(most, codes.len(), |row| codes[row as usize]),
+            _ => Self::Wide(codes),
+        }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         of_width!(self, codes => codes.len())
@@ -266,6 +275,9 @@ mod tests {
             assert_eq!(codes.of_rows(&rows).bytes(), codes.bytes());
             assert!(rows.iter().all(|&row| codes.at(row) == code_of(row)));
             assert_eq!(codes.bytes(), Codes::bytes_of(most as usize + 1));
+            let narrowed = Codes::narrowed(codes.iter().collect());
+            assert!(narrowed.iter().eq(codes.iter()));
+            assert_eq!(narrowed.bytes(), codes.bytes());
         }
     }
 

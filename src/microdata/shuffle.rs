@@ -105,6 +105,30 @@ mod tests {
         }
     }
 
+    /// What comes first in a short list beside a long one is uniform, by seeds and by draws from one generator.
+    #[test]
+    fn lists_are_in_any_order() {
+        const SIZE: usize = 8;
+        const DRAWS: u64 = 400;
+        let mut counts = [[0_u32; SIZE]; 2];
+        let first = |rng: &mut ChaCha20Rng| {
+            let (mut short, mut long) = ((0..SIZE).collect::<Vec<_>>(), vec![0; MANY]);
+            shuffle_each(&mut [&mut short, &mut long], rng);
+            short[0]
+        };
+        let mut one = ChaCha20Rng::seed_from_u64(0);
+        for seed in 0..DRAWS {
+            counts[0][first(&mut ChaCha20Rng::seed_from_u64(seed))] += 1;
+            counts[1][first(&mut one)] += 1;
+        }
+        // Chi-square with 7 degrees of freedom: above 40 in one of a million samples.
+        for counts in counts {
+            let expected = DRAWS as f64 / SIZE as f64;
+            let chi: f64 = counts.iter().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum();
+            assert!(chi < 40.0, "{counts:?}");
+        }
+    }
+
     /// Where an item goes is uniform, and says nothing of where its neighbour goes.
     #[test]
     fn places_are_uniform_and_independent() {

@@ -38,7 +38,8 @@ pub struct Groups {
     pub starts: Vec<u32>,
     /// Row numbers of the microdata, or [`COUNTERFEIT`].
     pub members: Vec<u32>,
-    /// Code of the sensitive value that each member publishes; empty without a sensitive attribute, and where nothing is published.
+    /// Code of the sensitive value that each member publishes; empty without a sensitive attribute, where nothing is published, and
+    /// where rows are handed out, for which they are held in fewer bytes.
     pub sensitive: Vec<u32>,
     /// Code of each group in the column that the release was made within; empty without one.
     pub within: Vec<u32>,

@@ -77,12 +77,7 @@ impl Published {
         let values_of_parts = OnceLock::new();
         let ascends = |group: usize| groups.sensitive[groups.range(group)].windows(2).all(|pair| pair[0] < pair[1]);
         let ascend = release.body.form() == Form::Anatomy && (0..groups.len()).into_par_iter().all(ascends);
-        let of_groups = std::mem::take(&mut release.groups.sensitive);
-        let codes = |attribute: &Attribute| {
-            let greatest = attribute.domain.len().saturating_sub(1) as u32;
-            Codes::collected(greatest, of_groups.len(), |member| of_groups[member as usize])
-        };
-        let values = release.microdata.sensitive.as_ref().map(codes).unwrap_or_default();
+        let values = Codes::narrowed(std::mem::take(&mut release.groups.sensitive));
         let base = 0;
         Self { schema, order, group_of, facts, base, donors, parts, values_of_parts, values, ascend, release }
     }
@@ -103,7 +98,7 @@ impl Published {
         &self.schema
     }
 
-    /// The release behind the view.
+    /// The release behind the view; its groups have no sensitive values any more.
     pub(crate) fn release(&self) -> &Release {
         &self.release
     }
@@ -408,16 +403,14 @@ impl Published {
         order.filter(|&member| row_of(member) != COUNTERFEIT && wanted(row_of(member))).collect()
     }
 
-    /// The members who are people and whose row and sensitive values of the group (in the order that the method left) are
-    /// `wanted`, in the order that was drawn.
-    pub(crate) fn members_who(&self, wanted: impl Fn(u32, &[u32]) -> bool) -> Vec<u32> {
+    /// The members who are people and of whose row `before` says nothing, or others than the sensitive values of the group (in the order that the
+    /// method left), in the order that was drawn.
+    pub(crate) fn members_changed<'a>(&self, before: impl Fn(u32) -> Option<&'a [u32]>) -> Vec<u32> {
         let groups = &self.release.groups;
-        let mut values = Vec::new();
         let wanted = |leaving: &Leaving| {
             let row = groups.members[leaving.member as usize];
-            values.clear();
-            values.extend(self.values.part(groups.range(leaving.group as usize)));
-            row != COUNTERFEIT && wanted(row, &values)
+            let now = || self.values.part(groups.range(leaving.group as usize));
+            row != COUNTERFEIT && before(row).is_none_or(|before| !now().eq(before.iter().copied()))
         };
         self.order.iter().filter(wanted).map(|leaving| leaving.member).collect()
     }

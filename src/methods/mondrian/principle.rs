@@ -61,7 +61,7 @@ impl Principle {
 
     /// Number of a row's sensitive value among those that occur.
     pub(super) fn value_of(&self, row: u32) -> u32 {
-        if self.ranks.is_empty() { 0 } else { self.ranks.at(row) }
+        if (row as usize) < self.ranks.len() { self.ranks.at(row) } else { 0 }
     }
 
     /// The same of all rows; empty where values do not matter.

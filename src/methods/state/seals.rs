@@ -162,7 +162,12 @@ impl Seals {
     /// Bytes held.
     pub(super) fn size(&self) -> usize {
         let kinds = self.kinds.iter().map(|kind| kind.seals.len() * size_of::<Seal>()).sum::<usize>();
-        2 * kinds + self.kind_of.size() + self.items.capacity() * size_of::<i64>()
+        let numbers = self.numbers.capacity() * (size_of::<(Kind, u32)>() + 1);
+        2 * kinds
+            + self.kinds.capacity() * size_of::<Kind>()
+            + numbers
+            + self.kind_of.size()
+            + self.items.capacity() * size_of::<i64>()
     }
 }
 

@@ -464,7 +464,7 @@ pub(super) fn fields(sensitive: &FieldRef, labelled: bool) -> impl Iterator<Item
 pub(super) fn members(published: &Published, known: &Signatures, change: bool) -> Vec<u32> {
     match change {
         false => published.members(|row| known.number_of(row as usize).is_none()),
-        true => published.members_who(|row, values| known.of(row as usize).is_none_or(|before| *before != *values)),
+        true => published.members_changed(|row| known.of(row as usize)),
     }
 }
 

@@ -214,6 +214,9 @@ fn carried(
 const FORGED: &str = "is not what sequential_worlds returned: the partners of some people are others than those that were drawn; pass \
      everything that it returned, for all batches of people, unchanged";
 
+const UNPAIRED: &str = "is not what sequential_worlds returned: a seal of somebody is without its column; pass everything that it returned, for \
+     all batches of people, unchanged";
+
 fn refused(what: &str) -> Error {
     Error::refused(format!("`worlds` {what}"))
 }
@@ -301,7 +304,7 @@ impl WorldsReader {
                 sealed += seals;
                 // A salt, and pairs.
                 if seals > 0 && seals % 2 == 0 {
-                    return Err(refused(FORGED));
+                    return Err(refused(UNPAIRED));
                 }
                 if length > 0 {
                     let [salt, pairs @ ..] = own else { return Err(refused(FORGED)) };

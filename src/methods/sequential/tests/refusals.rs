@@ -1,5 +1,9 @@
 //! What is refused: worlds of earlier versions, roles that changed, values that changed, damaged memories.
 
+use datafusion::arrow::array::{ListArray, new_empty_array};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::datatypes::DataType;
+
 use super::examples::{example, next_ones};
 use super::*;
 
@@ -112,6 +116,18 @@ fn broken_memories_are_refused() {
     assert!(refusal(&twice).contains("two entries"), "{}", refusal(&twice));
     let forged = partners_rotated(&worlds);
     assert!(refusal(&forged).contains("is not what sequential_worlds returned"), "{}", refusal(&forged));
+    // An entry of somebody known, with the name of a column, and nothing sealed.
+    let one = worlds.slice(0, 1);
+    let DataType::List(item) = one.column(1).data_type() else { panic!() };
+    let nobody =
+        ListArray::new(Arc::clone(item), OffsetBuffer::from_lengths([0]), new_empty_array(item.data_type()), None);
+    let DataType::List(item) = one.column(2).data_type() else { panic!() };
+    let named = Arc::new(Int64Array::from(vec![7, 8]));
+    let named = ListArray::new(Arc::clone(item), OffsetBuffer::from_lengths([2]), named, None);
+    let columns: Vec<ArrayRef> = vec![Arc::clone(one.column(0)), Arc::new(nobody), Arc::new(named)];
+    let unpaired = RecordBatch::try_new(worlds.schema(), columns).unwrap();
+    let unpaired = refusal(&concat_batches(&worlds.schema(), [&worlds, &unpaired]).unwrap());
+    assert!(unpaired.contains("without its column"), "{unpaired}");
     let other = run(&worlds_of(3), &people, &people.all(), Some(&worlds), false, 1).unwrap_err();
     assert!(other.to_string().contains("l must be 2"), "{other}");
 }
