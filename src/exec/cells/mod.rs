@@ -318,15 +318,16 @@ impl Running {
     }
 }
 
-/// Where memory does not suffice for a cell, smaller ones may do.
+/// Where memory does not suffice for a cell, smaller ones may do; where it does not for the sorts that go with it, fewer at a time may, too.
 pub(super) fn in_a_cell(error: DataFusionError, function: &str, cells: u32) -> DataFusionError {
-    match error.find_root() {
-        DataFusionError::ResourcesExhausted(text) => {
-            let more = cells.saturating_mul(2);
-            let text =
-                format!("{text}\n{function}: a cell does not fit; smaller ones take less memory (cells => {more})");
-            DataFusionError::ResourcesExhausted(text)
-        }
-        _ => error,
-    }
+    let DataFusionError::ResourcesExhausted(text) = error.find_root() else { return error };
+    let more = cells.saturating_mul(2);
+    // The engine's error says no more of who asked than its name.
+    let sorts = match text.contains("ExternalSorter") {
+        true => "; so do fewer sorts at a time (SET datafusion.execution.target_partitions = 1)",
+        false => "",
+    };
+    let text =
+        format!("{text}\n{function}: a cell does not fit; smaller ones take less memory (cells => {more}){sorts}");
+    DataFusionError::ResourcesExhausted(text)
 }

@@ -5,14 +5,14 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::datasource::MemTable;
-use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use rand::Rng;
 use std::sync::Arc;
 
-use super::tags;
+use super::{in_a_cell, tags};
 use crate::exec::Seed;
 use crate::methods::anatomy::Anatomy;
 use crate::methods::m_distinct::MDistinct;
@@ -175,8 +175,9 @@ async fn what_does_not_fit_is_spilled() {
     let second =
         format!("m_invariant(later, 4, {ROLES}, private => true, seed => 'b', previous => first, cells => 64)");
     let mut found = Vec::new();
-    // The engine shares the limit among the sorts of all partitions: of five, none would have enough to merge with.
-    for (limit, partitions) in [(None, 2), (None, 5), (Some(12 << 20), 1), (Some(12 << 20), 2)] {
+    // The engine shares the limit among the sorts of all partitions, two for each here. One whose share is below what is sorted in place
+    // (1 MB) may not be able to spill: so there is more for two partitions, and no limit for five.
+    for (limit, partitions) in [(None, 2), (None, 5), (Some(12 << 20), 1), (Some(20 << 20), 2)] {
         let context = session(partitions, limit, 100_000).await;
         let made = rows(&context, &format!("SELECT * FROM {first}")).await;
         let first = MemTable::try_new(made[0].schema(), vec![made.clone()]).unwrap();
@@ -190,6 +191,24 @@ async fn what_does_not_fit_is_spilled() {
         found.push(releases);
     }
     assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
+}
+
+/// Where memory does not suffice, the error says of what there should be less.
+#[test]
+fn what_does_not_fit_at_all_says_what_may() {
+    let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(1000));
+    for (consumer, sorts) in [("m_invariant", false), ("ExternalSorter[0]", true), ("ExternalSorterMerge[3]", true)] {
+        let refused = MemoryConsumer::new(consumer).register(&pool).try_grow(1 << 20).unwrap_err();
+        let error = in_a_cell(refused, "m_invariant", 64).to_string();
+        assert!(
+            error.contains("m_invariant: a cell does not fit; smaller ones take less memory (cells => 128)"),
+            "{error}"
+        );
+        assert_eq!(
+            error.ends_with("; so do fewer sorts at a time (SET datafusion.execution.target_partitions = 1)"),
+            sorts
+        );
+    }
 }
 
 /// Cells by place: the same on any number of partitions, and where the engine spills; no group is in two cells, and none is too small.
