@@ -1,6 +1,7 @@
 //! Random tables, releases and batches of people against what is promised.
 
 mod attack;
+mod by_place;
 mod cuts;
 mod examples;
 mod ghosts;
@@ -150,6 +151,10 @@ fn builder(
     builder.microdata.append(&batch)?;
     if let Some(worlds) = worlds {
         builder.append_previous(worlds)?;
+    }
+    // Half of all tables as if they were large.
+    if people.len() % 2 == 1 {
+        builder.put_by_place_from(0);
     }
     if flat {
         let of = |&j: &usize| {

@@ -42,7 +42,7 @@ use self::worlds::WorldsReader;
 pub(in crate::methods) use self::worlds::resealed;
 pub(crate) use self::worlds::{Partners, former_worlds};
 use crate::error::{Error, Result};
-use crate::microdata::{EncodedColumns, HashKey, Layout, Microdata, MicrodataBuilder};
+use crate::microdata::{EncodedColumns, HashKey, Layout, MANY, Microdata, MicrodataBuilder};
 use crate::release::{LABEL, Published};
 
 /// Column of a ledger: whom an entry is about.
@@ -365,6 +365,8 @@ pub struct SnapshotBuilder {
     periods: Option<(Vec<u64>, u64)>,
     /// Columns in which people have what they had before, as far as they are sensitive.
     remembered: Vec<String>,
+    /// Rows of people with worlds, of which there are so many at least, are put in order by place.
+    by_place_from: usize,
 }
 
 impl SnapshotBuilder {
@@ -374,7 +376,15 @@ impl SnapshotBuilder {
     /// When a column's type cannot be grouped by.
     pub fn try_new(layout: Layout, kind: Option<StateKind>) -> Result<Self> {
         let microdata = MicrodataBuilder::try_new(layout.clone())?;
-        Ok(Self { microdata, layout, kind, state: None, number: None, periods: None, remembered: Vec::new() })
+        let remembered = Vec::new();
+        let by_place_from = MANY;
+        Ok(Self { microdata, layout, kind, state: None, number: None, periods: None, remembered, by_place_from })
+    }
+
+    /// Puts so few rows in order by place already.
+    #[cfg(test)]
+    pub(crate) fn put_by_place_from(&mut self, rows: usize) {
+        self.by_place_from = rows;
     }
 
     /// Says which number the release gets; else it is the one after the greatest of earlier releases.
@@ -436,12 +446,21 @@ impl SnapshotBuilder {
     /// # Errors
     /// Those of [`MicrodataBuilder::finish_with`], and contradictory or incomplete entries.
     pub fn finish(self, key: HashKey) -> Result<(Microdata, State)> {
-        let Self { mut microdata, kind, state, number, periods, remembered, .. } = self;
+        let Self { mut microdata, kind, state, number, periods, remembered, by_place_from, .. } = self;
         let state = match state {
             Some(StateReader::Worlds(Some(reader))) => {
                 let memory = reader.finish(key)?;
                 let ghosts = memory.append_ghosts(&mut microdata, key)?;
-                return microdata.finish_with(key, |columns| Ok(State::Worlds(memory.of_rows(columns, ghosts)?)));
+                let (mut microdata, mut partners) =
+                    microdata.finish_with(key, |columns| memory.of_rows(columns, ghosts))?;
+                // Partners lie close together, and from row to partner is what such methods look most. Values have no say in this order, so that it is
+                // the same whichever world is the true one.
+                if microdata.rows >= by_place_from {
+                    let order = microdata.by_place();
+                    microdata.put_in_order(&order);
+                    partners.put_in_order(&order);
+                }
+                return Ok((microdata, State::Worlds(partners)));
             }
             Some(StateReader::Dealt(reader)) => {
                 let memory = reader.finish(key)?;

@@ -5,6 +5,7 @@
 //! the memory and can guess the value.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use datafusion::arrow::compute::{cast, concat};
@@ -17,7 +18,7 @@ use super::seals::Seals;
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{
     Codes, Commitments, Encoded, EncodedColumns, FORMER_PARTNERS_NAME, HashKey, IdentifierBuilder, Identifiers, Layout,
-    PARTNERS_NAME, held, name_of, partners_commitment, quasi_name_of,
+    PARTNERS_NAME, copied_rows, held, name_of, partners_commitment, quasi_name_of, room,
 };
 use crate::release::{COMMITMENTS, PARTNERS, Published, commitments_type, signature_type};
 
@@ -66,6 +67,22 @@ impl Partners {
     /// The same of all rows, row after row; of those that have none, numbers that are of no row.
     pub fn of_all(&self) -> &[u32] {
         &self.of
+    }
+
+    /// Follows rows that are put in another order, which names each of them once.
+    pub(super) fn put_in_order(&mut self, order: &[u32]) {
+        if self.width > 0 {
+            let place_of: Vec<AtomicU32> = room(order.len());
+            order.par_iter().enumerate().with_min_len(PIECE).for_each(|(place, &row)| {
+                place_of[row as usize].store(place as u32, Ordering::Relaxed);
+            });
+            self.of = copied_rows(&self.of, self.width, order);
+            let known = self.of.par_iter_mut().with_min_len(PIECE).filter(|partner| **partner != NONE);
+            known.for_each(|partner| *partner = place_of[*partner as usize].load(Ordering::Relaxed));
+        }
+        if !self.sealed.is_empty() {
+            self.sealed = copied_rows(&self.sealed, 1, order);
+        }
     }
 
     /// Whether all values of a row that travel are sealed.
