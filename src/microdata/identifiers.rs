@@ -291,16 +291,14 @@ impl Identifiers {
         Ok(all)
     }
 
-    /// For each of some values, in their order, the place of arrival of an equal identifier, if there is one. These must have been hashed under
+    /// For each of some values, in their order, the place of arrival of an equal identifier, if there is one. Identifiers must have been hashed under
     /// this key, and be of the same type. Takes linear time: the values are not put in order.
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type.
-    pub(crate) fn places_of(&self, values: &ArrayRef, key: HashKey) -> Result<Found> {
-        let values = held(values)?;
-        let equality = Equality::between(&values, &self.values)?;
-        // Hashes are spread evenly, so that few of them begin alike.
-        let bits = (usize::BITS - self.order.len().leading_zeros()).clamp(1, u32::BITS);
+    pub(crate) fn places_of(&self, values: &IdentifierBuilder, key: HashKey) -> Result<Found> {
+        // Hashes are spread evenly, so that about four of them begin alike, which stand together.
+        let bits = (usize::BITS - self.order.len().leading_zeros()).saturating_sub(2).clamp(1, u32::BITS);
         let beginning = |hashed: Hashed| (hashed.beginning() >> (u32::BITS - bits)) as usize;
         let mut begins = vec![0_u32; (1 << bits) + 1];
         self.order.iter().for_each(|&hashed| begins[beginning(hashed) + 1] += 1);
@@ -309,23 +307,53 @@ impl Identifiers {
             before += *begin;
             *begin = before;
         }
-        let mut all = Found::none(values.len());
-        all.0.par_chunks_mut(CHUNK).enumerate().try_for_each(|(number, places)| -> Result<()> {
-            let first = number * CHUNK;
-            let mut hashes = vec![0; places.len()];
-            hash(&values, first, key, &mut hashes)?;
-            for ((place, hash), row) in places.iter_mut().zip(hashes).zip(first as u32..) {
-                let hashed = Hashed::new(hash, row);
-                let at = beginning(hashed);
-                let alike = &self.order[begins[at] as usize..begins[at + 1] as usize];
-                let is_equal =
-                    |entry: &&Hashed| entry.beginning() == hashed.beginning() && equality.holds(row, entry.row());
-                *place = Found::written(alike.iter().find(is_equal).map(|entry| entry.row()));
-            }
-            Ok(())
-        })?;
+        let mut all = Found::none(values.rows);
+        let (mut left, mut pieces) = (all.0.as_mut_slice(), Vec::new());
+        for chunk in &values.chunks {
+            let (of_chunk, after) = left.split_at_mut(chunk.len());
+            left = after;
+            pieces
+                .extend(of_chunk.chunks_mut(CHUNK).enumerate().map(|(number, places)| (chunk, number * CHUNK, places)));
+        }
+        let looked = || (vec![0; CHUNK], Vec::with_capacity(CHUNK), Vec::with_capacity(CHUNK));
+        pieces.into_par_iter().try_for_each_init(
+            looked,
+            |(hashes, ranges, holds), (chunk, first, places)| -> Result<()> {
+                let equality = Equality::between(chunk, &self.values)?;
+                let hashes = &mut hashes[..places.len()];
+                hash(chunk, first, key, hashes)?;
+                let all = || hashed_from(first, hashes);
+                // One step for all of them, and then the next one: what is looked at is all over the memory, and so nothing waits for what was before.
+                ranges.clear();
+                ranges.extend(all().map(|hashed| [0, 1].map(|next| begins[beginning(hashed) + next] as usize)));
+                let alike = |range: &[usize; 2]| &self.order[range[0]..range[1]];
+                for ((place, range), hashed) in places.iter_mut().zip(&*ranges).zip(all()) {
+                    for entry in alike(range) {
+                        let begins_alike = entry.beginning() == hashed.beginning();
+                        *place = if begins_alike { entry.row() } else { *place };
+                    }
+                }
+                holds.clear();
+                let found = places.iter().zip(all());
+                holds.extend(found.map(|(&place, of)| place == Found::NONE || equality.holds(of.row(), place)));
+                // Hardly ever does a hash begin like another.
+                let wrong = places.iter_mut().zip(&*ranges).zip(all()).zip(&*holds).filter(|(_, holds)| !**holds);
+                for (((place, range), hashed), _) in wrong {
+                    let is_equal = |entry: &&Hashed| {
+                        entry.beginning() == hashed.beginning() && equality.holds(hashed.row(), entry.row())
+                    };
+                    *place = Found::written(alike(range).iter().find(is_equal).map(|entry| entry.row()));
+                }
+                Ok(())
+            },
+        )?;
         Ok(all)
     }
+}
+
+/// Hashes of rows from one on.
+fn hashed_from(first: usize, hashes: &[u64]) -> impl Iterator<Item = Hashed> + '_ {
+    hashes.iter().zip(first as u32..).map(|(&hash, row)| Hashed::new(hash, row))
 }
 
 /// Whether values of one column are equal to those of another.
@@ -415,6 +443,15 @@ mod tests {
 
     use super::*;
 
+    /// A column that arrives in batches of so many rows.
+    fn batches(column: &ArrayRef, rows: usize) -> IdentifierBuilder {
+        let mut builder = IdentifierBuilder::new(column.data_type().clone());
+        for first in (0..column.len()).step_by(rows) {
+            builder.append(&column.slice(first, rows.min(column.len() - first))).unwrap();
+        }
+        builder
+    }
+
     fn identifiers(ids: impl Array + 'static) -> Identifiers {
         let ids: ArrayRef = Arc::new(ids);
         let mut builder = IdentifierBuilder::new(ids.data_type().clone());
@@ -465,6 +502,8 @@ mod tests {
             let found = now.find_in(&before).unwrap();
             let expected = |row: u32| row.checked_sub(299_990);
             assert!(now.order().zip(found.iter()).all(|(row, found)| found == expected(row)));
+            let places = before.places_of(&batches(&now.values, 100_000), [1, 2]).unwrap();
+            assert!(places.iter().eq((0..300_000).map(expected)));
         }
     }
 
@@ -490,23 +529,22 @@ mod tests {
         for column in ways {
             let (before_column, now_column) =
                 (column(&before).slice(1, before.len() - 1), column(&now).slice(2, now.len() - 2));
-            let mut builder = IdentifierBuilder::new(before_column.data_type().clone());
-            builder.append(&before_column).unwrap();
-            let known = builder.finish([1, 2]).unwrap();
+            let known = batches(&before_column, 30_000).finish([1, 2]).unwrap();
             let expected = |&number: &i64| {
                 let place = number / 3 - 1;
                 (number % 3 == 0 && (0..19_999).contains(&place)).then_some(place as u32)
             };
             let expected: Vec<Option<u32>> = now[2..].iter().map(expected).collect();
-            assert!(known.places_of(&now_column, [1, 2]).unwrap().iter().eq(expected.iter().copied()));
-            let mut builder = IdentifierBuilder::new(now_column.data_type().clone());
-            builder.append(&now_column).unwrap();
-            let ordered = builder.finish([1, 2]).unwrap();
+            for rows in [7_000, 30_000] {
+                let places = known.places_of(&batches(&now_column, rows), [1, 2]).unwrap();
+                assert!(places.iter().eq(expected.iter().copied()));
+            }
+            let ordered = batches(&now_column, 30_000).finish([1, 2]).unwrap();
             let found = ordered.find_in(&known).unwrap();
             assert!(ordered.order().zip(found.iter()).all(|(row, found)| found == expected[row as usize]));
         }
         let none = identifiers(Int64Array::from(Vec::<i64>::new()));
-        assert!(none.places_of(&numbers(&[1, 2]), [1, 2]).unwrap().iter().eq([None, None]));
+        assert!(none.places_of(&batches(&numbers(&[1, 2]), 5), [1, 2]).unwrap().iter().eq([None, None]));
     }
 
     /// The shorter way to hash numbers, where there is none missing, and rows.

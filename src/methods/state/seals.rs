@@ -1,6 +1,8 @@
 //! What entries of the memory of worlds have sealed. They have the names of a few lists of columns, so that these are kept once, and of an entry its
 //! salt and its commitments.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -132,9 +134,12 @@ impl Seals {
         self.kind_of.iter().map(|kind| self.kinds[kind as usize].seals.iter().map(|seal| seal.name))
     }
 
-    /// Calls `each` with the number of every entry that has a salt, this, and what it seals; on all cores, and in the order of entries for each of
-    /// what is returned, one after the other.
-    pub(super) fn in_pieces<A: Default + Send>(&self, each: impl Fn(&mut A, usize, i64, Pairs<'_>) + Sync) -> Vec<A> {
+    /// Calls `of_piece` with the numbers of some entries at a time, and with those of them that have a salt: their number, this, and what they seal.
+    /// On all cores, and in the order of entries for each of what is returned, one after the other.
+    pub(super) fn in_pieces<R: Send>(
+        &self,
+        of_piece: impl Fn(Range<usize>, &mut dyn Iterator<Item = (usize, i64, Pairs<'_>)>) -> R + Sync,
+    ) -> Vec<R> {
         let items_of: Vec<usize> = self.kinds.iter().map(Kind::items).collect();
         let entries = |piece: usize| piece * PIECE..self.len().min((piece + 1) * PIECE);
         let pieces = self.len().div_ceil(PIECE);
@@ -144,19 +149,19 @@ impl Seals {
             *end += items(piece);
             Some((piece, start))
         });
-        let of_piece = |(piece, start): (usize, usize)| {
-            let (mut all, mut left) = (A::default(), &self.items[start..]);
-            for (entry, kind) in entries(piece).zip(self.kind_of.part(entries(piece))) {
+        let starts: Vec<(usize, usize)> = starts.collect();
+        let pieces = starts.into_par_iter().map(|(piece, start)| {
+            let mut left = &self.items[start..];
+            let mut sealed = entries(piece).zip(self.kind_of.part(entries(piece))).filter_map(|(entry, kind)| {
                 let (own, others) = left.split_at(items_of[kind as usize]);
                 left = others;
-                if let [salt, commitments @ ..] = own {
-                    let pairs = Pairs { seals: self.kinds[kind as usize].seals.iter(), items: commitments.iter() };
-                    each(&mut all, entry, *salt, pairs);
-                }
-            }
-            all
-        };
-        starts.collect::<Vec<_>>().into_par_iter().map(of_piece).collect()
+                let [salt, commitments @ ..] = own else { return None };
+                let pairs = Pairs { seals: self.kinds[kind as usize].seals.iter(), items: commitments.iter() };
+                Some((entry, *salt, pairs))
+            });
+            of_piece(entries(piece), &mut sealed)
+        });
+        pieces.collect()
     }
 
     /// Bytes held.
@@ -197,8 +202,10 @@ mod tests {
         assert_eq!(seals.names(), [11, 12, 13, PARTNERS_NAME, FORMER_PARTNERS_NAME].into_iter().collect());
         let expected = all.iter().map(|entry| entry.iter().skip(1).step_by(2).copied().collect::<Vec<_>>());
         assert!(seals.names_of_each().map(|names| names.collect::<Vec<_>>()).eq(expected));
-        let read = seals.in_pieces(|read: &mut Vec<_>, entry, salt, pairs| {
-            read.push((entry, salt, pairs.collect::<Vec<_>>()));
+        let read = seals.in_pieces(|numbers, entries| {
+            let read: Vec<_> = entries.map(|(entry, salt, pairs)| (entry, salt, pairs.collect::<Vec<_>>())).collect();
+            assert!(read.iter().all(|(entry, ..)| numbers.contains(entry)));
+            read
         });
         let is_value = |pair: &&[i64]| ![PARTNERS_NAME, FORMER_PARTNERS_NAME].contains(&pair[0]);
         let expected = all.iter().enumerate().filter(|(_, entry)| !entry.is_empty()).map(|(number, entry)| {

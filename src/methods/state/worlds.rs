@@ -5,7 +5,7 @@
 //! the memory and can guess the value.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use datafusion::arrow::compute::{cast, concat};
@@ -16,6 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::seals::Seals;
 use crate::error::{Error, Result, thousands};
+use crate::methods::seen::Seen;
 use crate::microdata::{
     Codes, Commitments, Encoded, EncodedColumns, FORMER_PARTNERS_NAME, HashKey, IdentifierBuilder, Identifiers, Layout,
     PARTNERS_NAME, copied_rows, held, name_of, partners_commitment, quasi_name_of, room,
@@ -128,27 +129,35 @@ impl Memory {
 
         let arrivals: Vec<u32> = microdata.order().collect();
         let found = microdata.find_in(&known)?;
-        let mut row_of = vec![NONE; people];
-        for (row, entry) in found.iter().enumerate() {
+        let row_of: Vec<AtomicU32> = (0..people).into_par_iter().map(|_| AtomicU32::new(NONE)).collect();
+        found.par_iter().enumerate().with_min_len(PIECE).for_each(|(row, entry)| {
             if let Some(entry) = entry {
-                row_of[person_of[entry as usize] as usize] = row as u32;
+                row_of[person_of[entry as usize] as usize].store(row as u32, Ordering::Relaxed);
             }
-        }
+        });
+        let row_of = |person: u32| row_of[person as usize].load(Ordering::Relaxed);
         let mut of = vec![NONE; found.len() * width];
-        of.par_chunks_exact_mut(width.max(1)).zip(found.par_iter()).with_min_len(PIECE).for_each(|(of, entry)| {
-            let Some(entry) = entry else { return };
-            let person = person_of[entry as usize];
-            for (world, of) in of.iter_mut().enumerate() {
+        let pieces = of.par_chunks_mut(PIECE * width.max(1)).enumerate();
+        pieces.for_each_init(Vec::new, |persons, (piece, of)| {
+            // One step for all of them, and then the next one: what is looked at is all over the memory.
+            let person = |row: usize| found.at(row).map_or(NONE, |entry| person_of[entry as usize]);
+            persons.clear();
+            persons.extend((piece * PIECE..).take(of.len() / width).map(person));
+            for (of, &person) in of.chunks_exact_mut(width).zip(&*persons).filter(|(_, person)| **person != NONE) {
+                of.copy_from_slice(&carried[person as usize * width..][..width]);
+            }
+            for (place, of) in of.iter_mut().enumerate().filter(|(_, of)| **of != NONE) {
+                let mut partner = *of;
                 // Whoever has left carries what somebody else has; at last one comes back to somebody who is there.
-                let mut partner = carried[person as usize * width + world];
-                while row_of[partner as usize] == NONE {
-                    partner = carried[partner as usize * width + world];
+                while row_of(partner) == NONE {
+                    partner = carried[partner as usize * width + place % width];
                 }
-                *of = row_of[partner as usize];
+                *of = row_of(partner);
             }
         });
         // Where values are remembered, whoever is still missing is missed in no world: all of their ring are, or nothing travels.
-        let missing = if values.is_some() { 0 } else { row_of.iter().filter(|row| **row == NONE).count() };
+        let missing =
+            if values.is_some() { 0 } else { (0..people as u32).filter(|&person| row_of(person) == NONE).count() };
 
         let kinds = sensitive.map(|column| (column, true)).into_iter();
         // A column that was sensitive may be published without being the sensitive one of a release.
@@ -159,73 +168,96 @@ impl Memory {
             travelling.iter().zip(kinds).map(|(column, sensitive)| Commitments::of(&column.attribute, sensitive));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let place_of: FxHashMap<i64, usize> = columns.iter().enumerate().map(|(j, column)| (column.name, j)).collect();
-        // Rows and columns that are sealed, and whether they have changed.
-        let found_sealed = seals.in_pieces(|found: &mut Vec<(u32, u32, bool)>, entry, salt, pairs| {
-            let row = row_of[person_of[entry] as usize];
-            if row == NONE {
-                return;
-            }
-            for (name, commitment) in pairs {
-                let Some(&j) = place_of.get(&name) else { continue };
-                let code = travelling[j].codes.at(arrivals[row as usize]);
-                found.push((row, j as u32, columns[j].to(salt, code) != commitment));
+        // Which columns of each row are sealed, and whether any has changed.
+        let (n, width_of_row) = (found.len(), columns.len());
+        let [noted, changed]: [Vec<AtomicBool>; 2] = [room(n * width_of_row), room(n)];
+        seals.in_pieces(|entries, sealed| {
+            let first = entries.start;
+            let rows: Vec<u32> = entries.map(|entry| row_of(person_of[entry])).collect();
+            let arrivals: Vec<u32> = rows.iter().map(|&row| arrivals.get(row as usize).map_or(0, |&at| at)).collect();
+            let codes_of = |column: &&Encoded| arrivals.iter().map(|&arrival| column.codes.at(arrival)).collect();
+            let codes: Vec<Vec<u32>> = if n == 0 { Vec::new() } else { travelling.iter().map(codes_of).collect() };
+            for (entry, salt, pairs) in sealed.filter(|(entry, ..)| rows[entry - first] != NONE) {
+                let row = rows[entry - first] as usize;
+                for (name, commitment) in pairs {
+                    let Some(&j) = place_of.get(&name) else { continue };
+                    noted[row * width_of_row + j].store(true, Ordering::Relaxed);
+                    if columns[j].to(salt, codes[j][entry - first]) != commitment {
+                        changed[row].store(true, Ordering::Relaxed);
+                    }
+                }
             }
         });
-        let mut noted = vec![false; found.len() * columns.len()];
-        let mut changed = vec![false; found.len()];
-        for (row, j, has_changed) in found_sealed.into_iter().flatten() {
-            noted[row as usize * columns.len() + j as usize] = true;
-            changed[row as usize] |= has_changed;
-        }
-        let sealed = (0..found.len()).map(|row| noted[row * columns.len()..][..columns.len()].iter().all(|&is| is));
-        let changed = changed.into_iter().filter(|&is| is).count();
-        Ok(Partners { of, width, sealed: sealed.collect(), missing, changed, former, ghosts })
+        let is = |noted: &AtomicBool| noted.load(Ordering::Relaxed);
+        let rows = (0..n).into_par_iter().with_min_len(PIECE);
+        let sealed = rows.map(|row| noted[row * width_of_row..][..width_of_row].iter().all(is)).collect();
+        let changed = changed.par_iter().with_min_len(PIECE).filter(|changed| is(changed)).count();
+        Ok(Partners { of, width, sealed, missing, changed, former, ghosts })
     }
 }
 
 /// Who carries whose values in each world, person after person.
 fn carried(
     known: &Identifiers,
-    partners: &ArrayRef,
+    partners: IdentifierBuilder,
     key: HashKey,
     lengths: &Codes,
     person_of: &[u32],
     people: usize,
 ) -> Result<Vec<u32>> {
-    let who = |entry: Option<u32>| entry.map_or(NONE, |entry| person_of[entry as usize]);
-    let who: Vec<u32> = known.places_of(partners, key)?.par_iter().map(who).collect();
+    let who = known.places_of(&partners, key)?;
+    drop(partners);
     let width = lengths.iter().find(|&length| length > 0).unwrap_or(0) as usize;
     if lengths.iter().any(|length| length != 0 && length as usize != width) {
         return Err(refused("has entries with different numbers of partners, so it is of several l"));
     }
-    let mut carried = vec![NONE; people * width];
-    let (mut start, mut twice) = (0, 0);
-    for (length, &person) in lengths.iter().zip(person_of) {
-        let length = length as usize;
-        let place = &mut carried[person as usize * width..][..width];
-        if length > 0 {
-            twice += usize::from(place.iter().any(|&partner| partner != NONE));
-            place.copy_from_slice(&who[start..start + length]);
+    let carried: Vec<AtomicU32> = (0..people * width).into_par_iter().map(|_| AtomicU32::new(NONE)).collect();
+    let entries = |piece: usize| piece * PIECE..lengths.len().min((piece + 1) * PIECE);
+    let with_partners = |piece: usize| lengths.part(entries(piece)).filter(|&length| length > 0).count();
+    let starts = (0..lengths.len().div_ceil(PIECE)).scan(0, |end, piece| {
+        let start = *end;
+        *end += with_partners(piece) * width;
+        Some((piece, start))
+    });
+    let starts: Vec<(usize, usize)> = starts.collect();
+    let twice = starts.into_par_iter().map(|(piece, mut start)| {
+        let mut twice = 0;
+        for (length, &person) in lengths.part(entries(piece)).zip(&person_of[entries(piece)]) {
+            if length == 0 {
+                continue;
+            }
+            let mut was_there = false;
+            for (place, at) in carried[person as usize * width..][..width].iter().zip(start..) {
+                let partner = who.at(at).map_or(NONE, |entry| person_of[entry as usize]);
+                was_there |= place.swap(partner, Ordering::Relaxed) != NONE;
+            }
+            twice += usize::from(was_there);
+            start += width;
         }
-        start += length;
-    }
+        twice
+    });
+    let twice: usize = twice.sum();
     if twice > 0 {
         return Err(refused(&format!("gives {} people two entries with partners", thousands(twice))));
     }
+    // In their place.
+    let carried: Vec<u32> = carried.into_iter().map(AtomicU32::into_inner).collect();
     // Every world must be the true one with people's values dealt anew, or the release would have rows too many.
+    let of_world = |world: usize| carried.iter().skip(world).step_by(width).copied();
+    let is_dealt = |world| Seen::once(people, of_world(world)).is_some_and(|seen| seen.is_all());
+    if (people == 0 || width > 0) && (0..width).into_par_iter().all(is_dealt) {
+        return Ok(carried);
+    }
     let strays = (0..width).into_par_iter().map(|world| {
         let mut taken = vec![false; people];
-        let mut is_stray = |&partner: &u32| partner == NONE || std::mem::replace(&mut taken[partner as usize], true);
-        carried.iter().skip(world).step_by(width).filter(|&partner| is_stray(partner)).count()
+        let mut is_stray = |partner: &u32| *partner == NONE || std::mem::replace(&mut taken[*partner as usize], true);
+        of_world(world).filter(|partner| is_stray(partner)).count()
     });
-    match strays.sum() {
-        0_usize if people == 0 || width > 0 => Ok(carried),
-        strays => Err(refused(&format!(
-            "is not complete: {} partners are missing from it; pass everything that sequential_worlds returned, for all batches of \
-             people, unchanged",
-            thousands(strays)
-        ))),
-    }
+    Err(refused(&format!(
+        "is not complete: {} partners are missing from it; pass everything that sequential_worlds returned, for all batches of \
+         people, unchanged",
+        thousands(strays.sum())
+    )))
 }
 
 const FORGED: &str = "is not what sequential_worlds returned: the partners of some people are others than those that were drawn; pass \
@@ -360,8 +392,7 @@ impl WorldsReader {
             people += 1;
         }
         let people = people as usize;
-        let partners = partners.in_one_piece()?;
-        let carried = carried(&known, &partners, key, &lengths, &person_of, people)?;
+        let carried = carried(&known, partners, key, &lengths, &person_of, people)?;
         let width = carried.len().checked_div(people).unwrap_or(0);
         let values = match values.is_empty() {
             true => None,
