@@ -87,18 +87,22 @@ impl DrawnRings {
         let l = self.rings.width + 1;
         let within = inside.iter().filter(|&&inside| inside).count();
         let most = [(inside.len() - within) / l, within / l];
-        let mut counts = vec![[0_usize; 2]; self.counts.len()];
-        (0..l).all(|world| {
-            counts.fill([0; 2]);
-            let mut diverse = true;
-            self.rings.each(world, |person, whose| {
-                let side = usize::from(inside[person as usize]);
-                let count = &mut counts[self.value_of[whose as usize] as usize][side];
-                *count += 1;
-                diverse &= *count <= most[side];
-            });
-            diverse
-        })
+        let values = self.counts.len().max(1);
+        let mut counts = vec![[0_u32; 2]; l * values];
+        let mut near: Vec<(u32, bool)> = Vec::new();
+        for (ring, shifts) in self.rings.iter() {
+            // Once for all worlds: people of a ring are all over the memory.
+            near.clear();
+            near.extend(ring.iter().map(|&person| (self.value_of[person as usize], inside[person as usize])));
+            let shifts = std::iter::once(0).chain(shifts.iter().map(|&shift| shift as usize));
+            for (counts, shift) in counts.chunks_exact_mut(values).zip(shifts) {
+                let (before, after) = near.split_at(shift);
+                for ((_, inside), (value, _)) in near.iter().zip(after.iter().chain(before)) {
+                    counts[*value as usize][usize::from(*inside)] += 1;
+                }
+            }
+        }
+        counts.iter().flat_map(|counts| counts.iter().zip(most)).all(|(&count, most)| count as usize <= most)
     }
 }
 

@@ -365,7 +365,8 @@ pub struct SnapshotBuilder {
     periods: Option<(Vec<u64>, u64)>,
     /// Columns in which people have what they had before, as far as they are sensitive.
     remembered: Vec<String>,
-    /// Rows of people with worlds, of which there are so many at least, are put in order by place.
+    /// Rows of methods with worlds are put in order by place, if there are so many. Partners lie close together, and from row to partner is what
+    /// these methods look most.
     by_place_from: usize,
 }
 
@@ -453,12 +454,8 @@ impl SnapshotBuilder {
                 let ghosts = memory.append_ghosts(&mut microdata, key)?;
                 let (mut microdata, mut partners) =
                     microdata.finish_with(key, |columns| memory.of_rows(columns, ghosts))?;
-                // Partners lie close together, and from row to partner is what such methods look most. Values have no say in this order, so that it is
-                // the same whichever world is the true one.
                 if microdata.rows >= by_place_from {
-                    let order = microdata.by_place();
-                    microdata.put_in_order(&order);
-                    partners.put_in_order(&order);
+                    partners.put_in_order(&microdata.put_by_place());
                 }
                 return Ok((microdata, State::Worlds(partners)));
             }
@@ -473,6 +470,9 @@ impl SnapshotBuilder {
             Some(reader) => reader.finish(columns, number, periods.as_ref()),
             None => Ok(State::before_the_first(kind)),
         })?;
+        if matches!(state, State::Worlds(_)) && microdata.rows >= by_place_from {
+            microdata.put_by_place();
+        }
         if !remembered.is_empty() {
             remembered::fill(&mut microdata, state.signatures()?, &remembered)?;
         }

@@ -54,10 +54,32 @@ pub(super) struct Parts<'a> {
 impl Wanted for Parts<'_> {
     fn each<T>(self, of_code: impl Fn(u32) -> T) -> Vec<T> {
         let mut all = Vec::with_capacity(self.parts.iter().map(Range::len).sum());
-        of_width!(self.codes, codes => for part in self.parts {
-            all.extend(codes[part.clone()].iter().map(|&code| of_code(code.wide())));
-        });
+        of_width!(self.codes, codes => each_part(codes, self.parts, |part| {
+            all.extend(part.iter().map(|&code| of_code(code.wide())));
+        }));
         all
+    }
+}
+
+/// The codes of each of some parts.
+fn each_part<C: Code>(codes: &[C], parts: &[Range<usize>], mut each: impl FnMut(&[C])) {
+    /// Parts that are looked at together.
+    const PARTS: usize = 64;
+    /// Codes of a part, if there are not more.
+    const FEW: usize = 16;
+    let mut near = [[C::default(); FEW]; PARTS];
+    for parts in parts.chunks(PARTS) {
+        // As they stand first, some too many: the fewer instructions there are between one part and the next, the more of them a processor asks for at
+        // once.
+        for (near, part) in near.iter_mut().zip(parts) {
+            if let Some(codes) = codes.get(part.start..part.start + FEW) {
+                near.copy_from_slice(codes);
+            }
+        }
+        for (near, part) in near.iter().zip(parts) {
+            let is_near = part.len() <= FEW && part.start + FEW <= codes.len();
+            each(if is_near { &near[..part.len()] } else { &codes[part.clone()] });
+        }
     }
 }
 
@@ -76,4 +98,32 @@ pub(super) fn gather_codes(values: &ArrayRef, codes: impl Wanted, data_type: &Da
         }
     }
     gather(values, &codes.each(|code| code).into(), data_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of none, few and many codes, in any order, and up to the last one.
+    #[test]
+    fn parts_are_what_they_were() {
+        let codes: Vec<u16> = (0..1000).map(|code| code * 7 % 1000).collect();
+        let part = |number: usize| {
+            let start = number * 389 % 1001;
+            start..(start + number * 13 % 40).min(1000)
+        };
+        for parts in [0, 1, 63, 64, 65, 300] {
+            let mut parts: Vec<Range<usize>> = (0..parts).map(part).collect();
+            parts.push(985..1000);
+            let expected: Vec<u16> = parts.iter().flat_map(|part| codes[part.clone()].iter().copied()).collect();
+            let (mut found, mut lengths) = (Vec::new(), Vec::new());
+            each_part(&codes, &parts, |part| {
+                found.extend_from_slice(part);
+                lengths.push(part.len());
+            });
+            assert_eq!(found, expected);
+            assert!(lengths.into_iter().eq(parts.iter().map(Range::len)));
+        }
+        each_part(&[7_u8, 8], &[0..2, 1..1, 1..2], |part| assert!(part.len() != 2 || part == [7, 8]));
+    }
 }
