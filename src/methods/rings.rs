@@ -87,22 +87,27 @@ impl DrawnRings {
         let l = self.rings.width + 1;
         let within = inside.iter().filter(|&&inside| inside).count();
         let most = [(inside.len() - within) / l, within / l];
+        // Several worlds at once, for people of a ring are all over the memory; where values are many, fewer, so that there are never more counts than
+        // people.
         let values = self.counts.len().max(1);
-        let mut counts = vec![[0_u32; 2]; l * values];
+        let at_once = (inside.len() / values).clamp(1, l);
+        let mut counts = vec![[0_u32; 2]; at_once * values];
         let mut near: Vec<(u32, bool)> = Vec::new();
-        for (ring, shifts) in self.rings.iter() {
-            // Once for all worlds: people of a ring are all over the memory.
-            near.clear();
-            near.extend(ring.iter().map(|&person| (self.value_of[person as usize], inside[person as usize])));
-            let shifts = std::iter::once(0).chain(shifts.iter().map(|&shift| shift as usize));
-            for (counts, shift) in counts.chunks_exact_mut(values).zip(shifts) {
-                let (before, after) = near.split_at(shift);
-                for ((_, inside), (value, _)) in near.iter().zip(after.iter().chain(before)) {
-                    counts[*value as usize][usize::from(*inside)] += 1;
+        (0..l).step_by(at_once).all(|first| {
+            counts.fill([0; 2]);
+            for (ring, shifts) in self.rings.iter() {
+                near.clear();
+                near.extend(ring.iter().map(|&person| (self.value_of[person as usize], inside[person as usize])));
+                let shifts = std::iter::once(0).chain(shifts.iter().map(|&shift| shift as usize)).skip(first);
+                for (counts, shift) in counts.chunks_exact_mut(values).zip(shifts) {
+                    let (before, after) = near.split_at(shift);
+                    for ((_, inside), (value, _)) in near.iter().zip(after.iter().chain(before)) {
+                        counts[*value as usize][usize::from(*inside)] += 1;
+                    }
                 }
             }
-        }
-        counts.iter().flat_map(|counts| counts.iter().zip(most)).all(|(&count, most)| count as usize <= most)
+            counts.iter().flat_map(|counts| counts.iter().zip(most)).all(|(&count, most)| count as usize <= most)
+        })
     }
 }
 
@@ -245,7 +250,7 @@ mod tests {
     use std::collections::HashMap;
 
     use proptest::prelude::*;
-    use rand::SeedableRng;
+    use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha20Rng;
 
     use super::*;
@@ -276,6 +281,26 @@ mod tests {
             }
             let whole = vec![true; values.len()];
             prop_assert!(drawn.are_diverse(&whole));
+            // Sides drawn anew, and those that keep rings together: against counts of each world by itself.
+            let mut rng = ChaCha20Rng::seed_from_u64(seed);
+            for drawn_anew in [true, false] {
+                let mut inside = vec![false; values.len()];
+                for (ring, _) in drawn.rings.iter() {
+                    let of_ring: bool = rng.random();
+                    ring.iter().for_each(|&person| {
+                        inside[person as usize] = if drawn_anew { rng.random() } else { of_ring };
+                    });
+                }
+                let diverse = (0..l).all(|world| {
+                    let mut seen: HashMap<(u32, bool), usize> = HashMap::new();
+                    drawn.rings.each(world, |person, whose| {
+                        *seen.entry((values[whose as usize], inside[person as usize])).or_default() += 1;
+                    });
+                    let side = |of: bool| inside.iter().filter(|&&inside| inside == of).count();
+                    seen.into_iter().all(|((_, of), count)| count * l <= side(of))
+                });
+                prop_assert_eq!(drawn.are_diverse(&inside), diverse);
+            }
         }
     }
 

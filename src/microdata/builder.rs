@@ -49,7 +49,7 @@ pub(crate) enum OfGhosts {
 pub struct EncodedColumns<'a> {
     /// Key of the identifiers' hash.
     pub key: HashKey,
-    /// Who the rows are about, in the order that the microdata will have.
+    /// Who the rows are about, in the order in which [`MicrodataBuilder::finish`] puts the rows.
     pub identifiers: Option<&'a Identifiers>,
     /// The quasi-identifiers.
     pub quasi: &'a [Encoded],
@@ -132,7 +132,7 @@ impl MicrodataBuilder {
         self.hierarchies.get_or_insert_with(|| Hierarchies::new(names))
     }
 
-    /// Who the rows so far are about, in the order that the microdata will have under this key.
+    /// Who the rows so far are about, in the order in which [`finish`](Self::finish) puts the rows under this key.
     ///
     /// # Errors
     /// NULL or repeated identifiers; without a column of identifiers, which is a bug.

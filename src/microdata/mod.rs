@@ -3,7 +3,8 @@
 //! A [`MicrodataBuilder`] turns record batches into flat arrays of codes, one for all quasi-identifiers and one for the
 //! sensitive attribute. Every attribute has a sorted [`Domain`] to turn codes back into values. Rows are then put in the order of a
 //! keyed hash of their identifiers (of their codes, where there are none), so that nothing a method does can depend on the
-//! order of arrival.
+//! order of arrival. Large tables of people with worlds are put in order once more, by place (`neighbours`): by quasi-identifiers, and those that are
+//! alike as they stood.
 
 mod builder;
 mod cell;

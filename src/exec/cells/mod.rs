@@ -322,8 +322,9 @@ impl Running {
 pub(super) fn in_a_cell(error: DataFusionError, function: &str, cells: u32) -> DataFusionError {
     let DataFusionError::ResourcesExhausted(text) = error.find_root() else { return error };
     let more = cells.saturating_mul(2);
-    // The engine's error says no more of who asked than its name.
-    let sorts = match text.contains("ExternalSorter") {
+    // The engine's error says no more of who asked than its name; some pools list others after it.
+    let asked = text.split("with top memory consumers").next().unwrap_or_default();
+    let sorts = match asked.contains("ExternalSorter") {
         true => "; so do fewer sorts at a time (SET datafusion.execution.target_partitions = 1)",
         false => "",
     };

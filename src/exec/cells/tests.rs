@@ -5,7 +5,7 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::datasource::MemTable;
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryPool};
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -196,9 +196,17 @@ async fn what_does_not_fit_is_spilled() {
 /// Where memory does not suffice, the error says of what there should be less.
 #[test]
 fn what_does_not_fit_at_all_says_what_may() {
-    let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(1000));
-    for (consumer, sorts) in [("m_invariant", false), ("ExternalSorter[0]", true), ("ExternalSorterMerge[3]", true)] {
-        let refused = MemoryConsumer::new(consumer).register(&pool).try_grow(1 << 20).unwrap_err();
+    let five = std::num::NonZeroUsize::new(5).unwrap();
+    let pools: [Arc<dyn MemoryPool>; 2] = [
+        Arc::new(FairSpillPool::new(1000)),
+        // As in the shell: it lists who holds memory.
+        Arc::new(TrackConsumersPool::new(FairSpillPool::new(1000), five)),
+    ];
+    let cases = [("m_invariant", false), ("ExternalSorter[0]", true), ("ExternalSorterMerge[3]", true)];
+    for ((consumer, sorts), pool) in cases.into_iter().flat_map(|case| pools.iter().map(move |pool| (case, pool))) {
+        let sort = MemoryConsumer::new("ExternalSorter[7]").register(pool);
+        sort.try_grow(500).unwrap();
+        let refused = MemoryConsumer::new(consumer).register(pool).try_grow(1 << 20).unwrap_err();
         let error = in_a_cell(refused, "m_invariant", 64).to_string();
         assert!(
             error.contains("m_invariant: a cell does not fit; smaller ones take less memory (cells => 128)"),

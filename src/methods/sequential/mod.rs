@@ -39,7 +39,7 @@
 //!
 //! # Cost
 //! O((d + l + log n) n log n) for worlds. O(l n (log n + p^2)) at worst for a release, whichever it is (Theorem 4.4). Parallel over
-//! buckets and parts.
+//! buckets and parts. Rows of a large table stand by where they lie, so that people who have to do with each other are in the cache together.
 
 mod assign;
 mod baseline;

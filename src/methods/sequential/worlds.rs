@@ -11,7 +11,7 @@ use crate::methods::mondrian::{self, Cuts};
 use crate::methods::rings::Rings;
 use crate::methods::state::Partners;
 use crate::methods::{Method, Monitor, Needs, State, StateKind, assignment};
-use crate::microdata::{Code, Microdata, RowCodes, of_width};
+use crate::microdata::{Code, MANY, Microdata, RowCodes, of_width, shuffle};
 use crate::release::{self, Body, Form, Groups, Release, Salts};
 
 /// Fewer people than this are looked at on one thread.
@@ -67,7 +67,11 @@ impl Worlds {
         let partners = if rows.clone().all(|row| is_new(&row)) {
             self.draw(microdata, "rows", seed, monitor)?
         } else {
-            let fresh: Vec<u32> = rows.clone().filter(is_new).collect();
+            let mut fresh: Vec<u32> = rows.clone().filter(is_new).collect();
+            if microdata.rows >= MANY {
+                // They stand by place, and cuts take the first rows that they come to, and every so many-th one, as any of them.
+                shuffle(&mut fresh, rng);
+            }
             self.beside(microdata, known, &fresh, seed, monitor)?
         };
         let salts = Some(Salts::new(rng.random()));
@@ -87,13 +91,16 @@ impl Worlds {
             true => Vec::new(),
             false => self.draw(&microdata.part(fresh), "rows of new people", seed, monitor)?,
         };
-        let mut drawn = drawn.chunks_exact(self.l - 1);
-        let mut partners = Vec::with_capacity(microdata.rows * (self.l - 1));
-        for row in 0..microdata.rows as u32 {
-            match known.of(row) {
-                Some(known) => partners.extend_from_slice(known),
-                None => partners.extend(drawn.next().into_iter().flatten().map(|&row| fresh[row as usize])),
+        let width = self.l - 1;
+        let mut partners = vec![0; microdata.rows * width];
+        for (row, partners) in (0..).zip(partners.chunks_exact_mut(width)) {
+            if let Some(known) = known.of(row) {
+                partners.copy_from_slice(known);
             }
+        }
+        for (&row, drawn) in fresh.iter().zip(drawn.chunks_exact(width)) {
+            let of_row = partners[row as usize * width..][..width].iter_mut();
+            of_row.zip(drawn).for_each(|(partner, &drawn)| *partner = fresh[drawn as usize]);
         }
         Ok(partners)
     }

@@ -365,8 +365,8 @@ pub struct SnapshotBuilder {
     periods: Option<(Vec<u64>, u64)>,
     /// Columns in which people have what they had before, as far as they are sensitive.
     remembered: Vec<String>,
-    /// Rows of methods with worlds are put in order by place, if there are so many. Partners lie close together, and from row to partner is what
-    /// these methods look most.
+    /// Rows of which some have worlds already are put in order by place, if there are so many. Partners lie close together, and from row to partner
+    /// is what these methods look most.
     by_place_from: usize,
 }
 
@@ -470,9 +470,6 @@ impl SnapshotBuilder {
             Some(reader) => reader.finish(columns, number, periods.as_ref()),
             None => Ok(State::before_the_first(kind)),
         })?;
-        if matches!(state, State::Worlds(_)) && microdata.rows >= by_place_from {
-            microdata.put_by_place();
-        }
         if !remembered.is_empty() {
             remembered::fill(&mut microdata, state.signatures()?, &remembered)?;
         }

@@ -220,18 +220,19 @@ fn carried(
         Some((piece, start))
     });
     let starts: Vec<(usize, usize)> = starts.collect();
+    let has_entry: Vec<AtomicBool> = room(people);
     let twice = starts.into_par_iter().map(|(piece, mut start)| {
         let mut twice = 0;
         for (length, &person) in lengths.part(entries(piece)).zip(&person_of[entries(piece)]) {
             if length == 0 {
                 continue;
             }
-            let mut was_there = false;
+            // Of two, either one is the second: whose partners count does not matter, for there is no release then.
+            twice += usize::from(has_entry[person as usize].swap(true, Ordering::Relaxed));
             for (place, at) in carried[person as usize * width..][..width].iter().zip(start..) {
                 let partner = who.at(at).map_or(NONE, |entry| person_of[entry as usize]);
-                was_there |= place.swap(partner, Ordering::Relaxed) != NONE;
+                place.store(partner, Ordering::Relaxed);
             }
-            twice += usize::from(was_there);
             start += width;
         }
         twice

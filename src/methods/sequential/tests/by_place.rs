@@ -6,7 +6,7 @@ use crate::microdata::MANY;
 /// From so many rows on they do, and not before; everybody keeps their partners.
 #[test]
 fn large_tables_are_put_in_order_by_place() {
-    for (rows, by_place) in [(MANY - 1, false), (MANY, true)] {
+    for (rows, by_place) in [(MANY - 2, false), (MANY, true)] {
         let column = |step: usize| (0..rows).map(|row| Some((row * step % 30_011 % 97) as i32)).collect::<Vec<_>>();
         let people = People {
             first: 0,
@@ -15,11 +15,13 @@ fn large_tables_are_put_in_order_by_place() {
             other: vec![(0..rows).map(|row| (row % 5) as i32).collect()],
         };
         let all = people.all();
-        let worlds = run(&worlds_of(3), &people, &all, None, false, 4).unwrap();
+        // Most have worlds before the others come.
+        let first = run(&worlds_of(3), &people.truncated(rows / 4 * 3), &all, None, false, 4).unwrap();
+        let more = run(&worlds_of(3), &people, &all, Some(&first), false, 4).unwrap();
+        let worlds = concat_batches(&first.schema(), [&first, &more]).unwrap();
         let partners = partners(&worlds);
-        let mut builder = builder(&people, &all, Some(&worlds), false).unwrap().1;
-        builder.put_by_place_from(MANY);
-        let (microdata, state) = builder.finish([5, 6]).unwrap();
+        assert_eq!((partners.len(), outside_rings(&people, &partners)), (rows, 0));
+        let (microdata, state) = builder(&people, &all, Some(&worlds), false).unwrap().1.finish([5, 6]).unwrap();
         assert_eq!(microdata.by_place().into_iter().eq(0..rows as u32), by_place);
         let known = state.worlds().unwrap();
         let of_people = microdata.people.as_ref().unwrap();
