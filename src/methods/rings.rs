@@ -11,6 +11,9 @@
 //! one of two, whatever `l` is.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rayon::prelude::*;
 
 use super::Monitor;
 use super::assignment::{self, Step};
@@ -18,7 +21,10 @@ use super::lots::Lots;
 use super::seen::Seen;
 use super::split::{self, Lists, Secret, Sorted};
 use crate::error::{Error, Result};
-use crate::microdata::{Code, Microdata};
+use crate::microdata::{Code, Microdata, room};
+
+/// Rings that are looked at on one core.
+const PIECE: usize = 1 << 8;
 
 /// Rings of some people, and the shifts of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -211,37 +217,57 @@ impl Rings {
         }
     }
 
+    /// Whose values each of `rows` people carries in every world but the true one, person after person. Everybody must be in one ring.
+    pub(super) fn partners(&self, rows: usize) -> Vec<u32> {
+        let partners: Vec<AtomicU32> = room(rows * self.width);
+        (0..self.ends.len()).into_par_iter().with_min_len(PIECE).for_each(|number| {
+            let (ring, shifts) = self.ring(number);
+            for (place, &person) in ring.iter().enumerate() {
+                let of_person = &partners[person as usize * self.width..][..self.width];
+                for (partner, &shift) in of_person.iter().zip(shifts) {
+                    let other = place + shift as usize;
+                    let other = if other < ring.len() { other } else { other - ring.len() };
+                    partner.store(ring[other], Ordering::Relaxed);
+                }
+            }
+        });
+        // In their place.
+        partners.into_iter().map(AtomicU32::into_inner).collect()
+    }
+
     /// The rings, each with its shifts.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
-        let mut start = 0;
-        self.ends.iter().zip(self.shifts.chunks_exact(self.width)).map(move |(&end, shifts)| {
-            let ring = &self.people[start..end as usize];
-            start = end as usize;
-            (ring, shifts)
-        })
+        (0..self.ends.len()).map(|number| self.ring(number))
+    }
+
+    fn ring(&self, number: usize) -> (&[u32], &[u32]) {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        (&self.people[start..self.ends[number] as usize], &self.shifts[number * self.width..][..self.width])
     }
 
     /// Whether these are rings of `rows` rows, everybody in one, with different values and different shifts.
     pub(super) fn are_rings(&self, rows: usize, values: &[impl Code]) -> bool {
-        let mut sorted = Vec::new();
         let once = Seen::once(rows, self.people.iter().copied()).is_some_and(|seen| seen.is_all());
         let ends = self.ends.windows(2).all(|ends| ends[0] < ends[1]);
         let whole = self.ends.last().copied().unwrap_or(0) as usize == rows;
-        let mut differ = |items: &mut dyn Iterator<Item = u32>| {
-            sorted.clear();
-            sorted.extend(items);
-            sorted.sort_unstable();
-            sorted.windows(2).all(|pair| pair[0] < pair[1])
+        if !once || !ends || !whole || self.shifts.len() != self.ends.len() * self.width {
+            return false;
+        }
+        let is_ring = |sorted: &mut Vec<u32>, number: usize| {
+            let (ring, shifts) = self.ring(number);
+            let mut differ = |items: &mut dyn Iterator<Item = u32>| {
+                sorted.clear();
+                sorted.extend(items);
+                sorted.sort_unstable();
+                sorted.windows(2).all(|pair| pair[0] < pair[1])
+            };
+            ring.len() > self.width
+                && differ(&mut ring.iter().map(|&row| values[row as usize].wide()))
+                && differ(&mut shifts.iter().copied())
+                && shifts.iter().all(|shift| (1..ring.len() as u32).contains(shift))
         };
-        once && ends
-            && whole
-            && self.shifts.len() == self.ends.len() * self.width
-            && self.iter().all(|(ring, shifts)| {
-                ring.len() > self.width
-                    && differ(&mut ring.iter().map(|&row| values[row as usize].wide()))
-                    && differ(&mut shifts.iter().copied())
-                    && shifts.iter().all(|shift| (1..ring.len() as u32).contains(shift))
-            })
+        let rings = (0..self.ends.len()).into_par_iter().with_min_len(PIECE);
+        rings.map_init(Vec::new, is_ring).all(|is_ring| is_ring)
     }
 }
 
@@ -274,6 +300,9 @@ mod tests {
                 dealt.sort_unstable();
                 prop_assert!(dealt.iter().copied().eq(0..values.len() as u32));
             }
+            let partners = drawn.rings.partners(values.len());
+            let carries = |person: usize| partners[person * (l - 1)..][..l - 1].iter().map(|&partner| values[partner as usize]);
+            prop_assert!(carried.iter().enumerate().all(|(person, carried)| carries(person).eq(carried[1..].iter().copied())));
             for values in &mut carried {
                 values.sort_unstable();
                 values.dedup();

@@ -6,8 +6,11 @@
 
 use std::hash::Hasher;
 use std::ops::Range;
+use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, Int64Builder, ListArray, ListBuilder};
+use datafusion::arrow::array::{Array, Int64Array, ListArray};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use siphasher::sip::SipHasher13;
 
@@ -26,6 +29,7 @@ pub(crate) const PARTNERS_NAME: i64 = 0x7269_6e67_7061_7274;
 pub(crate) const FORMER_PARTNERS_NAME: i64 = 0x7061_7274_6e65_7273;
 
 /// Commitments to the values of one column.
+#[derive(Debug)]
 pub(crate) struct Commitments {
     /// Hash of the column's name.
     pub name: i64,
@@ -98,37 +102,37 @@ pub(crate) fn partners_commitment(
     Ok(hasher.finish() as i64)
 }
 
-/// Salt and commitments of some rows, for the memory: of each attribute (the sensitive one first, if `sensitive`) with the code that each row
-/// has, and of the partners of those that have some; with the names of the quasi-identifiers, so that these stay such.
+/// Salt and commitments of some people, for the memory: of each column, of which everybody has a code, and of the partners of those that have some;
+/// with the names of the quasi-identifiers, so that these stay such.
 ///
 /// # Errors
-/// When Arrow cannot show values of a type as text.
+/// When Arrow cannot show identifiers as text.
 pub(crate) fn commitments(
-    columns: &[(&Attribute, &dyn Fn(u32) -> u32)],
-    sensitive: bool,
+    columns: &[Commitments],
+    codes: &[Vec<u32>],
     quasi: &[Attribute],
-    rows: &[u32],
-    salt_of: impl Fn(u32) -> i64,
+    salts: &[i64],
     partners: &ListArray,
 ) -> Result<ListArray> {
-    let sealing = columns.iter().enumerate().map(|(j, (attribute, _))| Commitments::of(attribute, sensitive && j == 0));
-    let sealing = sealing.collect::<Result<Vec<_>>>()?;
     let quasi: Vec<i64> = quasi.iter().map(|attribute| quasi_name_of(attribute.field.name())).collect();
     let options = FormatOptions::new();
     let texts = ArrayFormatter::try_new(partners.values().as_ref(), &options)?;
-    let mut lists = ListBuilder::new(Int64Builder::new());
-    for (place, &row) in rows.iter().enumerate() {
-        let salt = salt_of(row);
-        lists.values().append_value(salt);
-        for (column, (_, code_of)) in sealing.iter().zip(columns) {
-            lists.values().append_slice(&[column.name, column.to(salt, code_of(row))]);
+    // A salt, and pairs.
+    let most = 1 + 2 * (columns.len() + quasi.len() + 1);
+    let (mut all, mut lengths) = (Vec::with_capacity(salts.len() * most), Vec::with_capacity(salts.len()));
+    for (place, &salt) in salts.iter().enumerate() {
+        let start = all.len();
+        all.push(salt);
+        for (column, codes) in columns.iter().zip(codes) {
+            all.extend([column.name, column.to(salt, codes[place])]);
         }
-        quasi.iter().for_each(|name| lists.values().append_slice(&[*name, 0]));
+        quasi.iter().for_each(|&name| all.extend([name, 0]));
         let range = partners.value_offsets()[place] as usize..partners.value_offsets()[place + 1] as usize;
         if !range.is_empty() {
-            lists.values().append_slice(&[PARTNERS_NAME, partners_commitment(PARTNERS_NAME, salt, &texts, range)?]);
+            all.extend([PARTNERS_NAME, partners_commitment(PARTNERS_NAME, salt, &texts, range)?]);
         }
-        lists.append(true);
+        lengths.push(all.len() - start);
     }
-    Ok(lists.finish())
+    let item = Arc::new(Field::new_list_field(DataType::Int64, true));
+    Ok(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), Arc::new(Int64Array::from(all)), None)?)
 }

@@ -4,6 +4,7 @@ mod gather;
 mod near;
 mod order;
 mod values;
+mod worlds;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -29,7 +30,7 @@ use super::schema::{
 };
 use super::{Body, COUNTERFEIT, Form, Groups, Release, for_each_of};
 use crate::error::{Error, Result};
-use crate::microdata::{Attribute, Codes, commitments, part, parts_of};
+use crate::microdata::{Attribute, Codes, Commitments, part, parts_of};
 
 /// A release whose order of rows and group numbers has been drawn.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub(crate) struct Published {
     /// Columns that the sensitive value was made of, if it was, and their values by its code.
     parts: Vec<FieldRef>,
     values_of_parts: OnceLock<Vec<ArrayRef>>,
+    /// What the values of each column that travels are sealed by, once some are.
+    sealing: OnceLock<Vec<Commitments>>,
     /// The values of all members, in place of the groups': in as few bytes as they need, for they are looked at all over the memory.
     values: Codes,
     /// Whether the values of every group are different and ascend, so that they are its histogram.
@@ -74,12 +77,12 @@ impl Published {
         // A field whose metadata are not ours has none.
         let sensitive = release.microdata.sensitive.as_ref();
         let parts = sensitive.and_then(|attribute| parts_of(&attribute.field).ok()).unwrap_or_default();
-        let values_of_parts = OnceLock::new();
+        let (values_of_parts, sealing) = Default::default();
         let ascends = |group: usize| groups.sensitive[groups.range(group)].windows(2).all(|pair| pair[0] < pair[1]);
         let ascend = release.body.form() == Form::Anatomy && (0..groups.len()).into_par_iter().all(ascends);
         let values = Codes::narrowed(std::mem::take(&mut release.groups.sensitive));
         let base = 0;
-        Self { schema, order, group_of, facts, base, donors, parts, values_of_parts, values, ascend, release }
+        Self { schema, order, group_of, facts, base, donors, parts, values_of_parts, sealing, values, ascend, release }
     }
 
     /// As a part of a release that is made in cells: numbers of groups begin with the cell's tag, which no other cell has.
@@ -136,7 +139,13 @@ impl Published {
         let near = Near::new(groups, &self.facts, intervals, quasi.len());
         let exact = if wanted().all(is_interval) { Vec::new() } else { self.exact(&members)? };
         let fields = self.schema.fields().iter();
-        let columns = fields.map(|field| self.column(field, &members, &near, &exact)).collect::<Result<Vec<_>>>()?;
+        let partners = self.partners_in(&members)?;
+        let column = |field: &FieldRef| match &partners {
+            Some(partners) if field.name() == PARTNERS => Ok(Arc::new(partners.clone()) as ArrayRef),
+            Some(partners) if field.name() == COMMITMENTS => Ok(Arc::new(self.commitments(&members, partners)?) as _),
+            _ => self.column(field, &members, &near, &exact),
+        };
+        let columns = fields.map(column).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)?)
     }
@@ -199,8 +208,6 @@ impl Published {
             }
             SIGNATURE => self.signatures_of(groups)?,
             LABEL => self.labels(members),
-            PARTNERS => self.partners(members)?,
-            COMMITMENTS => self.commitments(members)?,
             _ => self.identifiers(members)?,
         })
     }
@@ -303,30 +310,6 @@ impl Published {
         Ok(Arc::new(ListArray::try_new(item, offsets, values, None)?))
     }
 
-    /// Identifiers of the partners of some members; none of those that are not new.
-    ///
-    /// # Errors
-    /// When there is no identifier, when there are no worlds, and when Arrow fails to gather values.
-    pub(crate) fn partners(&self, members: &[u32]) -> Result<ArrayRef> {
-        let worlds = self.release.body.worlds()?;
-        let people = self.release.microdata.people.as_ref();
-        let people = people.ok_or_else(|| Error::internal("a column that the release has not"))?;
-        let DataType::List(item) = signature_type(&people.data_type) else {
-            return Err(Error::internal("partners that are no list"));
-        };
-        if worlds.is_new.len() != self.release.microdata.rows {
-            return Err(Error::internal("partners that are not to be remembered"));
-        }
-        let row_of = |member: &u32| self.release.groups.members[*member as usize] as usize;
-        let new = members.iter().map(row_of).filter(|&row| worlds.is_new[row]);
-        let partners = new.flat_map(|row| &worlds.partners[row * worlds.width..][..worlds.width]);
-        let places = partners.map(|&partner| people.arrival[partner as usize]);
-        let values = gather(&people.identifiers, &UInt32Array::from_iter_values(places), item.data_type())?;
-        let length = |member| if worlds.is_new[row_of(member)] { worlds.width } else { 0 };
-        let offsets = OffsetBuffer::from_lengths(members.iter().map(length));
-        Ok(Arc::new(ListArray::try_new(item, offsets, values, None)?))
-    }
-
     /// Of some members whose quasi-identifiers were dealt in their group: the number of the group in the release, their place in its order, and the
     /// places of whom they show.
     ///
@@ -347,32 +330,6 @@ impl Published {
         let item = Arc::new(Field::new_list_field(DataType::Int32, true));
         let shown = ListArray::try_new(item, offsets, shown, None)?;
         Ok([Arc::new(groups), Arc::new(places), Arc::new(shown)])
-    }
-
-    /// Seals of the values of some members that travel.
-    ///
-    /// # Errors
-    /// When there are no salts, and when Arrow cannot show a value.
-    pub(crate) fn commitments(&self, members: &[u32]) -> Result<ArrayRef> {
-        let Release { microdata, groups, body, .. } = &self.release;
-        let salts = body.worlds()?.salts.ok_or_else(|| Error::internal("values to be sealed without a salt"))?;
-        let rows: Vec<u32> = members.iter().map(|&member| groups.members[member as usize]).collect();
-        let sensitive = |row: u32| microdata.sensitive_codes.at(row);
-        let others: Vec<_> = (0..microdata.other.len()).map(|j| move |row: u32| microdata.other_of(row)[j]).collect();
-        let mut columns: Vec<(&Attribute, &dyn Fn(u32) -> u32)> = Vec::new();
-        columns.extend(microdata.sensitive.iter().map(|attribute| (attribute, &sensitive as &dyn Fn(u32) -> u32)));
-        columns.extend(microdata.other.iter().zip(&others).map(|(attribute, code)| (attribute, code as _)));
-        let partners = self.partners(members)?;
-        let has_sensitive = microdata.sensitive.is_some();
-        let sealed = commitments(
-            &columns,
-            has_sensitive,
-            &microdata.quasi,
-            &rows,
-            |row| salts.of(row),
-            partners.as_list::<i32>(),
-        )?;
-        Ok(Arc::new(sealed))
     }
 
     /// The values of some members who are people, of a column that travels; NULL if it is not in this release.

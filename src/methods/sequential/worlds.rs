@@ -9,13 +9,14 @@ use super::refuse_former;
 use crate::error::{Error, Result};
 use crate::methods::mondrian::{self, Cuts};
 use crate::methods::rings::Rings;
+use crate::methods::seen::Seen;
 use crate::methods::state::Partners;
 use crate::methods::{Method, Monitor, Needs, State, StateKind, assignment};
 use crate::microdata::{Code, MANY, Microdata, RowCodes, of_width, shuffle};
 use crate::release::{self, Body, Form, Groups, Release, Salts};
 
-/// Fewer people than this are looked at on one thread.
-const PARALLEL_FROM: usize = 1 << 12;
+/// People who are looked at together, on one core.
+const PIECE: usize = 1 << 10;
 
 /// Worlds for people who have none, as a table for the publisher.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -116,7 +117,7 @@ impl Worlds {
             return Ok(Vec::new());
         }
         let rings = rings(microdata, self.l, self.cuts, what, seed, monitor)?;
-        let partners = monitor.phase("worlds", || Ok(partners(&rings, microdata.rows)))?;
+        let partners = monitor.phase("worlds", || Ok(rings.partners(microdata.rows)))?;
         drop(rings);
         monitor.phase("check", || of_width!(&microdata.sensitive_codes, codes => check(codes, &partners, self.l)))?;
         Ok(partners)
@@ -197,37 +198,29 @@ pub(super) fn rings(
     }
 }
 
-/// Whose suffix every row carries in the worlds that are not true: of the place so many places on in its ring.
-fn partners(rings: &Rings, rows: usize) -> Vec<u32> {
-    let mut partners = vec![0; rows * rings.width];
-    for world in 0..rings.width {
-        rings.each(world + 1, |row, whose| partners[row as usize * rings.width + world] = whose);
-    }
-    partners
-}
-
 /// Everybody has `l` different sensitive values over the worlds, and every world is the table with people's values dealt anew. `codes` are these values.
 fn check<C: Code>(codes: &[C], partners: &[u32], l: usize) -> Result<()> {
     let k = l - 1;
     if partners.len() != codes.len() * k {
         return Err(Error::internal("people without worlds; nothing was published"));
     }
-    let permutations = (0..k).into_par_iter().all(|world| {
-        let mut taken = vec![false; codes.len()];
-        let mut partners = partners.iter().skip(world).step_by(k);
-        partners.all(|&partner| taken.get_mut(partner as usize).is_some_and(|taken| !std::mem::replace(taken, true)))
-    });
-    if !permutations {
+    let is_permutation = |world| {
+        let partners = partners.iter().skip(world).step_by(k).copied();
+        Seen::once(codes.len(), partners).is_some_and(|seen| seen.is_all())
+    };
+    if !(0..k).into_par_iter().all(is_permutation) {
         return Err(Error::internal("a world that is no permutation; nothing was published"));
     }
-    let differ = |values: &mut Vec<C>, (&own, partners): (&C, &[u32])| {
-        values.clear();
-        values.push(own);
-        values.extend(partners.iter().map(|&partner| codes[partner as usize]));
-        values.sort_unstable();
-        values.windows(2).all(|pair| pair[0] < pair[1])
+    let differ = |carried: &mut Vec<C>, (own, partners): (&[C], &[u32])| {
+        // Of many people at a time: partners are all over the memory, and so nothing waits for what was before.
+        carried.clear();
+        carried.extend(partners.iter().map(|&partner| codes[partner as usize]));
+        own.iter().zip(carried.chunks_exact_mut(k)).all(|(own, carried)| {
+            carried.sort_unstable();
+            !carried.contains(own) && carried.windows(2).all(|pair| pair[0] < pair[1])
+        })
     };
-    let people = codes.par_iter().zip(partners.par_chunks_exact(k)).with_min_len(PARALLEL_FROM);
+    let people = codes.par_chunks(PIECE).zip(partners.par_chunks(PIECE * k));
     match people.map_init(Vec::new, differ).all(|differ| differ) {
         true => Ok(()),
         false => Err(Error::internal("a person with a sensitive value in two worlds; nothing was published")),

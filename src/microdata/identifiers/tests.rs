@@ -1,0 +1,141 @@
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Int64Array, StringArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::row::{RowConverter, SortField};
+use siphasher::sip::SipHasher13;
+
+use super::*;
+
+/// A column that arrives in batches of so many rows.
+fn batches(column: &ArrayRef, rows: usize) -> IdentifierBuilder {
+    let mut builder = IdentifierBuilder::new(column.data_type().clone());
+    for first in (0..column.len()).step_by(rows) {
+        builder.append(&column.slice(first, rows.min(column.len() - first))).unwrap();
+    }
+    builder
+}
+
+fn identifiers(ids: impl Array + 'static) -> Identifiers {
+    let ids: ArrayRef = Arc::new(ids);
+    let mut builder = IdentifierBuilder::new(ids.data_type().clone());
+    builder.append(&ids).unwrap();
+    builder.finish([1, 2]).unwrap()
+}
+
+#[test]
+fn the_order_ignores_the_order_of_arrival() {
+    let forward: Vec<i64> = (0..1000).collect();
+    let backward: Vec<i64> = (0..1000).rev().collect();
+    let ordered = |ids: &[i64]| -> Vec<i64> {
+        let sorted = identifiers(Int64Array::from(ids.to_vec()));
+        sorted.order().map(|row| ids[row as usize]).collect()
+    };
+    assert_eq!(ordered(&forward), ordered(&backward));
+    assert_ne!(ordered(&forward), forward);
+}
+
+#[test]
+fn repeated_identifiers_are_counted() {
+    let ids = identifiers(StringArray::from(vec!["a", "b", "a", "c", "a"]));
+    assert_eq!(ids.repeated().unwrap(), 2);
+}
+
+#[test]
+fn finds_equal_identifiers_elsewhere() {
+    let now = identifiers(StringArray::from(vec!["x", "a", "y", "b"]));
+    let before = identifiers(StringArray::from(vec!["b", "c", "a"]));
+    let found = now.find_in(&before).unwrap();
+    let of = |row: u32| found.at(now.order().position(|r| r == row).unwrap());
+    assert_eq!([of(0), of(1), of(2), of(3)], [None, Some(2), None, Some(0)]);
+}
+
+/// Of so many, some have a hash that begins like that of another one; whom the shorter look finds is somebody else then.
+#[test]
+fn hashes_that_begin_alike_are_no_equality() {
+    let now: Vec<i64> = (0..300_000).collect();
+    let before: Vec<i64> = (299_990..600_000).collect();
+    for wide in [true, false] {
+        let column = |numbers: &[i64]| match wide {
+            true => identifiers(Int64Array::from(numbers.to_vec())),
+            false => identifiers(numbers.iter().map(|number| Some(format!("{number}"))).collect::<StringArray>()),
+        };
+        let (now, before) = (column(&now), column(&before));
+        let beginnings: HashSet<u32> = before.order.iter().map(|entry| entry.beginning()).collect();
+        assert!(now.order.iter().filter(|entry| beginnings.contains(&entry.beginning())).count() > 15);
+        let found = now.find_in(&before).unwrap();
+        let expected = |row: u32| row.checked_sub(299_990);
+        assert!(now.order().zip(found.iter()).all(|(row, found)| found == expected(row)));
+        let places = before.places_of(&batches(&now.values, 100_000), [1, 2]).unwrap();
+        assert!(places.iter().eq((0..300_000).map(expected)));
+    }
+}
+
+/// Of every way to compare, in one order and in any.
+#[test]
+fn places_of_values() {
+    let before: Vec<i64> = (0..20_000).map(|number| number * 3).collect();
+    let now: Vec<i64> = (0..30_000).rev().chain([3, 3]).collect();
+    let texts = |numbers: &[i64]| -> ArrayRef {
+        Arc::new(
+            numbers.iter().map(|number| Some(format!("somebody with the number {number}"))).collect::<StringArray>(),
+        )
+    };
+    let numbers = |numbers: &[i64]| -> ArrayRef { Arc::new(Int64Array::from(numbers.to_vec())) };
+    let small = |numbers: &[i64]| cast(&Int64Array::from(numbers.to_vec()), &DataType::Int32).unwrap();
+    let with_null = |numbers: &[i64]| -> ArrayRef {
+        Arc::new(numbers.iter().map(|&number| (number != 3).then_some(number)).collect::<Int64Array>())
+    };
+    let ways: [&dyn Fn(&[i64]) -> ArrayRef; 4] = [&texts, &numbers, &small, &with_null];
+    for column in ways {
+        let (before_column, now_column) =
+            (column(&before).slice(1, before.len() - 1), column(&now).slice(2, now.len() - 2));
+        let known = batches(&before_column, 30_000).finish([1, 2]).unwrap();
+        let expected = |&number: &i64| {
+            let place = number / 3 - 1;
+            (number % 3 == 0 && (0..19_999).contains(&place)).then_some(place as u32)
+        };
+        let expected: Vec<Option<u32>> = now[2..].iter().map(expected).collect();
+        for rows in [7_000, 30_000] {
+            let places = known.places_of(&batches(&now_column, rows), [1, 2]).unwrap();
+            assert!(places.iter().eq(expected.iter().copied()));
+        }
+        let ordered = batches(&now_column, 30_000).finish([1, 2]).unwrap();
+        let found = ordered.find_in(&known).unwrap();
+        assert!(ordered.order().zip(found.iter()).all(|(row, found)| found == expected[row as usize]));
+    }
+    let none = identifiers(Int64Array::from(Vec::<i64>::new()));
+    assert!(none.places_of(&batches(&numbers(&[1, 2]), 5), [1, 2]).unwrap().iter().eq([None, None]));
+}
+
+/// The shorter way to hash numbers, where there is none missing, and rows.
+#[test]
+fn numbers_hash_as_rows_do() {
+    let numbers = [0, 1, -1, i64::MAX, i64::MIN, 77];
+    for data_type in [DataType::Int32, DataType::UInt32, DataType::Int64, DataType::UInt64, DataType::Int16] {
+        let values = numbers.map(|number| match data_type {
+            DataType::UInt32 | DataType::UInt64 => number & 0xffff_ffff,
+            DataType::Int64 => number,
+            _ => i64::from(number as i16),
+        });
+        for with_null in [false, true] {
+            let values: Int64Array = values.iter().map(|&value| (!with_null || value != 1).then_some(value)).collect();
+            let values = cast(&values, &data_type).unwrap();
+            let mut hashes = vec![0; 4];
+            hash(&values, 1, [3, 4], &mut hashes).unwrap();
+            let converter = RowConverter::new(vec![SortField::new(data_type.clone())]).unwrap();
+            let rows = converter.convert_columns(&[values]).unwrap();
+            let hasher = SipHasher13::new_with_keys(3, 4);
+            let expected: Vec<u64> = (1..5).map(|row| hasher.hash(rows.row(row).as_ref())).collect();
+            assert_eq!(hashes, expected, "{data_type}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_fine() {
+    let none = identifiers(Int64Array::from(Vec::<i64>::new()));
+    assert!(none.is_empty());
+    assert_eq!(none.repeated().unwrap(), 0);
+}
