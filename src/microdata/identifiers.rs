@@ -1,6 +1,7 @@
 //! Identifiers: who a row is about. Compared for equality, put in an order that depends on nothing but themselves and a
 //! secret key, and never published.
 
+mod among;
 mod find;
 mod values;
 
@@ -10,6 +11,7 @@ use datafusion::arrow::compute::{SortOptions, concat, take};
 use datafusion::arrow::datatypes::{ArrowNativeType, DataType};
 use rayon::prelude::*;
 
+pub(crate) use self::among::Among;
 use self::values::{Equality, hash, numbers_of};
 use super::hash_order::{Alike, HashOrder, Hashed};
 use super::thrown::room;
@@ -57,6 +59,25 @@ impl IdentifierBuilder {
     /// where it is found later on.
     pub(crate) fn size(&self) -> usize {
         2 * self.bytes + self.rows * (2 * size_of::<Hashed>() + size_of::<u32>())
+    }
+
+    /// Those that arrived at these places, which ascend.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub(crate) fn part(&self, places: &[u32]) -> Result<Self> {
+        let mut part = Self::new(self.data_type.clone());
+        let (mut left, mut first) = (places, 0);
+        for chunk in &self.chunks {
+            let end = first + chunk.len() as u32;
+            let (here, after) = left.split_at(left.partition_point(|&place| place < end));
+            let here = UInt32Array::from_iter_values(here.iter().map(|place| place - first));
+            if !here.is_empty() {
+                part.append(&take(chunk, &here, None)?)?;
+            }
+            (left, first) = (after, end);
+        }
+        Ok(part)
     }
 
     /// Orders the identifiers by their hash under `key`.

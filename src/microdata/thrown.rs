@@ -29,7 +29,8 @@ impl<T: Copy + Default> Thrown<T> {
         Self { items, starts }
     }
 
-    fn of(&self, bucket: usize) -> &[T] {
+    /// The items of a bucket.
+    pub(super) fn of(&self, bucket: usize) -> &[T] {
         &self.items[self.starts[bucket]..self.starts[bucket + 1]]
     }
 }

@@ -15,6 +15,7 @@
 
 mod calendar;
 mod dealt;
+mod entries;
 mod ghosts;
 mod perturbations;
 mod remembered;

@@ -11,8 +11,9 @@ use rustc_hash::FxHashMap;
 
 use super::RELEASE;
 use super::calendar::Calendar;
+use super::entries::Entries;
 use crate::error::{Error, Result, thousands};
-use crate::microdata::{Codes, ColumnEncoder, EncodedColumns, Hashed, IdentifierBuilder};
+use crate::microdata::{Codes, ColumnEncoder, EncodedColumns, IdentifierBuilder};
 use crate::release::{LABEL, Published, SIGNATURE, signature_type};
 
 /// What earlier releases say about the rows of microdata: the signature (codes of the sensitive attribute, each once) of everybody
@@ -371,7 +372,7 @@ impl SignaturesReader {
         let mut signature_of = self.signature_of;
         signature_of.rank(&renumbered);
 
-        let published = self.identifiers.finish(key)?;
+        let entries = Entries::find(self.identifiers, microdata, key)?;
         let label_of = self.label_of;
         let (mut torn, mut moved) = (0, 0);
         let dated = self.says == Says::Dates;
@@ -379,18 +380,19 @@ impl SignaturesReader {
             return Err(Error::refused(UNDATED));
         }
         let mut last_of = if dated { self.releases.clone() } else { Vec::new() };
-        let number_of = |entry: &Hashed| self.releases.get(entry.row() as usize).copied().unwrap_or_default();
+        let number_of = |entry: u32| self.releases.get(entry as usize).copied().unwrap_or_default();
         // Only with labels does a later signature take the place of an earlier one.
-        let release = |entry: &Hashed| if labelled { number_of(entry) } else { 0 };
-        for run in published.runs_of_several()? {
-            let last = run.iter().map(release).max().unwrap_or_default();
-            let mut latest = run.iter().filter(|entry| release(entry) == last).map(|entry| entry.row());
+        let release = |entry: u32| if labelled { number_of(entry) } else { 0 };
+        for run in entries.several() {
+            let run = || run.iter().copied();
+            let last = run().map(release).max().unwrap_or_default();
+            let mut latest = run().filter(|&entry| release(entry) == last);
             let Some(one) = latest.next() else { return Err(Error::internal("people without a last release")) };
             torn += usize::from(latest.any(|other| signature_of.at(other) != signature_of.at(one)));
-            run.iter().filter(|_| dated).for_each(|entry| last_of[entry.row() as usize] = last);
-            run.iter().for_each(|entry| signature_of.copy(one, entry.row()));
-            let label = |entry: &Hashed| if labelled { label_of.at(entry.row()) } else { 0 };
-            moved += usize::from(run.iter().any(|entry| label(entry) != label(&run[0])));
+            run().filter(|_| dated).for_each(|entry| last_of[entry as usize] = last);
+            run().for_each(|entry| signature_of.copy(one, entry));
+            let label = |entry: u32| if labelled { label_of.at(entry) } else { 0 };
+            moved += usize::from(run().any(|entry| label(entry) != label(one)));
         }
         if moved > 0 {
             return Err(Error::refused(format!(
@@ -415,10 +417,13 @@ impl SignaturesReader {
         let mut first = Vec::new();
         if let (Says::First, Some(earliest)) = (self.says, self.releases.iter().min()) {
             first.resize(sets.len(), 0);
-            for run in published.runs()? {
-                if run.iter().any(|entry| number_of(entry) == *earliest) {
-                    first[signature_of.at(run[0].row()) as usize] += 1;
-                }
+            let is_first = |entry: &u32| number_of(*entry) == *earliest;
+            let all = 0..signature_of.len() as u32;
+            all.filter(is_first).for_each(|entry| first[signature_of.at(entry) as usize] += 1);
+            // Everybody counts once, and all of their entries have one signature by now.
+            for run in entries.several() {
+                let again = run.iter().filter(|entry| is_first(entry)).count().saturating_sub(1);
+                first[signature_of.at(run[0]) as usize] -= again;
             }
         }
         // All numbers that there are, not everybody's last ones only.
@@ -426,10 +431,9 @@ impl SignaturesReader {
         let calendar = Calendar::new(numbered, number, periods)?;
         let (mut signatures_of_rows, mut labels_of_rows, mut steps_of_rows) =
             (OfRows::default(), OfRows::default(), OfRows::default());
-        if !published.is_empty() {
-            let entries = microdata.find_in(&published)?;
+        if !signature_of.is_empty() {
             let of_rows = |end: usize, all: &Codes| {
-                OfRows::new(end as u32, entries.len(), |row| entries.at(row as usize).map(|entry| all.at(entry)))
+                OfRows::new(end as u32, entries.rows(), |row| entries.of(row as usize).map(|entry| all.at(entry)))
             };
             signatures_of_rows = of_rows(sets.len(), &signature_of);
             if labelled {
@@ -438,9 +442,9 @@ impl SignaturesReader {
             if let Some(calendar) = &calendar {
                 // Of people who are not here, it does not matter.
                 let steps_of = |entry: Option<u32>| entry.map(|row| calendar.steps(last_of[row as usize])).transpose();
-                let steps = entries.iter().map(steps_of).collect::<Result<Vec<_>>>()?;
+                let steps = (0..entries.rows()).map(|row| steps_of(entries.of(row))).collect::<Result<Vec<_>>>()?;
                 let end = steps.iter().flatten().max().map_or(0, |most| most + 1);
-                steps_of_rows = OfRows::new(end, entries.len(), |row| steps[row as usize]);
+                steps_of_rows = OfRows::new(end, entries.rows(), |row| steps[row as usize]);
             }
         }
         let signatures = sets.into_iter().map(|(set, _)| set).collect();

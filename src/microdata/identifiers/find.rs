@@ -14,10 +14,15 @@ pub struct Found(Vec<u32>);
 
 impl Found {
     /// There is no such identifier. No place of arrival has this number, for there are fewer rows than that.
-    const NONE: u32 = u32::MAX;
+    pub(super) const NONE: u32 = u32::MAX;
 
-    fn none(len: usize) -> Self {
+    pub(super) fn none(len: usize) -> Self {
         Self(repeat_n(Self::NONE, len).with_min_len(CHUNK).collect())
+    }
+
+    /// What is written, one after the other.
+    pub(super) fn places(&mut self) -> &mut [u32] {
+        &mut self.0
     }
 
     /// How many identifiers were looked for.

@@ -69,6 +69,9 @@ fn hashes_that_begin_alike_are_no_equality() {
         assert!(now.order().zip(found.iter()).all(|(row, found)| found == expected(row)));
         let places = before.places_of(&batches(&now.values, 100_000), [1, 2]).unwrap();
         assert!(places.iter().eq((0..300_000).map(expected)));
+        let among = now.among(&batches(&before.values, 100_000), [1, 2]).unwrap();
+        assert!(among.first.iter().eq(found.iter()));
+        assert!(among.elsewhere.iter().copied().eq(10..300_010) && among.again.is_empty());
     }
 }
 
@@ -100,6 +103,18 @@ fn places_of_values() {
         for rows in [7_000, 30_000] {
             let places = known.places_of(&batches(&now_column, rows), [1, 2]).unwrap();
             assert!(places.iter().eq(expected.iter().copied()));
+            let among = known.among(&batches(&now_column, rows), [1, 2]).unwrap();
+            let mut values_of = vec![Vec::new(); known.len()];
+            (0..)
+                .zip(&expected)
+                .for_each(|(value, place)| place.iter().for_each(|&at| values_of[at as usize].push(value)));
+            let of = |place: u32| values_of[place as usize].iter().copied();
+            assert!(among.first.iter().eq(known.order().map(|place| of(place).next())));
+            let others = |(rank, place)| of(place).skip(1).map(move |value| (rank, value));
+            assert_eq!(among.again, (0..).zip(known.order()).flat_map(others).collect::<Vec<_>>());
+            assert!(!among.again.is_empty());
+            let nobodys = (0..).zip(&expected).filter(|(_, place)| place.is_none()).map(|(value, _)| value);
+            assert!(among.elsewhere.iter().copied().eq(nobodys));
         }
         let ordered = batches(&now_column, 30_000).finish([1, 2]).unwrap();
         let found = ordered.find_in(&known).unwrap();
@@ -107,6 +122,7 @@ fn places_of_values() {
     }
     let none = identifiers(Int64Array::from(Vec::<i64>::new()));
     assert!(none.places_of(&batches(&numbers(&[1, 2]), 5), [1, 2]).unwrap().iter().eq([None, None]));
+    assert_eq!(none.among(&batches(&numbers(&[1, 2]), 5), [1, 2]).unwrap().elsewhere, [0, 1]);
 }
 
 /// The shorter way to hash numbers, where there is none missing, and rows.
