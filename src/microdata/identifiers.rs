@@ -16,7 +16,7 @@ use self::values::{Equality, hash, numbers_of};
 use super::hash_order::{Alike, HashOrder, Hashed};
 use super::thrown::room;
 use super::{compact_views, held, held_type};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Key of the hash that orders identifiers. Drawn anew for every release.
 pub(crate) type HashKey = [u64; 2];
@@ -24,19 +24,54 @@ pub(crate) type HashKey = [u64; 2];
 /// Rows hashed at a time: small enough to stay in cache, large enough to share the set-up.
 const CHUNK: usize = 8192;
 
+/// Numbers that are put together in one chunk: what a batch holds is given back at once, and those that are looked up stand close together.
+const BLOCK: usize = 1 << 17;
+
 /// Identifiers as they arrive, before they are ordered.
 #[derive(Debug, Clone)]
 pub(crate) struct IdentifierBuilder {
     data_type: DataType,
     chunks: Vec<ArrayRef>,
+    /// Numbers of four or of eight bytes behind the last chunk, fewer than a block.
+    four: Vec<u32>,
+    eight: Vec<u64>,
     bytes: usize,
     rows: usize,
+}
+
+/// Identifiers in order of arrival, in as many pieces as there are.
+#[derive(Debug)]
+pub(crate) struct Chunks {
+    data_type: DataType,
+    all: Vec<ArrayRef>,
+    rows: usize,
+}
+
+impl Chunks {
+    /// Those that arrived at these places, which ascend.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub(crate) fn part(&self, places: &[u32]) -> Result<IdentifierBuilder> {
+        let mut part = IdentifierBuilder::new(self.data_type.clone());
+        let (mut left, mut first) = (places, 0);
+        for chunk in &self.all {
+            let end = first + chunk.len() as u32;
+            let (here, after) = left.split_at(left.partition_point(|&place| place < end));
+            let here = UInt32Array::from_iter_values(here.iter().map(|place| place - first));
+            if !here.is_empty() {
+                part.append(&take(chunk, &here, None)?)?;
+            }
+            (left, first) = (after, end);
+        }
+        Ok(part)
+    }
 }
 
 impl IdentifierBuilder {
     /// A builder for identifiers of one type.
     pub(crate) fn new(data_type: DataType) -> Self {
-        Self { data_type, chunks: Vec::new(), bytes: 0, rows: 0 }
+        Self { data_type, chunks: Vec::new(), four: Vec::new(), eight: Vec::new(), bytes: 0, rows: 0 }
     }
 
     /// Appends a batch.
@@ -51,33 +86,43 @@ impl IdentifierBuilder {
             _ => ids.to_data().get_slice_memory_size()?,
         };
         self.rows += ids.len();
+        let chunks = &mut self.chunks;
+        match ids.data_type().primitive_width().filter(|_| ids.null_count() == 0) {
+            Some(4) => return append_numbers(&ids, &mut self.four, chunks),
+            Some(8) => return append_numbers(&ids, &mut self.eight, chunks),
+            _ => {}
+        }
+        // Numbers stand before others, which there are where some are NULL.
+        self.close(ids.data_type())?;
         self.chunks.push(ids);
         Ok(())
+    }
+
+    /// Puts the numbers behind the last chunk, of this type, in one of their own.
+    fn close(&mut self, data_type: &DataType) -> Result<()> {
+        if !self.four.is_empty() {
+            self.chunks.push(block(std::mem::take(&mut self.four), data_type)?);
+        }
+        if !self.eight.is_empty() {
+            self.chunks.push(block(std::mem::take(&mut self.eight), data_type)?);
+        }
+        Ok(())
+    }
+
+    /// The identifiers as they arrived.
+    ///
+    /// # Errors
+    /// When Arrow does not take numbers for values of the type, which is a bug.
+    pub(crate) fn into_chunks(mut self) -> Result<Chunks> {
+        self.close(&held_type(&self.data_type))?;
+        let Self { data_type, chunks: all, rows, .. } = self;
+        Ok(Chunks { data_type, all, rows })
     }
 
     /// Bytes held, and bytes that [`finish`](Self::finish) will need: a copy in one piece, and for each half a hash and its place, twice; and
     /// where it is found later on.
     pub(crate) fn size(&self) -> usize {
         2 * self.bytes + self.rows * (2 * size_of::<Hashed>() + size_of::<u32>())
-    }
-
-    /// Those that arrived at these places, which ascend.
-    ///
-    /// # Errors
-    /// When Arrow fails to gather values.
-    pub(crate) fn part(&self, places: &[u32]) -> Result<Self> {
-        let mut part = Self::new(self.data_type.clone());
-        let (mut left, mut first) = (places, 0);
-        for chunk in &self.chunks {
-            let end = first + chunk.len() as u32;
-            let (here, after) = left.split_at(left.partition_point(|&place| place < end));
-            let here = UInt32Array::from_iter_values(here.iter().map(|place| place - first));
-            if !here.is_empty() {
-                part.append(&take(chunk, &here, None)?)?;
-            }
-            (left, first) = (after, end);
-        }
-        Ok(part)
     }
 
     /// Orders the identifiers by their hash under `key`.
@@ -94,23 +139,48 @@ impl IdentifierBuilder {
     /// # Errors
     /// When there are more bytes than one column can hold.
     pub(crate) fn in_one_piece(self) -> Result<ArrayRef> {
-        let Some(first) = self.chunks.first() else { return Ok(new_empty_array(&held_type(&self.data_type))) };
-        let held_type = first.data_type().clone();
-        let numbers = match held_type.primitive_width() {
-            Some(4) => numbers_in_one_piece::<u32>(&self.chunks),
-            Some(8) => numbers_in_one_piece::<u64>(&self.chunks),
+        let Chunks { data_type, all: chunks, .. } = self.into_chunks()?;
+        let first = match chunks.as_slice() {
+            [] => return Ok(new_empty_array(&held_type(&data_type))),
+            [all] => return Ok(ArrayRef::clone(all)),
+            [first, ..] => first,
+        };
+        let numbers = match first.data_type().primitive_width() {
+            Some(4) => numbers_in_one_piece::<u32>(&chunks).map(|all| block(all, first.data_type())),
+            Some(8) => numbers_in_one_piece::<u64>(&chunks).map(|all| block(all, first.data_type())),
             _ => None,
         };
-        Ok(match numbers {
-            Some(buffer) => make_array(ArrayData::builder(held_type).len(self.rows).add_buffer(buffer).build()?),
-            None => concat(&self.chunks.iter().map(|chunk| chunk.as_ref()).collect::<Vec<_>>())?,
-        })
+        numbers.unwrap_or_else(|| Ok(concat(&chunks.iter().map(|chunk| chunk.as_ref()).collect::<Vec<_>>())?))
     }
+}
+
+/// Appends numbers of one width to those behind the last chunk, and makes chunks of whole blocks.
+fn append_numbers<T: ArrowNativeType>(ids: &ArrayRef, behind: &mut Vec<T>, chunks: &mut Vec<ArrayRef>) -> Result<()> {
+    let numbers = numbers_of::<T>(ids).ok_or_else(|| Error::internal("numbers that are none"))?;
+    let mut left: &[T] = &numbers;
+    while !left.is_empty() {
+        let (now, after) = left.split_at(left.len().min(BLOCK - behind.len()));
+        if behind.is_empty() && !chunks.is_empty() {
+            behind.reserve_exact(BLOCK);
+        }
+        behind.extend_from_slice(now);
+        left = after;
+        if behind.len() == BLOCK {
+            chunks.push(block(std::mem::take(behind), ids.data_type())?);
+        }
+    }
+    Ok(())
+}
+
+/// Numbers as a column of this type.
+fn block<T: ArrowNativeType>(numbers: Vec<T>, data_type: &DataType) -> Result<ArrayRef> {
+    let data = ArrayData::builder(data_type.clone()).len(numbers.len()).add_buffer(Buffer::from_vec(numbers));
+    Ok(make_array(data.build()?))
 }
 
 /// Numbers of one width, as they are in memory, of several arrays; on all cores, for to be given memory by the system takes longer than to copy
 /// what goes there. `None` if some are NULL.
-fn numbers_in_one_piece<T: ArrowNativeType>(chunks: &[ArrayRef]) -> Option<Buffer> {
+fn numbers_in_one_piece<T: ArrowNativeType>(chunks: &[ArrayRef]) -> Option<Vec<T>> {
     let parts: Vec<ScalarBuffer<T>> = chunks.iter().map(numbers_of).collect::<Option<_>>()?;
     let mut all: Vec<T> = room(parts.iter().map(|part| part.len()).sum());
     let mut left = all.as_mut_slice();
@@ -121,7 +191,7 @@ fn numbers_in_one_piece<T: ArrowNativeType>(chunks: &[ArrayRef]) -> Option<Buffe
         left = after;
     }
     places.into_par_iter().zip(&parts).for_each(|(place, part)| place.copy_from_slice(part));
-    Some(Buffer::from_vec(all))
+    Some(all)
 }
 
 /// Who the rows of microdata are about.

@@ -22,6 +22,7 @@ impl Entries {
     /// # Errors
     /// When Arrow cannot compare values of the type.
     pub(super) fn find(identifiers: IdentifierBuilder, microdata: &Identifiers, key: HashKey) -> Result<Self> {
+        let identifiers = identifiers.into_chunks()?;
         let among = microdata.among(&identifiers, key)?;
         let others = identifiers.part(&among.elsewhere)?;
         drop(identifiers);

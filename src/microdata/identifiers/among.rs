@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::find::Found;
 use super::values::{Equality, hash};
-use super::{CHUNK, HashKey, IdentifierBuilder, Identifiers};
+use super::{CHUNK, Chunks, HashKey, Identifiers};
 use crate::error::{Error, Result};
 use crate::microdata::hash_order::Hashed;
 use crate::microdata::thrown::{BUCKETS, Thrown};
@@ -50,13 +50,13 @@ impl Identifiers {
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type, and when there are more values than have a number.
-    pub(crate) fn among(&self, values: &IdentifierBuilder, key: HashKey) -> Result<Among> {
+    pub(crate) fn among(&self, values: &Chunks, key: HashKey) -> Result<Among> {
         if values.rows >= u32::MAX as usize {
             return Err(Error::internal("more values than can be looked for"));
         }
         let (mut parts, mut part, mut rows) = (Vec::new(), Vec::new(), 0);
-        let (mut chunks, mut first) = (Vec::with_capacity(values.chunks.len()), 0);
-        for (chunk, of_chunk) in values.chunks.iter().enumerate() {
+        let (mut chunks, mut first) = (Vec::with_capacity(values.all.len()), 0);
+        for (chunk, of_chunk) in values.all.iter().enumerate() {
             for from in (0..of_chunk.len()).step_by(CHUNK) {
                 let piece = Piece { chunk, from, first: first + from as u32, rows: CHUNK.min(of_chunk.len() - from) };
                 rows += piece.rows;
@@ -77,7 +77,7 @@ impl Identifiers {
             let mut hashes = vec![0; CHUNK];
             for piece in part {
                 let hashes = &mut hashes[..piece.rows];
-                hash(&values.chunks[piece.chunk], piece.from, key, hashes)?;
+                hash(&values.all[piece.chunk], piece.from, key, hashes)?;
                 buckets.extend(hashes.iter().map(|hash| (hash >> 56) as u8));
                 hashed.extend(hashes.iter().zip(piece.first..).map(|(&hash, row)| Hashed::new(hash, row)));
             }

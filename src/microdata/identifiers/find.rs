@@ -4,7 +4,7 @@ use rayon::iter::repeat_n;
 use rayon::prelude::*;
 
 use super::values::{Equality, hash};
-use super::{CHUNK, HashKey, IdentifierBuilder, Identifiers};
+use super::{CHUNK, Chunks, HashKey, Identifiers};
 use crate::error::Result;
 use crate::microdata::hash_order::Hashed;
 
@@ -98,7 +98,7 @@ impl Identifiers {
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type.
-    pub(crate) fn places_of(&self, values: &IdentifierBuilder, key: HashKey) -> Result<Found> {
+    pub(crate) fn places_of(&self, values: &Chunks, key: HashKey) -> Result<Found> {
         // Hashes are spread evenly, so that about four of them begin alike, which stand together.
         let bits = (usize::BITS - self.order.len().leading_zeros()).saturating_sub(2).clamp(1, u32::BITS);
         let beginning = |hashed: Hashed| (hashed.beginning() >> (u32::BITS - bits)) as usize;
@@ -111,7 +111,7 @@ impl Identifiers {
         }
         let mut all = Found::none(values.rows);
         let (mut left, mut pieces) = (all.0.as_mut_slice(), Vec::new());
-        for chunk in &values.chunks {
+        for chunk in &values.all {
             let (of_chunk, after) = left.split_at_mut(chunk.len());
             left = after;
             pieces

@@ -218,6 +218,7 @@ fn carried(
     person_of: &[u32],
     people: usize,
 ) -> Result<Vec<u32>> {
+    let partners = partners.into_chunks()?;
     let who = known.places_of(&partners, key)?;
     drop(partners);
     let width = lengths.iter().find(|&length| length > 0).unwrap_or(0) as usize;
