@@ -249,7 +249,7 @@ impl Identifiers {
 
     /// The identifiers in order of arrival and the places of arrival in hash order; the hashes are given up.
     pub fn into_people(self) -> People {
-        let arrival = self.order.par_iter().map(|hashed| hashed.row()).collect();
+        let arrival = self.par_order().collect();
         People { arrival, identifiers: self.values, data_type: self.data_type }
     }
 
@@ -264,6 +264,11 @@ impl Identifiers {
     /// Places of arrival in the order of the keyed hash.
     pub fn order(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.order.iter().map(|hashed| hashed.row())
+    }
+
+    /// The same on all cores.
+    pub(crate) fn par_order(&self) -> impl IndexedParallelIterator<Item = u32> + '_ {
+        self.order.par_iter().map(|hashed| hashed.row())
     }
 
     /// Runs of equal identifiers, as ranges of places in the order.

@@ -60,10 +60,10 @@ impl Memory {
     /// Where everybody's row has arrived, of those who are there.
     fn present(&self, microdata: &MicrodataBuilder, key: HashKey) -> Result<Vec<u32>> {
         let rows = microdata.people(key)?;
-        let mut present = vec![NONE; self.people];
+        let mut present = vec![NONE; self.persons.people];
         for (arrival, entry) in rows.order().zip(rows.find_in(&self.known)?.iter()) {
             if let Some(entry) = entry {
-                present[self.person_of[entry as usize] as usize] = arrival;
+                present[self.persons.of[entry as usize] as usize] = arrival;
             }
         }
         Ok(present)
@@ -72,8 +72,8 @@ impl Memory {
     /// Everybody with all those whose values they carry in some world, or who carry theirs, and so on.
     fn rings(&self) -> Vec<Vec<u32>> {
         let mut rings = Vec::new();
-        let mut seen = vec![false; self.people];
-        for first in 0..self.people as u32 {
+        let mut seen = vec![false; self.persons.people];
+        for first in 0..self.persons.people as u32 {
             if std::mem::replace(&mut seen[first as usize], true) {
                 continue;
             }
@@ -95,8 +95,8 @@ impl Memory {
 
     /// An entry of each of some people.
     fn places(&self, people: &[u32]) -> UInt32Array {
-        let mut first = vec![NONE; self.people];
-        for (entry, &person) in self.person_of.iter().enumerate() {
+        let mut first = vec![NONE; self.persons.people];
+        for (entry, &person) in self.persons.of.iter().enumerate() {
             first[person as usize] = entry as u32;
         }
         UInt32Array::from_iter_values(people.iter().map(|&person| first[person as usize]))
@@ -109,8 +109,8 @@ impl Memory {
     fn entries_of(&self, people: &[u32], columns: &[FieldRef]) -> Result<Vec<UInt32Array>> {
         let names: Vec<[i64; 2]> =
             columns.iter().map(|field| [true, false].map(|is| name_of(field.name(), is))).collect();
-        let mut entry_of = vec![vec![NONE; self.people]; columns.len()];
-        for ((entry, &person), sealed) in (0..).zip(&self.person_of).zip(self.sealed()) {
+        let mut entry_of = vec![vec![NONE; self.persons.people]; columns.len()];
+        for ((entry, &person), sealed) in (0..).zip(&self.persons.of).zip(self.sealed()) {
             for name in sealed {
                 for (names, entries) in names.iter().zip(&mut entry_of) {
                     if names.contains(&name) {

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::microdata::{Codes, FORMER_PARTNERS_NAME, PARTNERS_NAME};
 
-/// Entries that are looked at on one core.
+/// Entries of a piece, which is looked at on one core.
 const PIECE: usize = 1 << 10;
 
 /// Commitments of entries, in their order.
@@ -18,8 +18,10 @@ pub(super) struct Seals {
     numbers: FxHashMap<Kind, u32>,
     /// Kind of each entry.
     kind_of: Codes,
-    /// Salt and commitments of one entry after the other.
-    items: Vec<i64>,
+    /// Salt and commitments of one entry after the other, piece by piece: what was appended is not copied again.
+    pieces: Vec<Vec<i64>>,
+    /// How many there are.
+    items: usize,
 }
 
 /// A list of columns.
@@ -98,15 +100,24 @@ impl Seals {
     /// Appends entries: so many numbers each, a salt, and names of columns with commitments.
     pub(super) fn append(&mut self, mut commitments: &[i64], lengths: impl Iterator<Item = usize>) {
         let mut kinds = Vec::new();
-        for length in lengths {
+        let first = self.len();
+        for (number, length) in (first..).zip(lengths) {
             let (entry, others) = commitments.split_at(length);
             commitments = others;
             // Most are of the kind of the one before.
             let before = kinds.last().copied().filter(|&kind: &u32| self.kinds[kind as usize].is_of(entry));
             kinds.push(before.unwrap_or_else(|| self.number(entry)));
-            self.items.extend(entry.first());
+            if number % PIECE == 0 {
+                // Most likely it has as many items as the one before.
+                let items = self.pieces.last().map_or(0, Vec::len);
+                self.pieces.push(Vec::with_capacity(items));
+            }
+            let Some(piece) = self.pieces.last_mut() else { continue };
+            let before = piece.len();
+            piece.extend(entry.first());
             let sealed = pairs_of(entry).filter(|&pair| Seal::of(pair).has == Has::Commitment);
-            self.items.extend(sealed.map(|pair| pair[1]));
+            piece.extend(sealed.map(|pair| pair[1]));
+            self.items += piece.len() - before;
         }
         self.kind_of.extend(&kinds);
     }
@@ -142,16 +153,8 @@ impl Seals {
     ) -> Vec<R> {
         let items_of: Vec<usize> = self.kinds.iter().map(Kind::items).collect();
         let entries = |piece: usize| piece * PIECE..self.len().min((piece + 1) * PIECE);
-        let pieces = self.len().div_ceil(PIECE);
-        let items = |piece: usize| self.kind_of.part(entries(piece)).map(|kind| items_of[kind as usize]).sum::<usize>();
-        let starts = (0..pieces).scan(0, |end, piece| {
-            let start = *end;
-            *end += items(piece);
-            Some((piece, start))
-        });
-        let starts: Vec<(usize, usize)> = starts.collect();
-        let pieces = starts.into_par_iter().map(|(piece, start)| {
-            let mut left = &self.items[start..];
+        let pieces = self.pieces.par_iter().enumerate().map(|(piece, items)| {
+            let mut left = items.as_slice();
             let mut sealed = entries(piece).zip(self.kind_of.part(entries(piece))).filter_map(|(entry, kind)| {
                 let (own, others) = left.split_at(items_of[kind as usize]);
                 left = others;
@@ -172,7 +175,8 @@ impl Seals {
             + self.kinds.capacity() * size_of::<Kind>()
             + numbers
             + self.kind_of.size()
-            + self.items.capacity() * size_of::<i64>()
+            + self.pieces.capacity() * size_of::<Vec<i64>>()
+            + self.items * size_of::<i64>()
     }
 }
 

@@ -4,6 +4,7 @@
 //! that is drawn for everybody, by which a changed value is noticed and equal values do not look equal. A commitment is no secret to who has
 //! the memory and can guess the value.
 
+mod persons;
 mod reader;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use self::persons::Persons;
 pub(super) use self::reader::WorldsReader;
 pub(crate) use self::reader::former_worlds;
 #[cfg(test)]
@@ -98,9 +100,7 @@ impl Partners {
 /// What is remembered, person by person.
 pub(super) struct Memory {
     pub(super) known: Identifiers,
-    /// Person of each entry.
-    pub(super) person_of: Vec<u32>,
-    pub(super) people: usize,
+    pub(super) persons: Persons,
     /// Whose values everybody carries in each world but the true one, person after person.
     pub(super) carried: Vec<u32>,
     /// Partners of everybody.
@@ -128,26 +128,26 @@ impl Memory {
         // Hashes of the names of all columns that were sealed.
         let names = self.seals.names();
         refuse_other_roles(&names, sensitive, other, &quasi)?;
-        let Self { known, person_of, people, carried, width, seals, values, former } = self;
+        let Self { known, persons, carried, width, seals, values, former } = self;
 
         let arrivals: Vec<u32> = microdata.order().collect();
-        let found = microdata.find_in(&known)?;
+        let found = microdata.ranks_in(&known)?;
+        let people = persons.people;
         let row_of: Vec<AtomicU32> = (0..people).into_par_iter().map(|_| AtomicU32::new(NONE)).collect();
-        found.par_iter().enumerate().with_min_len(PIECE).for_each(|(row, entry)| {
-            if let Some(entry) = entry {
-                row_of[person_of[entry as usize] as usize].store(row as u32, Ordering::Relaxed);
+        found.par_iter().enumerate().with_min_len(PIECE).for_each(|(row, rank)| {
+            if let Some(rank) = rank {
+                row_of[persons.at(rank) as usize].store(row as u32, Ordering::Relaxed);
             }
         });
         let row_of = |person: u32| row_of[person as usize].load(Ordering::Relaxed);
         let mut of = vec![NONE; found.len() * width];
         let pieces = of.par_chunks_mut(PIECE * width.max(1)).enumerate();
-        pieces.for_each_init(Vec::new, |persons, (piece, of)| {
-            // One step for all of them, and then the next one: what is looked at is all over the memory.
-            let person = |row: usize| found.at(row).map_or(NONE, |entry| person_of[entry as usize]);
-            persons.clear();
-            persons.extend((piece * PIECE..).take(of.len() / width).map(person));
-            for (of, &person) in of.chunks_exact_mut(width).zip(&*persons).filter(|(_, person)| **person != NONE) {
-                of.copy_from_slice(&carried[person as usize * width..][..width]);
+        pieces.for_each(|(piece, of)| {
+            // Rows and people are in one order. Partners are all over the memory: they are looked at after all of these.
+            for (row, of) in (piece * PIECE..).zip(of.chunks_exact_mut(width)) {
+                if let Some(rank) = found.at(row) {
+                    of.copy_from_slice(&carried[persons.at(rank) as usize * width..][..width]);
+                }
             }
             for (place, of) in of.iter_mut().enumerate().filter(|(_, of)| **of != NONE) {
                 let mut partner = *of;
@@ -176,7 +176,7 @@ impl Memory {
         let [noted, changed]: [Vec<AtomicBool>; 2] = [room(n * width_of_row), room(n)];
         seals.in_pieces(|entries, sealed| {
             let first = entries.start;
-            let rows: Vec<u32> = entries.map(|entry| row_of(person_of[entry])).collect();
+            let rows: Vec<u32> = entries.map(|entry| row_of(persons.of[entry])).collect();
             let arrivals: Vec<u32> = rows.iter().map(|&row| arrivals.get(row as usize).map_or(0, |&at| at)).collect();
             let codes_of = |column: &&Encoded| arrivals.iter().map(|&arrival| column.codes.at(arrival)).collect();
             let codes: Vec<Vec<u32>> = if n == 0 { Vec::new() } else { travelling.iter().map(codes_of).collect() };

@@ -67,8 +67,11 @@ fn hashes_that_begin_alike_are_no_equality() {
         let found = now.find_in(&before).unwrap();
         let expected = |row: u32| row.checked_sub(299_990);
         assert!(now.order().zip(found.iter()).all(|(row, found)| found == expected(row)));
-        let places = before.places_of(&batches(&now.values, 100_000).into_chunks().unwrap(), [1, 2]).unwrap();
-        assert!(places.iter().eq((0..300_000).map(expected)));
+        let ranks = before.ranks_of(batches(&now.values, 100_000).into_chunks().unwrap(), [1, 2]).unwrap();
+        let arrived: Vec<u32> = before.order().collect();
+        let place = |rank: Option<u32>| rank.map(|rank| arrived[rank as usize]);
+        assert!(ranks.iter().map(place).eq((0..300_000).map(expected)));
+        assert!(now.ranks_in(&before).unwrap().iter().map(place).eq(found.iter()));
         let among = now.among(&batches(&before.values, 100_000).into_chunks().unwrap(), [1, 2]).unwrap();
         assert!(among.first.iter().eq(found.iter()));
         assert!(among.elsewhere.iter().copied().eq(10..300_010) && among.again.is_empty());
@@ -101,8 +104,10 @@ fn places_of_values() {
         };
         let expected: Vec<Option<u32>> = now[2..].iter().map(expected).collect();
         for rows in [7_000, 30_000] {
-            let places = known.places_of(&batches(&now_column, rows).into_chunks().unwrap(), [1, 2]).unwrap();
-            assert!(places.iter().eq(expected.iter().copied()));
+            let ranks = known.ranks_of(batches(&now_column, rows).into_chunks().unwrap(), [1, 2]).unwrap();
+            let arrived: Vec<u32> = known.order().collect();
+            let place = |rank: Option<u32>| rank.map(|rank| arrived[rank as usize]);
+            assert!(ranks.iter().map(place).eq(expected.iter().copied()));
             let among = known.among(&batches(&now_column, rows).into_chunks().unwrap(), [1, 2]).unwrap();
             let mut values_of = vec![Vec::new(); known.len()];
             (0..)
@@ -122,7 +127,7 @@ fn places_of_values() {
     }
     let none = identifiers(Int64Array::from(Vec::<i64>::new()));
     assert!(
-        none.places_of(&batches(&numbers(&[1, 2]), 5).into_chunks().unwrap(), [1, 2]).unwrap().iter().eq([None, None])
+        none.ranks_of(batches(&numbers(&[1, 2]), 5).into_chunks().unwrap(), [1, 2]).unwrap().iter().eq([None, None])
     );
     assert_eq!(none.among(&batches(&numbers(&[1, 2]), 5).into_chunks().unwrap(), [1, 2]).unwrap().elsewhere, [0, 1]);
 }

@@ -8,6 +8,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use rayon::prelude::*;
 
+use super::persons::Persons;
 use super::{Memory, NONE, PIECE, refused};
 use crate::error::{Error, Result, thousands};
 use crate::methods::seen::Seen;
@@ -138,15 +139,9 @@ impl WorldsReader {
         if known.nulls() > 0 {
             return Err(refused("has entries without an identifier"));
         }
-        let mut person_of = vec![NONE; lengths.len()];
-        let mut people = 0;
-        for run in known.runs()? {
-            run.iter().for_each(|entry| person_of[entry.row() as usize] = people);
-            people += 1;
-        }
-        let people = people as usize;
-        let carried = carried(&known, partners, key, &lengths, &person_of, people)?;
-        let width = carried.len().checked_div(people).unwrap_or(0);
+        let persons = Persons::try_new(&known)?;
+        let carried = carried(&known, partners, key, &lengths, &persons)?;
+        let width = carried.len().checked_div(persons.people).unwrap_or(0);
         let values = match values.is_empty() {
             true => None,
             false => {
@@ -154,7 +149,7 @@ impl WorldsReader {
                 Some(concat(&chunks)?.as_struct().clone())
             }
         };
-        Ok(Memory { known, person_of, people, carried, width, seals, values, former })
+        Ok(Memory { known, persons, carried, width, seals, values, former })
     }
 
     fn refuse_forged(&self) -> Result<()> {
@@ -215,12 +210,10 @@ fn carried(
     partners: IdentifierBuilder,
     key: HashKey,
     lengths: &Codes,
-    person_of: &[u32],
-    people: usize,
+    persons: &Persons,
 ) -> Result<Vec<u32>> {
-    let partners = partners.into_chunks()?;
-    let who = known.places_of(&partners, key)?;
-    drop(partners);
+    let people = persons.people;
+    let who = known.ranks_of(partners.into_chunks()?, key)?;
     let width = lengths.iter().find(|&length| length > 0).unwrap_or(0) as usize;
     if lengths.iter().any(|length| length != 0 && length as usize != width) {
         return Err(refused("has entries with different numbers of partners, so it is of several l"));
@@ -237,14 +230,14 @@ fn carried(
     let has_entry: Vec<AtomicBool> = room(people);
     let twice = starts.into_par_iter().map(|(piece, mut start)| {
         let mut twice = 0;
-        for (length, &person) in lengths.part(entries(piece)).zip(&person_of[entries(piece)]) {
+        for (length, &person) in lengths.part(entries(piece)).zip(&persons.of[entries(piece)]) {
             if length == 0 {
                 continue;
             }
             // Of two, either one is the second: whose partners count does not matter, for there is no release then.
             twice += usize::from(has_entry[person as usize].swap(true, Ordering::Relaxed));
             for (place, at) in carried[person as usize * width..][..width].iter().zip(start..) {
-                let partner = who.at(at).map_or(NONE, |entry| person_of[entry as usize]);
+                let partner = who.at(at).map_or(NONE, |rank| persons.at(rank));
                 place.store(partner, Ordering::Relaxed);
             }
             start += width;
