@@ -8,27 +8,32 @@ use tempfile::TempDir;
 use crate::measure::{Measured, giving_back, in_child};
 use crate::methods::{FILES, Method, order, spelled_out};
 
+/// Rows of the small table, which are as different as those of large ones.
+const FEW: u64 = 10_000;
+
 /// Prints the table.
 pub(crate) fn compare(sizes: &[u64], methods: &[&Method]) {
     println!(
         "| rows | method | sort + write | release | rows/s | release + write | ratio | copy | growth | of sort | memory | given back | phases in ms |"
     );
     println!("|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|:---|");
-    let idle = in_child(0, "").memory;
+    let idle = in_child(&[]).memory;
+    let few = Files::new(FEW);
     let mut before: HashMap<&str, (u64, [f64; 2])> = HashMap::new();
     for &rows in sizes {
-        let files = Files { rows, directory: tempfile::tempdir().unwrap() };
+        let files = Files::new(rows);
         for method in methods.iter().filter(|method| rows <= method.most_rows) {
             let table = method.table();
             let by = order(table);
             let query = method.release();
-            let release = files.measured(&query);
+            let release = files.measured(&few, &query);
             // Side by side, for each method anew: a machine that others use as well is not as fast in one minute as in the next.
-            let sort = files.measured(&format!("COPY (SELECT * FROM '{table}' ORDER BY {by}) TO 'output'")).seconds;
-            let write = files.measured(&format!("COPY ({query}) TO 'output'"));
+            let sort =
+                files.measured(&few, &format!("COPY (SELECT * FROM '{table}' ORDER BY {by}) TO 'output'")).seconds;
+            let write = files.measured(&few, &format!("COPY ({query}) TO 'output'"));
             // The last run has left the rows.
-            let copy = files.measured("COPY (SELECT * FROM 'output') TO 'copy'").seconds;
-            let given_back = giving_back(&files.spelled_out(&query)).memory;
+            let copy = files.measured(&few, "COPY (SELECT * FROM 'output') TO 'copy'").seconds;
+            let given_back = giving_back(files.spelled_out(&query)).memory;
             let times_the_table = |peak: f64| (peak - idle) / (rows as f64 * method.bytes);
             let seconds = [release.seconds, sort];
             let growth = match before.insert(method.name, (rows, seconds)) {
@@ -62,10 +67,18 @@ struct Files {
 }
 
 impl Files {
-    /// Measures a query, once the files that it names are there.
-    fn measured(&self, query: &str) -> Measured {
-        self.prepare(query);
-        in_child(3, &self.spelled_out(query))
+    fn new(rows: u64) -> Self {
+        Self { rows, directory: tempfile::tempdir().unwrap() }
+    }
+
+    /// Measures a query, once the files that it names are there, after it was run on `few` rows.
+    fn measured(&self, few: &Self, query: &str) -> Measured {
+        let queries = [few, self].map(|files| {
+            files.prepare(query);
+            files.spelled_out(query)
+        });
+        let measured = (0..3).map(|_| in_child(&queries));
+        measured.reduce(Measured::better).unwrap()
     }
 
     /// Writes the files that a query names, and those that they are made of, each in a process of its own.
@@ -73,7 +86,7 @@ impl Files {
         let named = FILES.iter().filter(|(name, _)| query.contains(&format!("'{name}'")));
         for (name, rows) in named.filter(|(name, _)| !Path::new(&self.path(name)).exists()) {
             self.prepare(rows);
-            in_child(1, &self.spelled_out(&format!("COPY ({rows}) TO '{name}'")));
+            in_child(&[self.spelled_out(&format!("COPY ({rows}) TO '{name}'"))]);
         }
     }
 

@@ -5,8 +5,10 @@
 //! words choose methods whose names contain one of them: `-- 1000000 muco second`. [`methods`] lists them. `non_sequential`, the
 //! baseline of sequential releases, is measured by the benchmark `sequential`.
 //!
-//! Every measurement runs in a process of its own, so that its peak memory is its own. Whatever a release needs, its table, an earlier
-//! release's ledger, worlds, is a Parquet file that another process has written before. Times are the best of three. Columns:
+//! Every measurement runs in a process of its own, as a nightly release does: its peak memory is its own, and the system has to give it all of that, where
+//! a second release in the process would have found much of it, and of a small table all. Before, the process runs the same query on a small
+//! table, so that what happens once, such as to start threads, is not measured. Whatever a release needs, its table, an earlier release's ledger,
+//! worlds, is a Parquet file that another process has written before. Times are the best of three such processes. Columns:
 //!
 //! - sort + write: DataFusion sorting the table, by its quasi-identifiers or a stream by its time, and writing it, measured next to the release;
 //! - release, rows/s: the release alone, its rows dropped as they come;
@@ -15,7 +17,7 @@
 //! - copy: what that would be if the rows were read from where they have been written, and nothing was computed;
 //! - growth: how much the time of the release grew over how much the table grew, since the size before;
 //! - of sort: the same of sort + write;
-//! - memory: the peak of the process that makes the release, less that of an idle one, as a multiple of the encoded table: four bytes a
+//! - memory: the greatest peak of the processes that make the release, less that of an idle one, as a multiple of the encoded table: four bytes a
 //!   code, eight an identifier; of a stream, the bytes of its columns. What a ledger or worlds take is in the peak only;
 //! - given back: the same of another run, in which the allocator gives back at once what is freed (`MIMALLOC_PURGE_DELAY=0`), and not after 50 ms, as in
 //!   the shell;
@@ -40,10 +42,10 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    if let [task, times, sql] = arguments.as_slice()
+    if let [task, queries @ ..] = arguments.as_slice()
         && task == measure::TASK
     {
-        return runtime.block_on(measure::measure(times.parse().unwrap(), sql));
+        return runtime.block_on(measure::measure(queries));
     }
     let (mut sizes, mut words) = (Vec::new(), Vec::new());
     for argument in arguments {

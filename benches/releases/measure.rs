@@ -9,12 +9,11 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt;
 
-/// The first argument of such a process; next come how many times, and the query.
+/// The first argument of such a process; next come the queries that it runs.
 pub(crate) const TASK: &str = "measure";
 
-/// What a process tells.
+/// What a process tells of the last of its queries.
 pub(crate) struct Measured {
-    /// The best time.
     pub(crate) seconds: f64,
     /// Peak bytes of the process.
     pub(crate) memory: f64,
@@ -22,44 +21,44 @@ pub(crate) struct Measured {
     pub(crate) phases: String,
 }
 
-/// Runs a query so many times in another process, whose allocator keeps what is freed as long as the shell's does.
-pub(crate) fn in_child(times: usize, sql: &str) -> Measured {
-    run_child("50", times, sql)
+impl Measured {
+    /// The time and the phases of the faster one, and the greater peak.
+    pub(crate) fn better(self, other: Self) -> Self {
+        let memory = self.memory.max(other.memory);
+        Self { memory, ..if other.seconds < self.seconds { other } else { self } }
+    }
 }
 
-/// Runs a query once in another process, whose allocator gives back at once what is freed.
-pub(crate) fn giving_back(sql: &str) -> Measured {
-    run_child("0", 1, sql)
+/// Runs queries in another process, whose allocator keeps what is freed as long as the shell's does.
+pub(crate) fn in_child(queries: &[String]) -> Measured {
+    run_child("50", queries)
 }
 
-fn run_child(delay: &str, times: usize, sql: &str) -> Measured {
+/// Runs a query in another process, whose allocator gives back at once what is freed.
+pub(crate) fn giving_back(query: String) -> Measured {
+    run_child("0", &[query])
+}
+
+fn run_child(delay: &str, queries: &[String]) -> Measured {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.env("MIMALLOC_PURGE_DELAY", delay);
-    let output = child.args([TASK, &times.to_string(), sql]).output().unwrap();
-    assert!(output.status.success(), "{}: {sql}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    let output = child.arg(TASK).args(queries).output().unwrap();
+    assert!(output.status.success(), "{}: {queries:?}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let mut parts = text.trim().splitn(3, ' ');
     let mut next = || parts.next().unwrap_or_default().to_owned();
     Measured { seconds: next().parse().unwrap(), memory: next().parse().unwrap(), phases: next() }
 }
 
-/// In that process: prints the best time in seconds, peak bytes of the process, phases.
-pub(crate) async fn measure(times: usize, sql: &str) {
-    let mut best = (f64::INFINITY, String::new());
-    let mut memory = peak_memory();
-    for n in 0..times {
+/// In that process: prints the seconds that the last query took, peak bytes of the process, phases.
+pub(crate) async fn measure(queries: &[String]) {
+    let mut last = (0.0, String::new());
+    for sql in queries {
         let start = Instant::now();
         let phases = run(&session(), sql).await;
-        let seconds = start.elapsed().as_secs_f64();
-        if n == 0 {
-            // Later runs only add what the allocator keeps.
-            memory = peak_memory();
-        }
-        if seconds < best.0 {
-            best = (seconds, phases);
-        }
+        last = (start.elapsed().as_secs_f64(), phases);
     }
-    println!("{} {memory} {}", best.0, best.1);
+    println!("{} {} {}", last.0, peak_memory(), last.1);
 }
 
 pub(crate) fn session() -> SessionContext {
