@@ -350,6 +350,37 @@ mod tests {
         assert!(seen.values().all(|count| count.abs_diff(DRAWS / 36) < 160), "{seen:?}");
     }
 
+    /// Of so many that each core has some: what is wrong with the last one.
+    #[test]
+    fn one_of_many_is_no_ring() {
+        let number = 5 * PIECE + 1;
+        let rings = Rings {
+            people: (0..3 * number as u32).rev().collect(),
+            ends: (1..=number as u32).map(|ring| 3 * ring).collect(),
+            shifts: (0..number as u32).flat_map(|ring| [1 + ring % 2, 2 - ring % 2]).collect(),
+            width: 2,
+        };
+        let values: Vec<u32> = (0..3 * number as u32).map(|person| person % 3).collect();
+        assert!(rings.are_rings(values.len(), &values));
+        let partners = rings.partners(values.len());
+        for (ring, (people, shifts)) in rings.iter().enumerate() {
+            for (place, &person) in people.iter().enumerate() {
+                let expected = shifts.iter().map(|&shift| people[(place + shift as usize) % 3]);
+                assert!(partners[2 * person as usize..][..2].iter().copied().eq(expected), "{ring}");
+            }
+        }
+        // The last ring is of the first people.
+        let mut alike = values.clone();
+        alike[0] = 1;
+        assert!(!rings.are_rings(alike.len(), &alike));
+        let mut twice = rings.clone();
+        *twice.people.last_mut().unwrap() = 2;
+        assert!(!twice.are_rings(values.len(), &values));
+        let mut as_they_are = rings;
+        *as_they_are.shifts.last_mut().unwrap() = 0;
+        assert!(!as_they_are.are_rings(values.len(), &values));
+    }
+
     #[test]
     fn a_side_with_a_value_too_often_is_found_in_any_world() {
         // Two rings of two, whose people exchange values.

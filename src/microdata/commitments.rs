@@ -15,7 +15,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use siphasher::sip::SipHasher13;
 
 use super::{Attribute, HashKey};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Names are no secret.
 const NAMES: HashKey = [0x7365_616c_6564_2063, 0x6f6c_756d_6e73_2e2e];
@@ -106,7 +106,7 @@ pub(crate) fn partners_commitment(
 /// with the names of the quasi-identifiers, so that these stay such.
 ///
 /// # Errors
-/// When Arrow cannot show identifiers as text.
+/// When Arrow cannot show identifiers as text; when somebody has no code of a column, which is a bug.
 pub(crate) fn commitments(
     columns: &[Commitments],
     codes: &[Vec<u32>],
@@ -114,6 +114,9 @@ pub(crate) fn commitments(
     salts: &[i64],
     partners: &ListArray,
 ) -> Result<ListArray> {
+    if columns.len() != codes.len() || codes.iter().any(|codes| codes.len() != salts.len()) {
+        return Err(Error::internal("values that are not sealed"));
+    }
     let quasi: Vec<i64> = quasi.iter().map(|attribute| quasi_name_of(attribute.field.name())).collect();
     let options = FormatOptions::new();
     let texts = ArrayFormatter::try_new(partners.values().as_ref(), &options)?;

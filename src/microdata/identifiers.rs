@@ -77,9 +77,12 @@ impl IdentifierBuilder {
     /// Appends a batch.
     ///
     /// # Errors
-    /// When Arrow cannot convert a string column to a view.
+    /// When Arrow cannot convert a string column to a view; when they are of another type, which is a bug.
     pub(crate) fn append(&mut self, ids: &ArrayRef) -> Result<()> {
         let ids = compact_views(held(ids)?);
+        if ids.data_type().primitive_width() != held_type(&self.data_type).primitive_width() {
+            return Err(Error::internal("identifiers of another type"));
+        }
         self.bytes += match ids.data_type() {
             DataType::Utf8View | DataType::BinaryView => ids.get_array_memory_size(),
             // Of the slice, not of what it is a slice of: an aggregation below emits slices of one large array.
@@ -93,18 +96,19 @@ impl IdentifierBuilder {
             _ => {}
         }
         // Numbers stand before others, which there are where some are NULL.
-        self.close(ids.data_type())?;
+        self.close()?;
         self.chunks.push(ids);
         Ok(())
     }
 
-    /// Puts the numbers behind the last chunk, of this type, in one of their own.
-    fn close(&mut self, data_type: &DataType) -> Result<()> {
+    /// Puts the numbers behind the last chunk in one of their own.
+    fn close(&mut self) -> Result<()> {
+        let data_type = held_type(&self.data_type);
         if !self.four.is_empty() {
-            self.chunks.push(block(std::mem::take(&mut self.four), data_type)?);
+            self.chunks.push(block(std::mem::take(&mut self.four), &data_type)?);
         }
         if !self.eight.is_empty() {
-            self.chunks.push(block(std::mem::take(&mut self.eight), data_type)?);
+            self.chunks.push(block(std::mem::take(&mut self.eight), &data_type)?);
         }
         Ok(())
     }
@@ -114,7 +118,7 @@ impl IdentifierBuilder {
     /// # Errors
     /// When Arrow does not take numbers for values of the type, which is a bug.
     pub(crate) fn into_chunks(mut self) -> Result<Chunks> {
-        self.close(&held_type(&self.data_type))?;
+        self.close()?;
         let Self { data_type, chunks: all, rows, .. } = self;
         Ok(Chunks { data_type, all, rows })
     }

@@ -208,6 +208,7 @@ impl Published {
             }
             SIGNATURE => self.signatures_of(groups)?,
             LABEL => self.labels(members),
+            PARTNERS | COMMITMENTS => return Err(Error::internal("worlds of a release that makes none")),
             _ => self.identifiers(members)?,
         })
     }

@@ -252,5 +252,19 @@ mod tests {
             assert!(error.contains("in two worlds"), "{exchanged:?}: {error}");
         }
         assert!(check(&codes, &right[..10], 3).is_err());
+        // The same of many people, of whom each core has some: whoever is wrong is not among the first ones.
+        let codes: Vec<u8> = codes.repeat(PIECE);
+        let right: Vec<u32> = (0..PIECE as u32).flat_map(|times| right.map(|partner| times * 6 + partner)).collect();
+        check(&codes, &right, 3).unwrap();
+        for person in [PIECE, 3 * PIECE + 6, 6 * (PIECE - 1)] {
+            let mut partners = right.clone();
+            let first = person / 6 * 12;
+            partners.swap(first, first + 2);
+            let error = check(&codes, &partners, 3).unwrap_err().to_string();
+            assert!(error.contains("in two worlds"), "{person}: {error}");
+            partners[first] = partners[first + 4];
+            let error = check(&codes, &partners, 3).unwrap_err().to_string();
+            assert!(error.contains("no permutation"), "{person}: {error}");
+        }
     }
 }

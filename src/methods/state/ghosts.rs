@@ -63,7 +63,7 @@ impl Memory {
         let mut present = vec![NONE; self.persons.people];
         for (arrival, entry) in rows.order().zip(rows.find_in(&self.known)?.iter()) {
             if let Some(entry) = entry {
-                present[self.persons.of[entry as usize] as usize] = arrival;
+                present[self.persons.of_entry[entry as usize] as usize] = arrival;
             }
         }
         Ok(present)
@@ -96,7 +96,7 @@ impl Memory {
     /// An entry of each of some people.
     fn places(&self, people: &[u32]) -> UInt32Array {
         let mut first = vec![NONE; self.persons.people];
-        for (entry, &person) in self.persons.of.iter().enumerate() {
+        for (entry, &person) in self.persons.of_entry.iter().enumerate() {
             first[person as usize] = entry as u32;
         }
         UInt32Array::from_iter_values(people.iter().map(|&person| first[person as usize]))
@@ -110,7 +110,7 @@ impl Memory {
         let names: Vec<[i64; 2]> =
             columns.iter().map(|field| [true, false].map(|is| name_of(field.name(), is))).collect();
         let mut entry_of = vec![vec![NONE; self.persons.people]; columns.len()];
-        for ((entry, &person), sealed) in (0..).zip(&self.persons.of).zip(self.sealed()) {
+        for ((entry, &person), sealed) in (0..).zip(&self.persons.of_entry).zip(self.sealed()) {
             for name in sealed {
                 for (names, entries) in names.iter().zip(&mut entry_of) {
                     if names.contains(&name) {

@@ -109,10 +109,13 @@ impl Seals {
             kinds.push(before.unwrap_or_else(|| self.number(entry)));
             if number % PIECE == 0 {
                 // Most likely it has as many items as the one before.
-                let items = self.pieces.last().map_or(0, Vec::len);
+                let items = self.pieces.last_mut().map_or(0, |before| {
+                    before.shrink_to_fit();
+                    before.len()
+                });
                 self.pieces.push(Vec::with_capacity(items));
             }
-            let Some(piece) = self.pieces.last_mut() else { continue };
+            let piece = &mut self.pieces[number / PIECE];
             let before = piece.len();
             piece.extend(entry.first());
             let sealed = pairs_of(entry).filter(|&pair| Seal::of(pair).has == Has::Commitment);

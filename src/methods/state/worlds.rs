@@ -130,23 +130,24 @@ impl Memory {
         refuse_other_roles(&names, sensitive, other, &quasi)?;
         let Self { known, persons, carried, width, seals, values, former } = self;
 
-        let arrivals: Vec<u32> = microdata.order().collect();
+        let arrivals: Vec<u32> = microdata.par_order().collect();
         let found = microdata.ranks_in(&known)?;
         let people = persons.people;
         let row_of: Vec<AtomicU32> = (0..people).into_par_iter().map(|_| AtomicU32::new(NONE)).collect();
         found.par_iter().enumerate().with_min_len(PIECE).for_each(|(row, rank)| {
             if let Some(rank) = rank {
-                row_of[persons.at(rank) as usize].store(row as u32, Ordering::Relaxed);
+                row_of[persons.at_rank(rank) as usize].store(row as u32, Ordering::Relaxed);
             }
         });
         let row_of = |person: u32| row_of[person as usize].load(Ordering::Relaxed);
-        let mut of = vec![NONE; found.len() * width];
+        let mut of: Vec<u32> = room(found.len() * width);
         let pieces = of.par_chunks_mut(PIECE * width.max(1)).enumerate();
         pieces.for_each(|(piece, of)| {
             // Rows and people are in one order. Partners are all over the memory: they are looked at after all of these.
             for (row, of) in (piece * PIECE..).zip(of.chunks_exact_mut(width)) {
-                if let Some(rank) = found.at(row) {
-                    of.copy_from_slice(&carried[persons.at(rank) as usize * width..][..width]);
+                match found.at(row) {
+                    Some(rank) => of.copy_from_slice(&carried[persons.at_rank(rank) as usize * width..][..width]),
+                    None => of.fill(NONE),
                 }
             }
             for (place, of) in of.iter_mut().enumerate().filter(|(_, of)| **of != NONE) {
@@ -159,8 +160,8 @@ impl Memory {
             }
         });
         // Where values are remembered, whoever is still missing is missed in no world: all of their ring are, or nothing travels.
-        let missing =
-            if values.is_some() { 0 } else { (0..people as u32).filter(|&person| row_of(person) == NONE).count() };
+        let everybody = (0..if values.is_some() { 0 } else { people as u32 }).into_par_iter().with_min_len(PIECE);
+        let missing = everybody.filter(|&person| row_of(person) == NONE).count();
 
         let kinds = sensitive.map(|column| (column, true)).into_iter();
         // A column that was sensitive may be published without being the sensitive one of a release.
@@ -176,7 +177,7 @@ impl Memory {
         let [noted, changed]: [Vec<AtomicBool>; 2] = [room(n * width_of_row), room(n)];
         seals.in_pieces(|entries, sealed| {
             let first = entries.start;
-            let rows: Vec<u32> = entries.map(|entry| row_of(persons.of[entry])).collect();
+            let rows: Vec<u32> = entries.map(|entry| row_of(persons.of_entry[entry])).collect();
             let arrivals: Vec<u32> = rows.iter().map(|&row| arrivals.get(row as usize).map_or(0, |&at| at)).collect();
             let codes_of = |column: &&Encoded| arrivals.iter().map(|&arrival| column.codes.at(arrival)).collect();
             let codes: Vec<Vec<u32>> = if n == 0 { Vec::new() } else { travelling.iter().map(codes_of).collect() };

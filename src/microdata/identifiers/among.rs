@@ -1,8 +1,8 @@
-//! Which of many values each identifier is equal to, and the other way round: the entries of a ledger, of which most people have one, and the partners
-//! of everybody.
+//! Which of many values each identifier is equal to, and the other way round: the entries of a ledger, of which most people have one, and the
+//! partners of everybody.
 //!
-//! To put the values in order would take memory, and more time than all the rest. They are thrown into buckets by their hashes, and a bucket's identifiers stand
-//! together, in the cache.
+//! To put the values in order would take memory, and more time than all the rest. They are thrown into buckets by their hashes, and a bucket's
+//! identifiers stand together, in the cache.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -36,11 +36,14 @@ pub(crate) struct Among {
 }
 
 impl Identifiers {
-    /// Where these are among some values. Identifiers must have been hashed under this key, and be of the same type.
+    /// Where these are among some values. None may be repeated; they must have been hashed under this key, and be of the same type.
     ///
     /// # Errors
-    /// When Arrow cannot compare values of the type, and when there are more values than have a number.
+    /// When Arrow cannot compare values of the type, and when there are more values than have a number; when identifiers are repeated, which is a bug.
     pub(crate) fn among(&self, values: &Chunks, key: HashKey) -> Result<Among> {
+        if self.runs_of_several()?.next().is_some() {
+            return Err(Error::internal("repeated identifiers among values"));
+        }
         let values = self.throw(&values.all, 0, key)?;
         let mut all = Found::none(self.order.len());
         let mut left = all.0.as_mut_slice();
@@ -67,8 +70,8 @@ impl Identifiers {
         Ok(Among { first: all, again, elsewhere })
     }
 
-    /// For each of some values, in their order, the rank of an equal identifier, if there is one. Identifiers must have been hashed under this key, and be
-    /// of the same type. Values are given up as they are looked up.
+    /// For each of some values, in their order, the rank of an equal identifier, if there is one. Identifiers must have been hashed under this
+    /// key, and be of the same type. Values are given up as they are looked up.
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type, and when there are more values than have a number.

@@ -74,10 +74,10 @@ impl Identifiers {
     /// What `say` makes of the rank of the first equal one.
     fn find(&self, other: &Self, say: impl Fn(u32) -> u32 + Sync) -> Result<Found> {
         let equality = Equality::between(&self.values, &other.values)?;
-        let holds = |hashed: &Hashed, rank: u32| equality.holds(hashed.row(), other.order[rank as usize].row());
+        let is_equal = |hashed: &Hashed, rank: u32| equality.holds(hashed.row(), other.order[rank as usize].row());
         let mut all = Found::none(self.order.len());
         let chunks = all.0.par_chunks_mut(CHUNK).zip(self.order.par_chunks(CHUNK));
-        chunks.for_each_init(Vec::new, |hold, (found, own)| {
+        chunks.for_each_init(Vec::new, |equal, (found, own)| {
             let before = |hashed: &Hashed| other.order.partition_point(|entry| entry.beginning() < hashed.beginning());
             let alike = |hashed: &Hashed, start: usize| {
                 let begins = hashed.beginning();
@@ -93,10 +93,10 @@ impl Identifiers {
             }
             // Values are all over the memory: looked at together, none waits for the one before. Hardly ever does a hash begin like another.
             let both = found.iter().zip(own);
-            hold.clear();
-            hold.extend(both.map(|(&found, hashed)| found == Found::NONE || holds(hashed, found)));
-            for ((found, hashed), _) in found.iter_mut().zip(own).zip(&*hold).filter(|(_, holds)| !**holds) {
-                *found = Found::written(alike(hashed, before(hashed)).find(|&rank| holds(hashed, rank)));
+            equal.clear();
+            equal.extend(both.map(|(&found, hashed)| found == Found::NONE || is_equal(hashed, found)));
+            for ((found, hashed), _) in found.iter_mut().zip(own).zip(&*equal).filter(|(_, equal)| !**equal) {
+                *found = Found::written(alike(hashed, before(hashed)).find(|&rank| is_equal(hashed, rank)));
             }
             found.iter_mut().filter(|found| **found != Found::NONE).for_each(|found| *found = say(*found));
         });

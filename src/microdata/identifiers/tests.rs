@@ -72,6 +72,12 @@ fn hashes_that_begin_alike_are_no_equality() {
         let place = |rank: Option<u32>| rank.map(|rank| arrived[rank as usize]);
         assert!(ranks.iter().map(place).eq((0..300_000).map(expected)));
         assert!(now.ranks_in(&before).unwrap().iter().map(place).eq(found.iter()));
+        // Values in several throws.
+        let few = batches(&now.values.slice(200_000, 100), 100).finish([1, 2]).unwrap();
+        let ranks = few.ranks_of(batches(&now.values, 100_000).into_chunks().unwrap(), [1, 2]).unwrap();
+        let arrived: Vec<u32> = few.order().collect();
+        let expected = |row: u32| (200_000..200_100).contains(&row).then(|| row - 200_000);
+        assert!(ranks.iter().map(|rank| rank.map(|rank| arrived[rank as usize])).eq((0..300_000).map(expected)));
         let among = now.among(&batches(&before.values, 100_000).into_chunks().unwrap(), [1, 2]).unwrap();
         assert!(among.first.iter().eq(found.iter()));
         assert!(among.elsewhere.iter().copied().eq(10..300_010) && among.again.is_empty());
@@ -80,7 +86,7 @@ fn hashes_that_begin_alike_are_no_equality() {
 
 /// Of every way to compare, in one order and in any.
 #[test]
-fn places_of_values() {
+fn values_are_found() {
     let before: Vec<i64> = (0..20_000).map(|number| number * 3).collect();
     let now: Vec<i64> = (0..30_000).rev().chain([3, 3]).collect();
     let texts = |numbers: &[i64]| -> ArrayRef {

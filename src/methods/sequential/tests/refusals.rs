@@ -6,6 +6,7 @@ use datafusion::arrow::datatypes::DataType;
 
 use super::examples::{example, next_ones};
 use super::*;
+use crate::microdata::PARTNERS_NAME;
 
 /// Worlds of a version in which the true one was an end of a window.
 #[test]
@@ -96,6 +97,50 @@ fn changed_values_are_refused() {
     release(&moved, &people.all()).unwrap();
 }
 
+/// What is sealed, and no partners, as of people who have worlds.
+fn without_partners(worlds: &RecordBatch) -> RecordBatch {
+    let DataType::List(item) = worlds.column(1).data_type() else { panic!() };
+    let lengths = OffsetBuffer::from_lengths(std::iter::repeat_n(0, worlds.num_rows()));
+    let nobody = ListArray::new(Arc::clone(item), lengths, new_empty_array(item.data_type()), None);
+    let (mut sealed, mut lengths) = (Vec::new(), Vec::new());
+    for entry in worlds.column(2).as_list::<i32>().iter() {
+        let entry = entry.unwrap();
+        let (salt, pairs) = entry.as_primitive::<Int64Type>().values().split_first().unwrap();
+        let before = sealed.len();
+        sealed.push(*salt);
+        sealed.extend(pairs.chunks_exact(2).filter(|pair| pair[0] != PARTNERS_NAME).flatten());
+        lengths.push(sealed.len() - before);
+    }
+    let DataType::List(item) = worlds.column(2).data_type() else { panic!() };
+    let lengths = OffsetBuffer::from_lengths(lengths);
+    let sealed = ListArray::new(Arc::clone(item), lengths, Arc::new(Int64Array::from(sealed)), None);
+    let columns: Vec<ArrayRef> = vec![Arc::clone(worlds.column(0)), Arc::new(nobody), Arc::new(sealed)];
+    RecordBatch::try_new(worlds.schema(), columns).unwrap()
+}
+
+/// Entries of several kinds of many people, who are looked at piece by piece: the first ones seal a column, the second ones another.
+#[test]
+fn changed_values_are_found_among_many() {
+    const PEOPLE: i32 = 3000;
+    let people = People {
+        first: 0,
+        quasi: vec![(0..PEOPLE).map(|person| Some(person * 7 % 100)).collect()],
+        sensitive: (0..PEOPLE).map(|person| person % 10).collect(),
+        other: vec![(0..PEOPLE).map(|person| person % 3).collect()],
+    };
+    let first = run(&worlds_of(2), &people, &Columns { other: Vec::new(), ..people.all() }, None, false, 1).unwrap();
+    let second = without_partners(&run(&worlds_of(2), &people, &people.all(), None, false, 2).unwrap());
+    let worlds = concat_batches(&first.schema(), [&first, &second]).unwrap();
+    let release = |people: &People| run(&release_of(100, Loss::Lm), people, &people.all(), Some(&worlds), false, 1);
+    assert_eq!(release(&people).unwrap().num_rows(), PEOPLE as usize);
+    let mut changed = people.clone();
+    changed.sensitive[2990] += 1;
+    changed.other[0][1500] += 1;
+    changed.other[0][2990] += 1;
+    let text = release(&changed).unwrap_err().to_string();
+    assert!(text.starts_with("2 people have other values"), "{text}");
+}
+
 /// Everybody has the partners of somebody else: still one to one, but not what was drawn.
 fn partners_rotated(worlds: &RecordBatch) -> RecordBatch {
     let rotated =
@@ -114,6 +159,15 @@ fn broken_memories_are_refused() {
     assert!(refusal(&worlds.slice(1, 4)).contains("not complete"), "{}", refusal(&worlds.slice(1, 4)));
     let twice = concat_batches(&worlds.schema(), [&worlds, &worlds.slice(0, 1)]).unwrap();
     assert!(refusal(&twice).contains("two entries"), "{}", refusal(&twice));
+    let others = People {
+        first: 100,
+        quasi: vec![(0..6).map(Some).collect(); people.quasi.len()],
+        sensitive: (0..6).collect(),
+        other: Vec::new(),
+    };
+    let of_three = run(&worlds_of(3), &others, &others.all(), None, false, 1).unwrap();
+    let several = refusal(&concat_batches(&worlds.schema(), [&worlds, &of_three]).unwrap());
+    assert!(several.contains("different numbers of partners"), "{several}");
     let forged = partners_rotated(&worlds);
     assert!(refusal(&forged).contains("is not what sequential_worlds returned"), "{}", refusal(&forged));
     // An entry of somebody known, with the name of a column, and nothing sealed.

@@ -13,9 +13,9 @@ pub(in crate::methods::state) struct Persons {
     /// How many there are.
     pub(in crate::methods::state) people: usize,
     /// Person of each entry.
-    pub(in crate::methods::state) of: Vec<u32>,
+    pub(in crate::methods::state) of_entry: Vec<u32>,
     /// Person at each place in the order of identifiers, if some have several entries. Of others it is the number of the place.
-    at: Vec<u32>,
+    at_rank: Vec<u32>,
 }
 
 impl Persons {
@@ -34,20 +34,25 @@ impl Persons {
                 people += 1;
             }
         }
-        let mut persons = Self { people, of: Vec::new(), at };
+        let mut persons = Self { people, of_entry: Vec::new(), at_rank: at };
         let of: Vec<AtomicU32> = room(known.len());
         known.par_order().enumerate().with_min_len(PIECE).for_each(|(rank, entry)| {
-            of[entry as usize].store(persons.at(rank as u32), Ordering::Relaxed);
+            of[entry as usize].store(persons.at_rank(rank as u32), Ordering::Relaxed);
         });
         // In their place.
-        persons.of = of.into_iter().map(AtomicU32::into_inner).collect();
+        persons.of_entry = of.into_iter().map(AtomicU32::into_inner).collect();
         Ok(persons)
+    }
+
+    /// Whether some of them have several entries.
+    pub(super) fn have_several(&self) -> bool {
+        !self.at_rank.is_empty()
     }
 
     /// The one whose identifier is at this place in the order.
     #[inline]
-    pub(super) fn at(&self, rank: u32) -> u32 {
-        self.at.get(rank as usize).copied().unwrap_or(rank)
+    pub(super) fn at_rank(&self, rank: u32) -> u32 {
+        self.at_rank.get(rank as usize).copied().unwrap_or(rank)
     }
 }
 
@@ -73,22 +78,20 @@ mod tests {
             let known = builder.clone().finish([3, 4]).unwrap();
             let persons = Persons::try_new(&known).unwrap();
             assert_eq!(persons.people as i64, distinct);
+            assert_eq!(persons.have_several(), distinct < entries);
             let mut person_of = vec![None; persons.people];
-            for (&identifier, &person) in identifiers.iter().zip(&persons.of) {
+            for (&identifier, &person) in identifiers.iter().zip(&persons.of_entry) {
                 assert_eq!(*person_of[person as usize].get_or_insert(identifier), identifier);
             }
             assert!(person_of.iter().all(Option::is_some));
             let ranks = known.ranks_of(builder.into_chunks().unwrap(), [3, 4]).unwrap();
             let again = known.ranks_in(&known).unwrap();
-            for (entry, &person) in persons.of.iter().enumerate() {
-                assert_eq!(ranks.at(entry).map(|rank| persons.at(rank)), Some(person));
+            for (entry, &person) in persons.of_entry.iter().enumerate() {
+                assert_eq!(ranks.at(entry).map(|rank| persons.at_rank(rank)), Some(person));
             }
-            assert!(
-                known
-                    .order()
-                    .zip(again.iter())
-                    .all(|(entry, rank)| { rank.map(|rank| persons.at(rank)) == Some(persons.of[entry as usize]) })
-            );
+            assert!(known.order().zip(again.iter()).all(|(entry, rank)| {
+                rank.map(|rank| persons.at_rank(rank)) == Some(persons.of_entry[entry as usize])
+            }));
         }
     }
 }

@@ -227,17 +227,19 @@ fn carried(
         Some((piece, start))
     });
     let starts: Vec<(usize, usize)> = starts.collect();
-    let has_entry: Vec<AtomicBool> = room(people);
+    // Where nobody has several entries, nobody has two with partners.
+    let has_entry: Vec<AtomicBool> = room(if persons.have_several() { people } else { 0 });
     let twice = starts.into_par_iter().map(|(piece, mut start)| {
         let mut twice = 0;
-        for (length, &person) in lengths.part(entries(piece)).zip(&persons.of[entries(piece)]) {
+        for (length, &person) in lengths.part(entries(piece)).zip(&persons.of_entry[entries(piece)]) {
             if length == 0 {
                 continue;
             }
             // Of two, either one is the second: whose partners count does not matter, for there is no release then.
-            twice += usize::from(has_entry[person as usize].swap(true, Ordering::Relaxed));
+            let has_entry = has_entry.get(person as usize);
+            twice += usize::from(has_entry.is_some_and(|has_entry| has_entry.swap(true, Ordering::Relaxed)));
             for (place, at) in carried[person as usize * width..][..width].iter().zip(start..) {
-                let partner = who.at(at).map_or(NONE, |rank| persons.at(rank));
+                let partner = who.at(at).map_or(NONE, |rank| persons.at_rank(rank));
                 place.store(partner, Ordering::Relaxed);
             }
             start += width;
