@@ -90,12 +90,11 @@ pub(super) struct Given {
     pub losses: Vec<f32>,
 }
 
-/// A row, its person, and what it loses.
-#[derive(Clone, Copy)]
-struct Pair {
-    row: u32,
-    person: u32,
-    loss: f32,
+/// The same while several cores give rows people, each those of some.
+struct Giving {
+    people: Vec<AtomicU32>,
+    /// Bits of numbers.
+    losses: Vec<AtomicU32>,
 }
 
 /// Draws for each class by itself, so that they are the same on any number of cores.
@@ -113,12 +112,26 @@ impl LotsOfClasses {
     }
 }
 
-impl Given {
-    fn set(&mut self, pairs: &[Vec<Pair>]) {
-        for &Pair { row, person, loss } in pairs.iter().flatten() {
-            self.people[row as usize] = person;
-            self.losses[row as usize] = loss;
-        }
+impl Giving {
+    /// From people whom rows are given to begin with.
+    fn new(Given { people, losses }: Given) -> Self {
+        // In their place.
+        let people = people.into_iter().map(AtomicU32::new).collect();
+        Self { people, losses: losses.into_iter().map(|loss| AtomicU32::new(loss.to_bits())).collect() }
+    }
+
+    fn person(&self, row: u32) -> u32 {
+        self.people[row as usize].load(Ordering::Relaxed)
+    }
+
+    fn give(&self, row: u32, person: u32, loss: f32) {
+        self.people[row as usize].store(person, Ordering::Relaxed);
+        self.losses[row as usize].store(loss.to_bits(), Ordering::Relaxed);
+    }
+
+    fn given(self) -> Given {
+        let people = self.people.into_iter().map(AtomicU32::into_inner).collect();
+        Given { people, losses: self.losses.into_iter().map(|loss| f32::from_bits(loss.into_inner())).collect() }
     }
 }
 
@@ -175,7 +188,7 @@ impl Matching<'_> {
         rng: &mut impl Rng,
     ) -> Result<Vec<u32>> {
         let (lots, lots_of_linked) = (LotsOfClasses::new(rng), LotsOfClasses::new(rng));
-        let mut linked = self.linked(matched, begun.donors, world);
+        let linked = self.linked(matched, begun.donors, world);
         let of_linked = self.added(&matched.boxes, &linked.losses, begun.rows);
         let is_tried: Vec<bool> =
             of_linked.iter().zip(&*hopeless).map(|(&loss, &hopeless)| loss > 0.0 && !hopeless).collect();
@@ -184,8 +197,9 @@ impl Matching<'_> {
         let mut given = None;
         let mut of_matched = vec![f64::INFINITY; begun.rows.len()];
         if of_tried > 0.0 && LITTLE * of_tried >= of_linked.iter().sum() {
-            let mut other = linked.clone();
-            other.set(&self.matched(world, matched, begun, &is_tried, &lots)?);
+            let other = Giving::new(linked.clone());
+            self.matched(world, matched, begun, &is_tried, &lots, &other)?;
+            let other = other.given();
             let losses = self.added(&matched.boxes, &other.losses, begun.rows);
             for ((of_matched, loss), _) in of_matched.iter_mut().zip(losses).zip(&is_tried).filter(|of| *of.1) {
                 *of_matched = loss;
@@ -195,7 +209,9 @@ impl Matching<'_> {
         let of_both = of_linked.iter().zip(&of_matched);
         let is_worth_it: Vec<bool> =
             of_both.clone().map(|(&linked, &matched)| linked > 0.0 && linked < WORTH_IT * matched).collect();
-        linked.set(&self.exchanged(matched, &linked, begun, &is_worth_it, &lots_of_linked)?);
+        let linked = Giving::new(linked);
+        self.exchanged(matched, begun, &is_worth_it, &lots_of_linked, &linked)?;
+        let linked = linked.given();
         for (hopeless, (linked, matched)) in hopeless.iter_mut().zip(of_both) {
             *hopeless |= matched.is_finite() && HOPELESS * linked < *matched;
         }
@@ -209,7 +225,7 @@ impl Matching<'_> {
         carried(self.partners, self.width, world, person)
     }
 
-    /// Rows of the classes that are tried with the people whose values are of that class in a world, in parts from the same corner, the best for
+    /// Gives rows of the classes that are tried the people whose values are of that class in a world, in parts from the same corner, the best for
     /// each part.
     fn matched(
         &self,
@@ -218,7 +234,8 @@ impl Matching<'_> {
         begun: &Begun<'_>,
         is_tried: &[bool],
         lots: &LotsOfClasses,
-    ) -> Result<Vec<Vec<Pair>>> {
+        giving: &Giving,
+    ) -> Result<()> {
         let Begun { of_row, rows, .. } = *begun;
         let mut everybody: Vec<u32> = (0..self.microdata.rows as u32).collect();
         let class_in: Vec<u32> =
@@ -232,13 +249,12 @@ impl Matching<'_> {
         }
         let cutting = self.cutting();
         let classes = rows.par_iter().zip(people).zip(is_tried).enumerate().filter(|(_, (_, is_tried))| **is_tried);
-        let pairs = classes.map(|(class, ((rows, people), _))| {
+        classes.try_for_each(|(class, ((rows, people), _))| {
             self.monitor.check()?;
             let near = Near::new(self.microdata, &matched.boxes, rows, people);
             let parts = cutting.cut(&near, rows, &mut lots.of(class))?;
-            self.pairs(&near, parts.iter().collect(), rows, people)
-        });
-        pairs.collect()
+            self.give(&near, parts.iter().collect(), rows, people, giving)
+        })
     }
 
     /// For each row the person who carries the values of its donor in a world: what the baseline would do.
@@ -252,44 +268,47 @@ impl Matching<'_> {
         Given { losses: self.losses(&matched.boxes, &people), people }
     }
 
-    /// Exchanges people between rows of the same class that lie close together, in the classes where that is worth it.
+    /// Exchanges the people that rows are given between those of the same class that lie close together, in the classes where that is worth it.
     fn exchanged(
         &self,
         matched: &Matched,
-        given: &Given,
         begun: &Begun<'_>,
         is_worth_it: &[bool],
         lots: &LotsOfClasses,
-    ) -> Result<Vec<Vec<Pair>>> {
+        giving: &Giving,
+    ) -> Result<()> {
         let cutting = self.cutting();
         let classes = begun.rows.par_iter().zip(is_worth_it).enumerate().filter(|(_, (_, is_worth_it))| **is_worth_it);
-        let pairs = classes.map(|(class, (rows, _))| {
+        classes.try_for_each(|(class, (rows, _))| {
             self.monitor.check()?;
-            let people: Vec<u32> = rows.iter().map(|&row| given.people[row as usize]).collect();
+            let people: Vec<u32> = rows.iter().map(|&row| giving.person(row)).collect();
             let near = Near::new(self.microdata, &matched.boxes, rows, &people);
             let parts = cutting.cut_rows(&near, rows, &mut lots.of(class))?;
-            self.pairs(&near, parts.iter().collect(), rows, &people)
-        });
-        pairs.collect()
+            self.give(&near, parts.iter().collect(), rows, &people, giving)
+        })
     }
 
-    /// The best pairs in each part of a class of these rows and people.
-    fn pairs(&self, near: &Near, parts: Vec<(&[u32], &[u32])>, rows: &[u32], people: &[u32]) -> Result<Vec<Pair>> {
+    /// Gives the rows of a class its people, the best in each part.
+    fn give(
+        &self,
+        near: &Near,
+        parts: Vec<(&[u32], &[u32])>,
+        rows: &[u32],
+        people: &[u32],
+        giving: &Giving,
+    ) -> Result<()> {
         let d = self.microdata.quasi.len();
         let assigning = Assigning { microdata: self.microdata, measure: self.measure };
-        let of_part = |(of_rows, of_people): (&[u32], &[u32])| -> Result<Vec<Pair>> {
+        parts.into_par_iter().try_for_each(|(of_rows, of_people)| {
             self.monitor.check()?;
             let (boxes, codes) = (near.boxes_of(of_rows), near.codes_of(of_people));
             let chosen = assigning.assign(&boxes, &codes)?;
-            let pair = |((&row, around), chosen): ((&u32, &[[u32; 2]]), u32)| Pair {
-                row: rows[row as usize],
-                person: people[of_people[chosen as usize] as usize],
-                loss: self.measure.with(around, codes[chosen as usize * d..][..d].iter().copied()),
-            };
-            Ok(of_rows.iter().zip(boxes.chunks_exact(d)).zip(chosen).map(pair).collect())
-        };
-        let pairs: Vec<Vec<Pair>> = parts.into_par_iter().map(of_part).collect::<Result<_>>()?;
-        Ok(pairs.concat())
+            for ((&row, around), chosen) in of_rows.iter().zip(boxes.chunks_exact(d)).zip(chosen) {
+                let loss = self.measure.with(around, codes[chosen as usize * d..][..d].iter().copied());
+                giving.give(rows[row as usize], people[of_people[chosen as usize] as usize], loss);
+            }
+            Ok(())
+        })
     }
 
     fn cutting(&self) -> Cutting<'_> {
@@ -404,10 +423,10 @@ mod tests {
             let added = |given: &Given| matching.added(&matched.boxes, &given.losses, &rows);
             let linked = matching.linked(&matched, &everybody, 1);
             let of_linked = added(&linked);
-            let mut by_parts = linked.clone();
+            let by_parts = Giving::new(linked.clone());
             let lots = LotsOfClasses([7; 32]);
-            by_parts.set(&matching.matched(1, &matched, &begun, &[true; CLASSES], &lots).unwrap());
-            let of_matched = added(&by_parts);
+            matching.matched(1, &matched, &begun, &[true; CLASSES], &lots, &by_parts).unwrap();
+            let of_matched = added(&by_parts.given());
             let people_of = |hopeless: &mut [bool]| {
                 let mut rng = ChaCha20Rng::seed_from_u64(5);
                 let people = matching.people_of(1, &matched, &begun, hopeless, &mut rng).unwrap();

@@ -132,6 +132,8 @@ impl Memory {
 
         let arrivals: Vec<u32> = microdata.par_order().collect();
         let found = microdata.ranks_in(&known)?;
+        // What is not needed any more makes room for partners.
+        drop(known);
         let people = persons.people;
         let row_of: Vec<AtomicU32> = (0..people).into_par_iter().map(|_| AtomicU32::new(NONE)).collect();
         found.par_iter().enumerate().with_min_len(PIECE).for_each(|(row, rank)| {
@@ -159,6 +161,7 @@ impl Memory {
                 *of = row_of(partner);
             }
         });
+        drop(carried);
         // Where values are remembered, whoever is still missing is missed in no world: all of their ring are, or nothing travels.
         let everybody = (0..if values.is_some() { 0 } else { people as u32 }).into_par_iter().with_min_len(PIECE);
         let missing = everybody.filter(|&person| row_of(person) == NONE).count();
