@@ -136,6 +136,25 @@ impl RowCodes {
         }
     }
 
+    /// Changes codes of so many rows at a time, on all cores. `change` is given the first of these rows and their codes, row after row; there must be room
+    /// for what it makes of them.
+    pub(crate) fn change(&mut self, rows: usize, change: impl Fn(usize, &mut [u32]) + Sync) {
+        fn all<C: Code>(codes: &mut [C], columns: usize, rows: usize, change: impl Fn(usize, &mut [u32]) + Sync) {
+            let pieces = codes.par_chunks_mut((rows * columns).max(1)).enumerate();
+            pieces.for_each_init(Vec::new, |wide, (piece, codes)| {
+                wide.clear();
+                wide.extend(codes.iter().map(|code| code.wide()));
+                change(piece * rows, wide);
+                codes.iter_mut().zip(&*wide).for_each(|(code, &wide)| *code = C::of(wide));
+            });
+        }
+        match &mut self.codes {
+            Codes::Bytes(codes) => all(codes, self.columns, rows, change),
+            Codes::Short(codes) => all(codes, self.columns, rows, change),
+            Codes::Wide(codes) => all(codes, self.columns, rows, change),
+        }
+    }
+
     /// Those of some of the rows.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
         let codes = match &self.codes {

@@ -74,6 +74,34 @@ impl Intervals {
         made.ok_or_else(|| Error::internal("an interval that is empty, or has a value that is not in the domain"))
     }
 
+    /// Whether these are of so many groups, each with `d` of them.
+    pub(crate) fn are_of(&self, groups: usize, d: usize) -> bool {
+        self.0.are_of(groups, 2 * d)
+    }
+
+    /// Changes those of some groups at a time, on all cores. `change` is given the first of these groups and the intervals of all of them, whose codes
+    /// may become no greater than `most` was when they were made.
+    pub(crate) fn change(&mut self, change: impl Fn(usize, &mut [[u32; 2]]) + Sync) {
+        self.0.change(GROUPS, |first, ends| change(first, ends.as_chunks_mut().0));
+    }
+
+    /// Whether `is` holds for those of some groups at a time, looked at as by [`change`](Self::change).
+    pub(crate) fn all(&self, is: impl Fn(usize, &[[u32; 2]]) -> bool + Sync) -> bool {
+        let pieces = (0..self.0.rows().div_ceil(GROUPS)).into_par_iter();
+        let near = pieces.map_init(Vec::new, |near, piece| {
+            let first = piece * GROUPS;
+            near.clear();
+            self.append_to(near, (first as u32..self.0.rows() as u32).take(GROUPS));
+            is(first, near.as_chunks().0)
+        });
+        near.all(|is| is)
+    }
+
+    /// The ends of those of some groups, group after group, on all cores.
+    pub(crate) fn copied(&self, groups: &[u32]) -> Vec<u32> {
+        self.0.copied(groups)
+    }
+
     /// Whether none are published.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -135,6 +163,21 @@ mod tests {
                 made.append_to(&mut near, [0, groups as u32 - 1].into_iter());
                 let expected_near: Vec<u32> = of(0).chain(of(groups - 1)).flatten().collect();
                 assert_eq!(near[1..], expected_near);
+                assert_eq!(
+                    made.copied(&[groups as u32 - 1, 0]),
+                    of(groups - 1).chain(of(0)).flatten().collect::<Vec<_>>()
+                );
+                assert!(made.are_of(groups, d) && !made.are_of(groups + 1, d));
+                let are_right = |first: usize, some: &[[u32; 2]]| *some == expected[first * d..][..some.len()];
+                assert!(made.all(are_right));
+                assert!(!made.all(|first, some| first + some.len() / d < groups));
+                let mut changed = made.clone();
+                changed.change(|first, some| {
+                    assert!(are_right(first, some));
+                    some.iter_mut().zip(first * d..).for_each(|(interval, at)| interval[1] -= at as u32 % 2);
+                });
+                let expected_changed = expected.iter().zip(0..).map(|(&[lo, hi], at): (_, u32)| [lo, hi - at % 2]);
+                assert!(changed.to_vec().into_iter().eq(expected_changed));
                 let mut both = Intervals::of_groups(d, &vec![[3, 300]; d]);
                 both.append(made);
                 assert_eq!(both.to_vec(), [vec![[3, 300]; d], expected].concat());

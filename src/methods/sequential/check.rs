@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::matching::{Matched, carried, classes};
 use crate::error::{Error, Result};
 use crate::methods::seen::Seen;
-use crate::microdata::Microdata;
+use crate::microdata::{Attribute, Microdata};
 
 /// For each world, every row is of one person, with the values that the person carries there and inside of what the row publishes; and
 /// with `diverse`, everybody carries different sensitive values in all worlds.
@@ -19,10 +19,13 @@ pub(super) fn check(
     let (n, d) = (microdata.rows, microdata.quasi.len());
     let broken =
         |what: &str| Err(Error::internal(format!("the release failed its own check ({what}); nothing was published")));
-    if matched.people.len() != width + 1 || matched.boxes.len() != n * d || partners.len() != n * width {
+    if matched.people.len() != width + 1 || !matched.boxes.are_of(n, d) || partners.len() != n * width {
         return broken("rows missing");
     }
-    if !matched.boxes.par_chunks_exact(d).all(|boxes| microdata.can_publish(boxes)) {
+    let is_value = |([_, hi], attribute): (&[u32; 2], &Attribute)| (*hi as usize) < attribute.domain.len();
+    let can_publish =
+        |boxes: &[[u32; 2]]| microdata.can_publish(boxes) && boxes.iter().zip(&microdata.quasi).all(is_value);
+    if !matched.boxes.all(|_, boxes| boxes.chunks_exact(d).all(can_publish)) {
         return broken("a value that cannot be published");
     }
     let classes = classes(microdata);
@@ -30,12 +33,14 @@ pub(super) fn check(
         if !Seen::once(n, people.iter().copied()).is_some_and(|seen| seen.is_all()) {
             return broken("a world in which somebody has no row");
         }
-        let fits = |(row, &person): (usize, &u32)| {
+        let fits = |((row, &person), boxes): ((usize, &u32), &[[u32; 2]])| {
             let covers = |(&[lo, hi], code): (&[u32; 2], u32)| lo <= code && code <= hi;
             matched.classes[row] == classes[carried(partners, width, world, person) as usize]
-                && matched.boxes[row * d..][..d].iter().zip(microdata.quasi_of(person)).all(covers)
+                && boxes.iter().zip(microdata.quasi_of(person)).all(covers)
         };
-        if !people.par_iter().enumerate().all(fits) {
+        let fit =
+            |first: usize, boxes: &[[u32; 2]]| (first..).zip(&people[first..]).zip(boxes.chunks_exact(d)).all(fits);
+        if !matched.boxes.all(fit) {
             return broken("a row that is not its person's in a world");
         }
     }

@@ -15,11 +15,12 @@ use crate::error::{Error, Result};
 use crate::methods::Monitor;
 use crate::methods::assignment::by_value;
 use crate::microdata::{Microdata, room};
+use crate::release::Intervals;
 
 /// Released rows, and who has each of them in each world.
 pub(super) struct Matched {
-    /// Published values, row after row.
-    pub boxes: Vec<[u32; 2]>,
+    /// Published values of each row.
+    pub boxes: Intervals,
     /// Class of each row's values that travel.
     pub classes: Vec<u32>,
     /// For each world, the true one first, the person of each row.
@@ -135,6 +136,8 @@ impl Giving {
     }
 }
 
+/// Rows that are looked at together.
+const PIECE: usize = 1 << 12;
 /// Linked rows of a class that lose less than this many times what matched ones do exchange people.
 const WORTH_IT: f64 = 1.25;
 /// Classes whose matched rows lose more than this many times what linked ones do are not matched in the worlds that come after: rows are wider
@@ -155,7 +158,7 @@ impl Matching<'_> {
         let everybody: Vec<u32> = (0..microdata.rows as u32).collect();
         let donors: Vec<u32> = everybody.par_iter().map(|&person| self.carried(first, person)).collect();
         let mut matched = Matched {
-            boxes: microdata.quasi_codes.iter().map(|code| [code, code]).collect(),
+            boxes: points(microdata)?,
             classes: donors.iter().map(|&donor| of_row[donor as usize]).collect(),
             people: vec![Vec::new(); self.width + 1],
         };
@@ -302,7 +305,8 @@ impl Matching<'_> {
         parts.into_par_iter().try_for_each(|(of_rows, of_people)| {
             self.monitor.check()?;
             let (boxes, codes) = (near.boxes_of(of_rows), near.codes_of(of_people));
-            let chosen = assigning.assign(&boxes, &codes)?;
+            let (boxes, _) = boxes.as_chunks();
+            let chosen = assigning.assign(boxes, &codes)?;
             for ((&row, around), chosen) in of_rows.iter().zip(boxes.chunks_exact(d)).zip(chosen) {
                 let loss = self.measure.with(around, codes[chosen as usize * d..][..d].iter().copied());
                 giving.give(rows[row as usize], people[of_people[chosen as usize] as usize], loss);
@@ -316,37 +320,64 @@ impl Matching<'_> {
     }
 
     /// Losses of rows that cover people, too.
-    fn losses(&self, boxes: &[[u32; 2]], people: &[u32]) -> Vec<f32> {
+    fn losses(&self, boxes: &Intervals, people: &[u32]) -> Vec<f32> {
         let d = self.microdata.quasi.len();
-        let with = |(around, &person): (&[[u32; 2]], &u32)| self.measure.with(around, self.microdata.quasi_of(person));
-        boxes.par_chunks_exact(d).zip(people).with_min_len(1024).map(with).collect()
+        let mut losses: Vec<f32> = room(people.len());
+        let pieces = losses.par_chunks_mut(PIECE).zip(people.par_chunks(PIECE)).enumerate();
+        pieces.for_each_init(Vec::new, |near, (piece, (losses, people))| {
+            near.clear();
+            boxes.append_to(near, (piece as u32 * PIECE as u32..).take(people.len()));
+            let boxes = near.as_chunks().0.chunks_exact(d);
+            for ((loss, around), &person) in losses.iter_mut().zip(boxes).zip(people) {
+                *loss = self.measure.with(around, self.microdata.quasi_of(person));
+            }
+        });
+        losses
     }
 
     /// What these losses of each class are more than those of the rows alone, of rows that lose more: by entropies some lose less when they are
     /// widened, and that is nobody's to choose.
-    fn added(&self, boxes: &[[u32; 2]], losses: &[f32], rows: &[&[u32]]) -> Vec<f64> {
+    fn added(&self, boxes: &Intervals, losses: &[f32], rows: &[&[u32]]) -> Vec<f64> {
         let d = self.microdata.quasi.len();
-        let more = |&row: &u32| {
-            let around = &boxes[row as usize * d..][..d];
-            f64::from(losses[row as usize] - self.measure.sum(around)).max(0.0)
+        let more =
+            |(&row, around): (&u32, &[[u32; 2]])| f64::from(losses[row as usize] - self.measure.sum(around)).max(0.0);
+        let of_piece = |near: &mut Vec<u32>, rows: &[u32]| -> f64 {
+            near.clear();
+            boxes.append_to(near, rows.iter().copied());
+            rows.iter().zip(near.as_chunks().0.chunks_exact(d)).map(more).sum()
         };
         // In pieces, so that the sum is the same on any number of threads.
-        const PIECE: usize = 1 << 12;
         let of_class = |rows: &&[u32]| {
-            let sums: Vec<f64> = rows.par_chunks(PIECE).map(|rows| rows.iter().map(more).sum()).collect();
+            let sums: Vec<f64> = rows.par_chunks(PIECE).map_init(Vec::new, of_piece).collect();
             sums.into_iter().sum()
         };
         rows.par_iter().map(of_class).collect()
     }
 }
 
+/// The box of each row that holds nobody but the person with its number.
+///
+/// # Errors
+/// An internal one when a code is none of the table's, which is a bug.
+fn points(microdata: &Microdata) -> Result<Intervals> {
+    let fill = |(): &mut (), first: usize, boxes: &mut [[u32; 2]]| {
+        let codes = (first as u32..).flat_map(|row| microdata.quasi_of(row));
+        boxes.iter_mut().zip(codes).for_each(|(interval, code)| *interval = [code, code]);
+    };
+    let points = Intervals::made(microdata.quasi.len(), microdata.rows, microdata.greatest_code(), || (), fill);
+    points.ok_or_else(|| Error::internal("a row with values that are not in the domain"))
+}
+
 /// Widens every row's box to hold a person.
-fn cover(microdata: &Microdata, boxes: &mut [[u32; 2]], people: &[u32]) {
+fn cover(microdata: &Microdata, boxes: &mut Intervals, people: &[u32]) {
     let d = microdata.quasi.len();
-    boxes.par_chunks_mut(d).zip(people).with_min_len(1024).for_each(|(boxes, &person)| {
-        for ((interval, code), attribute) in boxes.iter_mut().zip(microdata.quasi_of(person)).zip(&microdata.quasi) {
-            if code < interval[0] || code > interval[1] {
-                *interval = attribute.closure([interval[0].min(code), interval[1].max(code)]);
+    boxes.change(|first, boxes| {
+        for (boxes, &person) in boxes.chunks_exact_mut(d).zip(&people[first..]) {
+            for ((interval, code), attribute) in boxes.iter_mut().zip(microdata.quasi_of(person)).zip(&microdata.quasi)
+            {
+                if code < interval[0] || code > interval[1] {
+                    *interval = attribute.closure([interval[0].min(code), interval[1].max(code)]);
+                }
             }
         }
     });
@@ -405,11 +436,8 @@ mod tests {
         let mut all = everybody.clone();
         let rows: Vec<&[u32]> = by_value(&mut all, &of_row).into_iter().map(|rows| &*rows).collect();
         let begun = Begun { of_row: &of_row, donors: &everybody, rows: &rows };
-        let matched = Matched {
-            boxes: microdata.quasi_codes.iter().map(|code| [code, code]).collect(),
-            classes: of_row.clone(),
-            people: vec![Vec::new(); 2],
-        };
+        let matched =
+            Matched { boxes: points(&microdata).unwrap(), classes: of_row.clone(), people: vec![Vec::new(); 2] };
         // Parts of one row have nobody to exchange.
         for p in [1, 4, 100] {
             let matching = Matching {

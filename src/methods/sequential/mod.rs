@@ -212,8 +212,7 @@ impl SequentialRelease {
         let sensitive = microdata.sensitive_of(&members);
         let starts = (0..=members.len() as u32).collect();
         let groups = Groups { starts, members, sensitive, ..Groups::default() };
-        let intervals = Intervals::of_members(&microdata, &matched.boxes)?;
-        let body = Body::Rows { intervals, worlds: None, ghosts: known.ghosts };
+        let body = Body::Rows { intervals: matched.boxes, worlds: None, ghosts: known.ghosts };
         Ok(Release { microdata, groups, body, withheld: 0 })
     }
 }

@@ -6,12 +6,14 @@ use super::measure::Measure;
 use crate::error::Result;
 use crate::methods::extent::{Extent, FOUR, Position, fours, in_width};
 use crate::microdata::{Microdata, copied_rows, shuffle};
+use crate::release::Intervals;
 
 /// Released rows of a class, and as many people, by numbers from 0: copies of what they have, side by side. They are looked at many times, and the tables that
 /// they come from do not fit into the cache.
 pub(super) struct Near {
     d: usize,
-    boxes: Vec<[u32; 2]>,
+    /// Both ends of each interval.
+    boxes: Vec<u32>,
     codes: Vec<u32>,
 }
 
@@ -35,14 +37,14 @@ const LARGE: usize = 1 << 14;
 
 impl Near {
     /// Copies. `boxes` are those of all released rows.
-    pub(super) fn new(microdata: &Microdata, boxes: &[[u32; 2]], rows: &[u32], people: &[u32]) -> Self {
+    pub(super) fn new(microdata: &Microdata, boxes: &Intervals, rows: &[u32], people: &[u32]) -> Self {
         let d = microdata.quasi.len();
-        Self { d, boxes: copied_rows(boxes, d, rows), codes: microdata.quasi_codes.copied(people) }
+        Self { d, boxes: boxes.copied(rows), codes: microdata.quasi_codes.copied(people) }
     }
 
-    /// Boxes of some rows, row after row.
-    pub(super) fn boxes_of(&self, rows: &[u32]) -> Vec<[u32; 2]> {
-        copied_rows(&self.boxes, self.d, rows)
+    /// Both ends of the intervals of some rows, row after row.
+    pub(super) fn boxes_of(&self, rows: &[u32]) -> Vec<u32> {
+        copied_rows(&self.boxes, 2 * self.d, rows)
     }
 
     /// Codes of some people, person after person.
@@ -193,8 +195,9 @@ fn in_order_of<const W: usize>(
         quasi.map(|(j, attribute)| (attribute.hierarchy.is_some(), cutting.spare_bits(j))).collect();
     // Where there is a hierarchy, nodes jump, and their middles say little: there, that of the person whom the row began with, who has the
     // row's number.
+    let (boxes, _) = near.boxes.as_chunks();
     let of_row = |&row: &u32| {
-        let boxes = near.boxes[row as usize * d..][..d].iter().zip(&axes).enumerate();
+        let boxes = boxes[row as usize * d..][..d].iter().zip(&axes).enumerate();
         let center = |(j, (around, &(is_tree, spare))): (usize, (&[u32; 2], &(bool, u32)))| match is_tree {
             true => (2 * cutting.microdata.quasi_at(of_class[row as usize], j)) >> spare,
             false => (around[0] + around[1]) >> spare,

@@ -16,6 +16,7 @@ fn parts(people: &People, flat: bool) -> (Microdata, [Vec<(Vec<u32>, Vec<u32>)>;
         }
     }
     let all: Vec<u32> = (0..rows).collect();
+    let boxes = Intervals::of_members(&microdata, &boxes).unwrap();
     let near = Near::new(&microdata, &boxes, &all, &all);
     let cutting = Cutting { microdata: &microdata, measure: &measure, most: 100 };
     let mut rng = ChaCha20Rng::seed_from_u64(1);
