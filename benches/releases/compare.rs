@@ -77,8 +77,7 @@ impl Files {
             files.prepare(query);
             files.spelled_out(query)
         });
-        let measured = (0..3).map(|_| in_child(&queries));
-        measured.reduce(Measured::better).unwrap()
+        Measured::of((0..3).map(|_| in_child(&queries)).collect())
     }
 
     /// Writes the files that a query names, and those that they are made of, each in a process of its own.

@@ -17,7 +17,7 @@
 //! - copy: what that would be if the rows were read from where they have been written, and nothing was computed;
 //! - growth: how much the time of the release grew over how much the table grew, since the size before;
 //! - of sort: the same of sort + write;
-//! - memory: the greatest peak of the processes that make the release, less that of an idle one, as a multiple of the encoded table: four bytes a
+//! - memory: the middle one of the peaks of three processes that make the release, less that of an idle one, as a multiple of the encoded table: four bytes a
 //!   code, eight an identifier; of a stream, the bytes of its columns. What a ledger or worlds take is in the peak only;
 //! - given back: the same of another run, in which the allocator gives back at once what is freed (`MIMALLOC_PURGE_DELAY=0`), and not after 50 ms, as in
 //!   the shell;
