@@ -7,6 +7,9 @@ use rayon::prelude::*;
 
 /// A number that holds codes.
 pub(crate) trait Code: Copy + Default + Ord + Send + Sync + 'static {
+    /// The greatest code that it has room for.
+    const MOST: u32;
+
     /// That of a code which it has room for.
     fn of(code: u32) -> Self;
 
@@ -15,6 +18,8 @@ pub(crate) trait Code: Copy + Default + Ord + Send + Sync + 'static {
 }
 
 impl Code for u8 {
+    const MOST: u32 = Self::MAX as u32;
+
     fn of(code: u32) -> Self {
         debug_assert!(code <= Self::MAX.into());
         code as Self
@@ -26,6 +31,8 @@ impl Code for u8 {
 }
 
 impl Code for u16 {
+    const MOST: u32 = Self::MAX as u32;
+
     fn of(code: u32) -> Self {
         debug_assert!(code <= Self::MAX.into());
         code as Self
@@ -37,6 +44,8 @@ impl Code for u16 {
 }
 
 impl Code for u32 {
+    const MOST: Self = Self::MAX;
+
     fn of(code: u32) -> Self {
         code
     }

@@ -1,6 +1,8 @@
 //! Codes of several columns, row after row, in as few bytes as the greatest of them needs: methods look at all codes of a row at once, and at rows
 //! in any order, and of what is small more stays in the cache.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rayon::prelude::*;
 
 use super::Encoded;
@@ -137,16 +139,27 @@ impl RowCodes {
     }
 
     /// Changes codes of so many rows at a time, on all cores. `change` is given the first of these rows and their codes, row after row; there must be room
-    /// for what it makes of them.
-    pub(crate) fn change(&mut self, rows: usize, change: impl Fn(usize, &mut [u32]) + Sync) {
-        fn all<C: Code>(codes: &mut [C], columns: usize, rows: usize, change: impl Fn(usize, &mut [u32]) + Sync) {
+    /// for what it makes of them. Whether there was; where there was not, codes are wrong.
+    #[must_use]
+    pub(crate) fn change(&mut self, rows: usize, change: impl Fn(usize, &mut [u32]) + Sync) -> bool {
+        fn all<C: Code>(
+            codes: &mut [C],
+            columns: usize,
+            rows: usize,
+            change: impl Fn(usize, &mut [u32]) + Sync,
+        ) -> bool {
+            let wrong = AtomicBool::new(false);
             let pieces = codes.par_chunks_mut((rows * columns).max(1)).enumerate();
             pieces.for_each_init(Vec::new, |wide, (piece, codes)| {
                 wide.clear();
                 wide.extend(codes.iter().map(|code| code.wide()));
                 change(piece * rows, wide);
+                if wide.iter().any(|&wide| wide > C::MOST) {
+                    return wrong.store(true, Ordering::Relaxed);
+                }
                 codes.iter_mut().zip(&*wide).for_each(|(code, &wide)| *code = C::of(wide));
             });
+            !wrong.into_inner()
         }
         match &mut self.codes {
             Codes::Bytes(codes) => all(codes, self.columns, rows, change),

@@ -80,9 +80,10 @@ impl Intervals {
     }
 
     /// Changes those of some groups at a time, on all cores. `change` is given the first of these groups and the intervals of all of them, whose codes
-    /// may become no greater than `most` was when they were made.
-    pub(crate) fn change(&mut self, change: impl Fn(usize, &mut [[u32; 2]]) + Sync) {
-        self.0.change(GROUPS, |first, ends| change(first, ends.as_chunks_mut().0));
+    /// may become no greater than `most` was when they were made. False if one had no room, which made others wrong, too.
+    #[must_use]
+    pub(crate) fn change(&mut self, change: impl Fn(usize, &mut [[u32; 2]]) + Sync) -> bool {
+        self.0.change(GROUPS, |first, ends| change(first, ends.as_chunks_mut().0))
     }
 
     /// Whether `is` holds for those of some groups at a time, looked at as by [`change`](Self::change).
@@ -172,12 +173,23 @@ mod tests {
                 assert!(made.all(are_right));
                 assert!(!made.all(|first, some| first + some.len() / d < groups));
                 let mut changed = made.clone();
-                changed.change(|first, some| {
+                let fits = changed.change(|first, some| {
                     assert!(are_right(first, some));
                     some.iter_mut().zip(first * d..).for_each(|(interval, at)| interval[1] -= at as u32 % 2);
                 });
+                assert!(fits);
                 let expected_changed = expected.iter().zip(0..).map(|(&[lo, hi], at): (_, u32)| [lo, hi - at % 2]);
                 assert!(changed.to_vec().into_iter().eq(expected_changed));
+                // One end of the last group that there is no room for is told.
+                let room = [255, 65_535, u32::MAX].into_iter().find(|&room| most <= room).unwrap_or(most);
+                for (greatest, fits) in [(room, true), (room.saturating_add(1), room == u32::MAX)] {
+                    let last = |first: usize, some: &mut [[u32; 2]]| {
+                        if first + some.len() / d == groups {
+                            some[some.len() - 1][1] = greatest;
+                        }
+                    };
+                    assert_eq!(made.clone().change(last), fits);
+                }
                 let mut both = Intervals::of_groups(d, &vec![[3, 300]; d]);
                 both.append(made);
                 assert_eq!(both.to_vec(), [vec![[3, 300]; d], expected].concat());

@@ -94,3 +94,61 @@ impl Assigning<'_> {
         chosen
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pathfinding::kuhn_munkres::kuhn_munkres_min;
+    use rand::seq::SliceRandom;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha20Rng;
+
+    use super::super::Loss;
+    use super::super::tests::{People, encoded};
+    use super::*;
+
+    /// Taking people for rows that they already are, first, costs nothing by the loss metric: against an assignment of all at once.
+    #[test]
+    fn exact_matches_first_are_as_good() {
+        let mut rng = ChaCha20Rng::seed_from_u64(8);
+        for flat in [false, true] {
+            for _ in 0..40 {
+                let rows = 40;
+                let column =
+                    |rng: &mut ChaCha20Rng| (0..rows).map(|_| Some(rng.random_range(0..6))).collect::<Vec<_>>();
+                let people = People {
+                    first: 0,
+                    quasi: vec![column(&mut rng), column(&mut rng)],
+                    sensitive: vec![1; rows],
+                    other: Vec::new(),
+                };
+                let microdata = encoded(&people, flat);
+                let measure = Measure::new(Loss::Lm, &microdata);
+                let assigning = Assigning { microdata: &microdata, measure: &measure };
+                // Half of the rows are boxes.
+                let mut boxes: Vec<[u32; 2]> = Vec::new();
+                for row in 0..rows as u32 {
+                    let (a, b) = (microdata.quasi_of(row), microdata.quasi_of(rng.random_range(0..rows as u32)));
+                    let b = if row % 2 == 0 { a.clone() } else { b };
+                    boxes.extend(
+                        a.zip(b)
+                            .zip(&microdata.quasi)
+                            .map(|((a, b), attribute)| attribute.closure([a.min(b), a.max(b)])),
+                    );
+                }
+                let all: Vec<u32> = (0..rows as u32).collect();
+                let mut others = all.clone();
+                others.shuffle(&mut rng);
+                let codes: Vec<u32> = others[..20].iter().flat_map(|&person| microdata.quasi_of(person)).collect();
+                let chosen = assigning.assign(&boxes[..20 * 2], &codes).unwrap();
+                let loss = |row: u32, person: u32| {
+                    f64::from(measure.with(&boxes[row as usize * 2..][..2], microdata.quasi_of(person)))
+                };
+                let own: f64 =
+                    all[..20].iter().zip(&chosen).map(|(&row, &person)| loss(row, others[person as usize])).sum();
+                let weight = |(i, j): (usize, usize)| (loss(all[i], others[j]) * 1e6).round() as i64;
+                let least = kuhn_munkres_min(&pathfinding::matrix::Matrix::from_fn(20, 20, weight)).0 as f64 / 1e6;
+                assert!((own - least).abs() < 1e-3, "{own} {least}");
+            }
+        }
+    }
+}

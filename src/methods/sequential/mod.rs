@@ -69,7 +69,7 @@ use super::{LeftOut, Method, Monitor, Needs, State, StateKind};
 use crate::error::{Error, Result, thousands};
 use crate::methods::extent::{MOST, too_many};
 use crate::methods::state::Partners;
-use crate::microdata::Microdata;
+use crate::microdata::{Codes, Microdata};
 use crate::release::{Body, Form, Groups, Intervals, Release};
 
 /// Most rows that are matched at a time, if nothing else is said: the paper's sweet spot.
@@ -151,11 +151,12 @@ impl SequentialRelease {
         with_allow_former_worlds(allow_former_worlds: bool);
     }
 
-    /// For each row its box, once more beside those of its class, its class and its person in each world, and where it and a person lie while they
-    /// are cut, twice; and the losses of the parts that are matched at a time. `worlds` is how many there are.
+    /// For each row its box and a person beside those of its class, its class and its person in each world, and where it and a person lie while they
+    /// are cut, twice; and the losses of the parts that are matched at a time. `worlds` is how many there are. What boxes take is asked for when it
+    /// is known how many values there are.
     fn bytes(&self, rows: usize, quasi: usize, worlds: usize) -> usize {
         let at_a_time = self.p.min(rows).pow(2) * 2 * size_of::<f64>() * rayon::current_num_threads();
-        rows * (20 * quasi + 4 * parts::item_bytes(quasi) + 8 * worlds + 80) + at_a_time
+        rows * (12 * quasi + 4 * parts::item_bytes(quasi) + 8 * worlds + 80) + at_a_time
     }
 
     /// # Errors
@@ -202,12 +203,17 @@ impl SequentialRelease {
             let body = Body::Rows { intervals: Intervals::default(), worlds: None, ghosts: 0 };
             return Ok(Release { microdata, groups, body, withheld: 0 });
         }
+        if self.p == 0 {
+            return Err(Error::refused("p must be at least 1"));
+        }
+        let ends = 2 * microdata.quasi.len();
+        monitor.charge(microdata.rows * ends * Codes::bytes_of(microdata.greatest_code() as usize + 1))?;
         let measure = Measure::new(self.loss, &microdata);
         let matching = Matching { microdata: &microdata, partners, width, measure: &measure, p: self.p, monitor };
         let matched = monitor.phase("matching", || matching.release(rng))?;
         // Who stands in for people who left may carry a value twice.
         let diverse = known.missing == 0;
-        monitor.phase("check", || check::check(&microdata, partners, width, &matched, diverse))?;
+        monitor.phase("check", || check::check(&microdata, partners, width, &matched, diverse, monitor))?;
         let members = matched.people.into_iter().next().unwrap_or_default();
         let sensitive = microdata.sensitive_of(&members);
         let starts = (0..=members.len() as u32).collect();

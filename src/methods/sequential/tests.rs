@@ -15,13 +15,10 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Field, Int32Type, Int64Type, Schema};
-use pathfinding::kuhn_munkres::kuhn_munkres_min;
-use pathfinding::matrix::Matrix;
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-use super::assign::Assigning;
 use super::*;
 use crate::methods::AnyMethod;
 use crate::methods::state::{SnapshotBuilder, resealed};
@@ -41,7 +38,7 @@ pub(super) struct People {
 
 /// Columns of a release: which quasi-identifiers, whether the sensitive one, and which others.
 #[derive(Debug, Clone)]
-struct Columns {
+pub(super) struct Columns {
     quasi: Vec<usize>,
     sensitive: bool,
     other: Vec<usize>,
@@ -52,7 +49,7 @@ impl People {
         self.sensitive.len()
     }
 
-    fn all(&self) -> Columns {
+    pub(super) fn all(&self) -> Columns {
         Columns { quasi: (0..self.quasi.len()).collect(), sensitive: true, other: (0..self.other.len()).collect() }
     }
 
@@ -138,8 +135,22 @@ pub(super) fn encoded(people: &People, flat: bool) -> Microdata {
     builder(people, &people.all(), None, flat).unwrap().1.finish([1, 2]).unwrap().0
 }
 
+/// Hierarchies of quasi-identifiers with these values, in which every value has but the root above it.
+pub(super) fn append_flat(
+    builder: &mut SnapshotBuilder,
+    leaves: impl Iterator<Item = (usize, BTreeSet<i32>)>,
+) -> Result<()> {
+    let of = |(j, values): (usize, BTreeSet<i32>)| {
+        values.into_iter().map(move |value| [format!("q{j}"), value.to_string(), "*".to_owned()])
+    };
+    let rows: Vec<[String; 3]> = leaves.flat_map(of).collect();
+    let column = |c: usize| Arc::new(rows.iter().map(|row| Some(&row[c])).collect::<StringViewArray>()) as ArrayRef;
+    let names = ["attribute", "leaf", "level1"].into_iter().enumerate();
+    builder.microdata.append_hierarchies(&RecordBatch::try_from_iter(names.map(|(c, name)| (name, column(c)))).unwrap())
+}
+
 /// With hierarchies in which every value has but the root above it if `flat`.
-fn builder(
+pub(super) fn builder(
     people: &People,
     columns: &Columns,
     worlds: Option<&RecordBatch>,
@@ -157,16 +168,8 @@ fn builder(
         builder.put_by_place_from(0);
     }
     if flat {
-        let of = |&j: &usize| {
-            let values: BTreeSet<i32> = people.quasi[j].iter().flatten().copied().collect();
-            values.into_iter().map(move |value| [format!("q{j}"), value.to_string(), "*".to_owned()])
-        };
-        let rows: Vec<[String; 3]> = columns.quasi.iter().flat_map(of).collect();
-        let column = |c: usize| Arc::new(rows.iter().map(|row| Some(&row[c])).collect::<StringViewArray>()) as ArrayRef;
-        let names = ["attribute", "leaf", "level1"].into_iter().enumerate();
-        builder
-            .microdata
-            .append_hierarchies(&RecordBatch::try_from_iter(names.map(|(c, name)| (name, column(c)))).unwrap())?;
+        let of = |&j: &usize| (j, people.quasi[j].iter().flatten().copied().collect());
+        append_flat(&mut builder, columns.quasi.iter().map(of))?;
     }
     Ok((layout, builder))
 }
@@ -482,47 +485,4 @@ fn more_quasi_identifiers_than_are_supported() {
     assert!(release(64).is_ok());
     let error = release(65).unwrap_err().to_string();
     assert!(error.contains("65 quasi-identifiers are too many"), "{error}");
-}
-
-/// Taking people for rows that they already are, first, costs nothing by the loss metric: against an assignment of all at once.
-#[test]
-fn exact_matches_first_are_as_good() {
-    let mut rng = ChaCha20Rng::seed_from_u64(8);
-    for flat in [false, true] {
-        for _ in 0..40 {
-            let rows = 40;
-            let column = |rng: &mut ChaCha20Rng| (0..rows).map(|_| Some(rng.random_range(0..6))).collect::<Vec<_>>();
-            let people = People {
-                first: 0,
-                quasi: vec![column(&mut rng), column(&mut rng)],
-                sensitive: vec![1; rows],
-                other: Vec::new(),
-            };
-            let microdata = encoded(&people, flat);
-            let measure = Measure::new(Loss::Lm, &microdata);
-            let assigning = Assigning { microdata: &microdata, measure: &measure };
-            // Half of the rows are boxes.
-            let mut boxes: Vec<[u32; 2]> = Vec::new();
-            for row in 0..rows as u32 {
-                let (a, b) = (microdata.quasi_of(row), microdata.quasi_of(rng.random_range(0..rows as u32)));
-                let b = if row % 2 == 0 { a.clone() } else { b };
-                boxes.extend(
-                    a.zip(b).zip(&microdata.quasi).map(|((a, b), attribute)| attribute.closure([a.min(b), a.max(b)])),
-                );
-            }
-            let all: Vec<u32> = (0..rows as u32).collect();
-            let mut others = all.clone();
-            rand::seq::SliceRandom::shuffle(others.as_mut_slice(), &mut rng);
-            let codes: Vec<u32> = others[..20].iter().flat_map(|&person| microdata.quasi_of(person)).collect();
-            let chosen = assigning.assign(&boxes[..20 * 2], &codes).unwrap();
-            let loss = |row: u32, person: u32| {
-                f64::from(measure.with(&boxes[row as usize * 2..][..2], microdata.quasi_of(person)))
-            };
-            let own: f64 =
-                all[..20].iter().zip(&chosen).map(|(&row, &person)| loss(row, others[person as usize])).sum();
-            let weight = |(i, j): (usize, usize)| (loss(all[i], others[j]) * 1e6).round() as i64;
-            let least = kuhn_munkres_min(&Matrix::from_fn(20, 20, weight)).0 as f64 / 1e6;
-            assert!((own - least).abs() < 1e-3, "{own} {least}");
-        }
-    }
 }

@@ -130,8 +130,8 @@ impl Memory {
         refuse_other_roles(&names, sensitive, other, &quasi)?;
         let Self { known, persons, carried, width, seals, values, former } = self;
 
-        let arrivals: Vec<u32> = microdata.par_order().collect();
         let found = microdata.ranks_in(&known)?;
+        let n = found.len();
         // What is not needed any more makes room for partners.
         drop(known);
         let people = persons.people;
@@ -142,7 +142,7 @@ impl Memory {
             }
         });
         let row_of = |person: u32| row_of[person as usize].load(Ordering::Relaxed);
-        let mut of: Vec<u32> = room(found.len() * width);
+        let mut of: Vec<u32> = room(n * width);
         let pieces = of.par_chunks_mut(PIECE * width.max(1)).enumerate();
         pieces.for_each(|(piece, of)| {
             // Rows and people are in one order. Partners are all over the memory: they are looked at after all of these.
@@ -161,7 +161,8 @@ impl Memory {
                 *of = row_of(partner);
             }
         });
-        drop(carried);
+        // They are of rows now, and make room for what is looked up of these.
+        drop((carried, found));
         // Where values are remembered, whoever is still missing is missed in no world: all of their ring are, or nothing travels.
         let everybody = (0..if values.is_some() { 0 } else { people as u32 }).into_par_iter().with_min_len(PIECE);
         let missing = everybody.filter(|&person| row_of(person) == NONE).count();
@@ -176,8 +177,9 @@ impl Memory {
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let place_of: FxHashMap<i64, usize> = columns.iter().enumerate().map(|(j, column)| (column.name, j)).collect();
         // Which columns of each row are sealed, and whether any has changed.
-        let (n, width_of_row) = (found.len(), columns.len());
+        let width_of_row = columns.len();
         let [noted, changed]: [Vec<AtomicBool>; 2] = [room(n * width_of_row), room(n)];
+        let arrivals: Vec<u32> = microdata.par_order().collect();
         seals.in_pieces(|entries, sealed| {
             let first = entries.start;
             let rows: Vec<u32> = entries.map(|entry| row_of(persons.of_entry[entry])).collect();

@@ -34,5 +34,11 @@ fn large_tables_are_put_in_order_by_place() {
         }
         let released = run(&release_of(20, Loss::Lm), &people, &all, Some(&worlds), false, 5).unwrap();
         assert_eq!(released.num_rows(), rows);
+        // By the checker that shares no code with the method.
+        let rows = super::released(&released, &all);
+        for i in 0..3 {
+            let world = world(&people, &all, |id| if i == 0 { id } else { partners[&id][i - 1] });
+            assert!(world.is_consistent(&rows, 2), "{i}");
+        }
     }
 }

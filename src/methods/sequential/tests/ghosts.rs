@@ -105,7 +105,7 @@ impl Series {
                 world.values[person] == rows.values[row] && inside.into_iter().all(|(q, [lo, hi])| lo <= q && q <= hi),
             )
         };
-        let matched = kuhn_munkres(&Matrix::from_fn(people.len(), rows.values.len(), fits)).0;
+        let matched = kuhn_munkres(&pathfinding::matrix::Matrix::from_fn(people.len(), rows.values.len(), fits)).0;
         matched as usize == people.len()
     }
 }

@@ -41,6 +41,17 @@ fn former_worlds_are_refused() {
     assert_eq!(crate::methods::state::former_worlds(worlds.column(2)).unwrap(), 0);
 }
 
+/// Parts of no rows: SQL refuses them, and so does whoever calls the method.
+#[test]
+fn parts_of_no_rows_are_refused() {
+    let (people, worlds) = example();
+    let both = AnyMethod::Sequential(Sequential { p: 0, ..Sequential::new(2) });
+    for (method, worlds) in [(release_of(0, Loss::Lm), Some(&worlds)), (both, None)] {
+        let refused = run(&method, &people, &people.all(), worlds, false, 1).unwrap_err().to_string();
+        assert!(refused.contains("p must be at least 1"), "{refused}");
+    }
+}
+
 /// What readers may know of everybody cannot travel, and worlds are of one sensitive column.
 #[test]
 fn roles_are_those_of_the_worlds() {
