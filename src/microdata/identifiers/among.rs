@@ -211,19 +211,23 @@ impl Bucket<'_> {
         for values in parts.iter().flat_map(|part| part.of(*number).chunks(TOGETHER)) {
             places.clear();
             places.extend(values.iter().map(|&value| alike(value).last().unwrap_or(Found::NONE)));
-            let mut is_equal = |value: Hashed, place: u32| {
-                while chunks[chunk].end <= value.row() {
+            holds.clear();
+            // Values that have no place are compared with any identifier, so that nothing depends on it, and to no end.
+            let mut left = if own.is_empty() { &[] } else { values };
+            while let Some(next) = left.first() {
+                while chunks[chunk].end <= next.row() {
                     chunk += 1;
                 }
-                let Chunk { first, equality, .. } = &chunks[chunk];
-                equality.holds(value.row() - first, own[place as usize].row())
-            };
-            // Values are all over the memory: looked at together, none waits for the one before.
-            holds.clear();
-            let pairs = values.iter().zip(&places);
-            holds.extend(pairs.map(|(&value, &place)| place == Found::NONE || is_equal(value, place)));
+                let Chunk { first, end, equality } = &chunks[chunk];
+                let (of_chunk, after) = left.split_at(left.partition_point(|value| value.row() < *end));
+                left = after;
+                let of_each = of_chunk.iter().zip(&places[holds.len()..]);
+                let row = |place: u32| own.get(place as usize).unwrap_or(&own[0]).row();
+                equality.append(of_each.map(|(value, &place)| (value.row() - first, row(place))), &mut holds);
+            }
+            holds.resize(values.len(), false);
             for ((&value, place), holds) in values.iter().zip(&mut places).zip(&holds) {
-                if !holds {
+                if !holds && *place != Found::NONE {
                     // Hardly ever does a hash begin like another.
                     let of_value = chunks.partition_point(|chunk| chunk.end <= value.row());
                     let Chunk { first, equality, .. } = &chunks[of_value];

@@ -75,6 +75,7 @@ impl Identifiers {
     fn find(&self, other: &Self, say: impl Fn(u32) -> u32 + Sync) -> Result<Found> {
         let equality = Equality::between(&self.values, &other.values)?;
         let is_equal = |hashed: &Hashed, rank: u32| equality.holds(hashed.row(), other.order[rank as usize].row());
+        let Some(any) = other.order.first() else { return Ok(Found::none(self.order.len())) };
         let mut all = Found::none(self.order.len());
         let chunks = all.0.par_chunks_mut(CHUNK).zip(self.order.par_chunks(CHUNK));
         chunks.for_each_init(Vec::new, |equal, (found, own)| {
@@ -91,11 +92,14 @@ impl Identifiers {
                 }
                 *found = Found::written(alike(hashed, start).next());
             }
-            // Values are all over the memory: looked at together, none waits for the one before. Hardly ever does a hash begin like another.
-            let both = found.iter().zip(own);
+            // Those that have none are compared with any, so that nothing depends on it, and to no end.
+            let row = |rank: u32| other.order.get(rank as usize).unwrap_or(any).row();
             equal.clear();
-            equal.extend(both.map(|(&found, hashed)| found == Found::NONE || is_equal(hashed, found)));
-            for ((found, hashed), _) in found.iter_mut().zip(own).zip(&*equal).filter(|(_, equal)| !**equal) {
+            equality.append(found.iter().zip(own).map(|(&found, hashed)| (hashed.row(), row(found))), equal);
+            let unequal =
+                found.iter_mut().zip(own).zip(&*equal).filter(|((found, _), equal)| !**equal && **found != Found::NONE);
+            for ((found, hashed), _) in unequal {
+                // Hardly ever does a hash begin like another.
                 *found = Found::written(alike(hashed, before(hashed)).find(|&rank| is_equal(hashed, rank)));
             }
             found.iter_mut().filter(|found| **found != Found::NONE).for_each(|found| *found = say(*found));

@@ -12,6 +12,9 @@ use siphasher::sip::SipHasher13;
 use super::HashKey;
 use crate::error::Result;
 
+/// Values that are looked at together.
+const NEAR: usize = 64;
+
 /// Whether values of one column are equal to those of another.
 pub(super) enum Equality {
     /// Numbers of one width, as they are in memory.
@@ -33,6 +36,43 @@ impl Equality {
             }
         }
         Ok(Self::Any(make_comparator(one, other, SortOptions::default())?))
+    }
+
+    /// Of each of these pairs whether they are equal. Values are all over the memory, and the fewer instructions there are between a look and the next, the
+    /// more of them a processor asks for at once: what is to be compared is put side by side first.
+    pub(super) fn append(&self, pairs: impl Iterator<Item = (u32, u32)>, all: &mut Vec<bool>) {
+        fn of<T: Copy + Default + PartialEq>(
+            one: &[T],
+            other: &[T],
+            mut pairs: impl Iterator<Item = (u32, u32)>,
+            all: &mut Vec<bool>,
+        ) {
+            let (mut rows, mut near) = ([(0, 0); NEAR], [[T::default(); 2]; NEAR]);
+            loop {
+                let mut count = 0;
+                for (place, pair) in rows.iter_mut().zip(&mut pairs) {
+                    *place = pair;
+                    count += 1;
+                }
+                for ([near, _], &(row, _)) in near.iter_mut().zip(&rows[..count]) {
+                    *near = one[row as usize];
+                }
+                for ([_, near], &(_, row)) in near.iter_mut().zip(&rows[..count]) {
+                    *near = other[row as usize];
+                }
+                all.extend(near[..count].iter().map(|[one, other]| one == other));
+                if count < NEAR {
+                    return;
+                }
+            }
+        }
+        match self {
+            Self::Bits32(one, other) => of(one, other, pairs, all),
+            Self::Bits64(one, other) => of(one, other, pairs, all),
+            Self::Any(compare) => {
+                all.extend(pairs.map(|(row, of_other)| compare(row as usize, of_other as usize) == Ordering::Equal));
+            }
+        }
     }
 
     #[inline]
