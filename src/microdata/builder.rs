@@ -154,6 +154,12 @@ impl MicrodataBuilder {
         self.identifiers.as_ref().map_or(0, IdentifierBuilder::size)
     }
 
+    /// Bytes that [`Commitments`](super::Commitments) to the values so far of the columns that travel need.
+    pub(crate) fn sealing_size(&self) -> usize {
+        let travelling = self.sensitive.iter().chain(&self.other);
+        travelling.map(|column| column.values() * size_of::<u64>()).sum()
+    }
+
     /// Appends rows of these people, with the quasi-identifiers of rows that are there, by their places; `value_of` has their values of the
     /// sensitive column and of those that go with it.
     ///

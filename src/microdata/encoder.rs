@@ -190,6 +190,11 @@ impl ColumnEncoder {
         self.distinct.size() + self.codes.size() + near
     }
 
+    /// How many different values there are so far.
+    pub(crate) fn values(&self) -> usize {
+        self.distinct.len()
+    }
+
     /// Bytes that a code of the values so far needs.
     pub(crate) fn code_bytes(&self) -> usize {
         Codes::bytes_of(self.distinct.len())
