@@ -107,6 +107,14 @@ async fn files(folder: &Path, people: usize) {
              FROM generate_series(1, 2000) WHERE value % 4 = {part}"
         );
         run(&context, &sql("incidents", &incidents)).await.unwrap();
+        // In order, within a file and from file to file.
+        let timely = format!(
+            "SELECT value AS incident, DATE '2025-01-01' + (value / 50)::INT AS day, concat('k', value % 6) AS kind
+             FROM generate_series({}, {}) ORDER BY day",
+            part * 500,
+            part * 500 + 499
+        );
+        run(&context, &sql("timely", &timely)).await.unwrap();
     }
     let csv = format!(
         "COPY (SELECT person_id, age, gender, education, occupation FROM census({people}, seed => 5)) TO '{}/people.csv' STORED AS CSV",
@@ -123,15 +131,17 @@ async fn files(folder: &Path, people: usize) {
 }
 
 async fn tables(context: &SessionContext, folder: &Path) {
-    for name in ["people", "incidents"] {
+    for name in ["people", "incidents", "timely"] {
         let sql = format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{}/{name}/'", folder.display());
         run(context, &sql).await.unwrap();
     }
-    let ordered = format!(
-        "CREATE EXTERNAL TABLE ordered STORED AS PARQUET LOCATION '{}/people/' WITH ORDER (person_id)",
-        folder.display()
-    );
-    run(context, &ordered).await.unwrap();
+    for (name, of, by) in [("ordered", "people", "person_id"), ("by_day", "timely", "day")] {
+        let sql = format!(
+            "CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{}/{of}/' WITH ORDER ({by})",
+            folder.display()
+        );
+        run(context, &sql).await.unwrap();
+    }
     run(context, "CREATE TABLE in_memory AS SELECT * FROM people").await.unwrap();
     run(context, "CREATE VIEW some AS SELECT * FROM people WHERE age > 30 AND age < 70").await.unwrap();
     let hierarchy =
@@ -189,10 +199,13 @@ fn calls(folder: &Path) -> Vec<String> {
     }
     calls.push(format!("SELECT * FROM mondrian(people, 5, {ROLES}, seed => 1, cells => 7)"));
     calls.push(format!("SELECT * FROM mondrian(people, 5, {ROLES}, hierarchies => trees, seed => 1, cells => 7)"));
-    calls.push(
-        "SELECT * FROM reposition(incidents, 3, time => day, window => 7, sensitive => kind, private => true, seed => 1)"
-            .to_owned(),
-    );
+    // Streams that come in any order, in that of time, and in one that is said; whole and in part.
+    let fewer = "(SELECT day, incident, kind FROM by_day WHERE incident % 3 > 0)";
+    for input in ["incidents", "timely", "by_day", fewer] {
+        calls.push(format!(
+            "SELECT * FROM reposition({input}, 3, time => day, window => 7, sensitive => kind, private => true, seed => 1)"
+        ));
+    }
     // What has to see all rows, below cells.
     let numbered =
         "(SELECT row_number() OVER (ORDER BY person_id) AS person_id, age, gender, education, occupation FROM people)";
