@@ -58,6 +58,17 @@ impl LedgerMetadata {
         })
     }
 
+    /// Hash of what a ledger's table says of its publication, as it stands there. Delta tables have checksums of neither commits nor checkpoints, and by a
+    /// key with another bit no snapshot would be known for one that was published.
+    pub(super) fn hash(ledger: &DeltaTable) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for key in [Self::PUBLICATION, Self::KEY, Self::SPEC, Self::PUBLIC] {
+            let said = delta::setting(ledger, key).map(String::as_str).unwrap_or_default();
+            hasher.update(&(said.len() as u64).to_le_bytes()).update(said.as_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
     /// As settings of a table.
     pub(super) fn settings(&self) -> Result<[(&'static str, String); 4]> {
         let spec = serde_json::to_string(&self.spec).map_err(input_error)?;

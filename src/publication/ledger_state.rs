@@ -2,7 +2,7 @@
 //!
 //! An INSERT must know all of the ledger, but should not read the commits of all releases for it. So every commit says which files
 //! the ledger consists of now, with their checksums, and sums up what else counts of the past: the names of all public files,
-//! and the commit before. Whoever has read the newest commit and found those files as it says has all that was ever entered,
+//! the commit before, and what the table says of its publication. Whoever has read the newest commit and found those files as it says has all that was ever entered,
 //! whatever became of older commits; those an audit compares, one with the next.
 
 use std::collections::{BTreeSet, HashSet};
@@ -13,6 +13,7 @@ use futures::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use super::delta::{self, COMMIT_KEY, Commit};
+use super::ledger_metadata::LedgerMetadata;
 use super::record::{Record, ReleaseFile};
 use crate::error::refusal;
 
@@ -32,6 +33,9 @@ pub(super) struct LedgerState {
     pub(super) names: String,
     /// Hash of the commit before.
     pub(super) before: String,
+    /// Hash of the [metadata](LedgerMetadata::hash). Earlier versions of this program did not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) metadata: Option<String>,
 }
 
 /// A file of entries.
@@ -114,6 +118,9 @@ pub(super) async fn newest(ledger: &DeltaTable) -> Result<(Option<Record>, Ledge
                             "publication",
                             "version {last} of it is not the one that the next was made after"
                         ));
+                    }
+                    if state.metadata.as_ref().is_some_and(|written| *written != LedgerMetadata::hash(ledger)) {
+                        return Err(refusal!("publication", "what it says of its publication is not what was written"));
                     }
                     (Some(record), state)
                 }

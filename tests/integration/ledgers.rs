@@ -138,6 +138,74 @@ async fn a_damaged_ledger_is_noticed() {
     run(&context, again).await.unwrap();
 }
 
+/// One bit of what the ledger's table says of its publication, where no file has a checksum of it: with another key, a snapshot that was published would be
+/// taken for a new one; with other terms, a bound would not be kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_metadata_of_a_ledger_are_noticed() {
+    from_the_root();
+    let here = tempdir().unwrap();
+    let context = session();
+    // Snapshots that were published are known, and what is left open is as it was begun.
+    let declared = |folder: &Path| {
+        declaration(&folder.join("hospital").display().to_string(), 2)
+            .replace("'disease',", "'disease'")
+            .replace("'allow_repeated_snapshots' 'true'", "")
+    };
+    run(&context, &declared(here.path())).await.unwrap();
+    let log = |folder: &Path| folder.join("hospital.private/_delta_log");
+    let (mut in_commits, mut in_checkpoints) = (0, 0);
+    for night in 0..9 {
+        let insert = format!(
+            "INSERT INTO hospital SELECT person_id, age + {night}, education, CAST(person_id % 4 AS VARCHAR) FROM census(40)"
+        );
+        run(&context, &insert).await.unwrap();
+        let first = std::fs::read_to_string(log(here.path()).join(format!("{:020}.json", 0))).unwrap();
+        let name = "\"anonymize.fingerprint-key\":\"";
+        let key = &first[first.find(name).unwrap() + name.len()..][..32];
+        let digit = key.bytes().position(|byte| byte.is_ascii_digit()).unwrap();
+        for (file, contents) in files(&log(here.path())) {
+            let is_checkpoint = file.to_string_lossy().contains("checkpoint");
+            let terms: &[u8] = if is_checkpoint { b"\"m\":2" } else { b"\\\"m\\\":2" };
+            for (what, place) in [(key.as_bytes(), digit), (terms, terms.len() - 1)] {
+                // What the table was created with is said twice.
+                let mut flipped = contents.clone();
+                let said = contents.windows(what.len()).enumerate().filter(|(_, bytes)| *bytes == what);
+                said.for_each(|(start, _)| flipped[start + place] ^= 1);
+                if flipped == contents {
+                    continue;
+                }
+                // A copy of both tables, for what was read of a log is not read again.
+                let copy = tempdir().unwrap();
+                for (file, contents) in files(here.path()) {
+                    let file = copy.path().join(file.strip_prefix(here.path()).unwrap());
+                    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                    std::fs::write(file, contents).unwrap();
+                }
+                std::fs::write(log(copy.path()).join(file.file_name().unwrap()), flipped).unwrap();
+                let other = session();
+                let published = match run(&other, &declared(copy.path())).await {
+                    Ok(_) => run(&other, &insert).await,
+                    Err(error) => Err(error),
+                };
+                match published {
+                    // What is not read any more does no harm: the same snapshot is known, and nothing is published.
+                    Ok(_) => {
+                        let releases = number(&other, "SELECT count(*) FROM releases(hospital)").await;
+                        assert_eq!(releases, night + 1, "{}", file.display());
+                    }
+                    Err(error) => {
+                        let message = error.to_string();
+                        assert!(message.contains("the ledger at"), "{}: {message}", file.display());
+                        *(if is_checkpoint { &mut in_checkpoints } else { &mut in_commits }) += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(in_commits >= 6 && in_checkpoints >= 6, "{in_commits} {in_checkpoints}");
+    assert_eq!(number(&context, "SELECT count(*) FROM releases(hospital)").await, 9);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ledger_has_one_publication_and_lies_in_no_other() {
     from_the_root();
