@@ -8,7 +8,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArra
 use datafusion::arrow::compute::{SortOptions, cast, concat, sort};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, internal_err};
-use datafusion::logical_expr::ColumnarValue;
+use datafusion::logical_expr::{ColumnarValue, Expr};
 
 use super::columns::OriginalColumn;
 use super::listing::Listing;
@@ -185,6 +185,17 @@ impl Axis {
         *self.kept.write().unwrap_or_else(PoisonError::into_inner) = Some(kept);
         Ok(list)
     }
+}
+
+/// The arguments before the first that is one value for all rows, and that one and those behind it: for
+/// [`conditional_arguments`](datafusion::logical_expr::ScalarUDFImpl::conditional_arguments).
+///
+/// It keeps the elimination of common subexpressions away from the latter. To take them for columns would repeat them for every row of a batch, and
+/// lists have as many items as a column has different values. It numbers arguments in this order, and in theirs, which must be the same.
+pub(crate) fn with_lists_apart(args: &[Expr]) -> Option<(Vec<&Expr>, Vec<&Expr>)> {
+    let is_list = |argument: &Expr| matches!(argument, Expr::ScalarSubquery(_));
+    let (before, after) = args.split_at(args.iter().position(is_list).unwrap_or(args.len()));
+    Some((before.iter().collect(), after.iter().collect()))
 }
 
 /// The items of an argument that is one list for all rows; `None` for NULL.

@@ -8,9 +8,11 @@ use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{cast, concat, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Float64Type};
 use datafusion::common::{Result, internal_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
-use super::axis::{Axis, only_list};
+use super::axis::{Axis, only_list, with_lists_apart};
 use super::ends::{Count, before_and_even, check_shares, places};
 use super::raking::{Span, rake};
 
@@ -160,6 +162,15 @@ impl ScalarUDFImpl for Raked {
 
     fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
         Ok(DataType::List(self.item()))
+    }
+
+    /// Lists are one for all rows.
+    fn short_circuits(&self) -> bool {
+        true
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        with_lists_apart(args)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::ESTIMATE;
-use super::axis::Axis;
+use super::axis::{Axis, with_lists_apart};
 use super::factor::Factor;
 use super::fitted::{Fitted, Tight};
 use super::means::{Intervals, Means};
@@ -177,6 +177,15 @@ impl ScalarUDFImpl for ShareOf {
         Ok(ExprSimplifyResult::Simplified(Self::function(Arc::clone(&self.axis), factor, self.known).call(args)))
     }
 
+    /// Lists are one for all rows.
+    fn short_circuits(&self) -> bool {
+        true
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        with_lists_apart(args)
+    }
+
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let shares = match self.known {
             Known::Interval => self.over_intervals(&args.args, args.number_rows)?,
@@ -229,6 +238,15 @@ impl ScalarUDFImpl for ValuesOf {
 
     fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
         Ok(DataType::List(self.item()))
+    }
+
+    /// Lists are one for all rows.
+    fn short_circuits(&self) -> bool {
+        true
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        with_lists_apart(args)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

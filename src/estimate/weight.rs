@@ -7,10 +7,10 @@ use datafusion::arrow::array::{Array, ArrayRef, Float64Array};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::axis::{Axis, only_list};
+use super::axis::{Axis, only_list, with_lists_apart};
 use super::ends::{Ends, places, with_ends};
 use super::fitted::numbers;
 
@@ -62,6 +62,15 @@ impl ScalarUDFImpl for WeightOf {
 
     fn return_field_from_args(&self, _args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         Ok(Arc::new(Field::new(self.name(), DataType::Float64, false)))
+    }
+
+    /// Lists are one for all rows.
+    fn short_circuits(&self) -> bool {
+        true
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        with_lists_apart(args)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -4,6 +4,8 @@
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -319,4 +321,43 @@ fn names_others(sql: &str, known: &[String]) -> bool {
 
 async fn shown(context: &SessionContext) -> String {
     table(context, "SELECT * FROM r").await
+}
+
+/// A list of the values of a column is one for all rows: as a column of its own it would be repeated for each row of a batch.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_values_are_no_columns() {
+    let context = session();
+    let table =
+        "CREATE TABLE t AS SELECT value AS id, value * 7919 % 3001 AS a, concat('t', value % 700) AS b, value % 5 AS s
+                 FROM generate_series(1, 3000)";
+    run(&context, table).await.unwrap();
+    let release = "CREATE TABLE r AS SELECT * FROM m_invariant(t, 3, id => id, quasi => (a, b), sensitive => s)";
+    run(&context, release).await.unwrap();
+    for (asked, by) in [
+        ("avg(a)", ""),
+        ("sum(a), sum_stddev(a), avg(a)", ""),
+        ("count(*) FILTER (WHERE a < 100), count(*) FILTER (WHERE a >= 100)", ""),
+        ("count(*) FILTER (WHERE b < 't3'), count(*) FILTER (WHERE b >= 't3'), avg(a + 1), avg(a * a)", ""),
+        ("a, count(*), avg(s)", " WHERE a > 7 AND b > 't1' GROUP BY a"),
+        ("b, count(*), count(*) FILTER (WHERE b > 't2')", " GROUP BY b"),
+    ] {
+        let query = format!("SELECT {asked} FROM estimated(r){by}");
+        let plan = context.sql(&query).await.unwrap().into_optimized_plan().unwrap();
+        let mut subqueries = 0;
+        plan.apply_with_subqueries(|node| {
+            node.apply_expressions(|expr| {
+                subqueries += usize::from(expr.exists(|expr| Ok(matches!(expr, Expr::ScalarSubquery(_))))?);
+                let repeated = matches!(expr.clone().unalias_nested().data, Expr::ScalarSubquery(_));
+                assert!(
+                    !(repeated && matches!(node, LogicalPlan::Projection(_))),
+                    "{query}: {}",
+                    plan.display_indent()
+                );
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+        .unwrap();
+        assert!(subqueries > 0, "{query}");
+        assert!(!run(&context, &query).await.unwrap().is_empty());
+    }
 }
