@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, UInt32Array};
+use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::Result;
 use datafusion::logical_expr::ColumnarValue;
@@ -35,11 +35,13 @@ pub(super) struct Tight<'a> {
     pub ends: &'a ColumnarValue,
     /// Of categories.
     pub listing: Option<&'a Listing>,
+    /// Whether the means know how many people have no value.
+    pub nulls_are_told: bool,
 }
 
 impl Fitted {
-    /// Turns the means over evenly spread values into those over values that are spread as the ends are. Intervals with NULL keep theirs,
-    /// for it is not told which of their ends is somebody's.
+    /// Turns the means over evenly spread values into those over values that are spread as the ends are. Intervals with NULL begin at nobody's value,
+    /// so that what is in between stays even; but somebody has none there, and somebody the greatest value.
     ///
     /// # Errors
     /// When the function fails at an end.
@@ -50,6 +52,9 @@ impl Fitted {
         tight: &Tight<'_>,
         even: &mut [f64],
     ) -> Result<()> {
+        if !tight.nulls_are_told {
+            beside_null(means, data_type, tight, even)?;
+        }
         let Some(list) = only_list(tight.ends)? else { return Ok(()) };
         let fit = self.fit(means, data_type, tight, &list)?;
         // One infinite value would spoil all sums.
@@ -86,6 +91,23 @@ impl Fitted {
         *kept = Some(Arc::clone(&fit));
         Ok(fit)
     }
+}
+
+/// Means over intervals with NULL, which were even, with one person at each end: without a value, and with the greatest.
+fn beside_null(means: &Means, data_type: &DataType, tight: &Tight<'_>, even: &mut [f64]) -> Result<()> {
+    let with_null = |&row: &u32| tight.lo.is_null(row as usize) && tight.hi.is_valid(row as usize);
+    let rows: UInt32Array = (0..even.len() as u32).filter(with_null).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let people = numbers(tight.people, even.len())?;
+    let at_hi = means.evaluate(&cast(&take(tight.hi, &rows, None)?, data_type)?)?;
+    let of_null = means.of_null()?;
+    for (&row, at_hi) in rows.values().iter().zip(at_hi).filter(|(row, _)| people.is_valid(**row as usize)) {
+        let mean = &mut even[row as usize];
+        *mean = with_ends(people.value(row as usize), of_null, at_hi, *mean);
+    }
+    Ok(())
 }
 
 /// One number per row.

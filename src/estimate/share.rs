@@ -80,7 +80,8 @@ impl ShareOf {
             None => self.over_numbers((&lo, &hi), least, nulls, rows)?,
         };
         if let [people, ends] = fit {
-            let tight = Tight { lo: &lo, hi: &hi, people, ends, listing: listing.as_deref() };
+            let nulls_are_told = !matches!(nulls, ColumnarValue::Scalar(ScalarValue::Null));
+            let tight = Tight { lo: &lo, hi: &hi, people, ends, listing: listing.as_deref(), nulls_are_told };
             self.fitted.adjust(&self.means, &self.axis.data_type, &tight, &mut means)?;
         }
         Ok(means)

@@ -81,19 +81,24 @@ impl ScalarUDFImpl for WeightOf {
         };
         let rows = args.number_rows;
         let (even, people) = (numbers(even, rows)?, numbers(people, rows)?);
-        let Some(list) = only_list(ends)? else { return Ok(ColumnarValue::Array(Arc::new(even))) };
         let listing = self.axis.listing(values, hierarchies)?;
         let listing = listing.as_deref();
-        let ends = self.of(&list, || Ends::new(&list, &self.axis.data_type, listing))?;
+        let ends = only_list(ends)?
+            .map(|list| self.of(&list, || Ends::new(&list, &self.axis.data_type, listing)))
+            .transpose()?;
         let located = |value: &ColumnarValue| places(&value.to_array(rows)?, listing);
         let (value, lo, hi) = (located(value)?, located(lo)?, located(hi)?);
-        let weights = (0..rows).map(|i| match ends.span(lo[i], hi[i]) {
-            Some(span) if people.is_valid(i) => {
-                let is = |end: f64| f64::from(u8::from(value[i] == end));
-                with_ends(people.value(i), is(lo[i]), is(hi[i]), ends.share(&span, value[i]))
+        let weights = (0..rows).map(|i| {
+            let span = ends.as_ref().and_then(|ends| Some((ends, ends.span(lo[i], hi[i])?)));
+            let rest = span.map_or_else(|| even.value(i), |(ends, span)| ends.share(&span, value[i]));
+            // No value is no number, which is equal to none.
+            let is = |end: f64| f64::from(u8::from(value[i] == end || value[i].is_nan() && end.is_nan()));
+            // An interval with NULL has somebody without a value, and somebody at its other end.
+            let has_ends = span.is_some() || lo[i].is_nan() && !hi[i].is_nan();
+            match has_ends && people.is_valid(i) {
+                true => with_ends(people.value(i), is(lo[i]), is(hi[i]), rest),
+                false => rest,
             }
-            Some(span) => ends.share(&span, value[i]),
-            None => even.value(i),
         });
         Ok(ColumnarValue::Array(Arc::new(Float64Array::from_iter_values(weights))))
     }

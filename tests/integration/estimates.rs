@@ -129,7 +129,9 @@ async fn expand(context: &SessionContext, anatomy: bool, order: &str, fitted: bo
         run(context, &weights).await.unwrap();
         let people = format!(
             "CREATE OR REPLACE TABLE x{name} AS SELECT p.i, d.v AS {name},
-             CASE WHEN p.lo = 0 OR p.lo = p.hi THEN 1.0 / (p.hi - p.lo + 1)
+             CASE WHEN p.lo = p.hi THEN 1.0
+                  WHEN p.lo = 0 THEN ((CASE WHEN d.k IN (p.lo, p.hi) THEN 1.0 ELSE 0.0 END)
+                                      + (n.group_size - n.counterfeits - 2) / (p.hi - p.lo + 1.0)) / (n.group_size - n.counterfeits)
                   ELSE ((CASE WHEN d.k IN (p.lo, p.hi) THEN 1.0 ELSE 0.0 END) + (n.group_size - n.counterfeits - 2) * y.y / s.y)
                        / (n.group_size - n.counterfeits) END AS w
              FROM p{name} p JOIN n ON n.i = p.i JOIN {values} d ON d.k BETWEEN p.lo AND p.hi LEFT JOIN y ON y.k = d.k

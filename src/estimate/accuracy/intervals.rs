@@ -4,7 +4,7 @@
 //! In the latter case a value is measured by the ends before it and, for the even part, by where it lies; so an interval is as long as what is spread
 //! over it, and a query's part of it is an overlap of lengths here, too.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use super::Axis;
 use super::kinds::kinds;
@@ -47,8 +47,8 @@ pub(super) struct Tight {
     per_measure: Vec<f64>,
     /// Share of one person in the group.
     at_end: Vec<f64>,
-    /// Groups with NULL, whose values are taken as even.
-    even: Vec<u32>,
+    /// Groups with NULL, whose values are taken as even, but for somebody at the greatest one, which is this one.
+    even: Vec<(u32, Option<u32>)>,
 }
 
 /// What is known of groups.
@@ -93,20 +93,20 @@ pub(super) struct Range {
 impl Intervals {
     /// Keeps one of all intervals that are alike, if that are few: groups have an interval, and people, in common with many others.
     pub(super) fn merge(&mut self) {
-        let even: FxHashSet<u32> = self.tight.iter().flat_map(|tight| &tight.even).copied().collect();
+        let even: FxHashMap<u32, Option<u32>> = self.tight.iter().flat_map(|tight| &tight.even).copied().collect();
         let alike = |group: usize| {
             let own = [&self.lo, &self.end, &self.whole, &self.per_length].map(|of| of[group].to_bits());
             let of_tight = |tight: &Tight| {
                 [&tight.lo, &tight.end, &tight.per_measure, &tight.at_end].map(|of| of[group].to_bits())
             };
-            (own, self.tight.as_ref().map(of_tight), even.contains(&(group as u32)))
+            (own, self.tight.as_ref().map(of_tight), even.get(&(group as u32)))
         };
         let Some((first, kinds)) = kinds(self.lo.len(), alike) else { return };
         let keep = |of: &mut Vec<f64>| *of = first.iter().map(|&group| of[group as usize]).collect();
         [&mut self.lo, &mut self.end, &mut self.whole, &mut self.per_length].into_iter().for_each(keep);
         if let Some(tight) = &mut self.tight {
             [&mut tight.lo, &mut tight.end, &mut tight.per_measure, &mut tight.at_end].into_iter().for_each(keep);
-            tight.even = (0..).zip(&first).filter(|(_, group)| even.contains(group)).map(|(kind, _)| kind).collect();
+            tight.even = (0..).zip(&first).filter_map(|(kind, group)| Some((kind, *even.get(group)?))).collect();
         }
         self.kinds = Some(kinds);
     }
@@ -217,7 +217,9 @@ impl Tight {
                     per_measure = (1.0 - 2.0 * at_one) / (stop - start);
                 }
             } else {
-                tight.even.push(group as u32);
+                tight.even.push((group as u32, interval.1));
+                // Where values are measured, it is told how many people have none.
+                at_one = if counted && interval.1.is_some() { at_each_end(group) } else { 0.0 };
             }
             tight.lo.push(measures.0);
             tight.end.push(measures.1);
@@ -237,17 +239,23 @@ impl Tight {
     ) {
         let Range { from, to, codes } = range;
         let start_of_groups = groups.start;
-        let first = self.even.partition_point(|&group| (group as usize) < groups.start);
-        let even = self.even[first..].iter().map(|&group| group as usize).take_while(|group| *group < groups.end);
-        let even: Vec<(usize, f64)> = even
-            .map(|group| {
-                let mut weight = [weights[group - groups.start]];
-                intervals.weigh_evenly((from, to), self.step, group..group + 1, &mut weight);
-                (group, weight[0])
-            })
-            .collect();
         let start = self.before[codes.0] + self.per_length * from;
         let stop = self.before[codes.1.max(codes.0)] + self.per_length * (to + self.step);
+        let first = self.even.partition_point(|&(group, _)| (group as usize) < groups.start);
+        let even = self.even[first..].iter().map(|&(group, hi)| (group as usize, hi));
+        let even = even.take_while(|(group, _)| *group < groups.end);
+        let even: Vec<(usize, f64)> = even
+            .map(|(group, hi)| {
+                let weight = weights[group - groups.start];
+                let mut evenly = [weight];
+                intervals.weigh_evenly((from, to), self.step, group..group + 1, &mut evenly);
+                // Somebody has no value, and somebody the greatest.
+                let at_end = self.at_end[group];
+                let is_in = hi.is_some_and(|hi| (codes.0..codes.1).contains(&(hi as usize)));
+                let at_hi = if is_in { at_end } else { 0.0 };
+                (group, (1.0 - 2.0 * at_end) * evenly[0] + at_hi * weight)
+            })
+            .collect();
         // Comparisons of what is read already, for they become one instruction each; there is no NaN. Values are in the order of their measures, so that
         // these tell which ends are in the range.
         let (least, most) = (|a: f64, b: f64| if a < b { a } else { b }, |a: f64, b: f64| if a > b { a } else { b });

@@ -164,7 +164,13 @@ fn by_definition(
             let values: Vec<i32> = (group.a.0.unwrap_or_else(|| least.min(group.a.1))..=group.a.1).collect();
             let all = values.len() + usize::from(group.a.0.is_none());
             let inside = values.iter().filter(|&&value| (from..=to).contains(&f64::from(value))).count();
-            weight *= inside as f64 / all as f64;
+            let mut share = inside as f64 / all as f64;
+            if group.a.0.is_none() && fitted && people >= 2.0 {
+                // One has no value, and one the greatest.
+                let at_hi = f64::from(u8::from((from..=to).contains(&f64::from(group.a.1))));
+                share = (at_hi + (people - 2.0) * share) / people;
+            }
+            weight *= share;
         }
         if let (Some(range), true) = (range(1), fitted) {
             weight *= fitted_share((group.x.0, group.x.1, people), range, 0.0, &measured);

@@ -102,7 +102,11 @@ impl Means {
         Ok(Arc::clone(self.compiled.get_or_init(|| compiled)))
     }
 
-    fn of_null(&self) -> Result<f64> {
+    /// The function without a value.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub(super) fn of_null(&self) -> Result<f64> {
         Ok(self.evaluate(&new_null_array(&self.data_type, 1))?[0])
     }
 
