@@ -13,6 +13,8 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper, Result};
 use tokio::runtime::Handle;
 
+use super::repl::meant;
+
 /// datafusion-cli's helper, but for completion.
 pub(super) struct Editing {
     inner: CliHelper,
@@ -73,7 +75,11 @@ impl Hinter for Editing {
 
 impl Validator for Editing {
     fn validate(&self, context: &mut ValidationContext<'_>) -> Result<ValidationResult> {
-        self.inner.validate(context)
+        // What is meant for a command needs no semicolon.
+        match meant(context.input()) {
+            Some(_) => Ok(ValidationResult::Valid(None)),
+            None => self.inner.validate(context),
+        }
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) async fn run(context: &SessionContext, print: &mut PrintOptions) -> r
         match editor.readline("> ") {
             Ok(line) => {
                 editor.add_history_entry(line.trim_end())?;
-                if let Some(command) = line.strip_prefix('\\') {
+                if let Some(command) = line.strip_prefix('\\').or_else(|| meant(&line)) {
                     match execute(command, context, print).await {
                         Ok(true) => {}
                         Ok(false) => break,
@@ -69,7 +69,8 @@ pub(super) async fn run(context: &SessionContext, print: &mut PrintOptions) -> r
 /// When there is no such command, or it fails.
 pub(super) async fn execute(command: &str, context: &SessionContext, print: &mut PrintOptions) -> Result<bool> {
     let words = command.split_whitespace().collect::<Vec<_>>().join(" ");
-    if explain(&words) {
+    let words = words.trim_end_matches([';', ' ']);
+    if explain(words) {
         return Ok(true);
     }
     let unknown = || exec_datafusion_err!("'\\{words}' is not a command; \\? lists all");
@@ -83,6 +84,15 @@ pub(super) async fn execute(command: &str, context: &SessionContext, print: &mut
         command => command.execute(context, print).await?,
     }
     Ok(true)
+}
+
+/// The command behind a word that is no SQL, and that other shells know.
+pub(super) fn meant(line: &str) -> Option<&'static str> {
+    match line.trim().trim_end_matches([';', ' ']).to_ascii_lowercase().as_str() {
+        "help" => Some("?"),
+        "exit" | "quit" => Some("q"),
+        _ => None,
+    }
 }
 
 /// `\h` and `\h NAME` for relation functions; `false` for everything else, also for DataFusion's own functions.
@@ -103,5 +113,43 @@ fn explain(words: &str) -> bool {
             Err(_) => false,
         },
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_other_shells_are_commands() {
+        for (line, command) in [("help", "?"), (" HELP ; ", "?"), ("exit", "q"), ("quit;", "q")] {
+            assert_eq!(meant(line), Some(command), "{line}");
+        }
+        for line in ["", ";", "help me", "SELECT 1;", "\\q", "exit_code"] {
+            assert_eq!(meant(line), None, "{line}");
+        }
+    }
+
+    /// As statements do, commands may end with a semicolon.
+    #[tokio::test]
+    async fn commands_may_end_with_a_semicolon() {
+        let context = SessionContext::new();
+        let mut print = PrintOptions {
+            format: datafusion_cli::print_format::PrintFormat::Table,
+            quiet: true,
+            maxrows: datafusion_cli::print_options::MaxRows::Unlimited,
+            color: false,
+            instrumented_registry: std::sync::Arc::default(),
+        };
+        assert!(execute("h;", &context, &mut print).await.unwrap());
+        assert!(execute("h m_invariant ;", &context, &mut print).await.unwrap());
+        assert!(!execute("q;", &context, &mut print).await.unwrap());
+        assert!(
+            execute("nothing;", &context, &mut print)
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("'\\nothing' is not a command")
+        );
     }
 }

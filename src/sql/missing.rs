@@ -106,6 +106,9 @@ impl SchemaProvider for Schema {
 pub(super) fn missing(schema: &dyn SchemaProvider, reference: &TableReference) -> DataFusionError {
     let name = reference.table();
     if looks_like_file(name) {
+        if let Some(error) = there_all_the_same(name) {
+            return error;
+        }
         let close = if name.contains("://") { String::new() } else { suggested_file(name) };
         return plan_datafusion_err!("file not found: '{name}'{close}");
     }
@@ -113,10 +116,29 @@ pub(super) fn missing(schema: &dyn SchemaProvider, reference: &TableReference) -
     plan_datafusion_err!("table '{reference}' not found{}", suggestion(name, names.iter().map(String::as_str)))
 }
 
+/// What to say of a file that is there all the same.
+fn there_all_the_same(name: &str) -> Option<DataFusionError> {
+    match std::fs::File::open(name) {
+        Ok(file) if file.metadata().is_ok_and(|file| file.is_file()) && !has_known_extension(name) => {
+            Some(plan_datafusion_err!(
+                "the name of file '{name}' does not say what is in it: it ends with one of .{}; or say it with CREATE EXTERNAL TABLE \
+             .. STORED AS ..",
+                EXTENSIONS.join(", .")
+            ))
+        }
+        Ok(_) => None,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => Some(plan_datafusion_err!("file '{name}' cannot be opened: {}", error.kind())),
+    }
+}
+
+fn has_known_extension(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, extension)| EXTENSIONS.contains(&extension))
+}
+
 /// Whether a name is hardly one of a table: it has a folder, or the extension of a file.
 fn looks_like_file(name: &str) -> bool {
-    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
-    name.contains(['/', '\\']) || extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
+    name.contains(['/', '\\']) || has_known_extension(name)
 }
 
 /// The file of the same folder that was probably meant.

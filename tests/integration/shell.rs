@@ -395,6 +395,7 @@ fn errors_name_the_file() {
     std::fs::create_dir(here.path().join("data")).unwrap();
     let write = |name: &str, text: &str| std::fs::write(here.path().join("data").join(name), text).unwrap();
     write("empty.csv", "");
+    write("plain", "age\n7\n");
     write("corrupt.parquet", "no Parquet at all, but long enough to have a footer");
     let rows: String = (0..1200).map(|row| format!("{row},{}\n", if row < 1100 { "" } else { "late" })).collect();
     write("late.csv", &format!("age,job\n{rows}"));
@@ -407,6 +408,7 @@ fn errors_name_the_file() {
     };
     for (file, expected) in [
         ("data/typo.csv", "file not found: 'data/typo.csv'; did you mean data/typed.csv?"),
+        ("data/plain", "the name of file 'data/plain' does not say what is in it: it ends with one of .arrow"),
         ("data/corrupt.parquet", "'data/corrupt.parquet' cannot be read: it is no Parquet file, or a damaged one"),
     ] {
         for sql in [
