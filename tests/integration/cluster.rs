@@ -233,9 +233,14 @@ fn calls(folder: &Path) -> Vec<String> {
     calls.push(format!("SELECT p.person_id, r.group_id FROM {release} r CROSS JOIN (SELECT * FROM people LIMIT 3) p"));
     calls.push(format!("SELECT occupation FROM {release} UNION ALL SELECT occupation FROM people"));
     calls.push(format!("SELECT * FROM information_loss(people, (SELECT * FROM {release}))"));
-    calls.push(format!(
-        "SELECT count(*), round(avg(age), 9) FROM estimated({release}) WHERE age > 40 AND education < 9"
-    ));
+    for asked in [
+        "count(*), round(avg(age), 9) FROM estimated($R) WHERE age > 40 AND education < 9",
+        "count(*) FROM estimated($R) WHERE age > 40",
+        "round(sum(age), 6) FROM estimated($R)",
+        "age, count(*) FROM estimated($R) WHERE education < 9 GROUP BY age",
+    ] {
+        calls.push(format!("SELECT {}", asked.replace("$R", &release)));
+    }
     calls.push(format!(
         "SELECT person_id, round(risk, 9) FROM disclosure((SELECT * FROM {release}), original => people, strength => 'group', id => person_id,
          quasi => (age, gender, education), sensitive => occupation)"

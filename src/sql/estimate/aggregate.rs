@@ -97,7 +97,8 @@ impl AggregateQuery<'_> {
         };
         let keys = groups.iter().enumerate().map(|(i, group)| Ok(rows.exact(group)?.alias(key(i))));
         let keys = keys.collect::<Result<Vec<_>>>()?;
-        let sums = sums.exprs.into_iter().enumerate().map(|(i, expr)| expr.alias(sum_name(i)));
+        let (plan, sums) = below_sums(plan, sums.exprs)?;
+        let sums = sums.into_iter().enumerate().map(|(i, expr)| expr.alias(sum_name(i)));
         let mut sums = sums.collect::<Vec<_>>();
         if keys.is_empty() && sums.is_empty() {
             // All answers are known to be NULL, but there is one row of them all the same.
@@ -111,6 +112,25 @@ impl AggregateQuery<'_> {
         let input = plan.schema().clone();
         plan.project(named(groups.chain(answers), schema, &input)?)?.build()
     }
+}
+
+/// What is summed up as columns of their own, as far as it asks for lists of values: in a cluster these are joined, which DataFusion does below
+/// projections, and not below aggregates.
+fn below_sums(plan: LogicalPlan, mut sums: Vec<Expr>) -> Result<(LogicalPlan, Vec<Expr>)> {
+    let mut columns: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
+    let there = columns.len();
+    for (i, sum) in sums.iter_mut().enumerate() {
+        let Expr::AggregateFunction(AggregateFunction { params, .. }) = sum else { continue };
+        let Some(summed) = params.args.first_mut() else { continue };
+        if summed.exists(|expr| Ok(matches!(expr, Expr::ScalarSubquery(_))))? {
+            let name = format!("{OWN}of_{i}");
+            columns.push(std::mem::replace(summed, Expr::Column(Column::from_name(&name))).alias(name));
+        }
+    }
+    if columns.len() == there {
+        return Ok((plan, sums));
+    }
+    Ok((LogicalPlanBuilder::from(plan).project(columns)?.build()?, sums))
 }
 
 fn key(i: usize) -> String {
