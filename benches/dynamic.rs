@@ -217,6 +217,7 @@ async fn compare(table: &Table, changes: Changes, (method, bound, options): (&st
         let class = if travels { ", class" } else { "" };
         let named = format!("id, {}, value{class}", named.join(", "));
         run(&context, &format!("CREATE OR REPLACE TABLE snapshot AS SELECT {named} FROM whole")).await;
+        run(&context, &format!("SET anonymize.period = {release}")).await;
         let start = Instant::now();
         run(&context, &format!("INSERT INTO published ({named}) SELECT {named} FROM snapshot")).await;
         seconds += start.elapsed().as_secs_f64();

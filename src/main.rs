@@ -8,9 +8,10 @@ mod experiments;
 mod serve;
 mod shell;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::Parser;
+use datafusion::error::{DataFusionError, Result};
 use mimalloc::MiMalloc;
 
 #[global_allocator]
@@ -32,23 +33,42 @@ fn main() -> ExitCode {
 }
 
 async fn run() -> ExitCode {
-    let mut args = shell::Args::parse();
+    let mut args = shell::Args::read();
     let end = match args.task.take() {
-        Some(shell::Task::Experiment(args)) => experiments::run(*args).await,
-        Some(shell::Task::Advise(args)) => advice::run(*args).await,
+        Some(shell::Task::Experiment(args)) => unless_told(experiments::run(*args)).await,
+        Some(shell::Task::Advise(args)) => unless_told(advice::run(*args)).await,
         #[cfg(feature = "serve")]
-        Some(shell::Task::Serve(args)) => serve::run(*args).await,
+        Some(shell::Task::Serve(args)) => serve::run(*args).await.map_err(End::Failed),
         #[cfg(feature = "distributed")]
-        Some(shell::Task::Worker(args)) => shell::worker::run(args).await,
-        Some(shell::Task::Completions { shell }) => shell::manual::completions(shell),
-        Some(shell::Task::Man) => shell::manual::page(),
-        None => shell::run(args).await,
+        Some(shell::Task::Worker(args)) => shell::worker::run(args).await.map_err(End::Failed),
+        Some(shell::Task::Completions { shell }) => shell::manual::completions(shell).map_err(End::Failed),
+        Some(shell::Task::Man) => shell::manual::page().map_err(End::Failed),
+        None if args.is_interactive() && std::io::stdin().is_terminal() => shell::run(args).await.map_err(End::Failed),
+        None => unless_told(shell::run(args)).await,
     };
     match end {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+        Err(End::Told(status)) => ExitCode::from(status),
+        Err(End::Failed(error)) => {
             eprintln!("Error: {}", shell::failure(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Why a task has not come to its end.
+enum End {
+    Failed(DataFusionError),
+    /// By a signal, which makes this exit status.
+    Told(u8),
+}
+
+/// A job that is told to end gives up what it does, with the files that did not fit into its memory.
+async fn unless_told(job: impl Future<Output = Result<()>>) -> Result<(), End> {
+    tokio::select! {
+        // Until it waits for the first time, which it does when standard input has been read, signals end the process by themselves.
+        biased;
+        end = job => end.map_err(End::Failed),
+        status = shell::signals::told_to_end_soon() => Err(End::Told(status)),
     }
 }

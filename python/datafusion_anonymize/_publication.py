@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from . import _native
@@ -57,9 +58,14 @@ class Publication:
         #: Where it is.
         self.location = location
 
-    def insert(self, data: Input) -> Inserted:
+    def insert(self, data: Input, *, period: int | str | date | None = None) -> Inserted:
         """Publishes a snapshot as the next release. May be run again: the snapshot of an earlier release is recognized, and not
         published twice; one that was interrupted is completed.
+
+        Args:
+            data: the snapshot.
+            period: of which day it is, where values change by a law (``dynamic``, and ``m_distinct`` with ``exact``), or the number of
+                its week or month. Needed there with each snapshot, also where nothing has changed.
 
         Raises:
             Conflict: when somebody else has published in the meantime; insert again.
@@ -75,7 +81,7 @@ class Publication:
             names = ", ".join(identifier(name) for name in self._columns if name in there)
             if not names:
                 raise Refused(f"the snapshot has none of the columns {', '.join(self._columns)}", function="publication")
-            rows = query.run(f"INSERT INTO {self._name} ({names}) SELECT {names} FROM {table}", "insert")
+            rows = query.run(f"INSERT INTO {self._name} ({names}) SELECT {names} FROM {table}", "insert", period=None if period is None else str(period))
         count = int(rows.to_pylist()[0]["count"])
         return Inserted(rows=count, release=max(self.releases()["release"], default=0))
 

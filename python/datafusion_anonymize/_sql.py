@@ -131,10 +131,10 @@ class Query:
         written = [f"{name} => {self.argument(known[name], name, value)}" for name, value in given]
         return f"{function}({', '.join(written)})"
 
-    def run(self, query: str, what: str = "", level: int = 4) -> _native.Table:
+    def run(self, query: str, what: str = "", level: int = 4, period: str | None = None) -> _native.Table:
         """Runs a query to its end, with progress, and warns of what is worth knowing."""
         with watch(what) as progress:
-            table = self.session.sql(query, progress)
+            table = self.session.sql(query, progress, period)
         for notice in self.session.notices():
             warnings.warn(notice, Notice, stacklevel=level)
         return table

@@ -63,10 +63,21 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement. Its rows are what it returns.
-    #[pyo3(signature = (query, progress = None))]
-    fn sql(&self, py: Python<'_>, query: String, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Table> {
-        let context = self.context.clone();
+    /// Runs a statement. Its rows are what it returns. The period is of this statement alone, for others can run beside it.
+    #[pyo3(signature = (query, progress = None, period = None))]
+    fn sql(
+        &self,
+        py: Python<'_>,
+        query: String,
+        progress: Option<&Bound<'_, PyAny>>,
+        period: Option<&str>,
+    ) -> PyResult<Table> {
+        let mut context = self.context.clone();
+        if let Some(period) = period {
+            let mut state = context.state();
+            state.config_mut().options_mut().set("anonymize.period", period).map_err(raised)?;
+            context = SessionContext::new_with_state(state);
+        }
         wait(py, &self.watch, progress, async move {
             let plan = plan(&context, &query).await?;
             run(&context, plan).await

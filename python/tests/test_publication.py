@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pathlib
 import threading
 import warnings
@@ -57,6 +58,26 @@ def test_what_is_wrong_is_refused(tmp_path: pathlib.Path, q1: an.Table) -> None:
     with pytest.raises(an.Refused, match="unknown option mm") as caught:
         an.publication(tmp_path / "x", method="m_invariant", mm=2, schema=q1, **WHO)
     assert caught.value.argument == "mm" and not (tmp_path / "x").exists()
+
+
+def test_snapshots_of_days(tmp_path: pathlib.Path) -> None:
+    law = an.connect().sql("SELECT * FROM (VALUES ('flu', 'cold', 0.1), ('cold', 'flu', 0.2)) AS t(from_value, to_value, probability)")
+    people = an.connect().sql("SELECT * FROM (VALUES (1, 30, 'flu'), (2, 31, 'ulcer')) AS t(person, age, disease)")
+    ill = an.publication(tmp_path / "ill", method="dynamic", m=2, updates=law, schema=people, id="person", quasi="age", sensitive="disease")
+    with pytest.raises(an.Refused, match="nobody says which day") as caught:
+        ill.insert(people)
+    assert caught.value.argument == "period" and not (tmp_path / "ill").exists()
+    first = datetime.date(2026, 2, 28)
+    assert ill.insert(people, period=first).release == 1
+    # Nothing has changed, which is published all the same.
+    assert ill.insert(people, period="2026-03-01") == an.Inserted(rows=2, release=2)
+    with pytest.warns(an.Notice, match="release 1"):
+        assert ill.insert(people, period=first) == an.Inserted(rows=0, release=2)
+    with pytest.raises(an.Refused, match="in the order of their periods"):
+        ill.insert(people, period=first - datetime.timedelta(days=1))
+    with pytest.raises(an.Refused, match="nobody says which day"):
+        ill.insert(people)
+    assert ill.releases()["reader"] == ["knows the program"] * 2 and ill.audit().passed
 
 
 def test_of_two_inserts_at_once_one_is_a_conflict(tmp_path: pathlib.Path, q1: an.Table, q2: an.Table) -> None:

@@ -235,6 +235,7 @@ impl Publishing {
             return Ok(tell(&unchanged, context));
         }
         transaction.check_independence()?;
+        transaction.check_period()?;
 
         let (files, made) = channel(1);
         let mut writer = self.writer(transaction.number(), transaction.release_id(), &trees, files)?;
@@ -300,7 +301,7 @@ impl Publishing {
     ) -> Result<u64> {
         let mut cells = ByCell::try_new(streams, self.cells, &work, context).await?;
         transaction.check_updates().await?;
-        if let Err(error) = transaction.check_independence() {
+        if let Err(error) = transaction.check_independence().and_then(|()| transaction.check_period()) {
             // It may be the same snapshot again.
             cells.pass_over().await?;
             let unchanged = transaction.unchanged().await?;

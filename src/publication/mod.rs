@@ -11,6 +11,7 @@
 //! | `protocol` | stage and decide; what makes a publication safe is the order of these writes |
 //! | `observer` | fingerprints of what an INSERT reads, made while it is read |
 //! | `audit` | whether all of a publication keeps its promises |
+//! | `periods` | which step of a law of changes a snapshot is of |
 //! | `reader` | releases as readers see them |
 //! | `open` | an open publication: both tables, which are refused if they do not fit together |
 //! | `tables` | both tables as they were at one time |
@@ -46,6 +47,7 @@ mod log_cache;
 mod observer;
 mod open;
 mod paths;
+mod periods;
 mod place;
 mod protocol;
 mod publish;
@@ -63,6 +65,7 @@ pub(crate) use entries::Merged;
 pub(crate) use files::{MadeFile, make};
 pub(crate) use open::OpenPublication;
 pub(crate) use paths::{numbered, random_name};
+pub(crate) use periods::{PERIOD, of_releases as periods_of_releases, parse as parse_period};
 pub(crate) use place::{check_apart, locate, private_beside};
 pub(crate) use reader::{Reader, ReleaseRow, introduce, newest_version, provider};
 pub(crate) use record::{Beliefs, Figures, HeldBack};

@@ -168,6 +168,8 @@ async fn commit(open: &OpenPublication, table: &DeltaTable, record: &Record, sch
         release_id: record.release_id.clone(),
         method: spec.method.name().to_owned(),
         parameters: spec.parameters_text().map_err(|error| error.in_function(spec.method.name()))?,
+        lawful: Some(spec.counts_periods()),
+        period: record.period_of(record.number),
         figures: record.figures.clone(),
     };
     delta::commit(table, actions, SaveMode::Overwrite, [(delta::COMMIT_KEY, delta::text(&announcement)?)]).await

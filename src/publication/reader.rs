@@ -18,7 +18,6 @@ use super::record::{Announcement, Record};
 use super::spec::WINDOW;
 use crate::error::refusal;
 use crate::methods::{Against, AnyMethod};
-use crate::release::Description;
 
 /// Commits read at a time.
 const AT_ONCE: usize = 8;
@@ -41,19 +40,38 @@ pub(crate) struct ReleaseRow {
     pub(crate) record: Option<Record>,
     /// Against whom its bound holds, beside all releases before it; `None` if nobody here knows its method.
     pub(crate) against: Option<Against>,
+    /// Whether values can change by a law, and it or an earlier release does not say its period: that nothing was published told of values.
+    pub(crate) silent: bool,
 }
 
 impl ReleaseRow {
     /// By what the release says of itself.
     fn against(announcement: &Announcement) -> Option<Against> {
-        let (method, parameters) = (announcement.method.clone(), announcement.parameters.clone());
-        let description = Description { method, parameters, release_id: String::new(), number: None };
+        let description = announcement.description();
         let repositioned = serde_json::from_str::<Map<String, Value>>(&description.parameters).ok()?;
         match AnyMethod::described(&description)? {
             // Which records were moved depends on how frequent their values are.
             _ if repositioned.contains_key(WINDOW) => Some(Against::Paper),
             method => Some(method.against()),
         }
+    }
+
+    /// Whether its bound needs that every step of a law of changes is counted, if there is one.
+    fn is_of_a_law(&self) -> bool {
+        let method = AnyMethod::described(&self.announcement.description());
+        method.is_some_and(|method| method.as_method().needs().probabilities)
+    }
+
+    /// Whether it says which period it is of, or that there is no law. What the ledger knows counts for versions that did not announce it.
+    fn counts_periods(&self) -> bool {
+        let announced = self.announcement.lawful == Some(false) || self.announcement.period.is_some();
+        announced || self.record.as_ref().is_some_and(|record| record.updates.is_none() || !record.periods.is_empty())
+    }
+
+    /// Whether the ledger knows it as of another period than the release says.
+    pub(crate) fn announced_another_period(&self) -> bool {
+        let (announced, record) = (self.announcement.period, self.record.as_ref());
+        record.is_some_and(|record| announced.is_some() && record.period_of(record.number) != announced)
     }
 
     /// Whether the ledger says that this release and all before it are balanced; `None` where it says nothing.
@@ -135,14 +153,17 @@ impl Reader {
             };
             let same = noted.filter(|(record, _)| record.release_id == announcement.release_id);
             let against = ReleaseRow::against(&announcement);
-            Ok(ReleaseRow { announcement, time, record: same.map(|(record, _)| record), against })
+            Ok(ReleaseRow { announcement, time, record: same.map(|(record, _)| record), against, silent: false })
         };
         let rows = futures::stream::iter(1..=self.newest()).map(row).buffered(AT_ONCE);
         let mut rows: Vec<ReleaseRow> = rows.try_collect().await?;
         // What an earlier release gave away, no later one takes back.
-        let mut before = Against::Program;
+        let (mut before, mut said) = (Against::Program, true);
         for row in &mut rows {
-            if row.balanced() == Some(false) {
+            // Silence is between releases.
+            said &= row.counts_periods();
+            row.silent = !said && row.announcement.number > 1 && row.is_of_a_law();
+            if row.balanced() == Some(false) || row.silent {
                 before = Against::Paper;
             }
             row.against = row.against.map(|against| against.min(before));

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::release::Description;
+
 /// A release as it was decided, in the metadata of its commit to the ledger. Whoever finds it can complete the release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
@@ -55,16 +57,19 @@ const DIGITS: usize = 16;
 const MOST: usize = 4096;
 
 impl Record {
-    /// Number of the newest release, up to this one, that was made of a snapshot with this fingerprint and so many rows.
-    pub(crate) fn made_of(&self, fingerprint: &str, rows: u64) -> Option<u64> {
-        if self.fingerprint == fingerprint && self.snapshot_rows == rows {
-            return Some(self.number);
-        }
-        let wanted = fingerprint.get(..DIGITS)?;
+    /// Numbers of the releases, up to this one, that were made of a snapshot with this fingerprint and so many rows; the newest first.
+    pub(crate) fn made_of(&self, fingerprint: &str, rows: u64) -> impl Iterator<Item = u64> {
+        let newest = (self.fingerprint == fingerprint && self.snapshot_rows == rows).then_some(self.number);
+        let wanted = fingerprint.get(..DIGITS);
         let count = self.earlier.len() / DIGITS;
-        let at = |place: usize| self.earlier.get(place * DIGITS..(place + 1) * DIGITS);
-        let found = (0..count).rev().find(|&place| at(place) == Some(wanted))?;
-        self.number.checked_sub((count - found) as u64)
+        let at = move |place: usize| self.earlier.get(place * DIGITS..(place + 1) * DIGITS);
+        let earlier = (0..count).rev().filter(move |&place| wanted.is_some() && at(place) == wanted);
+        newest.into_iter().chain(earlier.filter_map(move |place| self.number.checked_sub((count - place) as u64)))
+    }
+
+    /// The period of a release up to this one, where they say it.
+    pub(crate) fn period_of(&self, release: u64) -> Option<u64> {
+        self.periods.get(usize::try_from(release.checked_sub(1)?).ok()?).copied()
     }
 
     /// What the next record says of earlier fingerprints.
@@ -142,9 +147,23 @@ pub(crate) struct Announcement {
     pub(crate) method: String,
     /// Its parameters as a JSON object.
     pub(crate) parameters: String,
+    /// Whether values change by a law, so that releases say their periods. `None` of versions that did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lawful: Option<bool>,
+    /// Which period it is of, where values change by a law.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) period: Option<u64>,
     /// Figures that follow from the released rows.
     #[serde(flatten)]
     pub(crate) figures: Figures,
+}
+
+impl Announcement {
+    /// Of its method.
+    pub(crate) fn description(&self) -> Description {
+        let (method, parameters) = (self.method.clone(), self.parameters.clone());
+        Description { method, parameters, release_id: String::new(), number: None }
+    }
 }
 
 #[cfg(test)]
@@ -179,17 +198,18 @@ mod tests {
         for (number, snapshot) in (2..=5).zip([8, 7, 9, 10]) {
             newest = record(number, print(snapshot), newest.fingerprints());
         }
-        let found = [7, 8, 9, 10, 11].map(|snapshot| newest.made_of(&print(snapshot), 5));
-        assert_eq!(found, [Some(3), Some(2), Some(4), Some(5), None]);
-        assert_eq!(newest.made_of(&print(10), 6), None, "other rows");
+        let found = [7, 8, 9, 10, 11].map(|snapshot| newest.made_of(&print(snapshot), 5).collect::<Vec<_>>());
+        assert_eq!(found, [vec![3, 1], vec![2], vec![4], vec![5], vec![]]);
+        assert_eq!(newest.made_of(&print(10), 6).next(), None, "other rows");
         // The oldest are forgotten, and numbers stay right.
         for number in 6..=MOST as u64 + 10 {
             newest = record(number, print(100 + number), newest.fingerprints());
         }
         assert_eq!(newest.earlier.len(), MOST * DIGITS);
-        assert_eq!(newest.made_of(&print(10), 5), None);
-        assert_eq!(newest.made_of(&print(100 + 2000), 5), Some(2000));
-        assert_eq!(newest.made_of(&print(100 + newest.number - MOST as u64), 5), Some(newest.number - MOST as u64));
+        let newest_of = |snapshot: u64| newest.made_of(&print(snapshot), 5).next();
+        assert_eq!(newest_of(10), None);
+        assert_eq!(newest_of(100 + 2000), Some(2000));
+        assert_eq!(newest_of(100 + newest.number - MOST as u64), Some(newest.number - MOST as u64));
     }
 
     /// As versions without it wrote them.
@@ -198,8 +218,8 @@ mod tests {
         let text = serde_json::to_string(&record(3, "ab".repeat(16), String::new())).unwrap();
         assert!(!text.contains("earlier"));
         let read: Record = serde_json::from_str(&text).unwrap();
-        assert_eq!(read.made_of(&"cd".repeat(16), 5), None);
-        assert_eq!(record(4, "cd".repeat(16), read.fingerprints()).made_of(&"ab".repeat(16), 9), Some(3));
+        assert_eq!(read.made_of(&"cd".repeat(16), 5).next(), None);
+        assert_eq!(record(4, "cd".repeat(16), read.fingerprints()).made_of(&"ab".repeat(16), 9).next(), Some(3));
     }
 
     /// As versions without them wrote them; and a number that is none is not one.

@@ -13,6 +13,7 @@ use super::files::MadeFile;
 use super::observer::Observer;
 use super::open::OpenPublication;
 use super::paths::random_name;
+use super::periods;
 use super::protocol::{self, Attempt, Remembered};
 use super::publish::publish;
 use super::record::{Beliefs, Figures, HeldBack, Record};
@@ -255,35 +256,20 @@ impl Transaction {
         ))
     }
 
-    /// The periods of earlier releases, and that of this one, where somebody says which; else every release is one of its own.
+    /// The periods of earlier releases, and that of this one, where values change by a law from period to period.
     ///
     /// # Errors
-    /// When it is before that of an earlier release, or is not said any more.
+    /// When nobody says which it is.
     pub(crate) fn periods(&self) -> Result<Option<(Vec<u64>, u64)>> {
-        const PERIOD: &str = "period";
-        let earlier = self.open.newest().map(|newest| newest.periods.clone()).unwrap_or_default();
-        let Some(period) = self.publication().period else {
-            return match earlier.last() {
-                None => Ok(None),
-                Some(newest) => Err(refusal!(
-                    "publication",
-                    argument PERIOD,
-                    "earlier releases say which period they are of, the newest {newest}, and this one does not; declare the publication with \
-                     option {PERIOD}, such as '{PERIOD}' '{}'",
-                    newest + 1
-                )),
-            };
-        };
-        let earlier = if earlier.is_empty() { (1..self.number()).collect() } else { earlier };
-        match earlier.last() {
-            Some(newest) if period < *newest => Err(refusal!(
-                "publication",
-                argument PERIOD,
-                "{PERIOD} is {period}, and the newest release is of period {newest}; releases come in the order of their periods. Nothing was \
-                 published"
-            )),
-            _ => Ok(Some((earlier, period))),
-        }
+        periods::of_releases(&self.open, self.publication())
+    }
+
+    /// Once it is known that the snapshot was not published before.
+    ///
+    /// # Errors
+    /// When its period is before that of an earlier release.
+    pub(crate) fn check_period(&self) -> Result<()> {
+        periods::check_order(self.periods()?.as_ref())
     }
 
     /// Stages a file of the release.
@@ -363,16 +349,18 @@ impl Transaction {
 
     /// The release that was made of this snapshot, if there is one: a job that was killed runs again, somebody is in doubt, or a
     /// whole script runs again. Where snapshots may be repeated, only the newest release counts, as to the first two.
-    /// Where periods are counted, only a snapshot of the newest one: that nothing has changed since another one must be published, too, or it would
+    /// Where periods are counted, only those of the same period: that nothing has changed since another one must be published, too, or it would
     /// be told by silence.
     fn published_before(&self) -> Option<u64> {
         let newest = self.open.newest()?;
-        let found = newest.made_of(&self.observer.fingerprint(), self.observer.rows())?;
-        if let Some(period) = self.publication().period {
-            let last = newest.periods.last().copied().unwrap_or(newest.number);
-            return (found == newest.number && period == last).then_some(found);
-        }
-        (!self.publication().repeated || self.open.decided() == Some(found)).then_some(found)
+        let (fingerprint, rows) = (self.observer.fingerprint(), self.observer.rows());
+        let publication = self.publication();
+        let counts = |release: u64| match publication.period {
+            Some(period) => newest.period_of(release).unwrap_or(release) == period,
+            None => true,
+        };
+        let found = newest.made_of(&fingerprint, rows).find(|release| counts(*release))?;
+        (!publication.repeated || newest.number == found).then_some(found)
     }
 
     /// The snapshot is that of a release.

@@ -64,6 +64,8 @@ use session::Sessions;
 use users::Users;
 use waiting::Waiting;
 
+use crate::shell::signals::told_to_end;
+
 /// What statements have left when the server is stopped.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -120,11 +122,11 @@ async fn accept(listener: &TcpListener, server: Arc<Server>) -> Result<()> {
     let (stop, stopped) = watch::channel(false);
     let waiting = Waiting::default();
     let mut connections = JoinSet::new();
-    let asked = asked_to_stop();
+    let asked = told_to_end();
     tokio::pin!(asked);
     loop {
         let next = tokio::select! {
-            () = &mut asked => break,
+            _ = &mut asked => break,
             // Those that have ended are forgotten.
             Some(_) = connections.join_next() => continue,
             next = listener.accept() => next,
@@ -144,22 +146,4 @@ async fn accept(listener: &TcpListener, server: Arc<Server>) -> Result<()> {
         log::line("stopped with statements that did not end");
     }
     Ok(())
-}
-
-/// Returns when the process gets SIGINT or SIGTERM.
-async fn asked_to_stop() {
-    let interrupted = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-
-        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = interrupted => {}
-                _ = terminated.recv() => {}
-            }
-            return;
-        }
-    }
-    let _ = interrupted.await;
 }

@@ -1,6 +1,8 @@
 //! Command line arguments.
 
-use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use datafusion_cli::pool_type::PoolType;
 use datafusion_cli::print_format::PrintFormat;
@@ -15,13 +17,17 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) task: Option<Task>,
 
-    /// Execute these SQL statements, then exit
+    /// Execute these SQL statements, then exit; with --file, in the order in which they are given
     #[arg(short = 'c', long, num_args = 1.., value_name = "SQL")]
-    pub(crate) command: Vec<String>,
+    command: Vec<String>,
 
     /// Execute the statements of these files, then exit; stops at the first failing statement
     #[arg(short = 'f', long, num_args = 1.., value_name = "FILE")]
-    pub(crate) file: Vec<String>,
+    file: Vec<String>,
+
+    /// Both, in their order.
+    #[arg(skip)]
+    pub(crate) steps: Vec<Step>,
 
     /// Fail if a check of an audit(..) that the statements run has failed
     #[arg(long)]
@@ -99,7 +105,29 @@ pub(crate) enum Task {
     Man,
 }
 
+/// What is executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Statements, or a command of a session.
+    Command(String),
+    /// Statements of a file.
+    File(String),
+}
+
 impl Args {
+    /// Those of the process. Ends it where they are wrong, or help is asked for.
+    pub(crate) fn read() -> Self {
+        Self::try_read(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    }
+
+    fn try_read(words: impl IntoIterator<Item: Into<OsString> + Clone>) -> Result<Self, clap::Error> {
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(words)?;
+        let mut args = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        args.steps = steps(&matches, &args);
+        Ok(args)
+    }
+
     /// Whether statements run on the workers of a cluster.
     pub(crate) fn on_workers(&self) -> bool {
         #[cfg(feature = "distributed")]
@@ -110,8 +138,18 @@ impl Args {
 
     /// Whether statements come from a person (or a pipe) instead of the command line.
     pub(crate) fn is_interactive(&self) -> bool {
-        self.command.is_empty() && self.file.is_empty()
+        self.steps.is_empty()
     }
+}
+
+/// Commands and files in the order of the command line.
+fn steps(matches: &ArgMatches, args: &Args) -> Vec<Step> {
+    let places = |name| matches.indices_of(name).into_iter().flatten();
+    let commands = places("command").zip(args.command.iter().cloned().map(Step::Command));
+    let files = places("file").zip(args.file.iter().cloned().map(Step::File));
+    let mut all: Vec<(usize, Step)> = commands.chain(files).collect();
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, step)| step).collect()
 }
 
 /// `512`, `500m`, `8g`: bytes, in powers of 1024.
@@ -133,13 +171,23 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn arguments_are_consistent() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn steps_are_in_their_order() {
+        let steps = |words: &str| Args::try_read(words.split(' ')).unwrap().steps;
+        let (command, file) = (|sql: &str| Step::Command(sql.to_owned()), |path: &str| Step::File(path.to_owned()));
+        assert_eq!(
+            steps("anonymize -c a -f b c -q --command=d --file e"),
+            [command("a"), file("b"), file("c"), command("d"), file("e")]
+        );
+        assert_eq!(steps("anonymize -q"), []);
+        assert!(Args::try_read(["anonymize", "-c"]).is_err());
     }
 
     #[test]

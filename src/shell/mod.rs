@@ -15,6 +15,7 @@ mod progress;
 mod repl;
 mod script;
 mod session;
+pub(crate) mod signals;
 mod stores;
 mod text;
 #[cfg(feature = "distributed")]
@@ -28,6 +29,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
 use datafusion_anonymize::FailedAudits;
 
+use args::Step;
 #[cfg(feature = "serve")]
 pub(crate) use args::size;
 pub(crate) use args::{Args, Task};
@@ -55,16 +57,21 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         let end = repl::run(&context, &mut print).await;
         return end.map_err(|error| DataFusionError::External(Box::new(error)));
     }
-    for path in &args.file {
-        let sql = script::read(path)?;
-        script::run(&context, &print, &sql, path).await?;
-    }
-    for (i, sql) in args.command.iter().enumerate() {
+    let mut commands = 0;
+    for step in &args.steps {
+        let sql = match step {
+            Step::File(path) => {
+                script::run(&context, &print, &script::read(path)?, path).await?;
+                continue;
+            }
+            Step::Command(sql) => sql,
+        };
+        commands += 1;
         match sql.trim().strip_prefix('\\') {
             // As in a session.
             Some(command) if repl::execute(command, &context, &mut print).await? => {}
             Some(_) => break,
-            None => script::run(&context, &print, sql, &format!("command {}", i + 1)).await?,
+            None => script::run(&context, &print, sql, &format!("command {commands}")).await?,
         }
     }
     audited(&args, &context)

@@ -9,6 +9,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::object_store::{DefaultObjectStoreRegistry, ObjectStoreRegistry};
 use datafusion_anonymize::distributed::{self, VERSION, Workers};
 use datafusion_distributed::{DistributedExt, Worker};
+use futures::FutureExt;
 use object_store::ObjectStore;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -16,6 +17,7 @@ use tonic::transport::Server;
 use url::Url;
 
 use super::args::Limits;
+use super::signals::told_to_end;
 use super::{session, stores};
 
 /// Run parts of the statements of shells that name this worker in --workers
@@ -52,26 +54,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     println!("{VERSION}, worker at http://{}", listener.local_addr()?);
     let service = worker.into_worker_server();
     let server = Server::builder().add_service(service);
-    let served = server.serve_with_incoming_shutdown(TcpListenerStream::new(listener), told_to_stop()).await;
+    let served = server.serve_with_incoming_shutdown(TcpListenerStream::new(listener), told_to_end().map(|_| ())).await;
     served.map_err(|error| exec_datafusion_err!("the worker has ended: {error}"))
-}
-
-async fn told_to_stop() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut ended) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = ended.recv() => {}
-            }
-            return;
-        }
-    }
-    // Without a handler there is nothing to wait for.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }
 
 /// The session of a coordinator with these workers.

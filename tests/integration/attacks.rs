@@ -6,6 +6,8 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
 use datafusion::prelude::SessionContext;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 
 use super::support::{microdata, number, run, session};
 
@@ -311,6 +313,71 @@ async fn a_publication_keeps_its_promise_against_readers_of_its_public_table() {
     assert_eq!(number(&context, &format!("SELECT count(*) FROM {found} WHERE remaining_count < 4")).await, 0);
     assert_eq!(number(&context, "SELECT count(*) FROM audit(published) WHERE NOT passed").await, 0);
     assert!(number(&context, "SELECT count(*) FROM audit(published)").await > 50);
+}
+
+/// How often a reader is right who takes what has changed in a group of a person and a counterfeit for the person's, and how often they guess:
+/// in publications of a few days each. If days `without_change` are published, they are numbered; else it is releases that are.
+async fn guesses(context: &SessionContext, without_change: bool, rng: &mut StdRng) -> (usize, usize) {
+    const CHANGE: f64 = 0.3;
+    const LUNG: [&str; 2] = ["flu", "cold"];
+    const STOMACH: [&str; 2] = ["ulcer", "gastritis"];
+    let pairs = [LUNG, STOMACH].into_iter().flat_map(|[one, other]| [(one, other), (other, one)]);
+    let pairs: Vec<String> = pairs.map(|(from, to)| format!("('{from}', '{to}', {CHANGE})")).collect();
+    let law = format!("(VALUES {}) AS t(from_value, to_value, probability)", pairs.join(", "));
+    run(context, &format!("CREATE OR REPLACE TABLE law AS SELECT * FROM {law}")).await.unwrap();
+    let (mut right, mut all) = (0, 0);
+    for _ in 0..20 {
+        let directory = tempfile::tempdir().unwrap();
+        let location = directory.path().join("ill").display().to_string();
+        run(context, "DROP TABLE IF EXISTS ill").await.unwrap();
+        run(context, &format!("CREATE EXTERNAL TABLE ill (id BIGINT, age INT, disease VARCHAR) STORED AS PUBLICATION LOCATION '{location}'
+            OPTIONS ('method' 'dynamic', 'm' '2', 'updates' 'law', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')")).await.unwrap();
+        let lung = rng.random_bool(0.5);
+        let (own, others) = if lung { (LUNG, STOMACH) } else { (STOMACH, LUNG) };
+        let mut now = usize::from(rng.random_bool(0.5));
+        let mut leaves = format!(", (2, 41, '{}')", others[0]);
+        let (mut release, mut before) = (0, None);
+        for day in 1..=8 {
+            let changed = day > 2 && rng.random_bool(CHANGE);
+            now ^= usize::from(changed);
+            if day > 2 && !changed && !without_change {
+                continue;
+            }
+            release += 1;
+            run(context, &format!("SET anonymize.period = {}", if without_change { day } else { release }))
+                .await
+                .unwrap();
+            run(context, &format!("INSERT INTO ill VALUES (1, 40, '{}'){leaves}", own[now])).await.unwrap();
+            leaves.clear();
+            let seen = "SELECT count(*) FILTER (WHERE disease = 'flu') + 2 * count(*) FILTER (WHERE disease = 'ulcer') FROM release(ill)";
+            let seen = number(context, seen).await as usize;
+            if release > 2
+                && let Some(guess) = before.and_then(|before| [None, Some(true), Some(false), None][seen ^ before])
+            {
+                all += 1;
+                right += usize::from(guess == lung);
+            }
+            before = Some(seen);
+        }
+        assert_eq!(number(context, "SELECT count(*) FROM audit(ill) WHERE NOT passed").await, 0);
+    }
+    run(context, "SET anonymize.period = ''").await.unwrap();
+    (right, all)
+}
+
+/// Silence tells that nothing has changed, so days on which nothing did are published like others; an INSERT that does not say its day is refused. If
+/// releases are numbered in place of days, the reader is right each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_tells_values_unless_days_are_numbered() {
+    let context = session();
+    let mut rng = StdRng::seed_from_u64(11);
+    let (right, all) = guesses(&context, true, &mut rng).await;
+    let deviations = (2.0 * right as f64 - all as f64) / (all as f64).sqrt();
+    println!("all days are published: {right} of {all} guesses are right; without those on which nothing has changed:");
+    assert!(all > 20 && deviations.abs() < DEVIATIONS, "{right} of {all}");
+    let (right, all) = guesses(&context, false, &mut rng).await;
+    println!("{right} of {all}");
+    assert!(all > 10 && right == all, "{right} of {all}");
 }
 
 /// Of rows with the same key, the share that is marked, learned from some rows; of keys that were never seen, that of all.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use datafusion::common::runtime::SpawnedTask;
+use datafusion::prelude::SessionContext;
 use tempfile::tempdir;
 
 use super::publications::{Q1, Q2, count, declaration, declare, files, from_the_root, hospital, parquet_files};
@@ -492,4 +493,67 @@ async fn what_readers_believe_is_known_from_the_first_release_on_or_never() {
         assert_eq!(number(&context, "SELECT count(*) FROM audit(moving) WHERE NOT passed").await, 0);
         assert!(!file.exists(), "only the newest file is kept");
     }
+}
+
+/// Releases of an earlier version of a method whose values change by a law, without their periods: that one was not published told that nobody's
+/// value had changed. What they told stays told; the next one says its period.
+#[tokio::test(flavor = "multi_thread")]
+async fn releases_without_periods_are_for_other_readers() {
+    let here = tempdir().unwrap();
+    let (location, private) = (here.path().join("ill"), here.path().join("ill.private"));
+    let begin = async || {
+        let context = session();
+        let law = "CREATE TABLE law AS SELECT 'a1' AS from_value, 'a2' AS to_value, 0.05 AS probability";
+        run(&context, law).await.unwrap();
+        let declaration = format!(
+            "CREATE EXTERNAL TABLE ill (id INT, age INT, disease VARCHAR) STORED AS PUBLICATION LOCATION '{}'
+             OPTIONS ('method' 'dynamic', 'm' '2', 'updates' 'law', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')",
+            location.display()
+        );
+        run(&context, &declaration).await.unwrap();
+        context
+    };
+    let insert = async |context: &SessionContext, period: u32| {
+        run(context, &format!("SET anonymize.period = {period}")).await.unwrap();
+        run(context, &format!("INSERT INTO ill VALUES (1, {period}, 'a1'), (2, {period} + 3, 'b')")).await.unwrap();
+    };
+    let context = begin().await;
+    for period in [1, 2] {
+        insert(&context, period).await;
+    }
+    for number in [1, 2] {
+        let name = format!("_delta_log/0000000000000000000{number}.json");
+        let said = format!(r#"\"lawful\":true,\"period\":{number},"#);
+        let text = std::fs::read_to_string(location.join(&name)).unwrap();
+        assert!(text.contains(&said), "{text}");
+        std::fs::write(location.join(&name), text.replace(&said, "")).unwrap();
+        let text = std::fs::read_to_string(private.join(&name)).unwrap();
+        assert!(text.contains(r#"\"periods\":[1"#), "{text}");
+        let text = text.replace(r#"\"periods\":[1"#, r#"\"other\":[1"#);
+        let text = text.replace("anonymizeLedger", "other").replace("anonymizeHash", "another");
+        std::fs::write(private.join(&name), text).unwrap();
+    }
+    let context = begin().await;
+    let message = error(&context, "INSERT INTO ill VALUES (1, 3, 'a1'), (2, 6, 'b')").await;
+    assert!(message.contains("nobody says which day") && message.contains("the newest release is of 2"), "{message}");
+    insert(&context, 3).await;
+    let theirs = format!("CREATE EXTERNAL TABLE theirs STORED AS PUBLICATION LOCATION '{}'", location.display());
+    run(&context, &theirs).await.unwrap();
+    for (reader, least, most) in [("knows the program", 1, 1), ("the paper''s", 2, 3)] {
+        let right = format!(
+            "SELECT count(*) FROM releases(ill) WHERE reader = '{reader}' AND release BETWEEN {least} AND {most}"
+        );
+        assert_eq!(number(&context, &right).await, most - least + 1, "{reader}");
+        assert_eq!(number(&context, &right.replace("(ill)", "(theirs)")).await, most - least + 1, "{reader}");
+    }
+    let told = "SELECT count(*) FROM audit(ill) WHERE passed AND figures LIKE 'not one who knows that values changed%'";
+    assert_eq!(number(&context, told).await, 2);
+    assert_eq!(number(&context, "SELECT count(*) FROM audit(ill) WHERE NOT passed").await, 0);
+    // The public table and the ledger say the same.
+    let commit = location.join("_delta_log/00000000000000000003.json");
+    let text = std::fs::read_to_string(&commit).unwrap();
+    std::fs::write(&commit, text.replace(r#"\"period\":3"#, r#"\"period\":4"#)).unwrap();
+    let found =
+        "SELECT count(*) FROM audit(ill) WHERE NOT passed AND figures LIKE '%of another period than the release does'";
+    assert_eq!(number(&context, found).await, 1);
 }

@@ -505,3 +505,52 @@ fn a_stream_that_is_suppressed_says_so() {
     let output = said(publication);
     assert!(output.contains("reposition: all rows are suppressed (80 of 80)"), "{output}");
 }
+
+/// What did not fit into memory is in files while a job runs; they go with it, also where it is told to end.
+#[cfg(unix)]
+#[test]
+fn a_job_that_is_told_to_end_leaves_no_rows_behind() {
+    for (signal, status) in [("TERM", 143), ("INT", 130)] {
+        let (here, spilled) = (tempdir().unwrap(), tempdir().unwrap());
+        let sort = "COPY (SELECT * FROM census(20000000) ORDER BY occupation, person_id) TO 'sorted.parquet'";
+        let mut job = Command::new(env!("CARGO_BIN_EXE_anonymize"))
+            .args(["-q", "--memory-limit", "256m", "-c", sort])
+            .current_dir(here.path())
+            .env("TMPDIR", spilled.path())
+            .spawn()
+            .unwrap();
+        let files = || super::publications::files(spilled.path());
+        while files().values().all(|file| file.is_empty()) {
+            assert!(job.try_wait().unwrap().is_none(), "it has spilled nothing");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let told = Command::new("kill").args([format!("-{signal}"), job.id().to_string()]).status().unwrap();
+        assert!(told.success());
+        assert_eq!(job.wait().unwrap().code(), Some(status));
+        assert!(files().is_empty(), "{:?}", files().keys());
+    }
+}
+
+/// A file declares what commands use, and the other way round.
+#[test]
+fn files_and_commands_run_in_their_order() {
+    let here = tempdir().unwrap();
+    std::fs::write(here.path().join("declare.sql"), "CREATE TABLE days AS SELECT 1 AS day;").unwrap();
+    std::fs::write(here.path().join("show.sql"), "SELECT * FROM days;").unwrap();
+    let words = [
+        "-q",
+        "--format",
+        "csv",
+        "-f",
+        "declare.sql",
+        "-c",
+        "INSERT INTO days VALUES (2)",
+        "-f",
+        "show.sql",
+        "-c",
+        "SELECT 3 AS a",
+    ];
+    let output = shell(here.path(), &words);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(out(&output).ends_with("day\n1\n2\na\n3\n"), "{}", out(&output));
+}

@@ -186,17 +186,27 @@ fn noted(row: &ReleaseRow) -> Check {
 /// Against whom the bound holds, and whether the ledger and the release say the same of it.
 fn held_against(row: &ReleaseRow) -> Option<Check> {
     let against = row.against?;
-    let agree = row.balanced() != Some(true) || against == Against::Program;
-    let figures = match (agree, against) {
-        (false, _) => "the ledger says that all releases are balanced, and they say that they are not",
-        (_, Against::Program) => "one who knows this program",
-        (_, Against::Law) => {
+    let other_period = row.announced_another_period();
+    let unbalanced = row.balanced() == Some(true) && against != Against::Program;
+    let figures = match against {
+        _ if other_period => "the ledger says that it is of another period than the release does",
+        _ if unbalanced => "the ledger says that all releases are balanced, and they say that they are not",
+        _ if row.silent => {
+            "not one who knows that values changed since the release before: an earlier version published some that say no period"
+        }
+        Against::Program => "one who knows this program",
+        Against::Law => {
             "one who knows this program, and not how many people of each value came after the first release"
         }
-        (_, Against::People) => "one who combines people",
-        (_, Against::Paper) => "that of the method's paper, not one who knows this program",
+        Against::People => "one who combines people",
+        Against::Paper => "that of the method's paper, not one who knows this program",
     };
-    Some(Check::new(Some(row.announcement.number), "the reader that the bound is for", agree, figures))
+    Some(Check::new(
+        Some(row.announcement.number),
+        "the reader that the bound is for",
+        !other_period && !unbalanced,
+        figures,
+    ))
 }
 
 fn columns(schema: &SchemaRef) -> TableColumns {

@@ -9,7 +9,7 @@ use datafusion::common::{Column, Constraint, DFSchema, Result};
 use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
 use futures::future::BoxFuture;
 
-use super::options::{Options, PERIOD, refused};
+use super::options::{Options, refused};
 use super::release_table::{ReleaseTable, as_table};
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
@@ -18,7 +18,7 @@ use crate::methods::state::ledger_schema;
 use crate::methods::{AnyMethod, LeftOut, StateKind};
 use crate::microdata::{Layout, Role, Roles, TREE_KEY, can_be_part, field_of_parts, name_of_parts};
 use crate::publication::{
-    OpenPublication, Publication, PublicationSpec, Reader, Repositioned, check_apart, check_schema, locate,
+    OpenPublication, PERIOD, Publication, PublicationSpec, Reader, Repositioned, check_apart, check_schema, locate,
     private_beside, stored_type, type_names,
 };
 use crate::release::{Description, Form, Shape, View, reserved_names, schema};

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
 use crate::error::refusal;
 use crate::exec::REPOSITION;
+use crate::publication::{PERIOD, parse_period};
 use crate::sql::arguments::{Arguments, Scope};
 use crate::sql::method::{MethodFunction, Offered};
 use crate::sql::methods::methods;
@@ -27,9 +28,6 @@ const NOT_OFFERED: [Parameter; 4] = [Parameter::INPUT, Parameter::SEED, Paramete
 /// Options that are the publication's own.
 const OWN: [&str; 6] =
     ["method", "private", "moved_from", "allow_independent_releases", "allow_repeated_snapshots", PERIOD];
-
-/// Which period a snapshot is of, where values change from period to period.
-pub(super) const PERIOD: &str = "period";
 
 /// Prefixes of options that are for the object stores.
 const STORES: [&str; 5] = ["aws", "gcp", "oss", "cos", "azure"];
@@ -87,7 +85,7 @@ impl Options {
                 "moved_from" => sorted.moved_from = Some(value.clone()),
                 "allow_independent_releases" => sorted.independent = boolean(name, value)?,
                 "allow_repeated_snapshots" => sorted.repeated = boolean(name, value)?,
-                PERIOD => sorted.period = Some(period(value)?),
+                PERIOD => sorted.period = Some(parse_period(value)?),
                 _ => sorted.values.push((name.to_owned(), value.clone())),
             }
         }
@@ -211,19 +209,6 @@ fn boolean(name: &str, value: &str) -> Result<bool> {
         "false" => Ok(false),
         _ => Err(refusal!("publication", argument name, "option {name} must be 'true' or 'false'")),
     }
-}
-
-/// A whole number from 1, as far as dates and numbers of releases can be told from each other.
-pub(super) fn period(value: &str) -> Result<u64> {
-    let number = value.trim().parse::<u64>().ok().filter(|number| (1..=u64::from(u32::MAX)).contains(number));
-    number.ok_or_else(|| {
-        refusal!(
-            "publication",
-            argument PERIOD,
-            "{PERIOD} must be a whole number from 1: the number of the day, week or month that the snapshot is of, one higher for \
-             each step of the law of changes, for example 'period' '14'"
-        )
-    })
 }
 
 /// Reads values that are all texts.

@@ -27,7 +27,7 @@ use url::Url;
 
 use super::inserts::marked_columns;
 use super::newest::{NewestRelease, PublicReleases};
-use super::options::{period, refused};
+use super::options::refused;
 use super::release_table::ReleaseTable;
 use super::survey::survey;
 use crate::error::{Error, refusal};
@@ -35,7 +35,7 @@ use crate::estimate::{ESTIMATE, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, boxed_method, hide};
 use crate::methods::{LeftOut, StateKind};
 use crate::microdata::Layout;
-use crate::publication::{OpenPublication, Publication};
+use crate::publication::{OpenPublication, Publication, parse_period, periods_of_releases};
 use crate::sql::cells::WantedCells;
 use crate::sql::composite::composed_columns;
 use crate::sql::lake::refuse_loose_files;
@@ -270,8 +270,9 @@ impl PublicationTable {
             if publication.period.is_none() && publication.spec.counts_periods() {
                 let settings = session.config_options().extensions.get::<AnonymizeOptions>();
                 publication.period =
-                    settings.and_then(|settings| settings.period.as_deref()).map(period).transpose()?;
+                    settings.and_then(|settings| settings.period.as_deref()).map(parse_period).transpose()?;
             }
+            periods_of_releases(&open, &publication)?;
             let spec = &publication.spec;
             let layout = Layout::try_new(&microdata.schema(), &spec.roles).map_err(|error| error.in_function(name))?;
             let cells = match (open.cells(), spec.cells) {

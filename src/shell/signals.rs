@@ -1,0 +1,49 @@
+//! Signals that ask the process to end.
+
+use std::time::Duration;
+
+/// How long a job may take to give up what it has begun.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Waits for SIGINT or SIGTERM, and returns the exit status that tells of it, as shells number them.
+pub(crate) async fn told_to_end() -> u8 {
+    const INTERRUPTED: u8 = 128 + 2;
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        const TERMINATED: u8 = 128 + 15;
+        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
+            return tokio::select! {
+                _ = terminated.recv() => TERMINATED,
+                () = interrupted() => INTERRUPTED,
+            };
+        }
+    }
+    interrupted().await;
+    INTERRUPTED
+}
+
+async fn interrupted() {
+    // Without a handler there is nothing to wait for.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The same for who has something to give up: after a while the process ends, whatever it does then.
+pub(crate) async fn told_to_end_soon() -> u8 {
+    // In a task of its own, for whoever waits here may be busy.
+    let told = tokio::spawn(async {
+        let status = told_to_end().await;
+        std::thread::spawn(move || {
+            std::thread::sleep(GRACE);
+            std::process::exit(i32::from(status))
+        });
+        status
+    });
+    match told.await {
+        Ok(status) => status,
+        Err(_) => std::future::pending().await,
+    }
+}
