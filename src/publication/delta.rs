@@ -75,6 +75,48 @@ pub(super) async fn files(table: &DeltaTable) -> Result<Vec<(String, u64)>> {
     views.map_ok(|file| (file.path().into_owned(), file.size() as u64)).try_collect().await.map_err(failed)
 }
 
+/// A file of a version, as the log describes it.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) name: String,
+    /// What is said of its contents.
+    stats: Option<serde_json::Value>,
+    /// Whether rows of it are struck out.
+    lacks_rows: bool,
+}
+
+impl Listed {
+    /// Whether the log says how many rows it has, and nothing more.
+    pub(super) fn tells_rows_only(&self, rows: u64) -> bool {
+        let stats = self.stats.as_ref().and_then(|stats| stats.as_object());
+        let nothing =
+            |value: &serde_json::Value| value.is_null() || value.as_object().is_some_and(|inner| inner.is_empty());
+        let only = |(name, value): (&String, &serde_json::Value)| match name.as_str() {
+            "numRecords" => value.as_u64() == Some(rows),
+            _ => nothing(value),
+        };
+        !self.lacks_rows && stats.is_some_and(|stats| stats.contains_key("numRecords") && stats.iter().all(only))
+    }
+}
+
+/// The files that a version consists of.
+pub(super) async fn listed(table: &DeltaTable) -> Result<Vec<Listed>> {
+    let log_store = table.log_store();
+    let state = table.snapshot().map_err(failed)?;
+    let views = state.snapshot().file_views(log_store.as_ref(), None);
+    let listed = views.map_ok(|file| Listed {
+        name: file.path().into_owned(),
+        stats: file.stats().and_then(|stats| serde_json::from_str(&stats).ok()),
+        lacks_rows: file.deletion_vector_descriptor().is_some(),
+    });
+    listed.try_collect().await.map_err(failed)
+}
+
+/// Whether a version has these columns, with all that is said of them.
+pub(super) fn has_columns(table: &DeltaTable, schema: &Schema) -> Result<bool> {
+    Ok(*table.snapshot().map_err(failed)?.schema() == kernel_schema(schema)?)
+}
+
 /// Creates a table, as version 0. Of several at once one succeeds.
 pub(super) async fn create(log: &LogStoreRef, schema: &Schema, configuration: &[(&str, String)]) -> Result<()> {
     let kernel = kernel_schema(schema)?;

@@ -10,7 +10,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::object_store::path::Path;
-use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
@@ -28,6 +28,8 @@ use crate::error::{Error, refusal};
 
 /// Files read at a time; each is in memory as a whole.
 const FILES_AT_ONCE: usize = 4;
+/// Rows of a batch.
+const BATCH: usize = 8192;
 /// Files with fewer rows are merged.
 const SMALL: u64 = 1 << 18;
 /// So many small ones may be there.
@@ -78,10 +80,9 @@ impl Entries {
         ))
     }
 
-    /// Their rows, file by file. Errors are those of [`verify`](Self::verify).
-    pub(super) fn rows(&self) -> impl Stream<Item = Result<Vec<RecordBatch>>> {
-        let reads = self.files.iter().map(|kept| async move { decode(self.read(kept).await?).await });
-        futures::stream::iter(reads.collect::<Vec<_>>()).buffered(FILES_AT_ONCE)
+    /// The contents of the files, one after the other. Errors are those of [`verify`](Self::verify).
+    pub(super) fn contents(&self) -> impl Stream<Item = Result<Bytes>> {
+        futures::stream::iter(&self.files).then(|kept| self.read(kept))
     }
 
     /// A plan that reads columns of them.
@@ -143,12 +144,18 @@ fn parquet(error: datafusion::parquet::errors::ParquetError) -> DataFusionError 
     DataFusionError::ParquetError(Box::new(error))
 }
 
+/// The rows of a Parquet file in memory, some at a time.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn reader(contents: Bytes) -> Result<ParquetRecordBatchReader> {
+    let file = ParquetRecordBatchReaderBuilder::try_new(contents).map_err(parquet)?;
+    file.with_batch_size(BATCH).build().map_err(parquet)
+}
+
 /// The rows of a Parquet file in memory.
 pub(super) async fn decode(contents: Bytes) -> Result<Vec<RecordBatch>> {
-    let decoded = blocking(move || {
-        let reader = ParquetRecordBatchReaderBuilder::try_new(contents).map_err(parquet)?.build().map_err(parquet)?;
-        reader.map(|batch| batch.map_err(DataFusionError::from)).collect()
-    });
+    let decoded = blocking(move || reader(contents)?.map(|batch| batch.map_err(DataFusionError::from)).collect());
     decoded.await
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::ObjectStore;
 use deltalake_core::DeltaTable;
@@ -119,10 +119,7 @@ impl Reader {
         let info = delta::read_commit_info::<Announcement>(&self.table, number).await;
         let info = info.map_err(|error| self.place.unreadable(error))?;
         if info.is_none_or(|(announcement, _)| announcement.number != number) {
-            return Err(refusal!(
-                "publication",
-                "version {number} of the public table is not a release: somebody else wrote to it"
-            ));
+            return Err(not_a_release(number));
         }
         if number == newest {
             return Ok(self.table.clone());
@@ -133,19 +130,30 @@ impl Reader {
     /// All releases, oldest first; with a ledger, what only the publisher knows.
     ///
     /// # Errors
-    /// When the public store fails. A ledger that cannot be read is left out.
+    /// When a version is not a release, or the public store fails. A ledger that cannot be read is left out.
     pub(crate) async fn releases(&self, private: Option<&Url>, runtime: &RuntimeEnv) -> Result<Vec<ReleaseRow>> {
+        let versions = (1..).zip(self.versions(private, runtime).await?);
+        versions.map(|(number, row)| row.ok_or_else(|| not_a_release(number))).collect()
+    }
+
+    /// The same of all versions; `None` where one is not a release.
+    ///
+    /// # Errors
+    /// When the public store fails. A ledger that cannot be read is left out.
+    pub(super) async fn versions(
+        &self,
+        private: Option<&Url>,
+        runtime: &RuntimeEnv,
+    ) -> Result<Vec<Option<ReleaseRow>>> {
         let ledger = match private.map(|url| Place::open(url, Access::Private, runtime)) {
             Some(Ok(place)) => delta::newest(place.log_store()).await.ok().flatten(),
             _ => None,
         };
         let ledger = ledger.as_ref();
         let row = |number| async move {
-            let Some((announcement, time)) = delta::read_commit_info::<Announcement>(&self.table, number).await? else {
-                return Err(refusal!(
-                    "publication",
-                    "version {number} of the public table is not a release: somebody else wrote to it"
-                ));
+            let read = delta::read_commit_info::<Announcement>(&self.table, number).await?;
+            let Some((announcement, time)) = read.filter(|(announcement, _)| announcement.number == number) else {
+                return Ok::<_, DataFusionError>(None);
             };
             let noted = match ledger {
                 Some(ledger) => delta::read_commit_info::<Record>(ledger, number).await.ok().flatten(),
@@ -153,13 +161,13 @@ impl Reader {
             };
             let same = noted.filter(|(record, _)| record.release_id == announcement.release_id);
             let against = ReleaseRow::against(&announcement);
-            Ok(ReleaseRow { announcement, time, record: same.map(|(record, _)| record), against, silent: false })
+            Ok(Some(ReleaseRow { announcement, time, record: same.map(|(record, _)| record), against, silent: false }))
         };
         let rows = futures::stream::iter(1..=self.newest()).map(row).buffered(AT_ONCE);
-        let mut rows: Vec<ReleaseRow> = rows.try_collect().await?;
+        let mut rows: Vec<Option<ReleaseRow>> = rows.try_collect().await?;
         // What an earlier release gave away, no later one takes back.
         let (mut before, mut said) = (Against::Program, true);
-        for row in &mut rows {
+        for row in rows.iter_mut().flatten() {
             // Silence is between releases.
             said &= row.counts_periods();
             row.silent = !said && row.announcement.number > 1 && row.is_of_a_law();
@@ -171,6 +179,10 @@ impl Reader {
         }
         Ok(rows)
     }
+}
+
+fn not_a_release(version: u64) -> DataFusionError {
+    refusal!("publication", "version {version} of the public table is not a release: somebody else wrote to it")
 }
 
 /// The newest version of a Delta table of whomsoever; `None` if there is none.

@@ -6,8 +6,8 @@ use std::process::Command;
 use datafusion::prelude::SessionContext;
 use tempfile::tempdir;
 
-use super::publications::{Q1, Q2, count, from_the_root, hospital};
-use super::support::{microdata, path, run, session, table};
+use super::publications::{Q1, Q2, count, declaration, from_the_root, hospital};
+use super::support::{microdata, number, path, run, session, table};
 
 /// Names of the checks that fail.
 async fn failing(context: &SessionContext, publication: &str) -> String {
@@ -28,8 +28,7 @@ async fn the_hospital_passes_with_and_without_its_ledger() {
     assert!(!failing(&context, "theirs").await.contains('|'));
     let of = |publication: &str| format!("SELECT count(*) FROM audit({publication})");
     let (ours, theirs) = (of("hospital"), of("theirs"));
-    let (ours, theirs) =
-        (super::support::number(&context, &ours).await, super::support::number(&context, &theirs).await);
+    let (ours, theirs) = (number(&context, &ours).await, number(&context, &theirs).await);
     assert!(theirs > 20 && ours > theirs, "{ours} {theirs}");
 }
 
@@ -85,7 +84,7 @@ async fn every_method_passes_on_adult() {
         let found = failing(&context, &format!("{method}_published")).await;
         assert!(!found.contains('|'), "{method}: {found}");
         let last = format!("SELECT count(DISTINCT release) FROM audit({method}_published)");
-        assert_eq!(super::support::number(&context, &last).await, releases.len() as i64, "{method}");
+        assert_eq!(number(&context, &last).await, releases.len() as i64, "{method}");
     }
 }
 
@@ -282,4 +281,84 @@ async fn the_shell_fails_if_it_is_to() {
     let message = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert!(message.contains("checks have failed"), "{message}");
     assert!(shell(&["--fail-on-audit"], "SELECT 1").status.success(), "a script without audits has none that fail");
+}
+
+const Q3: &str = "INSERT INTO hospital SELECT patient_id, age + 1, zip, disease FROM 'data/patients_q2.parquet'";
+
+/// What a process of its own finds, for this one does not read a commit again.
+fn found_anew(here: &Path) -> String {
+    let location = here.join("hospital").display().to_string();
+    let audit = "SELECT release, \"check\", passed FROM audit(hospital) ORDER BY 1 NULLS FIRST, 2";
+    let sql = format!("{}; {audit}", declaration(&location, 2));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+    let output = command.current_dir(path("")).args(["-q", "--format", "csv", "-c", &sql]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Readers of Delta Lake believe its log: what it says of rows, values and columns has to be true, and no more than was meant. A version that
+/// is none of ours is a finding, and the others are looked at.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_public_log_is_compared_with_the_files() {
+    from_the_root();
+    let context = session();
+    let here = tempdir().unwrap();
+    hospital(&context, here.path()).await;
+    count(&context, Q1).await;
+    count(&context, Q2).await;
+    // Version 2 has a checkpoint, which is read in place of its commit.
+    count(&context, Q3).await;
+    let log = here.path().join("hospital/_delta_log");
+    let commit = log.join("00000000000000000003.json");
+    let text = std::fs::read_to_string(&commit).unwrap();
+    let start = text.find(r#"{\"numRecords\":"#).unwrap();
+    let counted = &text[start..=start + text[start..].find('}').unwrap()];
+    let (rows, columns) =
+        ("the log tells how many rows files have, and no more", "the log says of columns what files do");
+    for (from, to, check) in [
+        (counted, r#"{\"numRecords\":3}"#.to_owned(), rows),
+        (counted, counted.replace('}', r#",\"maxValues\":{\"disease\":\"flu\"}}"#), rows),
+        (r#"\"anonymize.role\":\"sensitive\""#, r#"\"anonymize.role\":\"insensitive\""#.to_owned(), columns),
+        (r#"\"nullable\":false"#, r#"\"nullable\":true"#.to_owned(), columns),
+    ] {
+        assert!(text.contains(from), "{from}: {text}");
+        std::fs::write(&commit, text.replacen(from, &to, 1)).unwrap();
+        let found = found_anew(here.path());
+        assert!(
+            found.contains(&format!("3,\"{check}\",false")) || found.contains(&format!("3,{check},false")),
+            "{to}: {found}"
+        );
+        assert_eq!(found.matches("false").count(), 1, "{to}: {found}");
+    }
+    std::fs::write(&commit, &text).unwrap();
+    assert!(!found_anew(here.path()).contains("false"));
+    let info = r#"{"commitInfo":{"timestamp":1700000000000,"operation":"OPTIMIZE","operationParameters":{}}}"#;
+    std::fs::write(log.join("00000000000000000004.json"), info).unwrap();
+    let found = table(&context, "SELECT release, \"check\" FROM audit(hospital) WHERE NOT passed").await;
+    assert!(found.contains("| 4       | the version is a release"), "{found}");
+    let others = "SELECT count(DISTINCT release) FROM audit(hospital) WHERE passed AND release <= 3";
+    assert_eq!(number(&context, others).await, 3);
+}
+
+/// A release that is decided and not public yet is completed by the next INSERT, if its files are there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decided_release_whose_files_are_gone_is_found() {
+    from_the_root();
+    let context = session();
+    let here = tempdir().unwrap();
+    hospital(&context, here.path()).await;
+    count(&context, Q1).await;
+    count(&context, Q2).await;
+    let public = here.path().join("hospital");
+    let before = files(&public);
+    count(&context, Q3).await;
+    std::fs::remove_file(public.join("_delta_log/00000000000000000003.json")).unwrap();
+    let check = "3,the release that was decided can be made public,";
+    let found = found_anew(here.path());
+    assert!(found.contains(&format!("{check}true")), "{found}");
+    let copied: Vec<_> = files(&public).into_iter().filter(|file| !before.contains(file)).collect();
+    assert_eq!(copied.len(), 1);
+    std::fs::remove_file(&copied[0]).unwrap();
+    let found = found_anew(here.path());
+    assert!(found.contains(&format!("{check}false")), "{found}");
 }

@@ -26,6 +26,8 @@ pub(super) struct Files {
     missing: usize,
     /// Files with statistics of values, or with metadata beside the schema.
     talkative: usize,
+    /// Files of which the log says something else than how many rows they have.
+    miscounted: usize,
     /// Schema that the files carry.
     pub(super) schema: Option<SchemaRef>,
     /// Files with another one.
@@ -35,14 +37,14 @@ pub(super) struct Files {
 impl Files {
     pub(super) async fn read(reader: &Reader, table: &DeltaTable, record: Option<&Record>) -> Result<Self> {
         let mut found = Self { foreign: record.map(|_| 0), ..Self::default() };
-        let listed = delta::files(table).await?;
+        let listed = delta::listed(table).await?;
         if let (Some(record), Some(foreign)) = (record, &mut found.foreign) {
             *foreign += record.files.len().abs_diff(listed.len());
         }
-        for (name, _) in listed {
+        for described in listed {
             found.all += 1;
-            let path = Path::from(name.as_str());
-            let decided = record.and_then(|record| record.files.iter().find(|file| file.name == name));
+            let path = Path::from(described.name.as_str());
+            let decided = record.and_then(|record| record.files.iter().find(|file| file.name == described.name));
             let contents = match decided {
                 Some(file) => intact(reader.store().as_ref(), &path, file).await?,
                 None => None,
@@ -69,6 +71,8 @@ impl Files {
             let told = columns.filter(|column| column.statistics().is_some()).count()
                 + keys.filter(|entry| entry.key != ARROW_SCHEMA_META_KEY).count();
             found.talkative += usize::from(told > 0);
+            let rows = metadata.file_metadata().num_rows() as u64;
+            found.miscounted += usize::from(!described.tells_rows_only(rows));
             let schema = found.schema.get_or_insert_with(|| Arc::clone(file.schema()));
             found.others += usize::from(schema != file.schema());
         }
@@ -87,6 +91,13 @@ impl Files {
                 "files have statistics or metadata",
             ),
             Check::none(number, "files have one schema", self.others, self.all, "files have another"),
+            Check::none(
+                number,
+                "the log tells how many rows files have, and no more",
+                self.miscounted,
+                self.all,
+                "files have other numbers of rows there, or more is told",
+            ),
         ];
         let decided = self
             .foreign

@@ -10,6 +10,7 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::path::Path;
+use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use deltalake_core::DeltaTable;
 use futures::StreamExt;
 use url::Url;
@@ -25,12 +26,14 @@ use crate::methods::{AnyMethod, StateKind};
 use crate::microdata::cells_of;
 use crate::publication::blocking::blocking;
 use crate::publication::delta;
-use crate::publication::entries::Entries;
+use crate::publication::entries::{Entries, reader};
 use crate::publication::files::intact;
 use crate::publication::fingerprint::RelationFingerprint;
 use crate::publication::ledger_metadata::LedgerMetadata;
 use crate::publication::ledger_state::{self, LedgerState};
+use crate::publication::paths::staged;
 use crate::publication::place::{Access, Place};
+use crate::publication::reader::Reader;
 use crate::publication::record::Record;
 use crate::release::{COMMITMENTS, LABEL, PARTNERS, SIGNATURE};
 use crate::risk::{Check, DealtRings, Histories, Partnerships, ReleasedTable, Repeats};
@@ -80,6 +83,28 @@ impl Ledger {
         let decided = delta::version(&self.table);
         let figures = format!("{decided} releases decided, {newest} public");
         Check::new(None, "ledger: knows all releases", decided == newest || decided == newest + 1, figures)
+    }
+
+    /// Whether a release that is decided and not public yet can be completed: that all of its files are staged, or copied already.
+    pub(super) async fn can_complete(&self, public: &Reader) -> Result<Option<Check>> {
+        let Some(newest) = self.newest.as_ref().filter(|newest| newest.number == public.newest() + 1) else {
+            return Ok(None);
+        };
+        let mut gone = 0;
+        for file in &newest.files {
+            let (here, there) = (staged(&newest.attempt, file), Path::from(file.name.as_str()));
+            let is_there = intact(self.place.store().as_ref(), &here, file).await?.is_some()
+                || intact(public.store().as_ref(), &there, file).await?.is_some();
+            gone += usize::from(!is_there);
+        }
+        let number = Some(newest.number);
+        Ok(Some(Check::none(
+            number,
+            "the release that was decided can be made public",
+            gone,
+            newest.files.len(),
+            "files are gone",
+        )))
     }
 
     /// Whether the update relation is the one that a release was made with; `None` if releases have none.
@@ -136,20 +161,28 @@ impl Ledger {
             Entries { place: self.place.clone(), ledger: self.table.clone(), files: self.state.entries.clone() };
         let mut past = Past::Unknown(kind);
         for pass in 0..passes {
-            let mut files = pin!(entries.rows());
-            while let Some(batches) = files.next().await.transpose()? {
-                let held: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
-                // The rows, and their codes.
-                memory.try_resize(past.size() + 2 * held)?;
-                let (changes, any_update) = (updates.to_vec(), self.any_update());
-                past = blocking(move || {
-                    let mut past = past;
-                    for batch in &batches {
-                        past.append_people(&some_people(batch, passes, pass)?, &changes, any_update)?;
-                    }
-                    Ok(past)
-                })
-                .await?;
+            let mut files = pin!(entries.contents());
+            while let Some(contents) = files.next().await.transpose()? {
+                let held = contents.len();
+                let mut batches = blocking(move || reader(contents)).await?;
+                loop {
+                    let (rest, batch) = blocking(move || {
+                        let batch = batches.next().transpose()?;
+                        Ok::<_, DataFusionError>((batches, batch))
+                    })
+                    .await?;
+                    batches = rest;
+                    let Some(batch) = batch else { break };
+                    // The file, some of its rows, and their codes.
+                    memory.try_resize(past.size() + held + 2 * get_record_batch_memory_size(&batch))?;
+                    let (changes, any_update) = (updates.to_vec(), self.any_update());
+                    past = blocking(move || {
+                        let mut past = past;
+                        past.append_people(&some_people(&batch, passes, pass)?, &changes, any_update)?;
+                        Ok::<_, DataFusionError>(past)
+                    })
+                    .await?;
+                }
                 memory.try_resize(past.size())?;
             }
             past = blocking(move || {

@@ -24,6 +24,7 @@ use self::parts::Parts;
 use self::promises::{Promises, Remembered};
 use self::reached::Reached;
 use super::blocking::blocking;
+use super::delta;
 use super::reader::{Reader, ReleaseRow};
 use super::record::{Announcement, Figures};
 use crate::error::{Error, refusal};
@@ -92,21 +93,35 @@ impl Audit {
                 )),
             }
         }
-        let releases = reader.releases(self.private.as_ref(), &runtime).await?;
-        if let (Some(ledger), Some(first)) = (&ledger, releases.first()) {
+        let releases = reader.versions(self.private.as_ref(), &runtime).await?;
+        if let Some(ledger) = &ledger {
+            checks.extend(ledger.can_complete(&reader).await?);
+        }
+        if let (Some(ledger), Some(Some(first))) = (&ledger, releases.first()) {
             let said = first.record.as_ref().and_then(|record| record.updates.as_ref());
             checks.extend(ledger.agreed(said, updates.as_deref())?);
         }
         let (mut remembered, mut reached) = (Remembered::Nothing, Reached::default());
-        for row in releases {
-            let number = row.announcement.number;
-            let table = reader.release(Some(number)).await?;
+        for (number, row) in (1..).zip(releases) {
+            let found = match row {
+                // What cannot be read at this version can be at others.
+                Some(row) => reader.release(Some(number)).await.ok().map(|table| (row, table)),
+                None => None,
+            };
+            let Some((row, table)) = found else {
+                let figures = "it is none, or cannot be read: somebody else wrote to the table";
+                checks.push(Check::new(Some(number), "the version is a release", false, figures));
+                continue;
+            };
             let files = Files::read(&reader, &table, row.record.as_ref()).await?;
             checks.extend(files.checks(number));
             let Some(schema) = files.schema.clone() else {
                 checks.push(Check::new(Some(number), "files can be read", false, "none can"));
                 continue;
             };
+            let same = delta::has_columns(&table, &schema)?;
+            let figures = if same { "the same columns" } else { "other columns, or something else of them" };
+            checks.push(Check::new(Some(number), "the log says of columns what files do", same, figures));
             let parameters = serde_json::from_str(&row.announcement.parameters).unwrap_or_default();
             let Some(promises) = Promises::of(&row.announcement.method, &parameters) else {
                 let figures = "nobody here knows what it promises";
