@@ -44,7 +44,7 @@ async fn run() -> ExitCode {
         Some(shell::Task::Completions { shell }) => shell::manual::completions(shell).map_err(End::Failed),
         Some(shell::Task::Man) => shell::manual::page().map_err(End::Failed),
         None if args.is_interactive() && std::io::stdin().is_terminal() => shell::run(args).await.map_err(End::Failed),
-        None => unless_told(shell::run(args)).await,
+        None => Box::pin(unless_told(shell::run(args))).await,
     };
     match end {
         Ok(()) => ExitCode::SUCCESS,

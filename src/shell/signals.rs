@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use datafusion::common::runtime::SpawnedTask;
+
 /// How long a job may take to give up what it has begun.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -34,7 +36,7 @@ async fn interrupted() {
 /// The same for who has something to give up: after a while the process ends, whatever it does then.
 pub(crate) async fn told_to_end_soon() -> u8 {
     // In a task of its own, for whoever waits here may be busy.
-    let told = tokio::spawn(async {
+    let told = SpawnedTask::spawn(async {
         let status = told_to_end().await;
         std::thread::spawn(move || {
             std::thread::sleep(GRACE);
@@ -42,7 +44,7 @@ pub(crate) async fn told_to_end_soon() -> u8 {
         });
         status
     });
-    match told.await {
+    match told.join().await {
         Ok(status) => status,
         Err(_) => std::future::pending().await,
     }
