@@ -1,11 +1,13 @@
 //! The text of an error, as the shell prints it.
 
 use datafusion::common::DataFusionError;
-use datafusion_anonymize::AnonymizeError;
+use datafusion_anonymize::{AnonymizeError, function_help};
 
 /// An error of ours as one sentence, after what was going on; of others what DataFusion says.
 pub(crate) fn text(error: &DataFusionError) -> String {
-    let Some(own) = AnonymizeError::of(error) else { return without_rows(&error.strip_backtrace()) };
+    let Some(own) = AnonymizeError::of(error) else {
+        return with_our_functions(&without_rows(&error.strip_backtrace()));
+    };
     let mut text = String::new();
     let mut next = error;
     loop {
@@ -21,6 +23,19 @@ pub(crate) fn text(error: &DataFusionError) -> String {
             DataFusionError::Shared(below) => below,
             _ => return format!("{text}{own}"),
         }
+    }
+}
+
+/// DataFusion knows functions that return a table not as such, and offers others that sound like them.
+fn with_our_functions(text: &str) -> String {
+    const UNKNOWN: &str = "Invalid function '";
+    let Some((before, rest)) = text.split_once(UNKNOWN) else { return text.to_owned() };
+    match rest.split_once('\'') {
+        Some((name, _)) if function_help(name).is_ok() => {
+            let name = name.to_lowercase();
+            format!("{before}{name}(..) returns a table: write SELECT * FROM {name}(..); \\h {name} explains it")
+        }
+        _ => text.to_owned(),
     }
 }
 
@@ -72,6 +87,20 @@ mod tests {
         assert_eq!(text(&error), "census: argument rows must be at least 0, got -1");
         let error = error.context("type_coercion").context("a.sql: statement 2 (line 3)");
         assert_eq!(text(&error), "a.sql: statement 2 (line 3): census: argument rows must be at least 0, got -1");
+    }
+
+    #[tokio::test]
+    async fn tables_are_no_values() {
+        let context = SessionContext::new();
+        datafusion_anonymize::register_all(&context).unwrap();
+        let error = context.sql("SELECT Mondrian('a.parquet', 3)").await.unwrap_err();
+        assert!(
+            text(&error).contains("mondrian(..) returns a table: write SELECT * FROM mondrian(..)"),
+            "{}",
+            text(&error)
+        );
+        let error = context.sql("SELECT medan(3)").await.unwrap_err();
+        assert!(text(&error).contains("Invalid function 'medan'"), "{}", text(&error));
     }
 
     #[tokio::test]

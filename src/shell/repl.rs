@@ -81,7 +81,14 @@ pub(super) async fn execute(command: &str, context: &SessionContext, print: &mut
             format.parse::<OutputFormat>().map_err(|()| unknown())?.execute(print)?;
         }
         Command::Include(Some(path)) => script::run(context, print, &script::read(&path)?, &path).await?,
-        command => command.execute(context, print).await?,
+        command => {
+            let done = command.execute(context, print).await;
+            // It may be one of DataFusion's functions; if it is none, ours have names that are like it.
+            done.map_err(|error| match words.strip_prefix("h ").map(function_help) {
+                Some(Err(text)) => exec_datafusion_err!("{text}; SHOW FUNCTIONS lists all"),
+                _ => error,
+            })?;
+        }
     }
     Ok(true)
 }

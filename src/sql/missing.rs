@@ -126,6 +126,13 @@ fn there_all_the_same(name: &str) -> Option<DataFusionError> {
                 EXTENSIONS.join(", .")
             ))
         }
+        Ok(folder) if folder.metadata().is_ok_and(|folder| folder.is_dir()) => {
+            let folder = name.trim_end_matches('/');
+            Some(plan_datafusion_err!(
+                "folder '{folder}' has no files, or one whose name does not say what is in it: name those that are meant, as in '{folder}/*.parquet'; \
+                 or say it with CREATE EXTERNAL TABLE .. STORED AS .. LOCATION '{folder}/'"
+            ))
+        }
         Ok(_) => None,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => Some(plan_datafusion_err!("file '{name}' cannot be opened: {}", error.kind())),

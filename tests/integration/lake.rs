@@ -51,6 +51,28 @@ fn shell(directory: &Path, sql: &[&str]) -> Output {
     command.current_dir(directory).env_remove("RUST_BACKTRACE").args(arguments).args(sql).output().unwrap()
 }
 
+/// A folder of files of several formats is not read in part.
+#[test]
+fn folders_of_several_formats_are_refused() {
+    let here = tempdir().unwrap();
+    std::fs::create_dir(here.path().join("days")).unwrap();
+    std::fs::write(here.path().join("days/b.csv"), "a\n2\n").unwrap();
+    assert_eq!(printed(here.path(), &["SELECT * FROM 'days/'"]), "a\n2\n");
+    std::fs::write(here.path().join("days/README"), "days").unwrap();
+    let message = refused(here.path(), &["SELECT * FROM 'days/'"]);
+    assert!(
+        message.contains("folder 'days' has no files, or one whose name") && message.contains("'days/*.parquet'"),
+        "{message}"
+    );
+    assert_eq!(printed(here.path(), &["SELECT * FROM 'days/*.csv'"]), "a\n2\n");
+    std::fs::remove_file(here.path().join("days/README")).unwrap();
+    printed(here.path(), &["COPY (SELECT 1::BIGINT AS a) TO 'days/a.parquet'"]);
+    let message = refused(here.path(), &["SELECT * FROM 'days/'"]);
+    assert!(message.contains("have several formats (csv, parquet)") && message.contains("days/*.csv"), "{message}");
+    assert_eq!(printed(here.path(), &["SELECT * FROM 'days/*.csv'"]), "a\n2\n");
+    assert_eq!(printed(here.path(), &["SELECT * FROM 'days/*.parquet'"]), "a\n1\n");
+}
+
 fn printed(directory: &Path, sql: &[&str]) -> String {
     let output = shell(directory, sql);
     assert!(output.status.success(), "{sql:?}: {}", String::from_utf8_lossy(&output.stderr));

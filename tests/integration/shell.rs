@@ -30,6 +30,10 @@ fn backslash_commands() {
     let output = shell(folder.path(), &["-q", "-c", "\\no_such", "-c", "SELECT 1 AS after"]);
     assert!(!output.status.success() && !out(&output).contains("after"));
     assert!(err(&output).contains("is not a command"), "{}", err(&output));
+    let output = shell(folder.path(), &["-q", "-c", "\\h m_invarient"]);
+    assert!(err(&output).contains("no relation function m_invarient; did you mean m_invariant?"), "{}", err(&output));
+    let output = shell(folder.path(), &["-q", "-c", "\\h select"]);
+    assert!(output.status.success() && out(&output).to_lowercase().contains("select"), "{}", err(&output));
 }
 
 /// Whose identifiers are written in another way than before are new people to the ledger, and that is told.

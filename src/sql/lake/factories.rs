@@ -17,6 +17,7 @@ use futures::future::BoxFuture;
 #[cfg(feature = "publication")]
 use super::DELTA_TABLE;
 use super::folder::{Found, find, loose_text};
+use super::formats::{several, several_text};
 #[cfg(feature = "publication")]
 use crate::error::{AnonymizeError, refusal};
 use crate::exec::boxed_method;
@@ -51,6 +52,11 @@ impl UrlTableFactory for DeltaFolders {
                 Some(Found::Parts) => return plan_err!("{}", loose_text(url)),
                 // One that was meant, whatever it is by now.
                 Some(Found::File) | None => {}
+            }
+            if location.is_collection()
+                && let Some(formats) = several(&location, &runtime, &config).await
+            {
+                return plan_err!("{}", several_text(url, &formats));
             }
         }
         self.files.try_new(url).await

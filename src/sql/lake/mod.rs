@@ -7,6 +7,7 @@
 
 mod factories;
 mod folder;
+mod formats;
 #[cfg(feature = "publication")]
 mod table;
 
