@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 use self::gather::{Members, Parts, gather, gather_codes};
 use self::near::{Facts, Near};
 pub use self::order::RowOrder;
-use self::order::{GroupOf, Leaving, Order};
+use self::order::{GroupOf, Leaves, Leaving, Order};
 use super::schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
     signature_type,
@@ -37,8 +37,9 @@ use crate::microdata::{Attribute, Codes, Commitments, part, parts_of};
 pub(crate) struct Published {
     release: Release,
     schema: SchemaRef,
-    /// Members in the order they leave.
+    /// Members in the order they leave, or their rows.
     order: Order,
+    leaves: Leaves,
     group_of: GroupOf,
     /// Of each group, where a column tells of it.
     facts: Vec<Facts>,
@@ -62,12 +63,13 @@ impl Published {
     /// schema, by name.
     pub(crate) fn new(mut release: Release, schema: SchemaRef, order: RowOrder, rng: &mut impl Rng) -> Self {
         let groups = &release.groups;
-        let (order, numbers) = order::draw(groups, order, rng);
+        let leaves = if shows_rows_only(&release, &schema) { Leaves::Rows } else { Leaves::Members };
+        let (order, numbers) = order::draw(groups, leaves, order, rng);
         let group_of = GroupOf::new(groups);
         let facts = |(group, number): (usize, u32)| {
             let members = &groups.members[groups.range(group)];
             let counterfeits = members.iter().filter(|&&row| row == COUNTERFEIT).count() as u32;
-            Facts { number, size: members.len() as u32, counterfeits }
+            Facts { start: groups.starts[group], number, size: members.len() as u32, counterfeits }
         };
         let facts = match schema.fields().iter().any(|field| tells_of_group(field.name(), release.body.form())) {
             true => numbers.into_par_iter().enumerate().with_min_len(1024).map(facts).collect(),
@@ -82,7 +84,21 @@ impl Published {
         let ascend = release.body.form() == Form::Anatomy && (0..groups.len()).into_par_iter().all(ascends);
         let values = Codes::narrowed(std::mem::take(&mut release.groups.sensitive));
         let base = 0;
-        Self { schema, order, group_of, facts, base, donors, parts, values_of_parts, sealing, values, ascend, release }
+        Self {
+            schema,
+            order,
+            leaves,
+            group_of,
+            facts,
+            base,
+            donors,
+            parts,
+            values_of_parts,
+            sealing,
+            values,
+            ascend,
+            release,
+        }
     }
 
     /// As a part of a release that is made in cells: numbers of groups begin with the cell's tag, which no other cell has.
@@ -137,7 +153,11 @@ impl Published {
         let wanted = || self.schema.fields().iter().filter(is_quasi);
         let intervals = self.release.body.intervals().filter(|_| wanted().any(is_interval));
         let near = Near::new(groups, &self.facts, intervals, quasi.len());
-        let exact = if wanted().all(is_interval) { Vec::new() } else { self.exact(&members)? };
+        let exact = match self.leaves {
+            _ if wanted().all(is_interval) => Vec::new(),
+            Leaves::Members => self.exact(&members)?,
+            Leaves::Rows => self.of_rows(&members)?,
+        };
         let fields = self.schema.fields().iter();
         let partners = self.partners_in(&members)?;
         let column = |field: &FieldRef| match &partners {
@@ -156,7 +176,7 @@ impl Published {
         let name = field.name();
         if let Some(sensitive) = microdata.sensitive.as_ref().filter(|attribute| attribute.field.name() == name) {
             return match field.data_type() {
-                DataType::List(item) => self.histograms(sensitive, item, groups),
+                DataType::List(item) => self.histograms(sensitive, item, near),
                 data_type => {
                     let codes = Members { codes: &self.values, members };
                     gather_codes(sensitive.domain.values(), codes, data_type)
@@ -259,25 +279,24 @@ impl Published {
     }
 
     /// The sensitive values of each row's group and how many rows of it have them.
-    fn histograms(&self, sensitive: &Attribute, item: &FieldRef, groups: &[u32]) -> Result<ArrayRef> {
+    fn histograms(&self, sensitive: &Attribute, item: &FieldRef, near: &Near) -> Result<ArrayRef> {
         let DataType::Struct(fields) = item.data_type() else {
             return Err(Error::internal("a histogram without counts"));
         };
-        let of = &self.release.groups;
         let (domain, data_type) = (sensitive.domain.values(), fields[0].data_type());
-        let mut lengths: Vec<usize> = Vec::with_capacity(groups.len());
+        let parts = near.parts(&self.release.groups);
+        let mut lengths: Vec<usize> = Vec::with_capacity(parts.len());
         let (values, counts) = if self.ascend {
-            let parts: Vec<_> = groups.iter().map(|&group| of.range(group as usize)).collect();
             lengths.extend(parts.iter().map(Range::len));
             let values = gather_codes(domain, Parts { codes: &self.values, parts: &parts }, data_type)?;
             let counts = vec![1; values.len()];
             (values, counts)
         } else {
             let (mut codes, mut counts, mut values) = (Vec::new(), Vec::new(), Vec::new());
-            for &group in groups {
+            for part in parts {
                 let from = codes.len();
                 values.clear();
-                values.extend(self.values.part(of.range(group as usize)));
+                values.extend(self.values.part(part));
                 for_each_of(&mut values, &mut |code, count| {
                     codes.push(code);
                     counts.push(count as i32);
@@ -409,6 +428,17 @@ impl Published {
         });
         gather(&people.identifiers, &rows.collect::<UInt32Array>(), &people.data_type)
     }
+}
+
+/// Whether nothing is asked of a row but the quasi-identifiers of its person and what its group has.
+fn shows_rows_only(release: &Release, schema: &SchemaRef) -> bool {
+    let Release { microdata, body, .. } = release;
+    let shown = |field: &FieldRef| {
+        let is_quasi = || microdata.quasi.iter().any(|attribute| attribute.field.name() == field.name());
+        matches!(field.data_type(), DataType::List(_)) || tells_of_group(field.name(), body.form()) || is_quasi()
+    };
+    // People are looked for by members.
+    body.form() == Form::Anatomy && microdata.people.is_none() && schema.fields().iter().all(shown)
 }
 
 /// Whether a column tells something of a row's group, in releases that publish like this.

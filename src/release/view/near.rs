@@ -3,11 +3,15 @@
 //! Rows leave in random order, so that every look at a group goes somewhere else in the memory, and costs more than all that is
 //! made of what is there. So groups are looked at once for all columns.
 
-use crate::release::Intervals;
+use std::ops::Range;
+
+use crate::release::{Groups, Intervals};
 
 /// What is published of a group beside intervals and values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
+    /// Its first member.
+    pub start: u32,
     /// Published number, 1 to the number of groups.
     pub number: u32,
     /// Number of members, counterfeits included.
@@ -40,6 +44,14 @@ impl Near {
             intervals.append_to(&mut ends, groups.iter().copied());
         }
         Self { groups, facts, ends, d }
+    }
+
+    /// Where the members of each row's group are.
+    pub(super) fn parts(&self, groups: &Groups) -> Vec<Range<usize>> {
+        match self.facts.is_empty() {
+            true => self.groups.iter().map(|&group| groups.range(group as usize)).collect(),
+            false => self.facts.iter().map(|of| of.start as usize..(of.start + of.size) as usize).collect(),
+        }
     }
 
     /// The interval of a quasi-identifier in each row's group.

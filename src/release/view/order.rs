@@ -29,9 +29,28 @@ impl RowOrder {
     }
 }
 
+/// What a row of a release stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaves {
+    /// A place in a group.
+    Members,
+    /// The row of the microdata at that place: of releases that look at nothing else of it, for a look in random order costs more than what is made of it.
+    Rows,
+}
+
+impl Leaves {
+    fn at(self, groups: &Groups, member: u32) -> u32 {
+        match self {
+            Self::Members => member,
+            Self::Rows => groups.members[member as usize],
+        }
+    }
+}
+
 /// A member and its group, side by side: to look groups up by members in random order would cost more than all that is made of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Leaving {
+    /// Or its row.
     pub member: u32,
     pub group: u32,
 }
@@ -102,8 +121,8 @@ impl GroupOf {
     }
 }
 
-/// Draws the order of all members, and the published number of each group.
-pub(super) fn draw(groups: &Groups, order: RowOrder, rng: &mut impl Rng) -> (Order, Vec<u32>) {
+/// Draws the order of all members, or of their rows, and the published number of each group.
+pub(super) fn draw(groups: &Groups, leaves: Leaves, order: RowOrder, rng: &mut impl Rng) -> (Order, Vec<u32>) {
     // Whatever the order, the same is drawn, so that a seed's release is the same.
     if order == RowOrder::Groups
         && let Some(draws) = drawn_at_once(groups.members.len(), rng)
@@ -116,16 +135,16 @@ pub(super) fn draw(groups: &Groups, order: RowOrder, rng: &mut impl Rng) -> (Ord
             rng.set_stream(1 << 32 | chunk as u64);
             members.chunk_by_mut(|a, b| a.group == b.group).for_each(|members| members.shuffle(&mut rng));
         };
-        return (Order::InGroups(listed(groups, &in_turn, shuffled)), numbers);
+        return (Order::InGroups(listed(groups, leaves, &in_turn, shuffled)), numbers);
     }
     if groups.len() == 1 {
         // In the order of its number they are in any order, too.
-        let mut members: Vec<u32> = (0..groups.members.len() as u32).collect();
+        let mut members: Vec<u32> = (0..groups.members.len() as u32).map(|member| leaves.at(groups, member)).collect();
         shuffle(&mut members, rng);
         return (Order::Alone(members), numbers(groups, rng));
     }
     let as_they_are: Vec<u32> = (0..groups.len() as u32).collect();
-    let mut leaving = listed(groups, &as_they_are, |_, _| {});
+    let mut leaving = listed(groups, leaves, &as_they_are, |_, _| {});
     shuffle(&mut leaving, rng);
     let numbers = numbers(groups, rng);
     if order == RowOrder::Groups {
@@ -148,7 +167,12 @@ fn in_turn(numbers: &[u32]) -> Vec<u32> {
 }
 
 /// The members of groups, one group after the other; `then` puts those of some groups, which have a number, in order.
-fn listed(groups: &Groups, in_turn: &[u32], then: impl Fn(usize, &mut [Leaving]) + Sync) -> Vec<Leaving> {
+fn listed(
+    groups: &Groups,
+    leaves: Leaves,
+    in_turn: &[u32],
+    then: impl Fn(usize, &mut [Leaving]) + Sync,
+) -> Vec<Leaving> {
     let mut leaving: Vec<Leaving> = room(groups.members.len());
     let mut pieces = Vec::with_capacity(in_turn.len().div_ceil(GROUPS));
     let mut left = leaving.as_mut_slice();
@@ -161,7 +185,7 @@ fn listed(groups: &Groups, in_turn: &[u32], then: impl Fn(usize, &mut [Leaving])
         let mut next = places.iter_mut();
         for &group in chunk {
             for (member, place) in groups.range(group as usize).zip(&mut next) {
-                *place = Leaving { member: member as u32, group };
+                *place = Leaving { member: leaves.at(groups, member as u32), group };
             }
         }
         then(number, places);
@@ -177,14 +201,19 @@ mod tests {
     fn groups(number: usize) -> Groups {
         let mut starts = vec![0];
         (0..number).for_each(|group| starts.push(starts[group] + 1 + (group * 7 % 4) as u32));
-        let members = (0..starts[number]).collect();
+        let members = (0..starts[number]).rev().collect();
         Groups { starts, members, ..Groups::default() }
     }
 
     fn drawn(groups: &Groups, order: RowOrder, seed: u64, threads: usize) -> (Vec<[u32; 2]>, Vec<u32>) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let (leaving, numbers) = pool.install(|| draw(groups, order, &mut ChaCha20Rng::seed_from_u64(seed)));
+        let drawn = |leaves| pool.install(|| draw(groups, leaves, order, &mut ChaCha20Rng::seed_from_u64(seed)));
+        let (leaving, numbers) = drawn(Leaves::Members);
         assert_eq!(leaving.len(), groups.members.len());
+        // Their rows leave in the same order.
+        let (rows, _) = drawn(Leaves::Rows);
+        let row_of = |leaving: Leaving| (groups.members[leaving.member as usize], leaving.group);
+        assert!(rows.iter().map(|row| (row.member, row.group)).eq(leaving.iter().map(row_of)));
         assert_eq!(
             matches!(leaving, Order::Alone(_)),
             groups.len() == 1 && (order == RowOrder::Random || leaving.len() < 10)
@@ -220,7 +249,7 @@ mod tests {
         for members in [5_u32, 70_000] {
             let groups = Groups { starts: vec![0, members], members: (0..members).collect(), ..Groups::default() };
             let (alone, numbers) = drawn(&groups, RowOrder::Random, 5, 2);
-            let mut leaving = listed(&groups, &[0], |_, _| {});
+            let mut leaving = listed(&groups, Leaves::Members, &[0], |_, _| {});
             shuffle(&mut leaving, &mut ChaCha20Rng::seed_from_u64(5));
             assert!(alone.into_iter().eq(leaving.iter().map(|leaving| [leaving.member, leaving.group])));
             assert_eq!(numbers, [1]);

@@ -33,18 +33,26 @@ impl Published {
     /// # Errors
     /// When Arrow fails to gather values.
     pub(crate) fn originals(&self, members: &[u32]) -> Result<Vec<ArrayRef>> {
-        let quasi = &self.release.microdata.quasi;
-        let mut codes = Vec::with_capacity(members.len() * quasi.len());
         let rows: Vec<u32> = members.iter().map(|&member| self.release.groups.members[member as usize]).collect();
+        self.of_rows(&rows)
+    }
+
+    /// Values of the quasi-identifiers of some rows of the microdata, column after column; NULL for counterfeits.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub(super) fn of_rows(&self, rows: &[u32]) -> Result<Vec<ArrayRef>> {
+        let quasi = &self.release.microdata.quasi;
+        let mut codes = Vec::with_capacity(rows.len() * quasi.len());
         if rows.contains(&COUNTERFEIT) {
-            for row in rows {
+            for &row in rows {
                 match row {
                     COUNTERFEIT => codes.resize(codes.len() + quasi.len(), NONE),
                     row => codes.extend(self.release.microdata.quasi_of(row)),
                 }
             }
         } else {
-            self.release.microdata.quasi_codes.append_to(&mut codes, rows.into_iter());
+            self.release.microdata.quasi_codes.append_to(&mut codes, rows.iter().copied());
         }
         self.columns(&codes)
     }
