@@ -48,7 +48,10 @@ async fn run() -> ExitCode {
     };
     match end {
         Ok(()) => ExitCode::SUCCESS,
-        Err(End::Told(status)) => ExitCode::from(status),
+        Err(End::Told(status)) => {
+            eprintln!("Error: told to end; what was under way is completed, or begun anew, when the job runs again");
+            ExitCode::from(status)
+        }
         Err(End::Failed(error)) => {
             eprintln!("Error: {}", shell::failure(&error));
             ExitCode::FAILURE

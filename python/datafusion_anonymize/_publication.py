@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from . import _native
@@ -81,7 +81,7 @@ class Publication:
             names = ", ".join(identifier(name) for name in self._columns if name in there)
             if not names:
                 raise Refused(f"the snapshot has none of the columns {', '.join(self._columns)}", function="publication")
-            rows = query.run(f"INSERT INTO {self._name} ({names}) SELECT {names} FROM {table}", "insert", period=None if period is None else str(period))
+            rows = query.run(f"INSERT INTO {self._name} ({names}) SELECT {names} FROM {table}", "insert", period=None if period is None else _period(period))
         count = int(rows.to_pylist()[0]["count"])
         return Inserted(rows=count, release=max(self.releases()["release"], default=0))
 
@@ -191,6 +191,11 @@ def _place(location: str | os.PathLike[str]) -> str:
     if not isinstance(place, str):
         raise TypeError("expected a location as a text")
     return place
+
+
+def _period(period: int | str | date) -> str:
+    # Of times, the day.
+    return str(period.date() if isinstance(period, datetime) else period)
 
 
 def _option(name: str, value: object) -> str:

@@ -73,6 +73,8 @@ def test_snapshots_of_days(tmp_path: pathlib.Path) -> None:
     assert ill.insert(people, period="2026-03-01") == an.Inserted(rows=2, release=2)
     with pytest.warns(an.Notice, match="release 1"):
         assert ill.insert(people, period=first) == an.Inserted(rows=0, release=2)
+    with pytest.warns(an.Notice, match="release 2, of the same period"):
+        assert ill.insert(people, period=datetime.datetime(2026, 3, 1, 12)) == an.Inserted(rows=0, release=2)
     with pytest.raises(an.Refused, match="in the order of their periods"):
         ill.insert(people, period=first - datetime.timedelta(days=1))
     with pytest.raises(an.Refused, match="nobody says which day"):

@@ -113,6 +113,9 @@ impl Job for PublishJob {
         if self.count.cells > 1 {
             own.push(format!("cells={}", self.count.cells));
         }
+        if let Some(period) = self.publication.period {
+            own.push(format!("period={period}"));
+        }
         Ok(own)
     }
 
@@ -279,7 +282,11 @@ impl Publishing {
             && !outcome.returning
             && spec.method.state().is_some()
             && spec.repositioned.is_none();
+        let completed = transaction.after_completion();
         let rows = transaction.publish(outcome, merged, held).await?;
+        if let Some(notice) = completed {
+            Notices::of(context).tell(&notice);
+        }
         if let Some(id) = spec.roles.id.as_ref().filter(|_| strangers && rows > 0) {
             Notices::of(context).tell(&format!(
                 "nobody in this snapshot was in an earlier release; if some of them were, column {id} is not what it was then (a number \

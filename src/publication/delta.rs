@@ -191,9 +191,17 @@ pub(super) struct Commit {
     /// When it was made, in milliseconds since 1970.
     pub(super) time: Option<i64>,
     says: HashMap<String, serde_json::Value>,
+    /// Files that come with it, of which more is said than where they are and what `stats` tell.
+    labelled: usize,
 }
 
 impl Commit {
+    /// Whether nothing is said of files beside `stats`, and under a key nothing but this.
+    pub(super) fn says_no_more(&self, key: &str, text: &str) -> bool {
+        let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+        self.labelled == 0 && self.says(key).and_then(parsed) == parsed(text)
+    }
+
     /// What it says under a key.
     pub(super) fn says(&self, key: &str) -> Option<&str> {
         self.says.get(key)?.as_str()
@@ -204,12 +212,24 @@ impl Commit {
 pub(super) async fn committed(table: &DeltaTable, version: u64) -> Result<Option<Commit>> {
     let Some(bytes) = table.log_store().read_commit_entry(version).await.map_err(failed)? else { return Ok(None) };
     let actions = get_actions(version, &bytes).map_err(failed)?;
+    let labelled = |action: &&Action| match action {
+        Action::Add(file) => {
+            !file.partition_values.is_empty() || file.tags.as_ref().is_some_and(|tags| !tags.is_empty())
+        }
+        _ => false,
+    };
+    let labelled = actions.iter().filter(labelled).count();
     let mut infos = actions.into_iter().filter_map(|action| match action {
         Action::CommitInfo(info) => Some(info),
         _ => None,
     });
     let info = infos.next().unwrap_or_default();
-    Ok(Some(Commit { hash: blake3::hash(&bytes).to_hex().to_string(), time: info.timestamp, says: info.info }))
+    Ok(Some(Commit {
+        hash: blake3::hash(&bytes).to_hex().to_string(),
+        time: info.timestamp,
+        says: info.info,
+        labelled,
+    }))
 }
 
 /// What we said in the commit of a version, and when that was (milliseconds since 1970), if there is such a commit and it is

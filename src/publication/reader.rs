@@ -42,6 +42,8 @@ pub(crate) struct ReleaseRow {
     pub(crate) against: Option<Against>,
     /// Whether values can change by a law, and it or an earlier release does not say its period: that nothing was published told of values.
     pub(crate) silent: bool,
+    /// Whether it says a period before that of an earlier release.
+    pub(crate) before_earlier: bool,
 }
 
 impl ReleaseRow {
@@ -68,10 +70,11 @@ impl ReleaseRow {
         announced || self.record.as_ref().is_some_and(|record| record.updates.is_none() || !record.periods.is_empty())
     }
 
-    /// Whether the ledger knows it as of another period than the release says.
+    /// Whether the ledger knows it as of another period than the release says, or that values change otherwise. Earlier versions announced neither.
     pub(crate) fn announced_another_period(&self) -> bool {
-        let (announced, record) = (self.announcement.period, self.record.as_ref());
-        record.is_some_and(|record| announced.is_some() && record.period_of(record.number) != announced)
+        let (Some(record), Some(lawful)) = (&self.record, self.announcement.lawful) else { return false };
+        let counted = self.is_of_a_law() && record.updates.is_some();
+        lawful != counted || self.announcement.period != record.period_of(record.number).filter(|_| counted)
     }
 
     /// Whether the ledger says that this release and all before it are balanced; `None` where it says nothing.
@@ -161,15 +164,25 @@ impl Reader {
             };
             let same = noted.filter(|(record, _)| record.release_id == announcement.release_id);
             let against = ReleaseRow::against(&announcement);
-            Ok(Some(ReleaseRow { announcement, time, record: same.map(|(record, _)| record), against, silent: false }))
+            Ok(Some(ReleaseRow {
+                announcement,
+                time,
+                record: same.map(|(record, _)| record),
+                against,
+                silent: false,
+                before_earlier: false,
+            }))
         };
         let rows = futures::stream::iter(1..=self.newest()).map(row).buffered(AT_ONCE);
         let mut rows: Vec<Option<ReleaseRow>> = rows.try_collect().await?;
         // What an earlier release gave away, no later one takes back.
-        let (mut before, mut said) = (Against::Program, true);
+        let (mut before, mut said, mut last) = (Against::Program, true, 0);
         for row in rows.iter_mut().flatten() {
             // Silence is between releases.
             said &= row.counts_periods();
+            let period = row.announcement.period.unwrap_or(last);
+            row.before_earlier = period < last;
+            last = period;
             row.silent = !said && row.announcement.number > 1 && row.is_of_a_law();
             if row.balanced() == Some(false) || row.silent {
                 before = Against::Paper;

@@ -147,7 +147,7 @@ pub(crate) struct Announcement {
     pub(crate) method: String,
     /// Its parameters as a JSON object.
     pub(crate) parameters: String,
-    /// Whether values change by a law, so that releases say their periods. `None` of versions that did not tell.
+    /// Of methods by whose law values can change, whether they do, so that releases say their periods. `None` of others, and of versions that did not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lawful: Option<bool>,
     /// Which period it is of, where values change by a law.

@@ -13,7 +13,7 @@ use super::files::MadeFile;
 use super::observer::Observer;
 use super::open::OpenPublication;
 use super::paths::random_name;
-use super::periods;
+use super::periods::{self, Named, PERIOD};
 use super::protocol::{self, Attempt, Remembered};
 use super::publish::publish;
 use super::record::{Beliefs, Figures, HeldBack, Record};
@@ -269,7 +269,24 @@ impl Transaction {
     /// # Errors
     /// When its period is before that of an earlier release.
     pub(crate) fn check_period(&self) -> Result<()> {
-        periods::check_order(self.periods()?.as_ref())
+        periods::check_order(&self.open, self.publication())
+    }
+
+    /// What is worth knowing where a release was completed, and the snapshot is another one's.
+    pub(crate) fn after_completion(&self) -> Option<String> {
+        let (completed, newest) = (self.completed?, self.open.newest()?);
+        let fingerprint = self.observer.fingerprint();
+        let is_same = newest.made_of(&fingerprint, self.observer.rows()).any(|release| release == completed);
+        let again = match newest.period_of(completed).filter(|_| is_same) {
+            Some(period) => format!(
+                "; both have the same rows: if this is the same job, which was killed, it should have said the period of its snapshot, {}",
+                Named(period)
+            ),
+            None => String::new(),
+        };
+        Some(format!(
+            "publication: release {completed}, which was decided by an INSERT that did not end, was completed first, and this is another one{again}"
+        ))
     }
 
     /// Stages a file of the release.
@@ -369,8 +386,12 @@ impl Transaction {
         if self.completed == Some(number) {
             return Unchanged { rows, notice: None };
         }
-        let newer = match self.open.decided() {
-            Some(newest) if newest > number => format!(
+        let newer = match (self.publication().period, self.open.decided()) {
+            (Some(period), _) => format!(
+                ", of the same period, {}; if it is of a later one, say so: that nothing has changed is published, too (SET anonymize.{PERIOD})",
+                Named(period)
+            ),
+            (None, Some(newest)) if newest > number => format!(
                 "; readers see release {newest}, which is newer: if the table has really come back to what it was then, declare \
                  the publication with 'allow_repeated_snapshots' 'true'"
             ),

@@ -6,7 +6,7 @@ use datafusion_anonymize::{AnonymizeError, function_help};
 /// An error of ours as one sentence, after what was going on; of others what DataFusion says.
 pub(crate) fn text(error: &DataFusionError) -> String {
     let Some(own) = AnonymizeError::of(error) else {
-        return with_our_functions(&without_rows(&error.strip_backtrace()));
+        return with_our_functions(&without_trees(&without_rows(&error.strip_backtrace())));
     };
     let mut text = String::new();
     let mut next = error;
@@ -23,6 +23,17 @@ pub(crate) fn text(error: &DataFusionError) -> String {
             DataFusionError::Shared(below) => below,
             _ => return format!("{text}{own}"),
         }
+    }
+}
+
+/// The value of a setting that is an expression, a day without quotes for example, is printed by DataFusion as a tree.
+fn without_trees(text: &str) -> String {
+    const TREE: &str = "Unsupported expr ";
+    match text.split_once(TREE) {
+        Some((before, _)) => {
+            format!("{before}the value of a setting is a number, or a text in quotes: SET name = '..'")
+        }
+        None => text.to_owned(),
     }
 }
 
@@ -101,6 +112,13 @@ mod tests {
         );
         let error = context.sql("SELECT medan(3)").await.unwrap_err();
         assert!(text(&error).contains("Invalid function 'medan'"), "{}", text(&error));
+    }
+
+    #[tokio::test]
+    async fn settings_are_not_printed_as_trees() {
+        let context = SessionContext::new();
+        let error = context.sql("SET datafusion.execution.time_zone = 2026-03-01").await.unwrap_err();
+        assert!(text(&error).ends_with("a text in quotes: SET name = '..'"), "{}", text(&error));
     }
 
     #[tokio::test]

@@ -69,6 +69,13 @@ fn folders_of_several_formats_are_refused() {
     printed(here.path(), &["COPY (SELECT 1::BIGINT AS a) TO 'days/a.parquet'"]);
     let message = refused(here.path(), &["SELECT * FROM 'days/'"]);
     assert!(message.contains("have several formats (csv, parquet)") && message.contains("days/*.csv"), "{message}");
+    for hidden in ["_z.csv", ".z.csv"] {
+        std::fs::rename(here.path().join("days/b.csv"), here.path().join("days").join(hidden)).unwrap();
+        assert!(refused(here.path(), &["SELECT * FROM 'days/'"]).contains("have several formats"), "{hidden}");
+        std::fs::rename(here.path().join("days").join(hidden), here.path().join("days/b.csv")).unwrap();
+    }
+    std::fs::write(here.path().join("days/z.json"), "").unwrap();
+    assert!(refused(here.path(), &["SELECT * FROM 'days/'"]).contains("(csv, json, parquet)"));
     assert_eq!(printed(here.path(), &["SELECT * FROM 'days/*.csv'"]), "a\n2\n");
     assert_eq!(printed(here.path(), &["SELECT * FROM 'days/*.parquet'"]), "a\n1\n");
 }

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result, thousands};
 
 /// Steps of the law that somebody can have missed.
-const MOST_STEPS: u32 = 10_000;
+pub(crate) const MOST_STEPS: u32 = 10_000;
 
 /// How often values could change between releases.
 pub(super) struct Calendar<'a> {
@@ -54,7 +54,7 @@ impl<'a> Calendar<'a> {
         match steps <= MOST_STEPS {
             true => Ok(steps),
             false => Err(Error::refused(format!(
-                "some people were published more than {} periods ago, over which the law of changes is not followed; leave them out",
+                "some people were published more than {} periods ago, over which the law of changes is not followed; begin another publication, or leave them out",
                 thousands(MOST_STEPS as usize)
             ))),
         }

@@ -29,6 +29,7 @@ use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::calendar::MOST_STEPS;
 pub(crate) use self::dealt::Dealt;
 use self::dealt::DealtReader;
 #[cfg(feature = "publication")]

@@ -14,6 +14,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef}
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::object_store;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use url::Url;
 
@@ -104,12 +105,16 @@ impl Audit {
         let (mut remembered, mut reached) = (Remembered::Nothing, Reached::default());
         for (number, row) in (1..).zip(releases) {
             let found = match row {
-                // What cannot be read at this version can be at others.
-                Some(row) => reader.release(Some(number)).await.ok().map(|table| (row, table)),
+                // What is damaged at this version is not at others; a store that fails fails for all.
+                Some(row) => match reader.release(Some(number)).await {
+                    Ok(table) => Some((row, table)),
+                    Err(error) if failed_store(&error) => return Err(error),
+                    Err(_) => None,
+                },
                 None => None,
             };
             let Some((row, table)) = found else {
-                let figures = "it is none, or cannot be read: somebody else wrote to the table";
+                let figures = "it is none, or it cannot be read: somebody wrote to the table, or took something away";
                 checks.push(Check::new(Some(number), "the version is a release", false, figures));
                 continue;
             };
@@ -119,6 +124,11 @@ impl Audit {
                 checks.push(Check::new(Some(number), "files can be read", false, "none can"));
                 continue;
             };
+            let commit = delta::committed(&table, number).await?;
+            let text = delta::text(&row.announcement)?;
+            let no_more = commit.is_some_and(|commit| commit.says_no_more(delta::COMMIT_KEY, &text));
+            let figures = if no_more { "it does" } else { "it says more of files, or of itself" };
+            checks.push(Check::new(Some(number), "the commit says what it is to say, and no more", no_more, figures));
             let same = delta::has_columns(&table, &schema)?;
             let figures = if same { "the same columns" } else { "other columns, or something else of them" };
             checks.push(Check::new(Some(number), "the log says of columns what files do", same, figures));
@@ -187,6 +197,14 @@ impl Audit {
     }
 }
 
+/// Whether a store did not answer, which tells nothing of what is in it.
+fn failed_store(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::ObjectStore(source) => !matches!(**source, object_store::Error::NotFound { .. }),
+        _ => false,
+    }
+}
+
 /// Whether the ledger and the public table say the same of a release.
 fn noted(row: &ReleaseRow) -> Check {
     let same = row.record.as_ref().is_some_and(|record| record.figures == row.announcement.figures);
@@ -203,8 +221,10 @@ fn held_against(row: &ReleaseRow) -> Option<Check> {
     let against = row.against?;
     let other_period = row.announced_another_period();
     let unbalanced = row.balanced() == Some(true) && against != Against::Program;
+    let agree = !other_period && !unbalanced && !row.before_earlier;
     let figures = match against {
         _ if other_period => "the ledger says that it is of another period than the release does",
+        _ if row.before_earlier => "it says a period before that of an earlier release",
         _ if unbalanced => "the ledger says that all releases are balanced, and they say that they are not",
         _ if row.silent => {
             "not one who knows that values changed since the release before: an earlier version published some that say no period"
@@ -216,12 +236,7 @@ fn held_against(row: &ReleaseRow) -> Option<Check> {
         Against::People => "one who combines people",
         Against::Paper => "that of the method's paper, not one who knows this program",
     };
-    Some(Check::new(
-        Some(row.announcement.number),
-        "the reader that the bound is for",
-        !other_period && !unbalanced,
-        figures,
-    ))
+    Some(Check::new(Some(row.announcement.number), "the reader that the bound is for", agree, figures))
 }
 
 fn columns(schema: &SchemaRef) -> TableColumns {

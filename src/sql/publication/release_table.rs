@@ -49,6 +49,28 @@ impl ReleaseTable {
         let Some(reader) = Reader::open(public, runtime).await? else {
             return Err(refusal!("release", "nothing has been published yet"));
         };
+        Self::of(&reader, number).await
+    }
+
+    /// The newest version that is a release.
+    ///
+    /// # Errors
+    /// When there is none, and when the store fails.
+    pub(super) async fn open_readable(public: &Url, runtime: &RuntimeEnv) -> Result<Self> {
+        let Some(reader) = Reader::open(public, runtime).await? else {
+            return Err(refusal!("release", "nothing has been published yet"));
+        };
+        let newest = Self::of(&reader, None).await;
+        let Err(error) = newest else { return newest };
+        for number in (1..reader.newest()).rev() {
+            if let Ok(earlier) = Self::of(&reader, Some(number)).await {
+                return Ok(earlier);
+            }
+        }
+        Err(error)
+    }
+
+    async fn of(reader: &Reader, number: Option<u64>) -> Result<Self> {
         let table = reader.release(number).await?;
         let rows = provider(&table).await?;
         Ok(Self { table, rows })

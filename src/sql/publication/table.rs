@@ -35,7 +35,7 @@ use crate::estimate::{ESTIMATE, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, boxed_method, hide};
 use crate::methods::{LeftOut, StateKind};
 use crate::microdata::Layout;
-use crate::publication::{OpenPublication, Publication, parse_period, periods_of_releases};
+use crate::publication::{OpenPublication, PERIOD, Publication, parse_period, periods_of_releases};
 use crate::sql::cells::WantedCells;
 use crate::sql::composite::composed_columns;
 use crate::sql::lake::refuse_loose_files;
@@ -81,7 +81,8 @@ impl PublicationTable {
     /// # Errors
     /// When nothing was published yet, and when the store fails.
     pub(in crate::sql) async fn for_reading(public: Url, runtime: Arc<RuntimeEnv>) -> Result<Self> {
-        let newest = ReleaseTable::open(&public, &runtime, None).await?.schema();
+        // Where somebody else has written to the table, what they wrote cannot be read, but earlier releases and audits can.
+        let newest = ReleaseTable::open_readable(&public, &runtime).await?.schema();
         let schema = Arc::new(Released::try_new(ESTIMATE, &newest)?.schema());
         let releases = Arc::new(PublicReleases::new(public.clone(), Arc::clone(&runtime), newest));
         Ok(Self { public, runtime, publisher: None, schema, releases })
@@ -267,10 +268,20 @@ impl PublicationTable {
             let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
             let updates = planned_if_given(session, updates.as_ref(), name, "updates").await?;
             // Of others, every release is one of its own whatever is set.
-            if publication.period.is_none() && publication.spec.counts_periods() {
+            if publication.spec.counts_periods() {
                 let settings = session.config_options().extensions.get::<AnonymizeOptions>();
-                publication.period =
-                    settings.and_then(|settings| settings.period.as_deref()).map(parse_period).transpose()?;
+                let set = settings.and_then(|settings| settings.period.as_deref()).map(parse_period).transpose()?;
+                if let (Some(declared), Some(set)) = (publication.period, set)
+                    && declared != set
+                {
+                    return Err(refused(
+                        &format!(
+                            "the declaration says that the snapshot is of period {declared}, and anonymize.{PERIOD} that it is of {set}"
+                        ),
+                        &format!("take the option out of the declaration, or RESET anonymize.{PERIOD}"),
+                    ));
+                }
+                publication.period = publication.period.or(set);
             }
             periods_of_releases(&open, &publication)?;
             let spec = &publication.spec;
