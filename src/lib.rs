@@ -114,7 +114,7 @@ pub use methods::sequential::{Loss, NonSequential, Sequential, SequentialRelease
 pub use methods::{AnyMethod, Share, StateKind};
 pub use microdata::{Role, Roles};
 #[cfg(feature = "publication")]
-pub use publication::{Publication, PublicationSpec, Repositioned};
+pub use publication::{Period, PeriodUnit, Publication, PublicationSpec, Repositioned};
 pub use release::{Description, RowOrder, View};
 #[cfg(feature = "publication")]
 pub use sql::publication_for_readers;

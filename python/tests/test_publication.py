@@ -70,10 +70,11 @@ def test_snapshots_of_days(tmp_path: pathlib.Path) -> None:
     first = datetime.date(2026, 2, 28)
     assert ill.insert(people, period=first).release == 1
     # Nothing has changed, which is published all the same.
-    assert ill.insert(people, period="2026-03-01") == an.Inserted(rows=2, release=2)
+    with pytest.warns(an.Notice, match="rows of release 1, which is of 2026-02-28, and is published again"):
+        assert ill.insert(people, period="2026-03-01") == an.Inserted(rows=2, release=2)
     with pytest.warns(an.Notice, match="release 1"):
         assert ill.insert(people, period=first) == an.Inserted(rows=0, release=2)
-    with pytest.warns(an.Notice, match="release 2, of the same period"):
+    with pytest.warns(an.Notice, match="release 2; nothing was published; both are of 2026-03-01"):
         assert ill.insert(people, period=datetime.datetime(2026, 3, 1, 12)) == an.Inserted(rows=0, release=2)
     with pytest.raises(an.Refused, match="in the order of their periods"):
         ill.insert(people, period=first - datetime.timedelta(days=1))

@@ -99,7 +99,9 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         println!("{} with {} = {}: {why}.\n\n{sql}\n", row.method, row.parameter, row.value);
     }
     if advice.rows.iter().all(|row| row.recommended.is_none()) {
-        println!("Nothing is recommended: no setting that bounds what readers infer could be made of this table. The notes say why.\n");
+        println!(
+            "Nothing is recommended: no setting that bounds what readers infer could be made of this table. The notes say why.\n"
+        );
     }
     println!("{}", args.out.display());
     Ok(())

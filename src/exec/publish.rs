@@ -24,7 +24,7 @@ use super::release_writer::{Finished, ReleaseWriter, Written};
 use super::window::{Before, WindowStep};
 use super::work::Work;
 use super::{AnonymizeJob, Job, Progress, Seed, Step, WholeInputExec};
-use crate::error::Error;
+use crate::error::{Error, thousands};
 use crate::methods::state::ledger_schema;
 use crate::methods::{LeftOut, StateKind};
 use crate::microdata::{Layout, Trees};
@@ -282,10 +282,17 @@ impl Publishing {
             && !outcome.returning
             && spec.method.state().is_some()
             && spec.repositioned.is_none();
-        let completed = transaction.after_completion();
+        let (before, again) = (transaction.before_this(), outcome.held);
         let rows = transaction.publish(outcome, merged, held).await?;
-        if let Some(notice) = completed {
+        if let Some(notice) = before {
             Notices::of(context).tell(&notice);
+        }
+        if again > 0 {
+            Notices::of(context).tell(&format!(
+                "publication: {} people have another value than in an earlier release of this period, and are published with that one: values change from \
+                 one period to the next (or say a later one with SET anonymize.period, if the snapshot is of that)",
+                thousands(again)
+            ));
         }
         if let Some(id) = spec.roles.id.as_ref().filter(|_| strangers && rows > 0) {
             Notices::of(context).tell(&format!(
@@ -395,7 +402,8 @@ impl Publishing {
     /// What readers believe before the release; `None` where that is not looked at, or is not known.
     async fn beliefs(&self, transaction: &Transaction, memory: &MemoryReservation) -> Result<Option<BeliefsStep>> {
         let spec = &self.publication.spec;
-        if !BeliefsStep::is_of(&spec.method) || !transaction.knows_beliefs() {
+        // Steps of the law are counted by release there.
+        if !BeliefsStep::is_of(&spec.method) || self.publication.period.is_some() || !transaction.knows_beliefs() {
             return Ok(None);
         }
         let before = transaction.beliefs(memory).await?;

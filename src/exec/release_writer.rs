@@ -63,6 +63,8 @@ pub(super) struct Written {
     information_loss: f64,
     /// Whether anybody was in an earlier release.
     returning: bool,
+    /// People who are published once more with the value that they had at first in this period.
+    held: usize,
     /// Quasi-identifiers that were NULL for everybody so far.
     missing: Option<Vec<String>>,
     /// Whether it is made in cells.
@@ -104,6 +106,7 @@ impl ReleaseWriter {
         let Made { release, state, mut rng } = work.make(snapshot, rng, monitor)?;
         self.written.count(&release);
         self.written.returning |= state.knows_anybody(release.microdata.rows);
+        self.written.held += state.held();
         self.written.in_cells = tag.is_some();
         if tag.is_none() {
             self.written.refuse_missing()?;
@@ -138,10 +141,19 @@ impl ReleaseWriter {
         if let Some(rest) = self.pending_file()? {
             self.hand_over(Finished::Entries(rest))?;
         }
-        let Written { rows, groups, counterfeits, withheld, information_loss, returning, kept, believed, .. } =
+        let Written { rows, groups, counterfeits, withheld, information_loss, returning, held, kept, believed, .. } =
             self.written;
         let figures = Figures { rows, groups, counterfeits };
-        Ok(Outcome { figures, withheld, information_loss, returning, entries: kept, schema: self.private, believed })
+        Ok(Outcome {
+            figures,
+            withheld,
+            information_loss,
+            returning,
+            held,
+            entries: kept,
+            schema: self.private,
+            believed,
+        })
     }
 
     /// Makes all files, a few at a time, and hands them over. Entries of the ledger are kept instead, but for those of cells.

@@ -66,6 +66,7 @@ pub(crate) use files::{MadeFile, make};
 pub(crate) use open::OpenPublication;
 pub(crate) use paths::{numbered, random_name};
 pub(crate) use periods::{PERIOD, of_releases as periods_of_releases, parse as parse_period};
+pub use periods::{Period, PeriodUnit};
 pub(crate) use place::{check_apart, locate, private_beside};
 pub(crate) use reader::{Reader, ReleaseRow, introduce, newest_version, provider};
 pub(crate) use record::{Beliefs, Figures, HeldBack};

@@ -4,28 +4,105 @@
 
 use std::fmt;
 
-use chrono::{Datelike, NaiveDate, Weekday};
+use chrono::{Months, NaiveDate, TimeDelta, Utc, Weekday};
 use datafusion::common::Result;
+use serde::{Deserialize, Serialize};
 
 use super::open::OpenPublication;
 use super::record::Record;
 use super::spec::Publication;
-use crate::error::refusal;
+use crate::error::{refusal, thousands};
 use crate::methods::state::MOST_STEPS;
 
 /// Name of the option and of the setting.
 pub(crate) const PERIOD: &str = "period";
 
-/// A day, week or month, counted from the first one of 1970 or about then; or a whole number from 1.
+/// What a publication counts, for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum PeriodUnit {
+    /// Steps of the law, from 1.
+    Number,
+    /// Days since 1970 began.
+    Day,
+    /// Weeks (ISO 8601), of which that in which 1970 began is the first.
+    Week,
+    /// Months, of which January 1970 is the first.
+    Month,
+}
+
+impl fmt::Display for PeriodUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Number => "numbers",
+            Self::Day => "days",
+            Self::Week => "weeks",
+            Self::Month => "months",
+        })
+    }
+}
+
+/// Which period a snapshot is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Period {
+    /// What is counted.
+    pub unit: PeriodUnit,
+    /// One higher for each step.
+    pub number: u64,
+}
+
+impl Period {
+    fn next(self) -> Self {
+        Self { number: self.number.saturating_add(1), ..self }
+    }
+
+    /// The first day of it; `None` of numbers, and of what no calendar has.
+    fn first_day(self) -> Option<NaiveDate> {
+        let since_1970 = |days: i64| NaiveDate::default().checked_add_signed(TimeDelta::try_days(days)?);
+        let number = i64::try_from(self.number).ok()?;
+        match self.unit {
+            PeriodUnit::Number => None,
+            PeriodUnit::Day => since_1970(number),
+            // That Monday was the 29th of December 1969.
+            PeriodUnit::Week => since_1970(number.checked_sub(1)?.checked_mul(7)?.checked_sub(3)?),
+            PeriodUnit::Month => {
+                NaiveDate::default().checked_add_months(Months::new(u32::try_from(number).ok()?.checked_sub(1)?))
+            }
+        }
+    }
+
+    /// Whether it has not begun anywhere.
+    fn is_to_come(self) -> bool {
+        let tomorrow = Utc::now().date_naive().succ_opt();
+        self.first_day().zip(tomorrow).is_some_and(|(first, tomorrow)| first > tomorrow)
+    }
+}
+
+/// As it is written.
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.unit, self.first_day()) {
+            (PeriodUnit::Day, Some(day)) => write!(f, "{day}"),
+            (PeriodUnit::Week, Some(day)) => write!(f, "{}", day.format("%G-W%V")),
+            (PeriodUnit::Month, Some(day)) => write!(f, "{}", day.format("%Y-%m")),
+            _ => write!(f, "{}", self.number),
+        }
+    }
+}
+
+/// A day, week or month, or a whole number from 1.
 ///
 /// # Errors
 /// When it is none of these, or a number that is a day, week or month without hyphens, of which a year's last is many before the next one's first.
-pub(crate) fn parse(text: &str) -> Result<u64> {
+pub(crate) fn parse(text: &str) -> Result<Period> {
     let text = text.trim();
-    if let Some(counted) = calendar(text) {
-        return Ok(counted);
+    if let Some(period) = calendar(text) {
+        return Ok(period);
     }
-    let number = text.parse::<u64>().ok().filter(|number| (1..=u64::from(u32::MAX)).contains(number));
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse::<u64>().ok().filter(|number| is_number && (1..=u64::from(u32::MAX)).contains(number));
     let number = number.ok_or_else(|| {
         refusal!(
             "publication",
@@ -46,112 +123,117 @@ pub(crate) fn parse(text: &str) -> Result<u64> {
             argument PERIOD,
             "{PERIOD} is counted one by one, and as numbers {text} and what comes after the end of its month or year are many apart; write '{written}'"
         )),
-        None => Ok(number),
+        None => Ok(Period { unit: PeriodUnit::Number, number }),
     }
 }
 
-/// Days since 1970 began, weeks (ISO 8601) since the one in which it did, or months since the one before.
-fn calendar(text: &str) -> Option<u64> {
+/// What is written as in a calendar.
+fn calendar(text: &str) -> Option<Period> {
     let (year, rest) = text.split_once('-')?;
-    let year = year.parse::<i32>().ok().filter(|_| year.len() == 4)?;
+    let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = |text: &str| text.parse::<i64>().ok().filter(|_| digits(text, 2));
+    let of_year = year.parse::<i32>().ok().filter(|_| digits(year, 4))?;
     let days = |day: NaiveDate| day.signed_duration_since(NaiveDate::default()).num_days();
-    let counted = match rest.strip_prefix(['W', 'w']) {
-        Some(week) => {
-            let monday = NaiveDate::from_isoywd_opt(year, week.parse().ok()?, Weekday::Mon)?;
-            days(monday).div_euclid(7) + 2
+    let (unit, counted) = match (rest.strip_prefix(['W', 'w']), rest.split_once('-')) {
+        (Some(week), _) => {
+            let monday = NaiveDate::from_isoywd_opt(of_year, u32::try_from(number(week)?).ok()?, Weekday::Mon)?;
+            (PeriodUnit::Week, days(monday).div_euclid(7) + 2)
         }
-        None if rest.contains('-') => days(NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?),
-        None => {
-            let month = rest.parse::<i64>().ok().filter(|month| (1..=12).contains(month) && rest.len() == 2)?;
-            i64::from(year - 1970) * 12 + month
+        (None, Some((month, day))) if digits(month, 2) && digits(day, 2) => {
+            (PeriodUnit::Day, days(NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?))
+        }
+        (None, Some(_)) => return None,
+        (None, None) => {
+            let month = number(rest).filter(|month| (1..=12).contains(month))?;
+            (PeriodUnit::Month, i64::from(of_year - 1970) * 12 + month)
         }
     };
-    u64::try_from(counted).ok().filter(|&counted| counted > 0)
+    let number = u64::try_from(counted).ok().filter(|&counted| counted > 0)?;
+    Some(Period { unit, number })
 }
 
-/// The periods of earlier releases, and that of the next one, where values change by a law from period to period.
+/// What the newest release is of. Of versions that did not ask for it, every release is one of its own.
+fn newest_period(newest: &Record, otherwise: PeriodUnit) -> Period {
+    match newest.periods.last() {
+        Some(&number) => Period { unit: newest.unit.unwrap_or(otherwise), number },
+        None => Period { unit: PeriodUnit::Number, number: newest.number },
+    }
+}
+
+/// The periods of earlier releases, and that of the next one, where values change from period to period and somebody says which it is.
 ///
 /// # Errors
-/// When nobody says which it is, or it is so far from that of the newest release that it counts something else.
+/// When nobody says it and a bound needs it, or earlier releases have it; or it counts something else than that of the newest release.
 pub(crate) fn of_releases(open: &OpenPublication, publication: &Publication) -> Result<Option<(Vec<u64>, u64)>> {
-    if !publication.spec.counts_periods() {
+    if !publication.spec.may_count_periods() {
         return Ok(None);
     }
-    // Of versions that did not ask for it, every release is one.
-    let periods = |newest: &Record| match newest.periods.is_empty() {
-        true => (1..=newest.number).collect(),
-        false => newest.periods.clone(),
-    };
-    let earlier: Vec<u64> = open.newest().map(periods).unwrap_or_default();
-    let next = earlier.last().map_or_else(|| "2026-01-31".to_owned(), |newest| Named(newest + 1).alone());
+    let newest = open.newest();
+    let are_said = newest.is_some_and(|newest| !newest.periods.is_empty());
     let Some(period) = publication.period else {
-        let newest = match earlier.last() {
-            Some(newest) => format!("; the newest release is of {}", Named(*newest)),
-            None => String::new(),
+        if !are_said && !publication.spec.counts_periods() {
+            return Ok(None);
+        }
+        let newest = newest.map(|newest| newest_period(newest, PeriodUnit::Number));
+        let (example, newest) = match newest {
+            Some(newest) => (newest.next().to_string(), format!("; the newest release is of {newest}")),
+            None => ("2026-01-31".to_owned(), String::new()),
         };
         return Err(refusal!(
             "publication",
             argument PERIOD,
-            "values change by a law, and nobody says which day, week or month this snapshot is of{newest}. Say it with each, also where nothing \
-             has changed, by SET anonymize.{PERIOD} = '{next}' for example: else a snapshot that is not published would tell readers that nobody's \
-             value has changed. Nothing was published"
+            "values change from period to period, and nobody says which day, week or month this snapshot is of{newest}. Say it with each, also where \
+             nothing has changed, by SET anonymize.{PERIOD} = '{example}' for example: else a snapshot that is not published would tell readers that \
+             nobody's value has changed. Nothing was published"
         ));
     };
-    match earlier.last() {
-        Some(newest) if period.saturating_sub(*newest) > u64::from(MOST_STEPS) => Err(refusal!(
+    if period.is_to_come() {
+        return Err(refusal!(
             "publication",
             argument PERIOD,
-            "{PERIOD} is {}, and the newest release is of {}; so many steps are not followed. A publication goes on with what it counts, be it days or \
-             other numbers, '{next}' for example. Nothing was published",
-            Named(period),
-            Named(*newest)
-        )),
-        _ => Ok(Some((earlier, period))),
+            "{PERIOD} {period} is in the future, and after it nothing of an earlier one could be published. Nothing was published"
+        ));
     }
+    let Some(record) = newest else { return Ok(Some((Vec::new(), period.number))) };
+    let newest = newest_period(record, period.unit);
+    if newest.unit != period.unit || period.number.saturating_sub(newest.number) > u64::from(MOST_STEPS) {
+        let what = match newest.unit == period.unit {
+            true => format!("more than {} steps", thousands(MOST_STEPS as usize)),
+            false => "something else".to_owned(),
+        };
+        return Err(refusal!(
+            "publication",
+            argument PERIOD,
+            "{PERIOD} {period} is {what} after that of the newest release, {newest}. A publication counts one thing for good, this one {}: '{}' is the \
+             next one. Nothing was published",
+            newest.unit,
+            newest.next()
+        ));
+    }
+    let earlier = if are_said { record.periods.clone() } else { (1..=record.number).collect() };
+    Ok(Some((earlier, period.number)))
 }
 
 /// # Errors
 /// When the next release is of a period before that of an earlier one, or may be.
 pub(crate) fn check_order(open: &OpenPublication, publication: &Publication) -> Result<()> {
-    let Some((earlier, period)) = of_releases(open, publication)? else { return Ok(()) };
+    of_releases(open, publication)?;
+    let (Some(newest), Some(period)) = (open.newest(), publication.period) else { return Ok(()) };
+    if !publication.spec.may_count_periods() {
+        return Ok(());
+    }
     // Nobody knows which period releases without one were of.
-    let unsaid = open.newest().is_some_and(|newest| newest.periods.is_empty());
-    match earlier.last() {
-        Some(newest) if period < *newest || unsaid && period == *newest => Err(refusal!(
-            "publication",
-            argument PERIOD,
-            "{PERIOD} is {}, and the newest release is of {}; releases come in the order of their periods{}. Nothing was published",
-            Named(period),
-            Named(*newest),
-            if unsaid { ", and this one is of a later one than those that did not say theirs" } else { "" }
-        )),
-        _ => Ok(()),
+    let unsaid = newest.periods.is_empty();
+    let newest = newest_period(newest, period.unit);
+    if period.number > newest.number || period.number == newest.number && !unsaid {
+        return Ok(());
     }
-}
-
-/// As a number, and as a day where it can be one.
-pub(super) struct Named(pub(super) u64);
-
-impl Named {
-    fn day(&self) -> Option<NaiveDate> {
-        let days = i32::try_from(self.0).ok()?;
-        let day = NaiveDate::from_num_days_from_ce_opt(NaiveDate::default().num_days_from_ce().checked_add(days)?);
-        day.filter(|day| (1990..2100).contains(&day.year()))
-    }
-
-    /// As it can be written.
-    fn alone(&self) -> String {
-        self.day().map_or_else(|| self.0.to_string(), |day| day.to_string())
-    }
-}
-
-impl fmt::Display for Named {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.day() {
-            Some(day) => write!(f, "{} ({day})", self.0),
-            None => write!(f, "{}", self.0),
-        }
-    }
+    Err(refusal!(
+        "publication",
+        argument PERIOD,
+        "{PERIOD} is {period}, and the newest release is of {newest}; releases come in the order of their periods{}. Nothing was published",
+        if unsaid { ", and this one is of a later one than those that did not say theirs" } else { "" }
+    ))
 }
 
 #[cfg(test)]
@@ -160,7 +242,7 @@ mod tests {
 
     #[test]
     fn numbers_and_days_are_read() {
-        let read = ["1", " 14 ", "1970-01-02", "2026-11-28", "4294967295"].map(|text| parse(text).unwrap());
+        let read = ["1", " 14 ", "1970-01-02", "2026-11-28", "4294967295"].map(|text| parse(text).unwrap().number);
         assert_eq!(read, [1, 14, 1, 20_785, 4_294_967_295]);
         for next in [
             ["2026-11-30", "2026-12-01"],
@@ -168,12 +250,32 @@ mod tests {
             ["2026-12", "2027-01"],
             ["2026-W53", "2027-W01"],
             ["2025-W52", "2026-W01"],
-            ["1970-W01", "1970-w02"],
+            ["1970-W01", "1970-W02"],
+            ["1970-01", "1970-02"],
+            ["41", "42"],
         ] {
             let [now, then] = next.map(|text| parse(text).unwrap());
-            assert_eq!(then, now + 1, "{next:?}");
+            assert_eq!(then, now.next(), "{next:?}");
+            assert_eq!([now, then].map(|period| period.to_string()), next);
         }
-        assert_eq!(["1970-01", "1970-W01"].map(|text| parse(text).unwrap()), [1, 1]);
+        assert_eq!(["1970-01", "1970-W01", "1970-w01"].map(|text| parse(text).unwrap().number), [1, 1, 1]);
+    }
+
+    #[test]
+    fn what_is_to_come_is_known() {
+        for (days, format, to_come) in [
+            (0, "%Y-%m-%d", false),
+            (3, "%Y-%m-%d", true),
+            (0, "%G-W%V", false),
+            (9, "%G-W%V", true),
+            (0, "%Y-%m", false),
+            (33, "%Y-%m", true),
+        ] {
+            let day =
+                Utc::now().date_naive().checked_add_days(chrono::Days::new(days)).unwrap().format(format).to_string();
+            assert_eq!(parse(&day).unwrap().is_to_come(), to_come, "{day}");
+        }
+        assert!(!parse("4294967295").unwrap().is_to_come());
     }
 
     #[test]
@@ -208,16 +310,7 @@ mod tests {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains("write '2026-") && error.contains(written), "{error}");
         }
-        let numbers = ["20261131", "31001130", "20261", "490000"].map(|text| parse(text).unwrap());
+        let numbers = ["20261131", "31001130", "20261", "490000"].map(|text| parse(text).unwrap().number);
         assert_eq!(numbers, [20_261_131, 31_001_130, 20_261, 490_000]);
-    }
-
-    #[test]
-    fn periods_are_named_as_what_they_can_be() {
-        let named = [14, 20_785, u64::MAX].map(|period| [Named(period).to_string(), Named(period).alone()]);
-        assert_eq!(
-            named.as_flattened(),
-            ["14", "14", "20785 (2026-11-28)", "2026-11-28", "18446744073709551615", "18446744073709551615"]
-        );
     }
 }

@@ -170,6 +170,7 @@ async fn commit(open: &OpenPublication, table: &DeltaTable, record: &Record, sch
         parameters: spec.parameters_text().map_err(|error| error.in_function(spec.method.name()))?,
         lawful: spec.method.as_method().needs().probabilities.then(|| spec.counts_periods()),
         period: record.period_of(record.number),
+        unit: record.unit,
         figures: record.figures.clone(),
     };
     delta::commit(table, actions, SaveMode::Overwrite, [(delta::COMMIT_KEY, delta::text(&announcement)?)]).await

@@ -40,7 +40,7 @@ pub(crate) struct ReleaseRow {
     pub(crate) record: Option<Record>,
     /// Against whom its bound holds, beside all releases before it; `None` if nobody here knows its method.
     pub(crate) against: Option<Against>,
-    /// Whether values can change by a law, and it or an earlier release does not say its period: that nothing was published told of values.
+    /// Whether values can change, and it or an earlier release does not say its period: that nothing was published told of values.
     pub(crate) silent: bool,
     /// Whether it says a period before that of an earlier release.
     pub(crate) before_earlier: bool,
@@ -58,23 +58,33 @@ impl ReleaseRow {
         }
     }
 
-    /// Whether its bound needs that every step of a law of changes is counted, if there is one.
-    fn is_of_a_law(&self) -> bool {
-        let method = AnyMethod::described(&self.announcement.description());
-        method.is_some_and(|method| method.as_method().needs().probabilities)
+    /// Whether values can change, so that silence tells something of them. What the ledger knows counts for versions that did not announce it.
+    fn changes(&self) -> bool {
+        match AnyMethod::described(&self.announcement.description()) {
+            Some(AnyMethod::MDistinct(method)) if !method.exact => true,
+            Some(method) if method.as_method().needs().probabilities => {
+                let without = self.record.as_ref().is_some_and(|record| record.updates.is_none());
+                self.announcement.lawful.unwrap_or(!without)
+            }
+            _ => false,
+        }
     }
 
-    /// Whether it says which period it is of, or that there is no law. What the ledger knows counts for versions that did not announce it.
-    fn counts_periods(&self) -> bool {
-        let announced = self.announcement.lawful == Some(false) || self.announcement.period.is_some();
-        announced || self.record.as_ref().is_some_and(|record| record.updates.is_none() || !record.periods.is_empty())
+    /// Whether it says which period it is of.
+    fn says_its_period(&self) -> bool {
+        self.announcement.period.is_some() || self.record.as_ref().is_some_and(|record| !record.periods.is_empty())
     }
 
     /// Whether the ledger knows it as of another period than the release says, or that values change otherwise. Earlier versions announced neither.
     pub(crate) fn announced_another_period(&self) -> bool {
-        let (Some(record), Some(lawful)) = (&self.record, self.announcement.lawful) else { return false };
-        let counted = self.is_of_a_law() && record.updates.is_some();
-        lawful != counted || self.announcement.period != record.period_of(record.number).filter(|_| counted)
+        let (Some(record), Announcement { lawful, period, unit, .. }) = (&self.record, &self.announcement) else {
+            return false;
+        };
+        let other = *period != record.period_of(record.number) || *unit != record.unit;
+        match lawful {
+            Some(lawful) => *lawful != record.updates.is_some() || other,
+            None => other && (period.is_some() || record.unit.is_some()),
+        }
     }
 
     /// Whether the ledger says that this release and all before it are balanced; `None` where it says nothing.
@@ -179,12 +189,12 @@ impl Reader {
         let (mut before, mut said, mut last) = (Against::Program, true, 0);
         for row in rows.iter_mut().flatten() {
             // Silence is between releases.
-            said &= row.counts_periods();
+            said &= row.says_its_period() || !row.changes();
+            row.silent = !said && row.announcement.number > 1 && row.changes();
             let period = row.announcement.period.unwrap_or(last);
             row.before_earlier = period < last;
             last = period;
-            row.silent = !said && row.announcement.number > 1 && row.is_of_a_law();
-            if row.balanced() == Some(false) || row.silent {
+            if row.balanced() == Some(false) || row.silent || row.before_earlier {
                 before = Against::Paper;
             }
             row.against = row.against.map(|against| against.min(before));

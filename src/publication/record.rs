@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::periods::PeriodUnit;
 use crate::release::Description;
 
 /// A release as it was decided, in the metadata of its commit to the ledger. Whoever finds it can complete the release.
@@ -42,6 +43,9 @@ pub(crate) struct Record {
     /// Which periods all releases up to this one are of, the first one's first; empty where nobody said, and every release is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) periods: Vec<u64>,
+    /// What they count. `None` where nobody said periods, or a version that did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unit: Option<PeriodUnit>,
     /// What is held back after it, of a stream that is repositioned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_back: Option<HeldBack>,
@@ -150,9 +154,12 @@ pub(crate) struct Announcement {
     /// Of methods by whose law values can change, whether they do, so that releases say their periods. `None` of others, and of versions that did not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lawful: Option<bool>,
-    /// Which period it is of, where values change by a law.
+    /// Which period it is of, where values change from period to period and somebody said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) period: Option<u64>,
+    /// What periods count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unit: Option<PeriodUnit>,
     /// Figures that follow from the released rows.
     #[serde(flatten)]
     pub(crate) figures: Figures,
@@ -186,6 +193,7 @@ mod tests {
             information_loss: 0.0,
             balanced: None,
             periods: Vec::new(),
+            unit: None,
             held_back: None,
             beliefs: None,
         }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::periods::Period;
 use crate::error::Result;
 use crate::methods::AnyMethod;
 use crate::methods::reposition::{Clock, Late, Reposition};
@@ -93,9 +94,14 @@ impl PublicationSpec {
         }
     }
 
-    /// Whether values change by a law from period to period.
+    /// Whether values change by a law from period to period, so that releases have to say which one they are of.
     pub(crate) fn counts_periods(&self) -> bool {
         self.updates && self.method.as_method().needs().probabilities
+    }
+
+    /// Whether releases can say which period they are of: where values change.
+    pub(crate) fn may_count_periods(&self) -> bool {
+        self.counts_periods() || matches!(&self.method, AnyMethod::MDistinct(method) if !method.exact)
     }
 
     /// Whether the relation beside the snapshots, if there is one, is of all values that can come, and not of updates.
@@ -195,9 +201,9 @@ pub struct Publication {
     /// Whether an INSERT publishes all that is held back.
     #[serde(default)]
     pub finish: bool,
-    /// Which period the snapshot is of, where values change by a law from period to period; else every release is one.
+    /// Which period the snapshot is of, where values change from period to period; else every release is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub period: Option<u64>,
+    pub period: Option<Period>,
     /// Whether buckets are balanced as they were when the publication was begun, because nothing else was asked for.
     #[serde(default)]
     pub as_begun: bool,

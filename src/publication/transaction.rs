@@ -13,7 +13,7 @@ use super::files::MadeFile;
 use super::observer::Observer;
 use super::open::OpenPublication;
 use super::paths::random_name;
-use super::periods::{self, Named, PERIOD};
+use super::periods::{self, PERIOD, Period};
 use super::protocol::{self, Attempt, Remembered};
 use super::publish::publish;
 use super::record::{Beliefs, Figures, HeldBack, Record};
@@ -56,6 +56,8 @@ pub(crate) struct Outcome {
     pub(crate) information_loss: f64,
     /// Whether anybody was in an earlier release.
     pub(crate) returning: bool,
+    /// People who are published once more with the value that they had at first in this period.
+    pub(crate) held: usize,
     /// Files of the ledger that are not staged.
     pub(crate) entries: Vec<MadeFile>,
     /// Columns of the ledger.
@@ -272,21 +274,27 @@ impl Transaction {
         periods::check_order(&self.open, self.publication())
     }
 
-    /// What is worth knowing where a release was completed, and the snapshot is another one's.
-    pub(crate) fn after_completion(&self) -> Option<String> {
-        let (completed, newest) = (self.completed?, self.open.newest()?);
+    /// What is worth knowing where a release was completed first, or one with the same rows was published for another period.
+    pub(crate) fn before_this(&self) -> Option<String> {
+        let newest = self.open.newest()?;
         let fingerprint = self.observer.fingerprint();
-        let is_same = newest.made_of(&fingerprint, self.observer.rows()).any(|release| release == completed);
-        let again = match newest.period_of(completed).filter(|_| is_same) {
-            Some(period) => format!(
-                "; both have the same rows: if this is the same job, which was killed, it should have said the period of its snapshot, {}",
-                Named(period)
-            ),
-            None => String::new(),
-        };
-        Some(format!(
-            "publication: release {completed}, which was decided by an INSERT that did not end, was completed first, and this is another one{again}"
-        ))
+        let same = newest.made_of(&fingerprint, self.observer.rows()).find(|release| *release == newest.number);
+        let again = same.and_then(|same| newest.period_of(same)).zip(self.publication().period).map(|(then, now)| {
+            format!(
+                "this snapshot has the rows of release {}, which is of {}, and is published again because it is said to be of {now}; if it is the same \
+                 one, go on with the next period's",
+                newest.number,
+                Period { number: then, ..now }
+            )
+        });
+        let completed = self.completed.map(|completed| {
+            format!("release {completed}, which had been decided and was not public, was completed first, and this is another one")
+        });
+        match (completed, again) {
+            (None, None) => None,
+            (Some(what), None) | (None, Some(what)) => Some(format!("publication: {what}")),
+            (Some(completed), Some(again)) => Some(format!("publication: {completed}; {again}")),
+        }
     }
 
     /// Stages a file of the release.
@@ -332,6 +340,7 @@ impl Transaction {
             periods = earlier;
             periods.push(period);
         }
+        let unit = self.publication().period.filter(|_| !periods.is_empty()).map(|period| period.unit);
         let (held_back, held) = held.map_or((None, None), |held| (Some(held.record), held.file));
         let (beliefs, believed) = outcome.believed.map_or((None, None), |made| (Some(made.record), Some(made.file)));
         let record = Record {
@@ -348,6 +357,7 @@ impl Transaction {
             withheld: outcome.withheld,
             information_loss: outcome.information_loss,
             balanced: self.open.balanced(),
+            unit,
             periods,
             held_back,
             beliefs,
@@ -373,7 +383,7 @@ impl Transaction {
         let (fingerprint, rows) = (self.observer.fingerprint(), self.observer.rows());
         let publication = self.publication();
         let counts = |release: u64| match publication.period {
-            Some(period) => newest.period_of(release).unwrap_or(release) == period,
+            Some(period) => newest.period_of(release).unwrap_or(release) == period.number,
             None => true,
         };
         let found = newest.made_of(&fingerprint, rows).find(|release| counts(*release))?;
@@ -388,8 +398,7 @@ impl Transaction {
         }
         let newer = match (self.publication().period, self.open.decided()) {
             (Some(period), _) => format!(
-                ", of the same period, {}; if it is of a later one, say so: that nothing has changed is published, too (SET anonymize.{PERIOD})",
-                Named(period)
+                "; both are of {period}: if this one is of a later period, say so (SET anonymize.{PERIOD}), for that nothing has changed is published, too"
             ),
             (None, Some(newest)) if newest > number => format!(
                 "; readers see release {newest}, which is newer: if the table has really come back to what it was then, declare \

@@ -523,13 +523,13 @@ async fn releases_without_periods_are_for_other_readers() {
     }
     for number in [1, 2] {
         let name = format!("_delta_log/0000000000000000000{number}.json");
-        let said = format!(r#"\"lawful\":true,\"period\":{number},"#);
+        let said = format!(r#"\"lawful\":true,\"period\":{number},\"unit\":\"number\","#);
         let text = std::fs::read_to_string(location.join(&name)).unwrap();
         assert!(text.contains(&said), "{text}");
         std::fs::write(location.join(&name), text.replace(&said, "")).unwrap();
         let text = std::fs::read_to_string(private.join(&name)).unwrap();
         assert!(text.contains(r#"\"periods\":[1"#), "{text}");
-        let text = text.replace(r#"\"periods\":[1"#, r#"\"other\":[1"#);
+        let text = text.replace(r#"\"periods\":[1"#, r#"\"other\":[1"#).replace(r#"\"unit\":"#, r#"\"unknown\":"#);
         let text = text.replace("anonymizeLedger", "other").replace("anonymizeHash", "another");
         std::fs::write(private.join(&name), text).unwrap();
     }

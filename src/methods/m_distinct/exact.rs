@@ -164,7 +164,7 @@ fn place_returning(
         });
         bucket_of.insert((steps, signature), number);
     }
-    let (mut new, mut illegal, mut at_once) = (Vec::new(), 0, false);
+    let (mut new, mut illegal) = (Vec::new(), 0);
     for (row, value) in microdata.sensitive_codes.iter().enumerate() {
         let Some(group) = group_of(row) else {
             new.push(row as u32);
@@ -173,22 +173,15 @@ fn place_returning(
         let Some(label) = known.label_of(row) else { return Err(Error::refused(UNLABELLED)) };
         let number = bucket_of.get(&group?).copied().ok_or_else(|| Error::internal("a row of no kind"))?;
         let bucket = &mut buckets[number as usize];
-        if !laws.law(bucket.laws[label as usize]).has(value) {
-            illegal += 1;
-            at_once |= known.steps_of(row) == Some(0);
-        }
+        illegal += usize::from(!laws.law(bucket.laws[label as usize]).has(value));
         bucket.loads[label as usize] += 1;
         places.put(row as u32, number as usize, label as usize);
     }
-    let at_once = match at_once {
-        true => " (or say the period of the snapshot, if it is a later one: within a period no value changes)",
-        false => "",
-    };
     match illegal {
         0 => Ok(new),
         _ => Err(Error::refused(format!(
             "the sensitive value of {} returning rows cannot have followed from the one that they were published with last; \
-             correct these rows{at_once}. `updates` cannot be changed any more: the law that was said at the first release is what earlier ones are \
+             correct these rows. `updates` cannot be changed any more: the law that was said at the first release is what earlier ones are \
              safe by",
             thousands(illegal)
         ))),

@@ -276,6 +276,14 @@ impl State {
         }
     }
 
+    /// People who were published in this period with another value than they have now, and are again.
+    pub(crate) fn held(&self) -> usize {
+        match self {
+            Self::Signatures(signatures) => signatures.held,
+            _ => 0,
+        }
+    }
+
     /// Whether it knows anybody of so many rows.
     pub(crate) fn knows_anybody(&self, rows: usize) -> bool {
         let mut rows = 0..rows as u32;
@@ -474,12 +482,17 @@ impl SnapshotBuilder {
             }
             state => state,
         };
-        let (mut microdata, state) = microdata.finish_with(key, |columns| match state {
+        let (mut microdata, mut state) = microdata.finish_with(key, |columns| match state {
             Some(reader) => reader.finish(columns, number, periods.as_ref()),
             None => Ok(State::before_the_first(kind)),
         })?;
         if !remembered.is_empty() {
             remembered::fill(&mut microdata, state.signatures()?, &remembered)?;
+        }
+        if periods.is_some()
+            && let State::Signatures(signatures) = &mut state
+        {
+            remembered::hold(&mut microdata, signatures);
         }
         Ok((microdata, state))
     }

@@ -59,6 +59,28 @@ pub(super) fn fill(microdata: &mut Microdata, known: &Signatures, columns: &[Str
     })
 }
 
+/// Gives everybody who was published in this period already the value that they were published with, and counts those who have another one in the
+/// microdata: a value that changed meanwhile changes with the next period. If such a snapshot were refused, its absence would tell readers that somebody's
+/// own value had changed.
+pub(super) fn hold(microdata: &mut Microdata, known: &mut Signatures) {
+    let last = |row: usize| {
+        known.steps_of(row).filter(|steps| *steps == 0)?;
+        let (signature, label) = known.of(row).zip(known.label_of(row))?;
+        signature.get(label as usize).copied()
+    };
+    let mut held = 0;
+    let codes = microdata.sensitive_codes.iter().enumerate().map(|(row, code)| {
+        let holds = last(row).unwrap_or(code);
+        held += usize::from(holds != code);
+        holds
+    });
+    let codes = codes.collect();
+    if held > 0 {
+        microdata.sensitive_codes = codes;
+    }
+    known.held = held;
+}
+
 /// # Errors
 /// Where a change is possible that is not of `same` values.
 fn check_frozen(microdata: &Microdata, name: &str, same: impl Fn(u32, u32) -> bool) -> Result<()> {

@@ -33,6 +33,8 @@ pub struct Signatures {
     all: Arc<[Box<[u32]>]>,
     /// How many people of the first release have each; empty if that was not asked for, or nobody was ever published.
     first: Arc<[usize]>,
+    /// People who were published in this period with another value than they have now, and are again.
+    pub(super) held: usize,
 }
 
 /// A number of each row that has one. Kept as one more, so that 0 is that of the others.
@@ -98,6 +100,7 @@ impl Signatures {
             steps_of: self.steps_of.part(rows),
             all: Arc::clone(&self.all),
             first: Arc::clone(&self.first),
+            held: 0,
         }
     }
 
@@ -454,6 +457,7 @@ impl SignaturesReader {
             steps_of: steps_of_rows,
             all: signatures,
             first: first.into(),
+            held: 0,
         })
     }
 }

@@ -85,19 +85,24 @@ impl Ledger {
         Check::new(None, "ledger: knows all releases", decided == newest || decided == newest + 1, figures)
     }
 
-    /// Whether a release that is decided and not public yet can be completed: that all of its files are staged, or copied already.
+    /// Whether a release that is decided and not public yet can be completed: that all of its files are staged, which they are until it is public.
     pub(super) async fn can_complete(&self, public: &Reader) -> Result<Option<Check>> {
         let Some(newest) = self.newest.as_ref().filter(|newest| newest.number == public.newest() + 1) else {
             return Ok(None);
         };
-        let mut gone = 0;
+        let (mut gone, mut copied) = (0, 0);
         for file in &newest.files {
             let (here, there) = (staged(&newest.attempt, file), Path::from(file.name.as_str()));
-            let is_there = intact(self.place.store().as_ref(), &here, file).await?.is_some()
-                || intact(public.store().as_ref(), &there, file).await?.is_some();
-            gone += usize::from(!is_there);
+            if intact(self.place.store().as_ref(), &here, file).await?.is_none() {
+                gone += 1;
+                copied += usize::from(intact(public.store().as_ref(), &there, file).await?.is_some());
+            }
         }
         let number = Some(newest.number);
+        if copied > 0 && copied == gone {
+            let figures = "it was public, and its commit is lost; the next INSERT commits the same files again";
+            return Ok(Some(Check::new(number, "the release that was decided can be made public", false, figures)));
+        }
         Ok(Some(Check::none(
             number,
             "the release that was decided can be made public",

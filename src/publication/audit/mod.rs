@@ -227,7 +227,7 @@ fn held_against(row: &ReleaseRow) -> Option<Check> {
         _ if row.before_earlier => "it says a period before that of an earlier release",
         _ if unbalanced => "the ledger says that all releases are balanced, and they say that they are not",
         _ if row.silent => {
-            "not one who knows that values changed since the release before: an earlier version published some that say no period"
+            "not one who knows that values changed since the release before: not all releases say their periods"
         }
         Against::Program => "one who knows this program",
         Against::Law => {

@@ -68,6 +68,7 @@ mod tests {
             withheld: 0,
             information_loss: 0.0,
             periods: Vec::new(),
+            unit: None,
             balanced: None,
             held_back: None,
             beliefs: achieved.map(|achieved| Beliefs { achieved, file }),

@@ -145,12 +145,13 @@ impl PublicationFactory {
                     updates = Some(values(Input { function: method.name(), argument, plan }, sensitive, weighted)?);
                 }
             }
-            if period.is_some() && (!weighted || updates.is_none()) {
+            let changes = matches!(method, AnyMethod::MDistinct(_)) || weighted && updates.is_some();
+            if period.is_some() && !changes {
                 return Err(refusal!(
                     "publication",
                     argument PERIOD,
-                    "option {PERIOD} is for publications whose values change by a law ({UPDATES} with probabilities, with dynamic, and with m_distinct \
-                     where exact is 'true'): it counts the steps of the law; leave it out"
+                    "option {PERIOD} is for publications whose values change (m_distinct, and dynamic with {UPDATES}): it says of which day, week or month \
+                     a snapshot is; leave it out"
                 ));
             }
             let repositioned = match &stream {

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
 use crate::error::refusal;
 use crate::exec::REPOSITION;
-use crate::publication::{PERIOD, parse_period};
+use crate::publication::{PERIOD, Period, parse_period};
 use crate::sql::arguments::{Arguments, Scope};
 use crate::sql::method::{MethodFunction, Offered};
 use crate::sql::methods::methods;
@@ -47,7 +47,7 @@ pub(super) struct Options {
     /// Whether the snapshot of an earlier release may be published again.
     pub repeated: bool,
     /// Which period snapshots are of.
-    pub period: Option<u64>,
+    pub period: Option<Period>,
 }
 
 impl Options {

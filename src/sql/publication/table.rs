@@ -268,7 +268,7 @@ impl PublicationTable {
             let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
             let updates = planned_if_given(session, updates.as_ref(), name, "updates").await?;
             // Of others, every release is one of its own whatever is set.
-            if publication.spec.counts_periods() {
+            if publication.spec.may_count_periods() {
                 let settings = session.config_options().extensions.get::<AnonymizeOptions>();
                 let set = settings.and_then(|settings| settings.period.as_deref()).map(parse_period).transpose()?;
                 if let (Some(declared), Some(set)) = (publication.period, set)
