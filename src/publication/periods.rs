@@ -3,9 +3,10 @@
 //! nothing has changed, and the next one that something has, while counterfeits change with releases only.
 
 use std::fmt;
+use std::str::FromStr;
 
 use chrono::{Months, NaiveDate, TimeDelta, Utc, Weekday};
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use serde::{Deserialize, Serialize};
 
 use super::open::OpenPublication;
@@ -43,7 +44,7 @@ impl fmt::Display for PeriodUnit {
     }
 }
 
-/// Which period a snapshot is of.
+/// Which period a snapshot is of; made of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Period {
@@ -77,6 +78,15 @@ impl Period {
     fn is_to_come(self) -> bool {
         let tomorrow = Utc::now().date_naive().succ_opt();
         self.first_day().zip(tomorrow).is_some_and(|(first, tomorrow)| first > tomorrow)
+    }
+}
+
+/// As option `period` is written: `2026-01-31`, `2026-W05`, `2026-01` or a whole number from 1.
+impl FromStr for Period {
+    type Err = DataFusionError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        parse(text)
     }
 }
 

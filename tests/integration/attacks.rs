@@ -315,9 +315,22 @@ async fn a_publication_keeps_its_promise_against_readers_of_its_public_table() {
     assert!(number(&context, "SELECT count(*) FROM audit(published)").await > 50);
 }
 
+/// What INSERTs say of a snapshot.
+#[derive(Clone, Copy, PartialEq)]
+enum Says {
+    /// Its day; all days are published.
+    Day,
+    /// The same, of a morning and of an evening, when what the next morning has is there already.
+    DayTwice,
+    /// A number of its release, and days without a change are left out.
+    Release,
+    /// Nothing.
+    Nothing,
+}
+
 /// How often a reader is right who takes what has changed in a group of a person and a counterfeit for the person's, and how often they guess:
-/// in publications of a few days each. If days `without_change` are published, they are numbered; else it is releases that are.
-async fn guesses(context: &SessionContext, without_change: bool, rng: &mut StdRng) -> (usize, usize) {
+/// in publications of a few days each.
+async fn guesses(context: &SessionContext, method: &str, says: Says, rng: &mut StdRng) -> (usize, usize) {
     const CHANGE: f64 = 0.3;
     const LUNG: [&str; 2] = ["flu", "cold"];
     const STOMACH: [&str; 2] = ["ulcer", "gastritis"];
@@ -326,31 +339,44 @@ async fn guesses(context: &SessionContext, without_change: bool, rng: &mut StdRn
     let law = format!("(VALUES {}) AS t(from_value, to_value, probability)", pairs.join(", "));
     run(context, &format!("CREATE OR REPLACE TABLE law AS SELECT * FROM {law}")).await.unwrap();
     let (mut right, mut all) = (0, 0);
-    for _ in 0..20 {
+    for _ in 0..if says == Says::DayTwice { 10 } else { 20 } {
         let directory = tempfile::tempdir().unwrap();
         let location = directory.path().join("ill").display().to_string();
         run(context, "DROP TABLE IF EXISTS ill").await.unwrap();
         run(context, &format!("CREATE EXTERNAL TABLE ill (id BIGINT, age INT, disease VARCHAR) STORED AS PUBLICATION LOCATION '{location}'
-            OPTIONS ('method' 'dynamic', 'm' '2', 'updates' 'law', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')")).await.unwrap();
+            OPTIONS ('method' {method}, 'm' '2', 'updates' 'law', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')")).await.unwrap();
         let lung = rng.random_bool(0.5);
         let (own, others) = if lung { (LUNG, STOMACH) } else { (STOMACH, LUNG) };
         let mut now = usize::from(rng.random_bool(0.5));
         let mut leaves = format!(", (2, 41, '{}')", others[0]);
-        let (mut release, mut before) = (0, None);
+        let (mut release, mut last, mut before) = (0, 0, None);
+        let changes: Vec<bool> = (0..=8).map(|day| day > 1 && rng.random_bool(CHANGE)).collect();
         for day in 1..=8 {
-            let changed = day > 2 && rng.random_bool(CHANGE);
+            let changed = changes[day - 1];
             now ^= usize::from(changed);
-            if day > 2 && !changed && !without_change {
+            if day > 2 && !changed && says == Says::Release {
                 continue;
             }
             release += 1;
-            run(context, &format!("SET anonymize.period = {}", if without_change { day } else { release }))
-                .await
-                .unwrap();
+            let period = match says {
+                Says::Day | Says::DayTwice => day.to_string(),
+                Says::Release => release.to_string(),
+                Says::Nothing => "''".to_owned(),
+            };
+            run(context, &format!("SET anonymize.period = {period}")).await.unwrap();
             run(context, &format!("INSERT INTO ill VALUES (1, 40, '{}'){leaves}", own[now])).await.unwrap();
             leaves.clear();
             let seen = "SELECT count(*) FILTER (WHERE disease = 'flu') + 2 * count(*) FILTER (WHERE disease = 'ulcer') FROM release(ill)";
+            let newest = number(context, "SELECT max(release) FROM releases(ill)").await as usize;
             let seen = number(context, seen).await as usize;
+            if says == Says::DayTwice {
+                let evening = own[now ^ usize::from(changes[day])];
+                run(context, &format!("INSERT INTO ill VALUES (1, 43, '{evening}')")).await.unwrap();
+                assert_eq!(number(context, "SELECT max(release) FROM releases(ill)").await, 2 * day as i64);
+            }
+            if std::mem::replace(&mut last, newest) == newest {
+                continue;
+            }
             if release > 2
                 && let Some(guess) = before.and_then(|before| [None, Some(true), Some(false), None][seen ^ before])
             {
@@ -366,18 +392,28 @@ async fn guesses(context: &SessionContext, without_change: bool, rng: &mut StdRn
 }
 
 /// Silence tells that nothing has changed, so days on which nothing did are published like others; an INSERT that does not say its day is refused. If
-/// releases are numbered in place of days, the reader is right each time.
+/// releases are numbered in place of days, the reader is right each time, and so is that of m-distinct that is not exact, if nobody says days. A second
+/// snapshot of a day is published whatever has changed meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn silence_tells_values_unless_days_are_numbered() {
     let context = session();
     let mut rng = StdRng::seed_from_u64(11);
-    let (right, all) = guesses(&context, true, &mut rng).await;
-    let deviations = (2.0 * right as f64 - all as f64) / (all as f64).sqrt();
-    println!("all days are published: {right} of {all} guesses are right; without those on which nothing has changed:");
-    assert!(all > 20 && deviations.abs() < DEVIATIONS, "{right} of {all}");
-    let (right, all) = guesses(&context, false, &mut rng).await;
-    println!("{right} of {all}");
-    assert!(all > 10 && right == all, "{right} of {all}");
+    for (method, says, what) in [
+        ("'dynamic'", Says::Day, "all days are published"),
+        ("'dynamic'", Says::DayTwice, "all days are published twice"),
+        ("'dynamic'", Says::Release, "days without a change are not"),
+        ("'m_distinct', 'disjoint' 'true'", Says::Nothing, "nobody says days"),
+    ] {
+        let (right, all) = guesses(&context, method, says, &mut rng).await;
+        println!("{method}, {what}: {right} of {all} guesses are right");
+        match says {
+            Says::Day | Says::DayTwice => {
+                let deviations = (2.0 * right as f64 - all as f64) / (all as f64).sqrt();
+                assert!(all > 10 && deviations.abs() < DEVIATIONS, "{right} of {all}");
+            }
+            Says::Release | Says::Nothing => assert!(all > 4 && right == all, "{right} of {all}"),
+        }
+    }
 }
 
 /// Of rows with the same key, the share that is marked, learned from some rows; of keys that were never seen, that of all.
