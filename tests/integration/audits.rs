@@ -371,6 +371,16 @@ async fn a_decided_release_whose_files_are_gone_is_found() {
     assert!(found.contains(&format!("{check}false")), "{found}");
     let copied: Vec<_> = files(&public).into_iter().filter(|file| !before.contains(file)).collect();
     assert_eq!(copied.len(), 1);
+    // As it is before a release is public: its files are staged.
+    let private = here.path().join("hospital.private");
+    let commit = std::fs::read_to_string(private.join("_delta_log/00000000000000000003.json")).unwrap();
+    let (_, attempt) = commit.split_once(r#"\"attempt\":\""#).unwrap();
+    let staged = private.join("_staged").join(attempt.split('\\').next().unwrap());
+    std::fs::create_dir_all(&staged).unwrap();
+    std::fs::copy(&copied[0], staged.join(copied[0].file_name().unwrap())).unwrap();
+    let found = found_anew(here.path());
+    assert!(found.contains(&format!("{check}true")), "{found}");
+    std::fs::remove_dir_all(&staged).unwrap();
     std::fs::remove_file(&copied[0]).unwrap();
     let found = found_anew(here.path());
     assert!(found.contains(&format!("{check}false")), "{found}");
