@@ -304,6 +304,10 @@ mod tests {
             "2025-W53",
             "1969-12",
             "26-01-31",
+            "2026-W3",
+            "2026-3-2",
+            "2026-+4",
+            "+14",
         ];
         for text in wrong {
             let error = parse(text).unwrap_err().to_string();
