@@ -116,13 +116,13 @@ pub use microdata::{Role, Roles};
 #[cfg(feature = "publication")]
 pub use publication::{Period, PeriodUnit, Publication, PublicationSpec, Repositioned};
 pub use release::{Description, RowOrder, View};
-#[cfg(feature = "publication")]
-pub use sql::publication_for_readers;
 pub use sql::{
     AnonymizeOptions, NamedFiles, ReleaseFiles, enable_url_table, flat_table, function_arguments, function_example,
     function_help, function_overview, function_parameters, is_public_release, register_all, register_all_with,
     register_readers, released_table,
 };
+#[cfg(feature = "publication")]
+pub use sql::{irregularities, publication_for_readers};
 
 /// What benchmarks measure below SQL, and the Python package needs. Not part of the API: it changes without notice.
 #[doc(hidden)]

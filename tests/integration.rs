@@ -34,6 +34,12 @@ mod integration {
     mod sequential;
     #[cfg(feature = "serve")]
     mod served;
+    #[cfg(feature = "serve")]
+    mod served_doors;
+    #[cfg(feature = "serve")]
+    mod served_limits;
+    #[cfg(feature = "serve")]
+    mod served_silence;
     mod shell;
     mod slt;
     mod statements;

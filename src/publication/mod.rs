@@ -60,7 +60,7 @@ mod transaction;
 mod types;
 mod vacuum;
 
-pub(crate) use audit::Audit;
+pub(crate) use audit::{Audit, failed_checks};
 pub(crate) use entries::Merged;
 pub(crate) use files::{MadeFile, make};
 pub(crate) use open::OpenPublication;

@@ -69,6 +69,9 @@ impl Check {
     }
 }
 
+/// Begins the names of checks of the order of rows.
+pub(crate) const RANDOM_ORDER: &str = "random order";
+
 /// How far sums of logarithms and shares may be off.
 const TOLERANCE: f64 = 1e-9;
 
@@ -317,7 +320,7 @@ impl ReleasedTable {
     /// Tests of the order of the rows.
     fn order(&self) -> Vec<Finding> {
         let finding = |what: &str, order: Order, unit: &'static str| Finding {
-            name: format!("random order: {what}"),
+            name: format!("{RANDOM_ORDER}: {what}"),
             found: Found::Order(order, unit),
         };
         let deviations = "standard deviations from 0";

@@ -53,7 +53,7 @@ pub use update_graph::{Layer, UpdateGraph, Version};
 pub use updates::{Update, Updates};
 pub use worlds::{ReleasedRows, World};
 
-pub(crate) use audit::{Check, Promise, ReleaseFindings, part_of};
+pub(crate) use audit::{Check, Promise, RANDOM_ORDER, ReleaseFindings, part_of};
 pub(crate) use belief::Changes;
 pub(crate) use dealt::DealtRings;
 pub(crate) use evidence::{BackgroundColumns, Evidence, EvidenceBuilder, ReleaseColumns};

@@ -36,7 +36,7 @@ const AMPLIFYING: [&str; 10] = [
 const DOUBLINGS: usize = 16;
 
 /// Bytes of a text in a statement. The engine repeats it for each row of a batch.
-const LONGEST_TEXT: usize = 4 << 10;
+pub(super) const LONGEST_TEXT: usize = 4 << 10;
 
 /// Expressions of a CUBE, which are as many groupings as they have subsets; and groupings that are listed.
 const GROUPINGS: (usize, usize) = (6, 64);

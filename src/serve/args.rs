@@ -1,11 +1,15 @@
 //! Arguments of the server, and what they allow together.
 
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use datafusion::common::exec_err;
 use datafusion::error::Result;
+
+use super::turns::Room;
+use crate::shell;
 
 /// Answer readers' questions over the PostgreSQL protocol
 ///
@@ -42,6 +46,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) sessions: u32,
 
+    /// Sessions of one user at a time; a quarter of all by default, where there are users
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(super) sessions_per_user: Option<u32>,
+
     /// Seconds that a statement may take, until its last row is sent
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(super) statement_timeout: u32,
@@ -50,11 +58,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..=604_800))]
     pub(super) idle_timeout: u32,
 
-    /// Memory that a session's statements may use, such as 256m
+    /// Memory that a statement may use, such as 256m; a process that takes more is ended
     #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = crate::shell::size)]
     pub(super) statement_memory: usize,
 
-    /// Memory that all statements together may use; half of the machine's by default, where that is known
+    /// Memory that all statements together may use, which says how many run at a time; half of the machine's by default, where that is known
     #[arg(short = 'm', long, value_name = "SIZE", value_parser = crate::shell::size)]
     pub(super) memory_limit: Option<usize>,
 
@@ -77,6 +85,10 @@ pub(crate) struct Args {
     /// Log no statements, only sessions and failures
     #[arg(short, long)]
     pub(super) quiet: bool,
+
+    /// Run statements that the server asks, with files in this folder. The server starts these processes itself
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    pub(super) worker: Option<PathBuf>,
 }
 
 /// A name and a place.
@@ -131,6 +143,19 @@ impl Args {
 
     pub(super) fn statement_time(&self) -> Duration {
         Duration::from_secs(self.statement_timeout.into())
+    }
+
+    /// Returns the number of sessions that a user may have. Without users, names are free, and say nothing of who asks.
+    pub(super) fn sessions_per_user(&self, are_known: bool) -> usize {
+        let share = if are_known { self.sessions.div_ceil(4) } else { self.sessions };
+        self.sessions_per_user.unwrap_or(share) as usize
+    }
+
+    /// Returns how many statements may run at a time.
+    pub(super) fn room(&self) -> Room {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let memory = self.memory_limit.or_else(|| Some(shell::memory_of_the_machine()? / 2));
+        Room::of(processors, memory, self.statement_memory)
     }
 
     pub(super) fn idle_time(&self) -> Duration {

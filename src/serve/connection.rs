@@ -13,7 +13,7 @@ use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 use pgwire::tokio::server::{MaybeTls, negotiate_tls, process_error, process_message};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
@@ -21,12 +21,15 @@ use super::bounds;
 use super::engine::Engine;
 use super::errors::Failure;
 use super::log;
+use super::places::Places;
 use super::prepared::Prepared;
 use super::scram::Exchange;
 use super::session::{Session, Sessions};
 use super::users::Users;
 use super::waiting::Turn;
 
+/// From the connection to the first byte.
+const TO_SPEAK: Duration = Duration::from_secs(5);
 /// From the first byte to the password.
 const TO_BEGIN: Duration = Duration::from_secs(15);
 /// For the rest of a message that is too large, and for last words.
@@ -44,8 +47,7 @@ pub(super) struct Server {
     pub users: Option<Users>,
     pub tls: Option<TlsAcceptor>,
     pub sessions: Sessions,
-    /// One for each session there may be.
-    pub places: Arc<Semaphore>,
+    pub places: Places,
     pub keys: RandomPidSecretKeyGenerator,
     pub statement_time: Duration,
     pub idle_time: Duration,
@@ -115,6 +117,11 @@ enum Next {
 
 /// Serves a connection until its end.
 pub(super) async fn serve(tcp: TcpStream, server: Arc<Server>, mut stop: watch::Receiver<bool>, turn: Turn) {
+    // Nothing is taken: it is the first byte of a message.
+    if !matches!(timeout(TO_SPEAK, tcp.peek(&mut [0])).await, Ok(Ok(1))) {
+        return;
+    }
+    turn.speaks();
     let begun = Instant::now() + TO_BEGIN;
     let Ok(Ok(Some(mut socket))) = timeout_at(begun, negotiate_tls::<Prepared>(tcp, server.tls.clone())).await else {
         return;

@@ -1,17 +1,18 @@
 //! Errors as PostgreSQL's: a code, a sentence and a hint; and what nobody elsewhere should read left out of them.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 use std::time::Duration;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
 use datafusion_anonymize::{AnonymizeError, ErrorKind, internals};
 use pgwire::error::{ErrorInfo, PgWireError};
+use serde::{Deserialize, Serialize};
 
 /// An error on its way to a reader.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Failure {
-    code: &'static str,
+    code: Cow<'static, str>,
     message: String,
     hint: Option<String>,
     fatal: bool,
@@ -19,7 +20,7 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, fatal: false }
+        Self { code: Cow::Borrowed(code), message: message.into(), hint: None, fatal: false }
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -34,8 +35,8 @@ impl Failure {
     }
 
     #[cfg(test)]
-    pub(super) fn code(&self) -> &'static str {
-        self.code
+    pub(super) fn code(&self) -> &str {
+        &self.code
     }
 
     /// `own` if it was the reader who allowed so little time.
@@ -45,6 +46,11 @@ impl Failure {
             true => "Ask for less, or SET statement_timeout to more",
             false => "Ask for less, or whoever runs the server gives statements more time with --statement-timeout",
         })
+    }
+
+    pub(super) fn memory() -> Self {
+        Self::new("53200", "the statement needs more memory than it may use")
+            .hint("Group by fewer values or ask for fewer columns; --statement-memory gives it more")
     }
 
     pub(super) fn cancelled() -> Self {
@@ -64,7 +70,7 @@ impl Failure {
 impl From<Failure> for ErrorInfo {
     fn from(failure: Failure) -> Self {
         let severity = if failure.fatal { "FATAL" } else { "ERROR" };
-        let mut info = Self::new(severity.to_owned(), failure.code.to_owned(), failure.message);
+        let mut info = Self::new(severity.to_owned(), failure.code.into_owned(), failure.message);
         info.severity_nonlocalized = Some(severity.to_owned());
         info.hint = failure.hint;
         info
@@ -77,41 +83,29 @@ impl From<Failure> for PgWireError {
     }
 }
 
-/// Where what is served lies, and what readers call it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Places(Arc<Vec<(String, String)>>);
+/// What stands in the place of a path.
+const PATH: &str = "..";
 
-impl Places {
-    /// `place` is a whole path or a URL: a part of one could be a word of any sentence.
-    pub(super) fn add(&mut self, place: &str, name: &str) {
-        let place = place.trim_end_matches('/');
-        // Stores write paths without the first slash.
-        for form in [place, place.trim_start_matches('/')].into_iter().filter(|form| form.contains('/')) {
-            let places = Arc::make_mut(&mut self.0);
-            places.push((form.to_owned(), name.to_owned()));
-            // Longest first: one place can begin like another.
-            places.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
-        }
-    }
+/// Returns the text without paths and URLs. Also those that the reader has written are left out: an error that shows some of them, or
+/// shows them in another way, tells which of them are right.
+fn without_paths(text: &str) -> String {
+    let ends = |letter: char| letter.is_whitespace() || "'\"`(),;".contains(letter);
+    let pieces = text.split_inclusive(ends).map(|piece| {
+        let end =
+            piece.char_indices().next_back().filter(|(_, letter)| ends(*letter)).map_or(piece.len(), |(end, _)| end);
+        let (word, end) = piece.split_at(end);
+        if word.len() > 1 && word.contains(['/', '\\']) { format!("{PATH}{end}") } else { piece.to_owned() }
+    });
+    pieces.collect()
+}
 
-    /// A text that says names instead of places.
-    fn hidden(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for (place, name) in self.0.iter() {
-            text = text.replace(&format!("file://{place}"), name).replace(place, name);
-        }
-        text
-    }
-
-    /// An error of planning or of execution.
-    pub(super) fn failure(&self, error: DataFusionError) -> Failure {
-        let failure = match AnonymizeError::of(&error) {
-            Some(own) => of_ours(own),
-            None => of_the_engine(error),
-        };
-        let hide = |text: String| self.hidden(&text);
-        Failure { message: hide(failure.message), hint: failure.hint.map(hide), ..failure }
-    }
+/// An error of planning or of execution.
+pub(super) fn failure(error: DataFusionError) -> Failure {
+    let failure = match AnonymizeError::of(&error) {
+        Some(own) => of_ours(own),
+        None => of_the_engine(error),
+    };
+    Failure { message: without_paths(&failure.message), hint: failure.hint.map(|hint| without_paths(&hint)), ..failure }
 }
 
 /// Our errors say what is wrong; and, behind a semicolon, what would do.
@@ -130,7 +124,7 @@ fn of_ours(error: &AnonymizeError) -> Failure {
         Some((message, hint)) => (message, Some(capitalized(hint))),
         None => (error.message(), None),
     };
-    Failure { code, message: format!("{}: {message}", error.function()), hint, fatal: false }
+    Failure { hint, ..Failure::new(code, format!("{}: {message}", error.function())) }
 }
 
 fn capitalized(text: &str) -> String {
@@ -150,8 +144,7 @@ fn of_the_engine(error: DataFusionError) -> Failure {
         DataFusionError::Plan(_) => "42000",
         DataFusionError::NotImplemented(_) => "0A000",
         DataFusionError::ResourcesExhausted(_) => {
-            return Failure::new("53200", "the statement needs more memory than it may use")
-                .hint("Group by fewer values or ask for fewer columns; --statement-memory gives it more");
+            return Failure::memory();
         }
         DataFusionError::ArrowError(inner, _) => match inner.as_ref() {
             ArrowError::DivideByZero => "22012",
@@ -198,32 +191,30 @@ mod tests {
 
     #[test]
     fn places_are_not_told() {
-        let mut places = Places::default();
-        places.add("/srv/lake/", "lake");
-        places.add("/srv/lake/hospital/", "hospital");
-        let error = plan_datafusion_err!("no file:///srv/lake/hospital/_delta_log, no /srv/lake/x, no srv/lake/y");
-        let failure = places.failure(error);
-        assert_eq!(failure.message, "no hospital/_delta_log, no lake/x, no lake/y");
-        assert_eq!(failure.code, "42000");
+        let error =
+            plan_datafusion_err!("no file:///srv/lake/hospital/_delta_log, no '/srv/my lake/x', no srv/lake/y; a / b");
+        let failed = failure(error);
+        assert_eq!(failed.message, "no .., no '.. ..', no ..; a / b");
+        assert_eq!(failed.code, "42000");
     }
 
     #[test]
     fn the_engines_words() {
-        let failure = |text: &str| Places::default().failure(DataFusionError::Plan(text.to_owned()));
-        let missing = failure("table 'publications.public.a' not found");
-        assert_eq!((missing.code, missing.message.as_str()), ("42P01", "table 'a' not found"));
-        let function = failure("Invalid function 'summ'.\nDid you mean 'sum'?");
-        assert_eq!((function.code, function.message.as_str()), ("42883", "Invalid function 'summ'"));
+        let of = |text: &str| failure(DataFusionError::Plan(text.to_owned()));
+        let missing = of("table 'publications.public.a' not found");
+        assert_eq!((missing.code(), missing.message.as_str()), ("42P01", "table 'a' not found"));
+        let function = of("Invalid function 'summ'.\nDid you mean 'sum'?");
+        assert_eq!((function.code(), function.message.as_str()), ("42883", "Invalid function 'summ'"));
         assert_eq!(function.hint.as_deref(), Some("Did you mean 'sum'?"));
     }
 
     #[test]
     fn values_are_not_told() {
-        let failure = Places::default().failure(exec_datafusion_err!("cannot cast 'dyspepsia'"));
-        assert!(!failure.message.contains("dyspepsia"), "{}", failure.message);
+        let failed = failure(exec_datafusion_err!("cannot cast 'dyspepsia'"));
+        assert!(!failed.message.contains("dyspepsia"), "{}", failed.message);
         let error = DataFusionError::ArrowError(Box::new(ArrowError::CastError("'dyspepsia'".to_owned())), None);
-        let failure = Places::default().failure(error);
-        assert!(!failure.message.contains("dyspepsia"), "{}", failure.message);
-        assert_eq!(failure.code, "22P02");
+        let failed = failure(error);
+        assert!(!failed.message.contains("dyspepsia"), "{}", failed.message);
+        assert_eq!(failed.code, "22P02");
     }
 }

@@ -26,8 +26,9 @@ pub(super) fn refuse_expansion(plan: &LogicalPlan) -> Result<(), Failure> {
     if counted.is_err() || nodes > NODES {
         return Err(too_large("the statement is too large once everything it names is in its place"));
     }
-    let mut largest = 0.0;
-    if weights(plan, &mut largest).is_err() || largest > EXPRESSION {
+    let mut weigh = |expr: &Expr, below: &Below<'_>| weight(expr, below);
+    let mut weights = Weights { of_table: 1.0, largest: 0.0, weigh: &mut weigh };
+    if weights.of(plan).is_err() || weights.largest > EXPRESSION {
         return Err(too_large("an expression is too large once the columns in it are what they stand for"));
     }
     Ok(())
@@ -37,61 +38,84 @@ fn too_large(message: &str) -> Failure {
     Failure::new("54001", message).hint("Use what is computed fewer times in what is computed of it")
 }
 
-/// How large each column of a plan is in terms of the tables below, and the largest expression.
-fn weights(plan: &LogicalPlan, largest: &mut f64) -> Result<Vec<f64>> {
-    let mut below = Vec::new();
-    let mut schemas = Vec::new();
-    for input in plan.inputs() {
-        below.push(weights(input, largest)?);
-        schemas.push(input.schema().as_ref());
-    }
-    let mut subqueries = Ok(());
-    plan.apply_subqueries(|subquery| {
-        subqueries = weights(subquery, largest).map(|_| ());
-        Ok(if subqueries.is_err() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    subqueries?;
-    // What a subquery gives is at most what was seen so far.
-    let of_subquery = largest.max(1.0);
-    let weigh = |expr: &Expr| weight(expr, &schemas, &below, of_subquery);
-    let expressions = plan.expressions();
-    let all = expressions.iter().map(weigh).collect::<Result<Vec<_>>>()?;
-    *largest = all.iter().copied().fold(*largest, f64::max);
-    let columns = plan.schema().fields().len();
-    Ok(match plan {
-        LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) if all.len() == columns => all,
-        LogicalPlan::Union(_) => (0..columns)
-            .map(|place| below.iter().filter_map(|input| input.get(place)).copied().fold(1.0, f64::max))
-            .collect(),
-        _ => {
-            // Columns of the inputs one after the other, and then what is new.
-            let mut known = below.concat();
-            let most = known.iter().chain(&all).copied().fold(1.0, f64::max);
-            known.resize(columns, most);
-            known
-        }
-    })
+/// What is known of the inputs of a node.
+pub(super) struct Below<'a> {
+    pub schemas: Vec<&'a DFSchema>,
+    columns: Vec<Vec<f64>>,
+    /// What a subquery gives weighs at most this.
+    pub subquery: f64,
 }
 
-fn weight(expr: &Expr, schemas: &[&DFSchema], below: &[Vec<f64>], of_subquery: f64) -> Result<f64> {
+impl Below<'_> {
+    /// Returns the weight of a column.
+    pub(super) fn of(&self, column: &Column) -> Option<f64> {
+        self.schemas.iter().zip(&self.columns).find_map(|(schema, weights)| {
+            let place = schema.maybe_index_of_column(column)?;
+            weights.get(place).copied()
+        })
+    }
+}
+
+/// Weighs the columns of plans in terms of the tables below.
+pub(super) struct Weights<'a> {
+    /// The weight of a table's column.
+    pub of_table: f64,
+    /// The largest weight of an expression so far.
+    pub largest: f64,
+    pub weigh: &'a mut dyn FnMut(&Expr, &Below<'_>) -> Result<f64>,
+}
+
+impl Weights<'_> {
+    /// Returns the weights of a plan's columns.
+    ///
+    /// # Errors
+    /// Those of weighing an expression.
+    pub(super) fn of(&mut self, plan: &LogicalPlan) -> Result<Vec<f64>> {
+        let mut below = Below { schemas: Vec::new(), columns: Vec::new(), subquery: 0.0 };
+        for input in plan.inputs() {
+            below.columns.push(self.of(input)?);
+            below.schemas.push(input.schema().as_ref());
+        }
+        let mut subqueries = Ok(());
+        plan.apply_subqueries(|subquery| {
+            subqueries = self.of(subquery).map(|_| ());
+            Ok(if subqueries.is_err() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        subqueries?;
+        // What a subquery gives is at most what was seen so far.
+        below.subquery = self.largest.max(self.of_table);
+        let expressions = plan.expressions();
+        let all = expressions.iter().map(|expr| (self.weigh)(expr, &below)).collect::<Result<Vec<_>>>()?;
+        self.largest = all.iter().copied().fold(self.largest, f64::max);
+        let columns = plan.schema().fields().len();
+        let below = below.columns;
+        Ok(match plan {
+            LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) if all.len() == columns => all,
+            LogicalPlan::Union(_) => (0..columns)
+                .map(|place| below.iter().filter_map(|input| input.get(place)).copied().fold(self.of_table, f64::max))
+                .collect(),
+            _ => {
+                // Columns of the inputs one after the other, and then what is new.
+                let mut known = below.concat();
+                let most = known.iter().chain(&all).copied().fold(self.of_table, f64::max);
+                known.resize(columns, most);
+                known
+            }
+        })
+    }
+}
+
+fn weight(expr: &Expr, below: &Below<'_>) -> Result<f64> {
     let mut sum = 0.0;
     expr.apply(|expr| {
         sum += match expr {
-            Expr::Column(column) => of_column(column, schemas, below),
-            Expr::ScalarSubquery(_) => of_subquery,
+            Expr::Column(column) => below.of(column).unwrap_or(1.0),
+            Expr::ScalarSubquery(_) => below.subquery,
             _ => 1.0,
         };
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(sum)
-}
-
-fn of_column(column: &Column, schemas: &[&DFSchema], below: &[Vec<f64>]) -> f64 {
-    let found = schemas.iter().zip(below).find_map(|(schema, weights)| {
-        let place = schema.maybe_index_of_column(column)?;
-        weights.get(place).copied()
-    });
-    found.unwrap_or(1.0)
 }
 
 #[cfg(test)]

@@ -2,10 +2,8 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use datafusion::logical_expr::LogicalPlan;
 use futures::{Sink, SinkExt, StreamExt};
 use pgwire::api::portal::{Format, Portal, PortalExecutionState};
 use pgwire::api::query::{ExtendedQueryHandler, send_execution_response};
@@ -22,15 +20,13 @@ use pgwire::messages::extendedquery::{
 use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionStatus};
 
 use super::allowed::Allowed;
-use super::closed::Closed;
 use super::connection::Connection;
+use super::engine::fields;
 use super::errors::Failure;
-use super::prepared::{Inner, Prepared, parameters, values};
+use super::frames::Given;
+use super::prepared::{Inner, Prepared, given, refuse_long};
 use super::session::Kept;
 use super::simple::{command, forget, refuse_after_error, shown};
-
-/// How long a plan is taken for new.
-const FRESH: Duration = Duration::from_secs(1);
 
 /// Prepares statements for a connection.
 pub(super) struct Preparing(Option<Arc<Connection>>);
@@ -52,37 +48,24 @@ impl QueryParser for Preparing {
             return Err(Failure::new("42601", "statements are prepared one by one").into());
         }
         let Some(allowed) = statements.pop() else { return Ok(None) };
-        let plan = match &allowed {
-            Allowed::Query(statement) => Some(engine.plan(&session.context, statement).await?),
+        let described = match &allowed {
+            Allowed::Query(_) => Some(engine.describe(session, sql, 0).await?),
             _ => None,
         };
-        let parameters = match &plan {
-            Some(plan) => parameters(plan).map_err(|error| engine.failure(error))?,
-            None => Vec::new(),
-        };
-        Ok(Some(Prepared(Arc::new(Inner {
-            fingerprint: read.fingerprint,
-            allowed,
-            plan,
-            planned: Instant::now(),
-            parameters,
-        }))))
+        Ok(Some(Prepared(Arc::new(Inner { fingerprint: read.fingerprint, allowed, sql: sql.to_owned(), described }))))
     }
 
     fn get_parameter_types(&self, statement: &Prepared) -> PgWireResult<Vec<Type>> {
-        Ok(statement.0.parameters.iter().map(|parameter| parameter.wire.clone()).collect())
+        let types = statement.0.described.iter().flat_map(|described| &described.parameters);
+        Ok(types.map(|oid| Type::from_oid(*oid).unwrap_or(Type::UNKNOWN)).collect())
     }
 
     fn get_result_schema(&self, statement: &Prepared, format: Option<&Format>) -> PgWireResult<Vec<FieldInfo>> {
         let format = format.unwrap_or(&Format::UnifiedText);
-        match (&statement.0.plan, &statement.0.allowed) {
-            (Some(plan), _) => {
-                let columns = plan.schema().as_arrow();
-                refuse_formats(format, columns.fields().len(), "columns")?;
-                arrow_pg::datatypes::arrow_schema_to_pg_fields(columns, format, None).map_err(|_| {
-                    let failure = Failure::new("0A000", "a column is of a type that PostgreSQL does not have");
-                    failure.hint("Cast it to text").into()
-                })
+        match (&statement.0.described, &statement.0.allowed) {
+            (Some(described), _) => {
+                refuse_formats(format, described.columns.len(), "columns")?;
+                Ok(fields(&described.columns, format))
             }
             (None, Allowed::Show(name)) => {
                 refuse_formats(format, 1, "columns")?;
@@ -153,7 +136,14 @@ impl ExtendedQueryHandler for Connection {
         let (given, formats) = (message.parameters.len(), message.parameter_format_codes.len());
         let wanted = match client.portal_store().get_statement(name) {
             Some(Entry::Value(statement)) => {
-                let wanted = statement.statement.0.parameters.len();
+                let wanted = statement.statement.0.takes();
+                let mut types = self.query_parser().get_parameter_types(&statement.statement)?;
+                for (known, named) in types.iter_mut().zip(&statement.parameter_types) {
+                    if let Some(named) = named {
+                        known.clone_from(named);
+                    }
+                }
+                refuse_long(&message, &types)?;
                 let portal = Portal::try_new(&message, statement)?;
                 // What it says of columns is looked at before it is asked for.
                 self.query_parser()
@@ -243,15 +233,17 @@ impl ExtendedQueryHandler for Connection {
         let session = self.session()?;
         let statement = &portal.statement.statement.0;
         let format = &portal.result_column_format;
-        match &statement.plan {
-            Some(plan) => {
+        match &statement.described {
+            Some(described) => {
                 refuse_after_error(client.transaction_status())?;
-                let plan = self.fresh(plan, statement).await?;
-                let values = values(portal)
-                    .map_err(|_| Failure::new("22P02", "a parameter is not of the type it was said to be"))?;
                 let engine = &self.server.engine;
-                let values = (!statement.parameters.is_empty()).then_some(values);
-                Ok(Response::Query(engine.answer(&session.context, &plan, values, format).await?))
+                let (rows, columns) = engine.answer(session, &statement.sql, 0, bound(portal)).await?;
+                // There can be another release than when it was prepared.
+                if columns != described.columns {
+                    let failure = Failure::new("0A000", "the columns are others than when the statement was prepared");
+                    return Err(failure.hint("Prepare it again").into());
+                }
+                Ok(Response::Query(rows))
             }
             None => {
                 forget(client, session, &statement.allowed);
@@ -261,25 +253,22 @@ impl ExtendedQueryHandler for Connection {
     }
 }
 
-impl Connection {
-    /// The plan of a prepared question that is asked again: `release(..)` without a number is the newest release, and there may be another one.
-    async fn fresh(&self, plan: &Closed<LogicalPlan>, statement: &Inner) -> Result<Closed<LogicalPlan>, Failure> {
-        let Allowed::Query(question) = &statement.allowed else { return Err(Failure::internal()) };
-        if statement.planned.elapsed() < FRESH {
-            return Ok(plan.clone());
-        }
-        let again = self.server.engine.plan(&self.session()?.context, question).await?;
-        let types = |plan: &LogicalPlan| {
-            let fields = plan.schema().fields().iter();
-            fields.map(|field| (field.name().clone(), field.data_type().clone())).collect::<Vec<_>>()
-        };
-        if types(plan) != types(&again) {
-            return Err(Failure::new("0A000", "the columns are others than when the statement was prepared")
-                .hint("Prepare it again"));
-        }
-        Ok(again)
-    }
+/// Returns what is bound in a portal, as its message had it.
+fn bound(portal: &Portal<Prepared>) -> Given {
+    let codes = |format: &Format| match format {
+        Format::UnifiedText => Vec::new(),
+        Format::UnifiedBinary => vec![1],
+        Format::Individual(codes) => codes.clone(),
+    };
+    given(
+        &portal.parameters,
+        codes(&portal.parameter_format),
+        codes(&portal.result_column_format),
+        &portal.statement.parameter_types,
+    )
+}
 
+impl Connection {
     /// Runs a portal, or goes on with it. Rows go out as they come: none are kept for later.
     async fn execute<C>(&self, client: &mut C, message: Execute) -> PgWireResult<()>
     where
@@ -307,7 +296,7 @@ impl Connection {
         }
         let state = portal.state();
         let mut state = state.lock().await;
-        let asks = portal.statement.statement.0.plan.is_some();
+        let asks = portal.statement.statement.0.described.is_some();
         match *state {
             PortalExecutionState::Finished if asks => {
                 let tag = Tag::new("SELECT").with_rows(0);

@@ -21,7 +21,8 @@ pub(super) fn start(quiet: bool) {
 /// Writes a line. Nobody can be told when that fails.
 pub(super) fn line(text: &str) {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
-    let _ = writeln!(std::io::stderr().lock(), "{now} {text}");
+    // In one piece: processes for statements write to the same file.
+    let _ = std::io::stderr().lock().write_all(format!("{now} {text}\n").as_bytes());
 }
 
 /// What came of a statement.

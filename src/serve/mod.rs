@@ -6,17 +6,20 @@
 //! |---|---|
 //! | `mod` | from arguments to a server, and its end |
 //! | `connection` | messages of one connection, one after the other |
-//! | `startup`, `waiting` | how a session begins, and who waits for one |
+//! | `startup`, `waiting`, `places` | how a session begins, who waits for one, and how many there may be |
 //! | `simple`, `extended` | questions as texts, and prepared ones |
-//! | `prepared` | a prepared statement and its parameters |
-//! | `engine` | planning and running, on threads of their own |
-//! | `served` | the tables, and the session that readers' are made of |
+//! | `prepared` | a prepared statement and what is bound to it |
 //! | `session` | who asks, and what they have set |
-//! | `allowed`, `bounds`, `expansion` | what readers may say, and how much of it |
+//! | `engine` | reading statements, and having them run |
+//! | `statement`, `turns` | a statement that runs in a process, and which is next |
+//! | `pool`, `process`, `frames` | the processes, and what is said to them |
+//! | `worker`, `work` | the other side: what a process does with a statement |
+//! | `parameters` | types and values of parameters |
+//! | `allowed`, `bounds`, `expansion`, `lengths`, `pairs` | what readers may say, and how much of it |
 //! | `rewrite` | the same in the engine's words |
+//! | `served` | the tables, and the session that readers' are made of |
 //! | `catalog`, `settings`, `functions`, `information` | what PostgreSQL's programs set, call and look up |
 //! | `users`, `scram`, `tls` | who may connect |
-//! | `limits` | memory |
 //! | `errors`, `log` | what readers are told, and what is written down |
 //! | `args` | arguments |
 
@@ -30,11 +33,17 @@ mod engine;
 mod errors;
 mod expansion;
 mod extended;
+mod frames;
 mod functions;
 mod information;
-mod limits;
+mod lengths;
 mod log;
+mod pairs;
+mod parameters;
+mod places;
+mod pool;
 mod prepared;
+mod process;
 mod rewrite;
 mod scram;
 mod served;
@@ -42,9 +51,13 @@ mod session;
 mod settings;
 mod simple;
 mod startup;
+mod statement;
 mod tls;
+mod turns;
 mod users;
 mod waiting;
+mod work;
+mod worker;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,14 +66,19 @@ use datafusion::common::exec_datafusion_err;
 use datafusion::error::Result;
 use pgwire::api::RandomPidSecretKeyGenerator;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub(crate) use args::Args;
 use connection::Server;
 use engine::Engine;
+use places::Places;
+use pool::Pool;
+use process::Recipe;
 use served::Served;
 use session::Sessions;
+use statement::Runner;
+use turns::Turns;
 use users::Users;
 use waiting::Waiting;
 
@@ -78,6 +96,9 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         return users::print_line(user);
     }
     args.check_together()?;
+    if let Some(folder) = &args.worker {
+        return worker::run(&args, folder).await;
+    }
     let users = args.users.as_deref().map(Users::read).transpose()?;
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(certificates), Some(key)) => Some(tls::acceptor(certificates, key)?),
@@ -90,6 +111,11 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     };
     let how = if tls.is_some() { ", encrypted" } else { "" };
     let what = served.tables.join(", ");
+    for notice in &served.notices {
+        eprintln!("notice: {notice}");
+    }
+    // Whoever opens it to answer is another process.
+    drop(served);
     if args.check {
         println!("would serve {what} at {} to {who}{how}", args.listen);
         return Ok(());
@@ -98,14 +124,13 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let listener = TcpListener::bind(args.listen).await;
     let listener =
         listener.map_err(|error| exec_datafusion_err!("serve: cannot listen at {}: {error}", args.listen))?;
-    let threads = engine::workers()?;
-    let engine = Engine::new(served, threads.handle().clone(), args.statement_memory, args.max_rows);
+    let threads = engine::threads()?;
     let server = Server {
-        engine,
+        engine: Engine::new(threads.handle().clone(), runner(&args).await?),
+        places: Places::new(args.sessions as usize, args.sessions_per_user(users.is_some())),
         users,
         tls,
         sessions: Sessions::default(),
-        places: Arc::new(Semaphore::new(args.sessions as usize)),
         keys: RandomPidSecretKeyGenerator::default(),
         statement_time: args.statement_time(),
         idle_time: args.idle_time(),
@@ -115,6 +140,17 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     // Whatever still computes is of no use to anybody.
     threads.shutdown_background();
     Ok(())
+}
+
+/// Starts processes for statements.
+///
+/// # Errors
+/// When none of them starts.
+async fn runner(args: &Args) -> Result<Runner> {
+    let (room, memory) = (args.room(), args.statement_memory);
+    let recipe = Recipe::of_this_process(memory)?;
+    let pool = Pool::start(recipe, room.quick).await?;
+    Ok(Runner { turns: Turns::new(room), pool, memory, time: args.statement_time() })
 }
 
 /// Accepts connections until the process is asked to stop, and then waits for statements that run.
@@ -131,13 +167,13 @@ async fn accept(listener: &TcpListener, server: Arc<Server>) -> Result<()> {
             Some(_) = connections.join_next() => continue,
             next = listener.accept() => next,
         };
-        let Ok((socket, _)) = next else {
+        let Ok((socket, from)) = next else {
             // Of files there are too many open, which passes.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
         let (server, stopped) = (Arc::clone(&server), stopped.clone());
-        waiting.start(|turn| connections.spawn(connection::serve(socket, server, stopped, turn)));
+        waiting.start(from.ip(), |turn| connections.spawn(connection::serve(socket, server, stopped, turn)));
     }
     log::line("stopping: no new connections; statements that run may end");
     let _ = stop.send(true);

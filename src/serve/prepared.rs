@@ -1,20 +1,19 @@
-//! Statements that a reader has prepared, and the parameters they take.
+//! Statements that a reader has prepared, and the values that are bound to them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
-use arrow_pg::datatypes::{PG_OID_ALIAS_KEY, into_pg_type, pg_type_for_alias_kind};
-use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{ParamValues, Result};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
 use pgwire::api::Type;
-use pgwire::api::portal::Portal;
-use pgwire::error::PgWireResult;
+use pgwire::messages::extendedquery::Bind;
 
-use super::allowed::Allowed;
-use super::closed::Closed;
+use super::allowed::{Allowed, LONGEST_TEXT};
+use super::errors::Failure;
+use super::frames::{Described, Given};
+
+/// Bytes of a parameter that is a list.
+const LONGEST_LIST: usize = 64 << 10;
 
 /// A prepared statement.
 #[derive(Debug, Clone)]
@@ -24,81 +23,59 @@ pub(super) struct Prepared(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub fingerprint: String,
     pub allowed: Allowed,
+    pub sql: String,
     /// Of a question.
-    pub plan: Option<Closed<LogicalPlan>>,
-    /// When it was planned.
-    pub planned: Instant,
-    pub parameters: Vec<Parameter>,
+    pub described: Option<Described>,
 }
 
-/// What is known of a parameter.
-#[derive(Debug, Clone)]
-pub(super) struct Parameter {
-    /// The engine's type, if the statement tells.
-    inferred: Option<DataType>,
-    /// What the reader's program is told.
-    pub wire: Type,
-}
-
-/// The parameters of a plan, from `$1` on; those that are not used are texts.
-///
-/// # Errors
-/// When the statement wants a parameter to be of two types.
-pub(super) fn parameters(plan: &LogicalPlan) -> Result<Vec<Parameter>> {
-    let mut types = plan.get_parameter_types()?;
-    let mut aliases: HashMap<String, Type> = HashMap::new();
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            expr.apply(|expr| {
-                look(expr, &mut types, &mut aliases);
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    })?;
-    let number = |id: &str| id.trim_start_matches('$').parse::<u16>().ok();
-    let most = types.keys().filter_map(|id| number(id)).max().unwrap_or(0);
-    let parameter = |number| {
-        let id = format!("${number}");
-        let inferred = types.get(&id).cloned().flatten();
-        let wire = match (aliases.get(&id), &inferred) {
-            (Some(alias), _) => alias.clone(),
-            (None, Some(inferred)) => into_pg_type(inferred).unwrap_or(Type::UNKNOWN),
-            (None, None) => Type::UNKNOWN,
-        };
-        Parameter { inferred, wire }
-    };
-    Ok((1..=most).map(parameter).collect())
-}
-
-/// What an expression tells of a parameter: `$1::int`, and columns of object identifiers, which drivers send as such.
-fn look(expr: &Expr, types: &mut HashMap<String, Option<DataType>>, aliases: &mut HashMap<String, Type>) {
-    match expr {
-        Expr::Cast(cast) => {
-            if let Expr::Placeholder(placeholder) = cast.expr.as_ref() {
-                let known = types.entry(placeholder.id.clone()).or_default();
-                known.get_or_insert_with(|| cast.field.data_type().clone());
-            }
-        }
-        Expr::Placeholder(placeholder) => {
-            types.entry(placeholder.id.clone()).or_default();
-            if let Some(field) = placeholder.field.as_deref().filter(|field| field.data_type() == &DataType::Int32)
-                && let Some(alias) =
-                    field.metadata().get(PG_OID_ALIAS_KEY).and_then(|kind| pg_type_for_alias_kind(kind))
-            {
-                aliases.insert(placeholder.id.clone(), alias);
-            }
-        }
-        _ => {}
+impl Inner {
+    /// Returns the number of parameters.
+    pub(super) fn takes(&self) -> usize {
+        self.described.as_ref().map_or(0, |described| described.parameters.len())
     }
 }
 
-/// The values that a portal has for the parameters.
+/// Returns what is bound to a statement, as processes take it.
+pub(super) fn given(values: &[Option<Bytes>], formats: Vec<i16>, columns: Vec<i16>, types: &[Option<Type>]) -> Given {
+    Given {
+        types: types.iter().map(|of| of.as_ref().map(Type::oid)).collect(),
+        formats,
+        values: values.iter().map(|value| value.as_ref().map(|value| BASE64_STANDARD.encode(value))).collect(),
+        columns,
+    }
+}
+
+/// Refuses parameters that are longer than a text in a statement may be: the engine repeats them as it repeats texts.
 ///
 /// # Errors
-/// When one is not of its type.
-pub(super) fn values(portal: &Portal<Prepared>) -> PgWireResult<ParamValues> {
-    let parameters = &portal.statement.statement.0.parameters;
-    let inferred: Vec<Option<&DataType>> = parameters.iter().map(|parameter| parameter.inferred.as_ref()).collect();
-    let wire: Vec<Option<&Type>> = parameters.iter().map(|parameter| Some(&parameter.wire)).collect();
-    arrow_pg::datatypes::df::deserialize_parameters_with_server_types(portal, &inferred, &wire)
+/// When one is too long.
+pub(super) fn refuse_long(bind: &Bind, types: &[Type]) -> Result<(), Failure> {
+    for (place, value) in bind.parameters.iter().enumerate() {
+        // PostgreSQL's names of types of lists.
+        let is_list = types.get(place).is_some_and(|of| of.name().starts_with('_'));
+        let most = if is_list { LONGEST_LIST } else { LONGEST_TEXT };
+        if value.as_ref().is_some_and(|value| value.len() > most) {
+            return Err(Failure::new("54001", format!("parameter ${} has more than {most} bytes", place + 1))
+                .hint("Compare with shorter texts"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_parameters_are_refused() {
+        let of =
+            |length: usize| Bind::new(None, None, Vec::new(), vec![None, Some(vec![b'x'; length].into())], Vec::new());
+        let texts = [Type::INT4, Type::TEXT];
+        assert_eq!(refuse_long(&of(LONGEST_TEXT), &texts), Ok(()));
+        let failure = refuse_long(&of(LONGEST_TEXT + 1), &texts).expect_err("long");
+        assert_eq!(failure.code(), "54001");
+        let lists = [Type::INT4, Type::TEXT_ARRAY];
+        assert_eq!(refuse_long(&of(LONGEST_LIST), &lists), Ok(()));
+        assert!(refuse_long(&of(LONGEST_LIST + 1), &lists).is_err());
+    }
 }

@@ -1,6 +1,5 @@
 //! What readers see: the session that all of theirs are made of, with its tables.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
@@ -8,17 +7,18 @@ use datafusion::common::{DataFusionError, exec_err};
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
-use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool, UnboundedMemoryPool};
+use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_anonymize::{KeepNan, flat_table, publication_for_readers, register_readers, released_table};
+use datafusion_anonymize::{
+    KeepNan, flat_table, irregularities, publication_for_readers, register_readers, released_table,
+};
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
 use datafusion_pg_catalog::pg_catalog::setup_pg_catalog;
 
 use super::args::{Args, Named};
 use super::catalog::Database;
-use super::errors::Places;
 use super::{functions, information};
 use crate::shell;
 
@@ -29,15 +29,14 @@ const SCHEMA: &str = "public";
 /// What the name of the flat form of a table ends with.
 const FLAT: &str = "_flat";
 
-/// Everything there is, and where it lies.
+/// Everything there is.
 pub(super) struct Served {
     /// What sessions are made of.
     pub state: SessionState,
-    /// Shared by all statements.
-    pub pool: Arc<dyn MemoryPool>,
-    pub places: Places,
     /// Kinds and names, for the line at the start.
     pub tables: Vec<String>,
+    /// What is irregular about released tables.
+    pub notices: Vec<String>,
 }
 
 impl Served {
@@ -46,19 +45,20 @@ impl Served {
     /// # Errors
     /// When a publication or a release is not there, or a name is taken.
     pub(super) async fn open(args: &Args) -> Result<Self> {
-        let limit = args.memory_limit.or_else(|| Some(shell::memory_of_the_machine()? / 2));
-        let pool: Arc<dyn MemoryPool> = match limit {
-            Some(limit) => Arc::new(GreedyMemoryPool::new(limit)),
-            None => Arc::new(UnboundedMemoryPool::default()),
-        };
-        let context = context(&pool, args.disk_limit)?;
-        let mut served = Self { state: context.state(), pool, places: Places::default(), tables: Vec::new() };
+        let disk = args.disk_limit / args.room().all();
+        let context = context(args.statement_memory, disk)?;
+        let mut served = Self { state: context.state(), tables: Vec::new(), notices: Vec::new() };
         for named in &args.publication {
             let table = opened(&context, named, "publication").await?;
             served.add(&context, named, table, "publication")?;
         }
         for named in &args.release {
             let table = opened(&context, named, "release").await?;
+            // The server looks, and its processes need not.
+            if args.worker.is_none() {
+                let found = irregularities(&context, &table).await?;
+                served.notices.extend(found.into_iter().map(|what| format!("release {}: {what}", named.name)));
+            }
             served.add(&context, named, table, "release")?;
         }
         information::register(&context, DATABASE)?;
@@ -76,18 +76,11 @@ impl Served {
         table: Arc<dyn TableProvider>,
         kind: &str,
     ) -> Result<()> {
-        let Named { name, location } = named;
+        let name = &named.name;
         let flat = flat_table(&table).map_err(|error| error.context(name.clone()))?;
         register(context, name, table)?;
         if let Some(flat) = flat {
             register(context, &format!("{name}{FLAT}"), flat)?;
-        }
-        if location.contains("://") {
-            self.places.add(location, name);
-        }
-        // As errors have it.
-        if let Ok(path) = Path::new(location).canonicalize() {
-            self.places.add(&path.display().to_string(), name);
         }
         self.tables.push(format!("{kind} {name}"));
         Ok(())
@@ -114,8 +107,8 @@ fn register(context: &SessionContext, name: &str, table: Arc<dyn TableProvider>)
     Ok(())
 }
 
-/// A session with what readers may call, and no tables.
-fn context(pool: &Arc<dyn MemoryPool>, disk_limit: usize) -> Result<SessionContext> {
+/// A session with what readers may call, and no tables, for one statement at a time.
+fn context(memory: usize, disk: usize) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
         // There is one that readers may see.
         .with_information_schema(false)
@@ -129,9 +122,9 @@ fn context(pool: &Arc<dyn MemoryPool>, disk_limit: usize) -> Result<SessionConte
     // What grows from step to step has no bound.
     options.execution.enable_recursive_ctes = false;
     options.execution.time_zone = Some("UTC".to_owned());
-    let disk = DiskManagerBuilder::default().with_max_temp_directory_size(disk_limit as u64);
-    let runtime =
-        RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(pool)).with_disk_manager_builder(disk).build_arc()?;
+    let disk = DiskManagerBuilder::default().with_max_temp_directory_size(disk as u64);
+    let pool = Arc::new(GreedyMemoryPool::new(memory));
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).with_disk_manager_builder(disk).build_arc()?;
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)

@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use datafusion::prelude::SessionContext;
 use pgwire::messages::startup::SecretKey;
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::closed::Closed;
+use super::places::Place;
 use super::settings::Settings;
 
 /// Prepared statements that a session may keep.
@@ -29,21 +28,22 @@ pub(super) enum Kept {
 pub(super) struct Session {
     pub number: i32,
     pub user: String,
-    pub context: Closed<SessionContext>,
+    /// Who stands for what the session computes: the user, or the session where names are free.
+    pub payer: String,
     settings: Mutex<Settings>,
     /// What was prepared and not forgotten, and when.
     names: Mutex<HashMap<(Kept, String), Instant>>,
     cancel: Notify,
     running: AtomicBool,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Session {
-    pub(super) fn new(number: i32, user: String, context: SessionContext, place: OwnedSemaphorePermit) -> Self {
+    pub(super) fn new(number: i32, user: String, payer: String, place: Place) -> Self {
         Self {
             number,
             user,
-            context: Closed::new(context),
+            payer,
             settings: Mutex::default(),
             names: Mutex::default(),
             cancel: Notify::new(),

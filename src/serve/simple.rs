@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep_until};
 use super::allowed::Allowed;
 use super::connection::Connection;
 use super::errors::Failure;
+use super::frames::Given;
 use super::log::Line;
 use super::session::{Kept, Session};
 
@@ -72,13 +73,12 @@ impl SimpleQueryHandler for Connection {
         }
         let mut status = client.transaction_status();
         let mut responses = Vec::new();
-        for statement in statements {
+        for (place, statement) in statements.into_iter().enumerate() {
             forget(client, session, &statement);
             let response = match statement {
-                Allowed::Query(statement) => {
+                Allowed::Query(_) => {
                     refuse_after_error(status)?;
-                    let plan = self.server.engine.plan(&session.context, &statement).await?;
-                    let rows = self.server.engine.answer(&session.context, &plan, None, &Format::UnifiedText).await?;
+                    let (rows, _) = self.server.engine.answer(session, query, place, Given::default()).await?;
                     Response::Query(rows)
                 }
                 other => command(session, &other, status, &Format::UnifiedText)?,

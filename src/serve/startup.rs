@@ -163,17 +163,16 @@ impl Connection {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        let Ok(place) = Arc::clone(&self.server.places).try_acquire_owned() else {
-            return Err(Failure::new("53300", "there are too many sessions already")
-                .hint("Try again later")
-                .fatal()
-                .into());
-        };
         let user = client.metadata().get(METADATA_USER).cloned().unwrap_or_default();
+        let place = self.server.places.take(&user)?;
         let (number, key) = self.server.keys.generate(client);
         client.set_pid_and_secret_key(number, key.clone());
-        let context = self.server.engine.context(&user)?;
-        let session = Arc::new(Session::new(number, user, context, place));
+        let payer = match &self.server.users {
+            Some(_) => user.clone(),
+            // Names are free: a number is no user's name.
+            None => format!("session {number}"),
+        };
+        let session = Arc::new(Session::new(number, user, payer, place));
         of_startup(&mut session.settings(), client.metadata());
         self.server.sessions.add(&key, &session);
         log::line(&format!("session {number} user {:?} begins from {}", session.user, client.socket_addr()));

@@ -68,9 +68,9 @@ pub use help::{function_arguments, function_example, function_help, function_ove
 pub use lake::enable_url_table;
 pub use missing::NamedFiles;
 pub use options::AnonymizeOptions;
-#[cfg(feature = "publication")]
-pub use readers::publication_for_readers;
 pub use readers::{flat_table, is_public_release, register_readers, released_table};
+#[cfg(feature = "publication")]
+pub use readers::{irregularities, publication_for_readers};
 pub use release_files::ReleaseFiles;
 
 use crate::exec::{KeepNan, WholeFiles, cell_function};

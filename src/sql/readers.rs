@@ -4,6 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+#[cfg(feature = "publication")]
+use datafusion::arrow::array::RecordBatch;
+#[cfg(feature = "publication")]
+use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Result, TableReference};
@@ -26,6 +30,8 @@ use super::{composite, estimate, planner, table_functions, tell_apart};
 use crate::error::refusal;
 use crate::microdata::Role;
 use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, Description, GROUP_ROLES, LABEL, PARTNERS, SIGNATURE};
+#[cfg(feature = "publication")]
+use crate::risk::Check;
 
 /// What readers call.
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
@@ -103,6 +109,56 @@ pub async fn released_table(context: &SessionContext, location: &str) -> Result<
         ));
     }
     Ok(table)
+}
+
+/// Rows of a released table that [`irregularities`] reads.
+#[cfg(feature = "publication")]
+const LOOKED_AT: usize = 1_000_000;
+
+/// Returns what is irregular about a [released table](released_table), in words, as far as the table alone shows it: rows that were left out or
+/// added after the release was made, and an order of rows that is not random. Reads a million rows at most, and of a larger table looks at
+/// the order only. An order by something that has nothing to do with the released columns looks random.
+///
+/// # Errors
+/// When the table cannot be read.
+#[cfg(feature = "publication")]
+pub async fn irregularities(context: &SessionContext, table: &Arc<dyn TableProvider>) -> Result<Vec<String>> {
+    let mut state = context.state();
+    let schema = Arc::new(as_described(table, &state)?);
+    // The order of rows is a thing to look at.
+    let options = state.config_mut().options_mut();
+    options.execution.target_partitions = 1;
+    options.optimizer.repartition_file_scans = false;
+    let rows = SessionContext::new_with_state(state).read_table(Arc::clone(table))?.limit(0, Some(LOOKED_AT + 1))?;
+    let batches = rows.collect().await?;
+    let Some(first) = batches.first() else { return Ok(Vec::new()) };
+    let rows = concat_batches(&first.schema(), &batches)?;
+    drop(batches);
+    let rows = RecordBatch::try_new(schema, rows.columns().to_vec())?;
+    let is_whole = rows.num_rows() <= LOOKED_AT;
+    // What lacks columns of groups says nothing that could be wrong.
+    let Ok(failed) = crate::publication::failed_checks(&rows) else { return Ok(Vec::new()) };
+    let is_of_order = |check: &Check| check.name.starts_with(crate::risk::RANDOM_ORDER);
+    let (of_order, of_rows): (Vec<Check>, Vec<Check>) = failed.into_iter().partition(is_of_order);
+    let told = |checks: Vec<Check>| {
+        checks.into_iter().map(|check| format!("{}: {}", check.name, check.figures)).collect::<Vec<_>>().join("; ")
+    };
+    let mut found = Vec::new();
+    if is_whole && !of_rows.is_empty() {
+        found.push(format!(
+            "rows were left out of it or added to it ({}). Which rows are missing can tell who is a counterfeit, and bounds do not hold; \
+             write all rows of the release: COPY (SELECT * FROM ..) TO '..', without WHERE",
+            told(of_rows)
+        ));
+    }
+    if !of_order.is_empty() {
+        found.push(format!(
+            "its rows are not in random order ({}). An order by an identifier or by time tells who is who; write the rows as the release \
+             has them: COPY (SELECT * FROM ..) TO '..', without ORDER BY",
+            told(of_order)
+        ));
+    }
+    Ok(found)
 }
 
 /// Columns with what the files say of them.

@@ -1,5 +1,6 @@
 //! The audit of a publication: its stored tables against its promises, each other and the ledger.
 
+mod alone;
 mod columns;
 mod files;
 mod ledger;
@@ -18,6 +19,7 @@ use datafusion::object_store;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use url::Url;
 
+pub(crate) use self::alone::failed_checks;
 use self::columns::{columns_of, described, sensitive_value, some_sensitive};
 use self::files::Files;
 use self::ledger::{Ledger, Past};
