@@ -62,6 +62,8 @@ pub(super) enum Frame {
     /// From a process: everything is open.
     Ready,
     Described(Described),
+    /// The statement takes long: it may have to wait, and to begin again.
+    Heavy,
     /// The columns of the rows that follow.
     Columns(Vec<Shown>),
     /// Rows, as [`pack`] writes them.
@@ -82,6 +84,7 @@ impl Frame {
             Self::Cancel => (b'X', Vec::new()),
             Self::Ready => (b'R', Vec::new()),
             Self::Described(described) => (b'S', serde_json::to_vec(described)?),
+            Self::Heavy => (b'H', Vec::new()),
             Self::Columns(columns) => (b'C', serde_json::to_vec(columns)?),
             Self::Rows(rows) => (b'D', rows.to_vec()),
             Self::Failed(failure) => (b'E', serde_json::to_vec(failure)?),
@@ -106,6 +109,7 @@ impl Frame {
             b'X' => Self::Cancel,
             b'R' => Self::Ready,
             b'S' => Self::Described(json(&body)?),
+            b'H' => Self::Heavy,
             b'C' => Self::Columns(json(&body)?),
             b'D' => Self::Rows(body),
             b'E' => Self::Failed(json(&body)?),
@@ -185,6 +189,7 @@ mod tests {
             Frame::Cancel,
             Frame::Ready,
             Frame::Described(Described { parameters: vec![25], columns: vec![Shown("a".to_owned(), 20)] }),
+            Frame::Heavy,
             Frame::Columns(Vec::new()),
             Frame::Rows(rows),
             Frame::Failed(Failure::new("42601", "no").hint("yes")),

@@ -149,7 +149,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
 async fn runner(args: &Args) -> Result<Runner> {
     let (room, memory) = (args.room(), args.statement_memory);
     let recipe = Recipe::of_this_process(memory)?;
-    let pool = Pool::start(recipe, room.quick).await?;
+    let pool = Pool::start(recipe, room.quick, room.kept()).await?;
     Ok(Runner { turns: Turns::new(room), pool, memory, time: args.statement_time() })
 }
 

@@ -1,15 +1,21 @@
 //! Processes that wait for statements.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use tokio::sync::Notify;
+use tokio::time::sleep;
 
 use super::log;
 use super::process::{Process, Recipe};
 
 /// Pause after a process could not be started.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Time that a process has to come to rest after its statement was stopped, and what it may compute in as much time then.
+const REST: Duration = Duration::from_millis(100);
+const AT_REST: Duration = Duration::from_millis(20);
 /// Bytes that a process may have more than at first to be used again.
 const GROWN: usize = 96 << 20;
 
@@ -26,19 +32,22 @@ pub(super) struct Pool {
     /// Processes that are started before they are needed, and those that are kept.
     spare: usize,
     most: usize,
+    /// Processes that are left to readers who have computed next to nothing.
+    kept: usize,
     state: Mutex<State>,
     ready: Notify,
 }
 
 impl Pool {
-    /// Starts the first process and, while the server begins, some others.
+    /// Starts processes for as many statements at a time, and waits for the first of them.
     ///
     /// # Errors
-    /// When it does not start.
-    pub(super) async fn start(recipe: Recipe, most: usize) -> std::io::Result<Arc<Self>> {
-        let first = Process::start(&recipe).await?;
-        let state = Mutex::new(State { idle: vec![first], starting: 0 });
-        let pool = Arc::new(Self { recipe, spare: most.div_ceil(2), most, state, ready: Notify::new() });
+    /// When one of those does not start.
+    pub(super) async fn start(recipe: Recipe, most: usize, kept: usize) -> std::io::Result<Arc<Self>> {
+        let first = (0..=kept.min(1)).map(|_| Process::start(&recipe));
+        let idle = try_join_all(first).await?;
+        let (state, ready) = (Mutex::new(State { idle, starting: 0 }), Notify::new());
+        let pool = Arc::new(Self { recipe, spare: most.div_ceil(2) + kept, most, kept: kept.min(1), state, ready });
         pool.fill();
         Ok(pool)
     }
@@ -68,18 +77,24 @@ impl Pool {
                 }
                 Err(error) => {
                     log::line(&format!("no process for statements: {error}"));
-                    tokio::time::sleep(PAUSE).await;
+                    sleep(PAUSE).await;
                 }
             }
         }
-        self.ready.notify_one();
+        self.ready.notify_waiters();
     }
 
-    /// Waits for a process.
-    pub(super) async fn take(self: &Arc<Self>) -> Process {
+    /// Waits for a process. The last one is for light readers only.
+    pub(super) async fn take(self: &Arc<Self>, is_light: bool) -> Process {
+        let kept = if is_light { 0 } else { self.kept };
         loop {
-            let ready = self.ready.notified();
-            let found = self.state().idle.pop();
+            let mut ready = pin!(self.ready.notified());
+            // From now on it hears of processes, also of those that come before it waits.
+            ready.as_mut().enable();
+            let found = {
+                let mut state = self.state();
+                if state.idle.len() > kept { state.idle.pop() } else { None }
+            };
             self.fill();
             if let Some(process) = found {
                 return process;
@@ -95,7 +110,20 @@ impl Pool {
         if is_small && state.idle.len() < self.most {
             state.idle.push(process);
             drop(state);
-            self.ready.notify_one();
+            self.ready.notify_waiters();
         }
+    }
+
+    /// Takes a process back whose statement was stopped, when it has come to rest.
+    pub(super) fn give_back_later(self: &Arc<Self>, process: Process) {
+        let pool = Arc::clone(self);
+        tokio::spawn(async move {
+            sleep(REST).await;
+            let before = process.used().computed;
+            sleep(REST).await;
+            if process.used().computed.saturating_sub(before) < AT_REST {
+                pool.give_back(process);
+            }
+        });
     }
 }

@@ -20,7 +20,7 @@ pub(super) const ARGUMENT: &str = "--worker";
 /// How long a process may take to open everything.
 const TO_OPEN: Duration = Duration::from_secs(120);
 /// Address space beyond the memory of a statement: programs, stacks of threads, and what allocators reserve and do not use.
-const ADDRESSES: usize = 64 << 30;
+const ADDRESSES: usize = 16 << 30;
 /// Frames that are read before somebody takes them.
 const AHEAD: usize = 1;
 /// Ticks of a second of computing, in `/proc`.

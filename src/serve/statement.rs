@@ -25,7 +25,7 @@ const LEFT: Duration = Duration::from_secs(2);
 /// Memory of a process that operators do not account for: batches on their way, threads, and what the allocator has not given back.
 const UNCOUNTED: usize = 192 << 20;
 /// How long a statement may take to stop when nobody waits for it.
-const TO_STOP: Duration = Duration::from_millis(250);
+const TO_STOP: Duration = Duration::from_millis(100);
 /// Frames that wait for the reader.
 const WAITING: usize = 2;
 
@@ -70,7 +70,8 @@ impl Runner {
         loop {
             let begin = async {
                 let turn = self.turns.take(who, lane).await?;
-                Ok::<_, Failure>((turn, self.pool.take().await))
+                let process = self.pool.take(turn.is_light()).await;
+                Ok::<_, Failure>((turn, process))
             };
             let begun = tokio::select! {
                 begun = begin => begun,
@@ -98,6 +99,7 @@ impl Runner {
                 computed: process.used().computed,
                 began: Instant::now(),
                 has_sent: false,
+                is_heavy: false,
                 taken: Instant::now(),
                 has_ended: false,
                 pending: VecDeque::new(),
@@ -121,6 +123,8 @@ struct Watched<'a> {
     computed: Duration,
     began: Instant,
     has_sent: bool,
+    /// The process has said that the statement takes long.
+    is_heavy: bool,
     /// When the reader has last taken something.
     taken: Instant,
     /// The process has ended, or has said what it must not.
@@ -151,7 +155,10 @@ impl Watched<'_> {
                 },
                 _ = ticks.tick() => match self.looks() {
                     ControlFlow::Continue(()) => {}
-                    ControlFlow::Break(None) => return End::Again,
+                    ControlFlow::Break(None) => {
+                        self.stop().await;
+                        return End::Again;
+                    }
                     ControlFlow::Break(Some(failure)) => {
                         // Rows that the reader has not taken are of no use without the others.
                         self.pending = VecDeque::from([Reply::Failed(failure)]);
@@ -181,6 +188,7 @@ impl Watched<'_> {
             Some(Frame::Described(described)) => self.pending.push_back(Reply::Described(described)),
             Some(Frame::Columns(columns)) => self.pending.push_back(Reply::Columns(columns)),
             Some(Frame::Rows(rows)) => self.pending.push_back(Reply::Rows(unpack(rows))),
+            Some(Frame::Heavy) => self.is_heavy = true,
             Some(Frame::Done) => return ControlFlow::Break(()),
             Some(Frame::Failed(failure)) => {
                 self.pending.push_back(Reply::Failed(failure));
@@ -226,7 +234,7 @@ impl Watched<'_> {
             return if is_left && self.turn.is_wanted() { busy() } else { ControlFlow::Continue(()) };
         }
         let computed = self.process.used().computed.saturating_sub(self.computed);
-        if computed < COMPUTED && self.began.elapsed() < TAKEN {
+        if !self.is_heavy && computed < COMPUTED && self.began.elapsed() < TAKEN {
             return ControlFlow::Continue(());
         }
         if self.turn.goes_on() {
@@ -253,7 +261,7 @@ impl Watched<'_> {
         };
         let stopped = timeout(TO_STOP, stopped).await;
         if matches!(stopped, Ok(Some(()))) && turn.lane() == Lane::Quick {
-            runner.pool.give_back(process);
+            runner.pool.give_back_later(process);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Statements begin in the quick lane. One that takes longer goes on in the long lane, if there is room in it, so that the quick lane is free
 //! for others. In each lane the next statement is of the reader who has computed least of late. Some places of the quick lane are kept for
-//! readers who have computed next to nothing: whoever asks much never takes all of them.
+//! readers who are known and have computed next to nothing: neither whoever asks much nor a crowd of newcomers takes all of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,11 @@ use super::errors::Failure;
 
 /// Time in which half of what a reader has computed is forgotten.
 const HALF: Duration = Duration::from_secs(30);
-/// Seconds of computing that a statement stands for while it runs, and that a reader may have for a kept place.
+/// Seconds of computing that a statement stands for while it runs, or that a newcomer stands for. A reader with less may have a kept place.
 const RUNNING: f64 = 0.25;
+/// Readers that are remembered, and for how long after their last statement.
+const REMEMBERED: usize = 10_000;
+const MEMORY: Duration = Duration::from_secs(3600);
 
 /// A lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +48,8 @@ impl Room {
         self.quick + self.long
     }
 
-    fn kept(self) -> usize {
+    /// Returns the number of places that are kept in the quick lane.
+    pub(super) fn kept(self) -> usize {
         self.quick / 4
     }
 }
@@ -77,14 +81,18 @@ struct State {
 
 impl State {
     fn rank(&self, who: &str) -> f64 {
-        self.used.get(who).map_or(0.0, |used| used.now() + used.running as f64 * RUNNING)
+        self.used.get(who).map_or(RUNNING, |used| used.now() + used.running as f64 * RUNNING)
+    }
+
+    fn is_light(&self, who: &str) -> bool {
+        self.rank(who) < RUNNING
     }
 
     /// Returns the place in the queue of the statement that may run now.
     fn next(&self, room: Room) -> Option<usize> {
         let free = room.quick.saturating_sub(self.quick);
         let may_run = |waiter: &Waiter| match waiter.lane {
-            Lane::Quick => free > room.kept() || free > 0 && self.rank(&waiter.who) < RUNNING,
+            Lane::Quick => free > room.kept() || free > 0 && self.is_light(&waiter.who),
             Lane::Long => self.long < room.long,
         };
         let ranked = self.waiting.iter().enumerate().filter(|(_, waiter)| may_run(waiter));
@@ -140,13 +148,14 @@ impl Turns {
                 state.waiting.retain(|waiter| !waiter.wake.is_closed());
                 let Some(place) = state.next(self.room) else { return };
                 let Waiter { who, lane, wake, .. } = state.waiting.remove(place);
+                let is_light = state.is_light(&who);
                 match lane {
                     Lane::Quick => state.quick += 1,
                     Lane::Long => state.long += 1,
                 }
                 let used = state.used.entry(who.clone());
                 used.or_insert_with(|| Used { seconds: 0.0, at: Instant::now(), running: 0 }).running += 1;
-                (Turn { turns: Arc::clone(self), who, lane, begun: Instant::now() }, wake)
+                (Turn { turns: Arc::clone(self), who, lane, is_light, begun: Instant::now() }, wake)
             };
             // Outside of the lock: the turn of somebody who has gone just now ends here.
             drop(wake.send(turn));
@@ -160,10 +169,16 @@ pub(super) struct Turn {
     turns: Arc<Turns>,
     who: String,
     lane: Lane,
+    is_light: bool,
     begun: Instant,
 }
 
 impl Turn {
+    /// Returns true if the reader is known and has computed next to nothing.
+    pub(super) fn is_light(&self) -> bool {
+        self.is_light
+    }
+
     pub(super) fn lane(&self) -> Lane {
         self.lane
     }
@@ -206,7 +221,10 @@ impl Drop for Turn {
                 used.at = Instant::now();
                 used.running -= 1;
             }
-            state.used.retain(|_, used| used.running > 0 || used.now() > 0.001);
+            if state.used.len() > REMEMBERED {
+                state.used.retain(|_, used| used.running > 0 || used.now() > RUNNING);
+            }
+            state.used.retain(|_, used| used.running > 0 || used.at.elapsed() < MEMORY);
         }
         self.turns.wake();
     }
@@ -229,17 +247,22 @@ mod tests {
     #[tokio::test]
     async fn nobody_takes_all_places() {
         let turns = Turns::new(Room { quick: 4, long: 1 });
+        // Known from before.
+        for who in ["ann", "bob"] {
+            drop(turns.take(who, Lane::Quick).now_or_never().expect("free"));
+        }
         let mut running = Vec::new();
         for _ in 0..3 {
             running.push(turns.take("mallory", Lane::Quick).now_or_never().expect("free").expect("a turn"));
         }
         assert!(turns.take("mallory", Lane::Quick).now_or_never().is_none());
+        assert!(turns.take("newcomer", Lane::Quick).now_or_never().is_none());
         // The place that is kept.
         let ann = turns.take("ann", Lane::Quick).now_or_never().expect("free").expect("a turn");
         assert!(turns.take("bob", Lane::Quick).now_or_never().is_none());
         drop(ann);
         let bob = turns.take("bob", Lane::Quick).now_or_never().expect("free").expect("a turn");
-        assert!(!bob.is_wanted());
+        assert!(bob.is_light() && !running[0].is_light() && !bob.is_wanted());
         // One goes on in the long lane, a second does not.
         assert!(running[0].goes_on() && !running[1].goes_on());
         assert_eq!(running[0].lane(), Lane::Long);

@@ -90,7 +90,7 @@ impl Work {
         let format = format(&given.columns);
         let plan = with_values(plan, given)?;
         refuse_lengths(&plan)?;
-        let (columns, stream) = start(&context, plan).await?;
+        let (columns, stream) = start(&context, plan, out).await?;
         let fields = Arc::new(fields(&columns, &format)?);
         let sent = out.send(Frame::Columns(shown(&fields))).await;
         sent.map_err(|_| Failure::cancelled())?;
@@ -142,7 +142,11 @@ fn values_of(known: &[Parameter], given: Given) -> Option<ParamValues> {
 }
 
 /// Starts a statement that has no parameters any more.
-async fn start(context: &SessionContext, plan: LogicalPlan) -> Result<(Schema, SendableRecordBatchStream), Failure> {
+async fn start(
+    context: &SessionContext,
+    plan: LogicalPlan,
+    out: &mpsc::Sender<Frame>,
+) -> Result<(Schema, SendableRecordBatchStream), Failure> {
     let started = async {
         let rows = context.execute_logical_plan(plan).await?;
         let columns = rows.schema().as_arrow().clone();
@@ -151,7 +155,9 @@ async fn start(context: &SessionContext, plan: LogicalPlan) -> Result<(Schema, S
         Ok::<_, DataFusionError>((columns, task, plan))
     };
     let (columns, task, plan) = Box::pin(started).await.map_err(told)?;
-    refuse_pairs(&plan)?;
+    if refuse_pairs(&plan)? {
+        out.send(Frame::Heavy).await.map_err(|_| Failure::cancelled())?;
+    }
     Ok((columns, execute_stream(plan, task).map_err(told)?))
 }
 

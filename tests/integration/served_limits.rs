@@ -19,7 +19,7 @@ fn hostile() -> Vec<String> {
     let by_constants = "(SELECT 1 AS k, * FROM q1) a JOIN (SELECT 1 AS k, * FROM q1) b ON a.k = b.k JOIN (SELECT 1 AS k, * FROM q1) c ON b.k = c.k
         JOIN (SELECT 1 AS k, * FROM q1) d ON c.k = d.k JOIN (SELECT 1 AS k, * FROM q1) e ON d.k = e.k";
     vec![
-        format!("SELECT count(*) FROM {product} WHERE sin(a.group_id + b.group_id) + cos(c.group_id + d.group_id) = tan(e.group_id)"),
+        format!("SELECT count(*) FROM {product} WHERE sin(a.group_id + b.group_id) + cos(c.group_id + d.group_id) > 9 + tan(e.group_id)"),
         format!("SELECT count(*) FROM {product}, q1 f WHERE a.group_id + b.group_id + c.group_id + d.group_id = e.group_id * f.group_id"),
         format!("SELECT max(length(concat({texts}, a.group_id))) FROM q1 a, q1 b, q1 c"),
         format!("SELECT sum(sin(a.group_id) * cos(b.group_id + c.group_id) * tan(d.group_id + e.group_id)) FROM {by_constants}"),
@@ -212,7 +212,7 @@ fn accidental_products() {
     let began = Instant::now();
     for sql in [
         "SELECT count(*) FROM p_flat a, p_flat b WHERE a.age_lo < b.age_lo",
-        "SELECT count(*) FROM p a CROSS JOIN p b",
+        "SELECT sum(a.group_id - b.group_id) FROM p a CROSS JOIN p b",
         "SELECT count(*) FROM p a JOIN p b ON (a.age).lo < (b.age).lo AND a.occupation <> b.occupation",
         "SELECT count(*) FROM p_flat a WHERE EXISTS (SELECT 1 FROM p_flat b WHERE a.age_lo < b.age_lo)",
     ] {

@@ -12,7 +12,10 @@ use std::time::{Duration, Instant};
 use super::served::{Server, lake, psql_as, psql_is_here};
 use super::support::{err, out};
 
-/// Users with the password `p`, in a file of a folder that nobody else can read.
+/// The password of all users.
+const PASSWORD: &str = "correct horse";
+
+/// Users, in a file of a folder that nobody else can read.
 fn users(folder: &std::path::Path, names: &[&str]) {
     let mut lines = String::new();
     for name in names {
@@ -22,7 +25,7 @@ fn users(folder: &std::path::Path, names: &[&str]) {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        hash.stdin.take().unwrap().write_all(b"p\n").unwrap();
+        hash.stdin.take().unwrap().write_all(format!("{PASSWORD}\n").as_bytes()).unwrap();
         lines += &out(&hash.wait_with_output().unwrap());
     }
     let file = folder.join("users");
@@ -100,7 +103,7 @@ fn silent_connections_keep_nobody_out() {
     let began = Instant::now();
     let logins: Vec<bool> = (0..12)
         .map(|_| {
-            let asked = psql_as(&connection, "p", &["SELECT count(*) FROM clinic"]);
+            let asked = psql_as(&connection, PASSWORD, &["SELECT count(*) FROM clinic"]);
             if !asked.status.success() {
                 println!("{}", err(&asked));
             }
@@ -124,7 +127,7 @@ struct Staying(Child);
 impl Staying {
     fn start(connection: &str) -> (Self, bool) {
         let mut process = Command::new("psql")
-            .env("PGPASSWORD", "p")
+            .env("PGPASSWORD", PASSWORD)
             .args(["-X", "-q", "-A", "-t", "-d", connection])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -157,16 +160,16 @@ fn one_user_does_not_take_all_sessions() {
         |user: &str| format!("host=127.0.0.1 port={} user={user} dbname=publications sslmode=disable", server.port);
     let anns: Vec<(Staying, bool)> = (0..2).map(|_| Staying::start(&of("ann"))).collect();
     assert!(anns.iter().all(|(_, is_in)| *is_in));
-    let third = psql_as(&of("ann"), "p", &["SELECT 1"]);
+    let third = psql_as(&of("ann"), PASSWORD, &["SELECT 1"]);
     assert!(
         err(&third).contains("this user has too many sessions") && err(&third).contains("--sessions-per-user"),
         "{}",
         err(&third)
     );
-    let bob = psql_as(&of("bob"), "p", &["SELECT 17"]);
+    let bob = psql_as(&of("bob"), PASSWORD, &["SELECT 17"]);
     assert_eq!(out(&bob), "17\n", "{}", err(&bob));
     drop(anns);
-    let again = || out(&psql_as(&of("ann"), "p", &["SELECT 17"])) == "17\n";
+    let again = || out(&psql_as(&of("ann"), PASSWORD, &["SELECT 17"])) == "17\n";
     assert!((0..50).any(|_| again() || {
         thread::sleep(Duration::from_millis(100));
         false
@@ -177,5 +180,5 @@ fn one_user_does_not_take_all_sessions() {
         |user: &str| format!("host=127.0.0.1 port={} user={user} dbname=publications sslmode=disable", server.port);
     let (_ann, is_in) = Staying::start(&of("ann"));
     assert!(is_in);
-    assert!(!psql_as(&of("ann"), "p", &["SELECT 1"]).status.success());
+    assert!(!psql_as(&of("ann"), PASSWORD, &["SELECT 1"]).status.success());
 }
