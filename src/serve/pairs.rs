@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
@@ -14,6 +15,9 @@ const MOST: f64 = 2e9;
 
 /// Pairs from which on a statement is heavy.
 const HEAVY: f64 = 1e7;
+
+/// The share of rows that are taken for those that fulfil a condition.
+const SELECTED: f64 = 0.2;
 
 /// Refuses joins that would compare too many pairs of rows. Returns true if they compare many.
 ///
@@ -41,6 +45,8 @@ fn rows(plan: &Arc<dyn ExecutionPlan>, pairs: &mut f64) -> f64 {
             *pairs += left * right;
             left * right
         }
+        // As the engine guesses.
+        [one] if plan.is::<FilterExec>() => one * SELECTED,
         [one] => match plan.downcast_ref::<AggregateExec>() {
             Some(aggregate) if aggregate.group_expr().is_empty() => 1.0,
             _ => *one,
