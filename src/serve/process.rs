@@ -26,7 +26,7 @@ const AHEAD: usize = 1;
 /// Ticks of a second of computing, in `/proc`.
 const TICKS: u64 = 100;
 /// How friendly processes are to others at first, and when a statement takes long.
-const NICE: &str = "5";
+const NICE: &str = "1";
 const NICEST: &str = "19";
 
 /// How processes are started.

@@ -12,16 +12,15 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use super::errors::Failure;
 use super::frames::{Described, Frame, Question, Shown, unpack};
 use super::pool::Pool;
-use super::process::Process;
+use super::process::{Process, Used};
 use super::turns::{Lane, Turn, Turns};
 
 /// How often a process is looked at.
 const TICK: Duration = Duration::from_millis(20);
-/// What a statement of the quick lane may compute, and how long it may take.
+/// What a statement of the quick lane may compute.
 const COMPUTED: Duration = Duration::from_millis(250);
-const TAKEN: Duration = Duration::from_secs(1);
 /// How long a reader may leave rows where they are while others wait.
-const LEFT: Duration = Duration::from_secs(2);
+const LEFT: Duration = Duration::from_secs(1);
 /// Memory of a process that operators do not account for: batches on their way, threads, and what the allocator has not given back.
 const UNCOUNTED: usize = 192 << 20;
 /// How long a statement may take to stop when nobody waits for it.
@@ -206,7 +205,9 @@ impl Watched<'_> {
 
     /// Gives back the process and the turn, and then sends what is left.
     async fn over(self, out: &mpsc::Sender<Reply>) -> End {
-        let Self { runner, turn, process, pending, has_ended, .. } = self;
+        let computed = self.computed();
+        let Self { runner, mut turn, process, pending, has_ended, .. } = self;
+        turn.has_computed(computed);
         // A process that has given way stays slow.
         if has_ended || turn.lane() == Lane::Long {
             drop(process);
@@ -215,6 +216,14 @@ impl Watched<'_> {
         }
         drop(turn);
         send_all(pending, out).await
+    }
+
+    /// Returns how long the statement has computed, or run where the operating system does not say.
+    fn computed(&self) -> Duration {
+        match self.process.used() {
+            Used { memory: 0, .. } => self.began.elapsed(),
+            used => used.computed.saturating_sub(self.computed),
+        }
     }
 
     /// Looks at what the process uses. Breaks when the statement must end or, without a failure, begin again.
@@ -229,12 +238,13 @@ impl Watched<'_> {
             let failure = Failure::new("53000", "the server is busy, and this statement has taken long");
             ControlFlow::Break(Some(failure.hint("Ask for less, or again later")))
         };
+        let computed = self.computed();
+        self.turn.has_computed(computed);
+        let is_left = self.pending.len() == WAITING && self.taken.elapsed() > LEFT;
         if self.turn.lane() == Lane::Long {
-            let is_left = self.pending.len() == WAITING && self.taken.elapsed() > LEFT;
             return if is_left && self.turn.is_wanted() { busy() } else { ControlFlow::Continue(()) };
         }
-        let computed = self.process.used().computed.saturating_sub(self.computed);
-        if !self.is_heavy && computed < COMPUTED && self.began.elapsed() < TAKEN {
+        if !self.is_heavy && !is_left && computed < COMPUTED {
             return ControlFlow::Continue(());
         }
         if self.turn.goes_on() {

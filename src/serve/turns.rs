@@ -16,6 +16,8 @@ use super::errors::Failure;
 const HALF: Duration = Duration::from_secs(30);
 /// Seconds of computing that a statement stands for while it runs, or that a newcomer stands for. A reader with less may have a kept place.
 const RUNNING: f64 = 0.25;
+/// Seconds of computing of each statement that nobody is charged with.
+const FREE: f64 = 0.1;
 /// Readers that are remembered, and for how long after their last statement.
 const REMEMBERED: usize = 10_000;
 const MEMORY: Duration = Duration::from_secs(3600);
@@ -155,7 +157,7 @@ impl Turns {
                 }
                 let used = state.used.entry(who.clone());
                 used.or_insert_with(|| Used { seconds: 0.0, at: Instant::now(), running: 0 }).running += 1;
-                (Turn { turns: Arc::clone(self), who, lane, is_light, begun: Instant::now() }, wake)
+                (Turn { turns: Arc::clone(self), who, lane, is_light, computed: 0.0 }, wake)
             };
             // Outside of the lock: the turn of somebody who has gone just now ends here.
             drop(wake.send(turn));
@@ -170,7 +172,8 @@ pub(super) struct Turn {
     who: String,
     lane: Lane,
     is_light: bool,
-    begun: Instant,
+    /// Seconds of computing so far.
+    computed: f64,
 }
 
 impl Turn {
@@ -181,6 +184,15 @@ impl Turn {
 
     pub(super) fn lane(&self) -> Lane {
         self.lane
+    }
+
+    /// Notes how much the statement has computed so far.
+    pub(super) fn has_computed(&mut self, computed: Duration) {
+        self.computed = computed.as_secs_f64();
+    }
+
+    fn charge(&self) -> f64 {
+        f64::max(self.computed - FREE, 0.0)
     }
 
     /// Goes on in the long lane. Returns false if there is no room in it.
@@ -201,7 +213,7 @@ impl Turn {
     /// Returns true if a reader who has computed less waits for a turn in this lane.
     pub(super) fn is_wanted(&self) -> bool {
         let state = self.turns.state();
-        let own = state.rank(&self.who) + self.begun.elapsed().as_secs_f64();
+        let own = state.rank(&self.who) + self.charge();
         let is_next =
             |waiter: &Waiter| waiter.lane == self.lane && !waiter.wake.is_closed() && state.rank(&waiter.who) < own;
         state.waiting.iter().any(is_next)
@@ -211,13 +223,14 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         {
+            let charge = self.charge();
             let mut state = self.turns.state();
             match self.lane {
                 Lane::Quick => state.quick -= 1,
                 Lane::Long => state.long -= 1,
             }
             if let Some(used) = state.used.get_mut(&self.who) {
-                used.seconds = used.now() + self.begun.elapsed().as_secs_f64();
+                used.seconds = used.now() + charge;
                 used.at = Instant::now();
                 used.running -= 1;
             }
@@ -268,13 +281,15 @@ mod tests {
         assert_eq!(running[0].lane(), Lane::Long);
         running.clear();
         drop(bob);
-        assert_eq!((turns.state().quick, turns.state().long), (0, 0));
+        let state = turns.state();
+        assert_eq!((state.quick, state.long), (0, 0));
     }
 
     #[tokio::test]
     async fn who_has_computed_least_is_next() {
         let turns = Turns::new(Room { quick: 1, long: 1 });
-        let turn = turns.take("mallory", Lane::Quick).await.expect("a turn");
+        drop(turns.take("ann", Lane::Quick).await);
+        let mut turn = turns.take("mallory", Lane::Quick).await.expect("a turn");
         let mut waiting: Vec<_> = ["mallory", "mallory", "ann"]
             .map(|who| {
                 let turns = Arc::clone(&turns);
@@ -285,7 +300,7 @@ mod tests {
         for waiter in &mut waiting {
             assert!(waiter.now_or_never().is_none());
         }
-        std::thread::sleep(Duration::from_millis(5));
+        turn.has_computed(Duration::from_millis(150));
         assert!(turn.is_wanted());
         drop(turn);
         assert!(waiting[0].as_mut().now_or_never().is_none());
