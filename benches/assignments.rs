@@ -258,14 +258,15 @@ async fn publish(context: &SessionContext, present: &[i64], quasi: &str, m: usiz
     context.register_table("present", Arc::new(places)).unwrap();
     let snapshot = "SELECT people.* FROM people JOIN present ON people.place = present.place";
     run(context, &format!("CREATE OR REPLACE TABLE snapshot AS {snapshot}")).await;
-    let before = (1..release).map(|release| format!("SELECT id, signature, release FROM known_{release}"));
+    let before = (1..release).map(|release| format!("SELECT id, signature, value, release FROM known_{release}"));
     let before = before.collect::<Vec<_>>().join(" UNION ALL ");
     let previous = if release > 1 { format!(", previous => ({before})") } else { String::new() };
     let call = format!(
         "m_invariant(snapshot, {m}, id => id, quasi => ({quasi}), sensitive => value, private => true, seed => 'seed {release}', {arguments}{previous})"
     );
     run(context, &format!("CREATE OR REPLACE TABLE published AS SELECT * FROM {call}")).await;
-    let known = format!("SELECT id, signature, {release}::BIGINT AS release FROM published WHERE id IS NOT NULL");
+    let known =
+        format!("SELECT id, signature, value, {release}::BIGINT AS release FROM published WHERE id IS NOT NULL");
     run(context, &format!("CREATE OR REPLACE TABLE known_{release} AS {known}")).await;
 }
 
@@ -294,8 +295,11 @@ async fn incidents(file: &str) {
         let first = format!(
             "SELECT * FROM m_invariant((SELECT * FROM incidents WHERE day < 31), {m}, {roles}, {domain}, seed => 'first')"
         );
-        run(&context, &format!("CREATE OR REPLACE TABLE known AS SELECT id, signature, 1 AS release FROM ({first})"))
-            .await;
+        run(
+            &context,
+            &format!("CREATE OR REPLACE TABLE known AS SELECT id, signature, kind, 1 AS release FROM ({first})"),
+        )
+        .await;
         for (name, within) in [("city", ""), ("districts", ", within => district")] {
             let (mut refused, mut fake, mut records) = (0.0, 0.0, 0.0);
             let (mut counts, mut guess) = (HashMap::<(i64, String), [f64; 2]>::new(), Guess::default());

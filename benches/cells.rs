@@ -50,7 +50,7 @@ fn compare(rows: u64, limit: &str, cells: &[u32], only_first: bool) {
                 "COPY (SELECT * FROM m_invariant('{table}', 10, {ROLES}, cells => {count}{previous})) TO 'r{table}'"
             )
         };
-        let previous = ", previous => (SELECT person_id, signature FROM 'r1.parquet')";
+        let previous = ", previous => (SELECT person_id, signature, occupation FROM 'r1.parquet')";
         let mondrian = format!(
             "COPY (SELECT * FROM mondrian('1.parquet', 10, quasi => (age, gender, education, birthplace), cells => {count})) TO 'm.parquet'"
         );

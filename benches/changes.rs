@@ -124,6 +124,10 @@ fn encode(
     let ids: ArrayRef = Arc::new(known.keys().copied().collect::<Int64Array>());
     let signatures: ArrayRef = Arc::new(lists(known.values().map(|(values, _)| values)));
     let mut previous = vec![("id", ids), ("signature", signatures)];
+    if kind == Some(StateKind::Signatures) {
+        let own = known.values().map(|(values, place)| values[*place as usize]);
+        previous.push(("occupation", Arc::new(own.collect::<Int32Array>())));
+    }
     if kind == Some(StateKind::LabelledSignatures) {
         let labels = known.values().map(|(_, place)| *place as i32 + 1);
         previous.push((LABEL, Arc::new(labels.collect::<Int32Array>())));

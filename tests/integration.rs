@@ -15,6 +15,7 @@ mod integration {
     mod docs;
     mod encodings;
     mod estimates;
+    mod evidence;
     mod experiments;
     mod faults;
     mod flat;
@@ -41,6 +42,7 @@ mod integration {
     #[cfg(feature = "serve")]
     mod served_silence;
     mod shell;
+    mod silence;
     mod slt;
     mod statements;
     mod stores;

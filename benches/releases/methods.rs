@@ -113,7 +113,7 @@ pub(crate) const FILES: [(&str, &str); 8] = [
     ),
     (
         "signatures",
-        "SELECT person_id, signature FROM m_invariant('census', 10, PEOPLE, private => true) WHERE person_id IS NOT NULL",
+        "SELECT person_id, signature, occupation FROM m_invariant('census', 10, PEOPLE, private => true) WHERE person_id IS NOT NULL",
     ),
     (
         "candidates",

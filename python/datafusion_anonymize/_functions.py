@@ -43,7 +43,7 @@ def m_invariant(
         quasi: quasi-identifiers: known to others, published as ranges [the session's, or the columns' metadata]
         sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
             session's, or the columns' metadata]
-        previous: identifier and signature of all earlier private releases [none: the first release]
+        previous: identifier, signature and sensitive value of all earlier private releases [none: the first release]
         balance: who fills gaps: counterfeits only, which tells nothing, or new rows where they can, with fewer
             counterfeits ('blind', 'minimal') ['blind']
         on_ineligible: when one value makes up more than 1/m of the new rows; the last two give people away

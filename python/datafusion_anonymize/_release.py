@@ -182,13 +182,14 @@ def _previous(query: Query, function: str, arguments: Mapping[str, object], memo
         columns = query.session.columns(f"SELECT * FROM {table}")
         known = [name for name in ("signature", "signature_label") if name in columns]
         who = arguments.get("id") or next((name for name in columns if name not in known), "")
-        chosen = ", ".join(identifier(str(name)) for name in (who, *known))
+        # Where values must stay, everybody's own one is read with the rest.
+        chosen = "*" if function == "m_invariant" else ", ".join(identifier(str(name)) for name in (who, *known))
         if dated or function == "m_distinct":
             if "release" in columns:
                 raise Refused("previous: a table of several releases cannot be joined with others; give one table of all of them")
             chosen += f", CAST({number} AS BIGINT) AS release"
         selects.append(f"SELECT {chosen} FROM {table} WHERE {identifier(str(who))} IS NOT NULL")
-    union = " UNION ALL ".join(selects)
+    union = (" UNION ALL BY NAME " if function == "m_invariant" else " UNION ALL ").join(selects)
     # Who stays has one signature for ever.
     return f"({union})"
 

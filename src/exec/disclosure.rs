@@ -75,6 +75,10 @@ pub(crate) struct DisclosureComputation {
     pub budget: u64,
     /// Whether every value can become every other.
     pub any_update: bool,
+    /// Whether what follows from several updates can happen at once.
+    pub closed: bool,
+    /// When each release was made, in steps of the update relation; empty if each is a step of its own.
+    pub times: Vec<u64>,
     /// Wanted columns of the result, by their places among all.
     pub wanted: Option<Vec<usize>>,
 }
@@ -187,6 +191,10 @@ impl Computation for DisclosureComputation {
         if self.any_update {
             builder.allow_any_update();
         }
+        if self.closed {
+            builder.close_updates();
+        }
+        builder.set_times(&self.times);
         // Put in order, in other vectors.
         resources.hold(2 * builder.size())?;
         let (schema, strength) = (self.schema(), self.strength);

@@ -193,9 +193,9 @@ impl Publishing {
         context: &TaskContext,
     ) -> Result<u64> {
         let periods = transaction.periods()?;
-        let observer = transaction.observer();
-        streams.microdata = observer.snapshot(streams.microdata, self.layout.fields().count());
+        streams.microdata = transaction.look_at(streams.microdata, &self.layout, &self.left_out)?;
         let domain = self.publication.spec.has_domain();
+        let observer = transaction.observer();
         streams.updates = streams.updates.map(|updates| observer.update_relation(updates, domain));
         if self.cells > 1 {
             return Box::pin(self.publish_in_cells(transaction, periods, work, streams, progress, context)).await;

@@ -230,8 +230,8 @@ fn call(harness: &Harness, method: &str, m: usize, changes: Changes, release: us
 /// Adds the table `published` to the ledger.
 async fn remember(harness: &Harness, method: &str, release: usize) -> Result<()> {
     let id = quoted(&harness.input.id);
-    let label = if method == "m_invariant" { "" } else { ", signature_label" };
-    let entries = format!("SELECT {id}, signature{label}, {release} AS release FROM published WHERE {id} IS NOT NULL");
+    let own = if method == "m_invariant" { VALUE } else { "signature_label" };
+    let entries = format!("SELECT {id}, signature, {own}, {release} AS release FROM published WHERE {id} IS NOT NULL");
     match release {
         1 => harness.keep("ledger", &entries).await.map(drop),
         _ => harness.run(&format!("INSERT INTO ledger {entries}")).await,

@@ -218,8 +218,10 @@ impl Chain<'_> {
             let all = self.next(release)?.num_rows() as f64;
             let previous = if release > 1 { "previous => ledger, " } else { "" };
             if release > 1 {
+                // As the paper counts. Who has another value of the signature is published with the first one, for a change is refused.
                 let possible = format!(
-                    "SELECT snapshot.* FROM snapshot LEFT JOIN ledger ON snapshot.{id} = ledger.{id} \
+                    "SELECT snapshot.* EXCLUDE ({VALUE}), coalesce(ledger.{VALUE}, snapshot.{VALUE}) AS {VALUE} \
+                     FROM snapshot LEFT JOIN ledger ON snapshot.{id} = ledger.{id} \
                      WHERE ledger.{id} IS NULL OR array_has(ledger.signature, snapshot.{VALUE})"
                 );
                 harness.keep("possible", &possible).await?;
@@ -233,7 +235,9 @@ impl Chain<'_> {
                 self.roles(&harness.input.quasi),
                 harness.seed(release)
             );
-            harness.keep("published", &format!("SELECT {id}, signature FROM {call} WHERE {id} IS NOT NULL")).await?;
+            harness
+                .keep("published", &format!("SELECT {id}, signature, {VALUE} FROM {call} WHERE {id} IS NOT NULL"))
+                .await?;
             if release > 1 {
                 harness
                     .run(&format!(

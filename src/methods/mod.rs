@@ -88,6 +88,11 @@ use mondrian::{Diversity, Mondrian, PlacePrinciple};
 use muco::Muco;
 use sequential::{NonSequential, Sequential, SequentialRelease, Worlds};
 
+/// What to write where a method refuses changed values, as a part of what it says.
+pub(crate) const WHERE_VALUES_CHANGE: &str = "Where values really change, begin with 'method' 'dynamic', 'updates' 'changes' (in a call: \
+    m_distinct(.., updates => changes, exact => true)), for people who are not in these releases; changes has the columns from_value, to_value and \
+    probability";
+
 /// Columns that releases of one publication may have or not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LeftOut {

@@ -21,6 +21,9 @@ use crate::error::{Error, Result};
 /// Key of the hash that orders identifiers. Drawn anew for every release.
 pub(crate) type HashKey = [u64; 2];
 
+/// Key of salts, which are the same for ever and no secret.
+const SALTS: HashKey = [0x7361_6c74_206f_6620, 0x6120_7065_7273_6f6e];
+
 /// Rows hashed at a time: small enough to stay in cache, large enough to share the set-up.
 const CHUNK: usize = 8192;
 
@@ -198,6 +201,17 @@ fn numbers_in_one_piece<T: ArrowNativeType>(chunks: &[ArrayRef]) -> Option<Vec<T
     Some(all)
 }
 
+/// Returns a number for each identifier that is the same for ever, to seal with what is remembered of a person.
+///
+/// # Errors
+/// When Arrow cannot encode the type as rows.
+pub(crate) fn salts(ids: &ArrayRef) -> Result<Vec<i64>> {
+    let ids = held(ids)?;
+    let mut hashes = vec![0; ids.len()];
+    hash(&ids, 0, SALTS, &mut hashes)?;
+    Ok(hashes.into_iter().map(|hash| hash as i64).collect())
+}
+
 /// Who the rows of microdata are about.
 #[derive(Debug)]
 pub struct People {
@@ -263,6 +277,14 @@ impl Identifiers {
     /// When Arrow fails to gather values.
     pub(crate) fn at(&self, places: &UInt32Array) -> Result<ArrayRef> {
         Ok(take(&self.values, places, None)?)
+    }
+
+    /// Salts of those that arrived at these places.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub(crate) fn salts(&self, places: &[u32]) -> Result<Vec<i64>> {
+        salts(&self.at(&UInt32Array::from(places.to_vec()))?)
     }
 
     /// Places of arrival in the order of the keyed hash.

@@ -57,7 +57,7 @@ pub(crate) use encoder::{ColumnEncoder, Encoded, ORDER_KEY, Order};
 pub(crate) use hash_order::Hashed;
 pub(crate) use hierarchies::{ATTRIBUTE, Hierarchies, LEAF, LEVEL, Paths, TREE_KEY, Trees, trees_of};
 pub(crate) use hierarchy::Hierarchy;
-pub(crate) use identifiers::{Among, HashKey, IdentifierBuilder, Identifiers, People};
+pub(crate) use identifiers::{Among, HashKey, IdentifierBuilder, Identifiers, People, salts};
 pub use layout::Layout;
 pub(crate) use loss::{Loss, LossBuilder};
 pub(crate) use neighbours::MANY;

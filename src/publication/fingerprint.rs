@@ -24,6 +24,19 @@ impl Fingerprint {
         Self { key, sum: 0, converter: None }
     }
 
+    /// Adds a name.
+    pub(crate) fn add_name(&mut self, name: &str) {
+        let mut hasher = SipHasher13::new_with_keys(self.key[0], self.key[1]);
+        hasher.write(b"name ");
+        hasher.write(name.as_bytes());
+        self.sum = self.sum.wrapping_add(hasher.finish128().as_u128());
+    }
+
+    /// Returns true if no batch was added.
+    pub(crate) fn is_of_nothing(&self) -> bool {
+        self.converter.is_none()
+    }
+
     /// Adds the rows of a batch; all batches must have the same types.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use futures::StreamExt;
 
 use super::blocking::blocking;
 use super::fingerprint::{Fingerprint, RelationFingerprint};
+use crate::microdata::Layout;
 
 /// Batches that are fingerprinted while an earlier one is worked on.
 const AHEAD: usize = 2;
@@ -25,22 +26,51 @@ pub(crate) struct Observer {
 
 #[derive(Debug)]
 struct Snapshot {
+    /// Of what decides whether the snapshot is another one than that of an earlier release.
     fingerprint: Fingerprint,
+    /// Of whole rows.
+    whole: Fingerprint,
     rows: u64,
+}
+
+/// Which columns decide whether a snapshot is another one than that of an earlier release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// All.
+    All,
+    /// All but the sensitive one, whose values are held within a period: a snapshot that is published because of a value alone tells whose it is, of a group
+    /// of one person and counterfeits.
+    Held,
 }
 
 impl Observer {
     /// Fingerprints are made with the key of the publication.
     pub(super) fn new(key: [u64; 2]) -> Self {
-        let snapshot = Snapshot { fingerprint: Fingerprint::new(key), rows: 0 };
+        let snapshot = Snapshot { fingerprint: Fingerprint::new(key), whole: Fingerprint::new(key), rows: 0 };
         Self { key, snapshot: Arc::new(Mutex::new(snapshot)), updates: None }
     }
 
-    /// The rows of the snapshot, looked at: at their first columns, so many as the microdata has.
-    pub(crate) fn snapshot(&self, rows: SendableRecordBatchStream, columns: usize) -> SendableRecordBatchStream {
-        let columns: Vec<usize> = (0..columns).collect();
+    /// The rows of the snapshot, looked at: at their first columns, those of the layout. `left_out` are columns that the INSERT does not name; where values are
+    /// held, it is another snapshot that names others.
+    pub(crate) fn snapshot(
+        &self,
+        rows: SendableRecordBatchStream,
+        layout: &Layout,
+        counted: Counted,
+        left_out: &[String],
+    ) -> SendableRecordBatchStream {
+        let all: Vec<usize> = (0..layout.fields().count()).collect();
+        let held = layout.sensitive.as_ref().filter(|_| counted == Counted::Held);
+        let held = held.map(|_| usize::from(layout.identifier.is_some()) + layout.quasi.len());
+        let columns: Vec<usize> = all.iter().copied().filter(|place| Some(*place) != held).collect();
+        if held.is_some() {
+            left_out.iter().for_each(|name| lock(&self.snapshot).fingerprint.add_name(name));
+        }
         look(rows, &self.snapshot, move |snapshot, batch| {
             snapshot.rows += batch.num_rows() as u64;
+            if held.is_some() {
+                snapshot.whole.add(&batch.project(&all)?)?;
+            }
             snapshot.fingerprint.add(&batch.project(&columns)?)
         })
     }
@@ -63,6 +93,12 @@ impl Observer {
     /// Fingerprint of the snapshot, so far.
     pub(super) fn fingerprint(&self) -> String {
         lock(&self.snapshot).fingerprint.finish()
+    }
+
+    /// The same of whole rows, where some columns do not count.
+    pub(super) fn whole(&self) -> Option<String> {
+        let snapshot = lock(&self.snapshot);
+        (!snapshot.whole.is_of_nothing()).then(|| snapshot.whole.finish())
     }
 
     /// Fingerprint of the update relation, so far.

@@ -55,7 +55,8 @@ pub struct Period {
 }
 
 impl Period {
-    fn next(self) -> Self {
+    /// The one after it.
+    pub(super) fn next(self) -> Self {
         Self { number: self.number.saturating_add(1), ..self }
     }
 

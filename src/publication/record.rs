@@ -14,8 +14,11 @@ pub(crate) struct Record {
     pub(crate) attempt: String,
     /// Random name of the release, as in its columns' metadata.
     pub(crate) release_id: String,
-    /// Keyed fingerprint of the snapshot, in hexadecimal digits.
+    /// Keyed fingerprint of the snapshot, in hexadecimal digits; without sensitive values where these are held within a period.
     pub(crate) fingerprint: String,
+    /// Of these snapshots that of whole rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) whole: Option<String>,
     /// Beginnings of the fingerprints of earlier releases' snapshots, oldest first and without anything between them, so that a
     /// snapshot that comes again is known without reading their records. Those of the last [`MOST`] releases.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -183,6 +186,7 @@ mod tests {
             attempt: String::new(),
             release_id: String::new(),
             fingerprint,
+            whole: None,
             earlier,
             updates: None,
             snapshot_rows: 5,

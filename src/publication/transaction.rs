@@ -3,6 +3,7 @@
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::spill::get_record_batch_memory_size;
@@ -10,7 +11,7 @@ use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use super::entries::Merged;
 use super::failure::{overtaken, while_doing};
 use super::files::MadeFile;
-use super::observer::Observer;
+use super::observer::{Counted, Observer};
 use super::open::OpenPublication;
 use super::paths::random_name;
 use super::periods::{self, PERIOD, Period};
@@ -20,6 +21,7 @@ use super::record::{Beliefs, Figures, HeldBack, Record};
 use super::spec::Publication;
 use super::vacuum::vacuum;
 use crate::error::{refusal, thousands};
+use crate::microdata::Layout;
 
 /// The next release of a publication, from the moment that the publication is opened.
 ///
@@ -143,9 +145,23 @@ impl Transaction {
         &self.release_id
     }
 
-    /// What looks at the snapshot and at the update relation while they are read.
+    /// What looks at the update relation while it is read.
     pub(crate) fn observer(&mut self) -> &mut Observer {
         &mut self.observer
+    }
+
+    /// The rows of the snapshot, looked at while they are read. `left_out` are columns that the INSERT does not name.
+    ///
+    /// # Errors
+    /// When nobody says which period it is of.
+    pub(crate) fn look_at(
+        &self,
+        rows: SendableRecordBatchStream,
+        layout: &Layout,
+        left_out: &[String],
+    ) -> Result<SendableRecordBatchStream> {
+        let counted = if self.periods()?.is_some() { Counted::Held } else { Counted::All };
+        Ok(self.observer.snapshot(rows, layout, counted, left_out))
     }
 
     /// What the newest release has written down about rows that are held back, of a stream.
@@ -279,6 +295,7 @@ impl Transaction {
         let newest = self.open.newest()?;
         let fingerprint = self.observer.fingerprint();
         let same = newest.made_of(&fingerprint, self.observer.rows()).find(|release| *release == newest.number);
+        let same = same.filter(|_| newest.whole == self.observer.whole());
         let again = same.and_then(|same| newest.period_of(same)).zip(self.publication().period).map(|(then, now)| {
             format!(
                 "this snapshot has the rows of release {}, which is of {}, and is published again because it is said to be of {now}; if it is the same \
@@ -348,6 +365,7 @@ impl Transaction {
             attempt: self.attempt.name,
             release_id: self.release_id,
             fingerprint: self.observer.fingerprint(),
+            whole: self.observer.whole(),
             earlier: self.open.newest().map(Record::fingerprints).unwrap_or_default(),
             updates: self.updates,
             snapshot_rows: rows,
@@ -374,7 +392,8 @@ impl Transaction {
         &self.open.publication
     }
 
-    /// The release that was made of this snapshot, if there is one: a job that was killed runs again, somebody is in doubt, or a
+    /// The release that was made of this snapshot, if there is one (of the same people with the same values that can be told, where values are held within a
+    /// period): a job that was killed runs again, somebody is in doubt, or a
     /// whole script runs again. Where snapshots may be repeated, only the newest release counts, as to the first two.
     /// Where periods are counted, only those of the same period: that nothing has changed since another one must be published, too, or it would
     /// be told by silence.
@@ -390,6 +409,12 @@ impl Transaction {
         (!publication.repeated || newest.number == found).then_some(found)
     }
 
+    /// Returns true if the snapshot differs from that of a release, the newest one, in sensitive values, which are held within a period.
+    fn has_other_values(&self, number: u64) -> bool {
+        let newest = self.open.newest().filter(|newest| newest.number == number);
+        newest.is_some_and(|newest| newest.whole != self.observer.whole())
+    }
+
     /// The snapshot is that of a release.
     fn repeated(&self, number: u64) -> Unchanged {
         let rows = self.observer.rows();
@@ -398,7 +423,10 @@ impl Transaction {
         }
         let newer = match (self.publication().period, self.open.decided()) {
             (Some(period), _) => format!(
-                "; both are of {period}: if this one is of a later period, say so (SET anonymize.{PERIOD}), for that nothing has changed is published, too"
+                "; both are of {period}, and values of people who were published in a period change with the next one{}: if this snapshot is of a later \
+                 period, say so (SET anonymize.{PERIOD} = '{}'), for that nothing has changed is published, too",
+                if self.has_other_values(number) { ", as some have here" } else { "" },
+                period.next()
             ),
             (None, Some(newest)) if newest > number => format!(
                 "; readers see release {newest}, which is newer: if the table has really come back to what it was then, declare \

@@ -46,6 +46,8 @@ pub(crate) struct EvidenceBuilder {
     facts: Vec<Fact>,
     updates: Option<Vec<Update>>,
     any_update: bool,
+    closed: bool,
+    times: Vec<u64>,
     hierarchies: Option<Hierarchies>,
     codes: Vec<usize>,
 }
@@ -83,6 +85,8 @@ impl EvidenceBuilder {
             facts: Vec::new(),
             updates: None,
             any_update: false,
+            closed: false,
+            times: Vec::new(),
             hierarchies: None,
             codes: Vec::new(),
         })
@@ -274,6 +278,16 @@ impl EvidenceBuilder {
         self.any_update = true;
     }
 
+    /// Says that what follows from several pairs of the update relation follows at once.
+    pub(crate) fn close_updates(&mut self) {
+        self.closed = true;
+    }
+
+    /// Says when each release was made, in steps of the update relation; else each is a step of its own.
+    pub(crate) fn set_times(&mut self, times: &[u64]) {
+        self.times = times.to_vec();
+    }
+
     /// Appends rows of hierarchies: attribute, leaf and levels.
     ///
     /// # Errors
@@ -314,6 +328,8 @@ impl EvidenceBuilder {
             mut facts,
             updates,
             any_update,
+            closed,
+            times,
             hierarchies,
             ..
         } = self;
@@ -356,7 +372,8 @@ impl EvidenceBuilder {
                 let code = |code: u32| sensitive.ranks[code as usize];
                 let rows: Vec<Update> =
                     rows.iter().map(|row| Update { from: code(row.from), to: code(row.to), ..*row }).collect();
-                Updates::try_new(values, &rows)?
+                let updates = Updates::try_new(values, &rows)?;
+                if closed { updates.closed()? } else { updates }
             }
             None if any_update => Updates::any(values),
             None => Updates::identity(values),
@@ -370,6 +387,7 @@ impl EvidenceBuilder {
             known,
             facts,
             updates,
+            times,
         })
     }
 }
@@ -488,6 +506,8 @@ pub(crate) struct Evidence {
     pub(super) known: KnownPeople,
     pub(super) facts: Vec<Fact>,
     pub(super) updates: Updates,
+    /// When each release was made, in steps of the update relation; empty if each is a step of its own.
+    pub(super) times: Vec<u64>,
 }
 
 /// A release.
@@ -503,6 +523,12 @@ impl Evidence {
     /// Number of releases.
     pub(crate) fn releases(&self) -> usize {
         self.releases.len()
+    }
+
+    /// When a release was made, by its number.
+    pub(super) fn time(&self, release: u64) -> u64 {
+        let place = usize::try_from(release).ok().and_then(|release| release.checked_sub(1));
+        place.and_then(|place| self.times.get(place)).copied().unwrap_or(release)
     }
 
     /// Identifiers of people by their codes.

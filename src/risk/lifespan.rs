@@ -1,6 +1,7 @@
 //! What is left of a person's candidates when all releases that had the person are put together.
 
 mod counted;
+mod times;
 
 use rayon::prelude::*;
 
@@ -238,7 +239,14 @@ impl Disclosure {
                 && seen.iter().zip(&before).all(|(now, before)| now.0 == before.0 && std::ptr::eq(now.1, before.1));
             if !same && self.joint.is_none() {
                 let covered = seen.iter().copied().filter(|(_, candidates)| !candidates.is_empty());
-                versions = graph.versions_of(covered).unwrap_or_default();
+                versions = match self.evidence.times.is_empty() {
+                    true => graph.versions_of(covered),
+                    false => {
+                        let covered: Vec<(u64, &[(u32, f64)])> = covered.collect();
+                        times::versions_at(&mut graph, &covered, |release| self.evidence.time(release))
+                    }
+                }
+                .unwrap_or_default();
             }
             let mut left = versions.iter().peekable();
             for &(release, candidates) in &seen {

@@ -11,6 +11,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 use super::arguments::Arguments;
 use super::choice::Choice;
 use super::computed::computed;
+use super::declared::{Declared, RELEASE};
 use super::described::released_columns;
 use super::function::RelationFunction;
 use super::information_loss::end_of;
@@ -43,8 +44,6 @@ const FACTS: &str = "facts";
 const BUDGET_OF: &str = "budget";
 /// Decisions of the solver.
 static DECISIONS: Integer = Integer::optional(BUDGET_OF, 0, "20000000").or(BUDGET as i64);
-/// Column of what is known: the number of the release that it is about.
-const RELEASE: &str = "release";
 
 /// What the reader sees.
 static STRENGTH: Choice<AdversaryModel, 4> = Choice::new(
@@ -84,7 +83,7 @@ impl RelationFunction for DisclosureFunction {
     fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
         let function = SIGNATURE.name;
         let input = |argument, plan| Input { function, argument, plan };
-        let releases = expanded(arguments.relations(RELEASES))?;
+        let (releases, declared) = expanded(arguments.relations(RELEASES))?;
         let mut releases: Vec<Input> = releases.into_iter().map(|plan| input(RELEASES, plan)).collect();
         let mut known = match (arguments.relation_if_given(ORIGINAL), arguments.relation_if_given(BACKGROUND)) {
             (Some(plan), None) => input(ORIGINAL, plan),
@@ -102,7 +101,7 @@ impl RelationFunction for DisclosureFunction {
         let strength = STRENGTH.of(&arguments);
         let session = arguments.session().ok();
         let columns: Vec<Vec<FieldRef>> = releases.iter().map(|release| released_columns(release, session)).collect();
-        let mut roles = Roles::find(&arguments, options, &known, &columns)?;
+        let mut roles = Roles::find(&arguments, options, &known, &columns, &declared)?;
         let mut facts = arguments.relation_if_given(FACTS).map(|plan| input(FACTS, plan));
         if let Some(several) = roles.several.take() {
             if known.argument == ORIGINAL {
@@ -114,6 +113,7 @@ impl RelationFunction for DisclosureFunction {
         if arguments.number(P_MATCH).is_some() || columns.iter().any(|columns| perturbed::is_perturbed(columns)) {
             return perturbed_rows(&mut arguments, &roles, known, releases, facts.is_some());
         }
+        known = known.in_releases(&declared.presence, &roles.id, &roles.sensitive)?;
         let mut columns = Columns::find(&roles, &known, &releases)?;
         if known.argument == BACKGROUND {
             columns.true_value = None;
@@ -127,7 +127,12 @@ impl RelationFunction for DisclosureFunction {
                 roles.id
             ));
         }
-        let updates = match arguments.relation_if_given(UPDATES) {
+        // What is said here wins.
+        let any_update = arguments.word(UPDATES).is_some();
+        let given = arguments.relation_if_given(UPDATES);
+        let is_given = given.is_some() || any_update;
+        let any_update = any_update || !is_given && declared.any_update;
+        let updates = match given.or_else(|| declared.updates.filter(|_| !is_given)) {
             Some(plan) => Some(columns.updates(input(UPDATES, plan))?),
             None => None,
         };
@@ -142,7 +147,7 @@ impl RelationFunction for DisclosureFunction {
                 "argument {name} is for readers who combine people; add strength => 'joint' or 'joint_cover'"
             ));
         }
-        let hierarchies = match arguments.relation_if_given(HIERARCHIES) {
+        let hierarchies = match arguments.relation_if_given(HIERARCHIES).or(declared.hierarchies) {
             Some(plan) => Some(input(HIERARCHIES, plan).hierarchies()?),
             None => None,
         };
@@ -150,9 +155,10 @@ impl RelationFunction for DisclosureFunction {
             let plans = releases.iter().map(|release| &release.plan);
             trees::check(function, plan, plans, &roles.quasi, session)?;
         }
-        let any_update = arguments.word(UPDATES).is_some();
         let question = DisclosureComputation {
             any_update,
+            closed: declared.closed && !is_given,
+            times: declared.times,
             facts: facts.is_some(),
             budget: DECISIONS.of(&arguments)? as u64,
             ..columns.question(strength, updates.is_some())
@@ -204,16 +210,26 @@ fn perturbed_rows(
     perturbed::table(p_match, known, release, (&roles.id, &roles.quasi, &roles.sensitive))
 }
 
-/// The releases of publications in their places.
+/// The releases of publications in their places, and what the only one says of itself.
 #[cfg(feature = "publication")]
-fn expanded(relations: Vec<LogicalPlan>) -> Result<Vec<LogicalPlan>> {
-    let plans = relations.into_iter().map(super::publication::releases_of);
-    Ok(plans.collect::<Result<Vec<_>>>()?.concat())
+fn expanded(relations: Vec<LogicalPlan>) -> Result<(Vec<LogicalPlan>, Declared)> {
+    let is_alone = relations.len() == 1;
+    let (mut all, mut found) = (Vec::new(), Declared::default());
+    for relation in relations {
+        match super::publication::evidence_of(&relation)? {
+            Some((releases, declared)) => {
+                all.extend(releases);
+                found = if is_alone { declared } else { Declared::default() };
+            }
+            None => all.push(relation),
+        }
+    }
+    Ok((all, found))
 }
 
 #[cfg(not(feature = "publication"))]
-fn expanded(relations: Vec<LogicalPlan>) -> Result<Vec<LogicalPlan>> {
-    Ok(relations)
+fn expanded(relations: Vec<LogicalPlan>) -> Result<(Vec<LogicalPlan>, Declared)> {
+    Ok((relations, Declared::default()))
 }
 
 /// Names of the columns.
@@ -226,27 +242,35 @@ struct Roles {
 }
 
 impl Roles {
-    /// From the arguments, else from the metadata of what is known or of the first release, else from the session.
+    /// From the arguments, else as the publication has declared, else from the metadata of what is known or of the first release, else from the session.
     fn find(
         arguments: &Arguments,
         options: &AnonymizeOptions,
         known: &Input,
         releases: &[Vec<FieldRef>],
+        declared: &Declared,
     ) -> Result<Self> {
         let find = |role: Role, setting: &Option<String>, example: &str| {
             if let Some(names) = arguments.columns(role.name()) {
                 return Ok(names.to_vec());
             }
+            let published = |name: &&String| releases.iter().flatten().any(|field| field.name() == *name);
+            let said: Vec<String> = match role {
+                Role::Id => declared.id.iter().cloned().collect(),
+                Role::Quasi => declared.quasi.iter().filter(published).cloned().collect(),
+                Role::Sensitive => declared.sensitive.iter().filter(published).cloned().collect(),
+                _ => Vec::new(),
+            };
             let first = releases.first().map_or(&[][..], Vec::as_slice);
             let columns: [&[FieldRef]; 2] = [known.plan.schema().fields(), first];
-            let declared = columns.into_iter().map(|columns| {
+            let noted = columns.into_iter().map(|columns| {
                 let with_role = columns
                     .iter()
                     .filter(|field| field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role));
                 with_role.map(|field| field.name().clone()).collect::<Vec<_>>()
             });
             let set = setting.as_deref().map(split_names).unwrap_or_default();
-            match declared.chain([set]).find(|names| !names.is_empty()) {
+            match [said].into_iter().chain(noted).chain([set]).find(|names| !names.is_empty()) {
                 Some(names) => Ok(names),
                 None => Err(refusal!(
                     SIGNATURE.name,
@@ -437,6 +461,8 @@ impl Columns {
             facts: false,
             budget: BUDGET,
             any_update: false,
+            closed: false,
+            times: Vec::new(),
             wanted: None,
         }
     }

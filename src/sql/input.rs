@@ -11,7 +11,7 @@ use super::signature::{Parameter, suggestion};
 use crate::error::refusal;
 use crate::methods::StateKind;
 use crate::methods::state::RELEASE;
-use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, ORDER_KEY, PARTS_KEY, Roles, published_type};
+use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, ORDER_KEY, PARTS_KEY, Roles, parts_of, published_type};
 use crate::release::{COMMITMENTS, LABEL, PARTNERS, SIGNATURE, commitments_type, signature_type};
 
 /// The update relation's parameter.
@@ -20,6 +20,8 @@ pub(super) const UPDATES: &str = Parameter::UPDATES.name;
 pub(super) const DOMAIN: &str = Parameter::DOMAIN.name;
 /// What its column can be called, if not as the sensitive one.
 const VALUE: &str = "value";
+/// The value that people were published with, as it is read: no column of a table has such a name by chance.
+pub(super) const OWN_VALUE: &str = "(own value)";
 /// The update relation's optional column.
 const PROBABILITY: &str = "probability";
 /// What sequential releases know of people.
@@ -80,10 +82,10 @@ impl Input {
         LogicalPlanBuilder::from(self.plan).project(expressions)?.build()
     }
 
-    /// Identifier and signature of everybody published; where signatures change, the label and, if there is a column of it, the number of
-    /// the release; where the first release counts, that number. Where they have other types than the microdata, both
+    /// Identifier and signature of everybody published; where values must stay, everybody's own value; where signatures change, the label and, if there is a
+    /// column of it, the number of the release; where the first release counts, that number. Where they have other types than the microdata, both
     /// sides get a type that holds them all: a cast that can fail would print the value it failed on.
-    pub(super) fn ledger(self, columns: &mut [InputColumn], roles: &Roles, kind: StateKind) -> Result<LogicalPlan> {
+    pub(super) fn ledger(mut self, columns: &mut [InputColumn], roles: &Roles, kind: StateKind) -> Result<LogicalPlan> {
         let function = self.function;
         let (latest, first) = (kind.is_labelled(), kind == StateKind::NumberedSignatures);
         let (Some(id), Some(sensitive)) = (&roles.id, &roles.sensitive) else {
@@ -115,15 +117,20 @@ impl Input {
             }
         };
         identifier.publish(function)?;
+        let own = if latest { None } else { Some(self.own_value(&columns[sensitive_place].field, id)?) };
+        if let Some(own) = &own {
+            common_type(function, &mut columns[sensitive_place], own, self.argument)?;
+        }
         let item = InputColumn { column: Column::from_name(SIGNATURE), field: item };
         let item_type = common_type(function, &mut columns[sensitive_place], &item, self.argument)?;
         let id_type = common_type(function, &mut columns[id_place], &identifier, self.argument)?;
         identifier.field = retyped(&identifier.field, id_type);
-        let list = DataType::List(Arc::new(Field::new_list_field(item_type, true)));
+        let list = DataType::List(Arc::new(Field::new_list_field(item_type.clone(), true)));
         signature.field = retyped(&signature.field, list);
         let published = Expr::Column(identifier.column.clone()).is_not_null();
         let plan = LogicalPlanBuilder::from(self.plan.clone()).filter(published)?.build()?;
         let mut wanted = vec![identifier, signature];
+        wanted.extend(own.map(|own| InputColumn { field: retyped(&own.field, item_type.clone()), ..own }));
         if latest {
             let Ok(mut label) = self.column(LABEL) else {
                 return Err(refusal!(
@@ -150,8 +157,8 @@ impl Input {
                 function,
                 argument self.argument,
                 "previous has no column {RELEASE}: with assignment => 'drawn' new rows draw by the shares of the first release, so previous \
-                 must say which rows are of it. Number the private releases in their order: previous => (SELECT {id}, {SIGNATURE}, 1 AS \
-                 {RELEASE} FROM first UNION ALL SELECT {id}, {SIGNATURE}, 2 FROM second)"
+                 must say which rows are of it. Number the private releases in their order: previous => (SELECT *, 1 AS {RELEASE} FROM first UNION ALL \
+                 SELECT *, 2 FROM second)"
             ));
         }
         if (latest || first) && is_numbered {
@@ -174,6 +181,35 @@ impl Input {
             ));
         }
         Self { plan, ..self }.project(wanted)
+    }
+
+    /// The value that everybody was published with, composed here if it is one of several columns. Where values must stay, private releases are read with it.
+    fn own_value(&mut self, sensitive: &FieldRef, id: &str) -> Result<InputColumn> {
+        let parts = parts_of(sensitive).map_err(|error| error.in_function(self.function))?;
+        let names: Vec<String> = match parts.is_empty() {
+            true => vec![sensitive.name().clone()],
+            false => parts.iter().map(|part| part.name().clone()).collect(),
+        };
+        let has = |name: &String| self.plan.schema().fields().iter().any(|field| field.name() == name);
+        if let Some(name) = names.iter().find(|name| !has(name)) {
+            return Err(refusal!(
+                self.function,
+                argument self.argument,
+                "previous has no column {name}, the value that everybody was published with: one that has changed is refused. Pass the private \
+                 releases as they are, or previous => (SELECT {id}, {SIGNATURE}, {} FROM ..)",
+                names.join(", ")
+            ));
+        }
+        let plan = self.plan.clone();
+        let composed = match parts.is_empty() {
+            true => Self { plan, ..*self },
+            false => Self { plan, ..*self }.composed(&names)?,
+        };
+        let value = Expr::Column(composed.column(sensitive.name())?.column).alias(OWN_VALUE);
+        let all = composed.plan.schema().iter().map(|field| Expr::Column(Column::from(field)));
+        let all: Vec<Expr> = all.chain([value]).collect();
+        self.plan = LogicalPlanBuilder::from(composed.plan).project(all)?.build()?;
+        self.column(OWN_VALUE)
     }
 
     /// Identifier, partners and seals of everybody with worlds. Where identifiers have another type than in the microdata, both sides get a

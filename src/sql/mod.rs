@@ -9,6 +9,7 @@ mod census;
 mod choice;
 mod composite;
 mod computed;
+mod declared;
 mod described;
 mod disclosure;
 mod dynamic;

@@ -50,7 +50,9 @@ async fn independent_releases_disclose_and_those_with_memory_do_not() {
             if n == 0 { String::new() } else { " AND person_id NOT IN (SELECT person_id FROM ledger)".to_owned() };
         run(
             &context,
-            &format!("{create} SELECT person_id, signature FROM invariant{n} WHERE person_id IS NOT NULL{fresh}"),
+            &format!(
+                "{create} SELECT person_id, signature, occupation FROM invariant{n} WHERE person_id IS NOT NULL{fresh}"
+            ),
         )
         .await
         .unwrap();
@@ -320,7 +322,7 @@ async fn a_publication_keeps_its_promise_against_readers_of_its_public_table() {
 enum Says {
     /// Its day; all days are published.
     Day,
-    /// The same, of a morning and of an evening, when what the next morning has is there already.
+    /// The same, of a morning and of an evening, when what the next morning has is there already and somebody has had a birthday; and of a night, when nobody has.
     DayTwice,
     /// A number of its release, and days without a change are left out.
     Release,
@@ -372,6 +374,13 @@ async fn guesses(context: &SessionContext, method: &str, says: Says, rng: &mut S
             if says == Says::DayTwice {
                 let evening = own[now ^ usize::from(changes[day])];
                 run(context, &format!("INSERT INTO ill VALUES (1, 43, '{evening}')")).await.unwrap();
+                assert_eq!(number(context, "SELECT max(release) FROM releases(ill)").await, 2 * day as i64);
+                // The same people and ages again, whatever they have: no release.
+                for age in [40, 43] {
+                    let other =
+                        if day == 1 && age == 40 { format!(", (2, 41, '{}')", others[0]) } else { String::new() };
+                    run(context, &format!("INSERT INTO ill VALUES (1, {age}, '{evening}'){other}")).await.unwrap();
+                }
                 assert_eq!(number(context, "SELECT max(release) FROM releases(ill)").await, 2 * day as i64);
             }
             if std::mem::replace(&mut last, newest) == newest {

@@ -29,7 +29,7 @@ const LOCATION: &str = "fault://disk/hospital/";
 
 /// What happens at the fatal write; all later ones fail, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+pub(super) enum Fault {
     /// It is not done.
     Before,
     /// It is done, but the caller hears that it failed.
@@ -44,9 +44,9 @@ enum Fault {
 
 /// A directory in which the write of a given number goes wrong.
 #[derive(Debug)]
-struct Faulty {
+pub(super) struct Faulty {
     inner: LocalFileSystem,
-    writes: AtomicUsize,
+    pub(super) writes: AtomicUsize,
     reads: AtomicUsize,
     fatal: usize,
     fault: Fault,
@@ -163,7 +163,7 @@ impl ObjectStore for Faulty {
 }
 
 /// A session whose `fault://disk/` is a directory, in which the write number `fatal` goes wrong.
-fn faulty(directory: &FilePath, fatal: usize, fault: Fault) -> (SessionContext, Arc<Faulty>) {
+pub(super) fn faulty(directory: &FilePath, fatal: usize, fault: Fault) -> (SessionContext, Arc<Faulty>) {
     std::env::set_current_dir(path("")).unwrap();
     let inner = LocalFileSystem::new_with_prefix(directory).unwrap();
     let store = Arc::new(Faulty { inner, writes: AtomicUsize::new(0), reads: AtomicUsize::new(0), fatal, fault });

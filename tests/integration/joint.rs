@@ -58,7 +58,8 @@ async fn chain(context: &SessionContext, name: &str, call: impl Fn(&str) -> Stri
         let keep = if n == 0 { format!("CREATE TABLE {name}_ledger AS") } else { format!("INSERT INTO {name}_ledger") };
         let known =
             if n == 0 { String::new() } else { format!(" AND person_id NOT IN (SELECT person_id FROM {name}_ledger)") };
-        let entries = format!("SELECT person_id, signature FROM {release} WHERE person_id IS NOT NULL{known}");
+        let entries =
+            format!("SELECT person_id, signature, occupation FROM {release} WHERE person_id IS NOT NULL{known}");
         execute(context, &format!("{keep} {entries}")).await;
         releases.push(release);
     }

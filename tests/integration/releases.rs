@@ -74,7 +74,7 @@ async fn publish_all(context: &SessionContext, snapshots: &[String], roles: &Rol
             "CREATE TABLE release AS SELECT * FROM m_invariant(snapshot, {m}, {arguments}, private => true{previous})"
         );
         run(context, &release).await.unwrap();
-        let entries = format!("SELECT {id}, signature FROM release WHERE {id} IS NOT NULL");
+        let entries = format!("SELECT {id}, signature, {} FROM release WHERE {id} IS NOT NULL", roles.sensitive);
         if n == 0 {
             run(context, &format!("CREATE TABLE ledger AS {entries}")).await.unwrap();
         }

@@ -100,7 +100,7 @@ async fn of_cells(
         if let Some(previous) = previous {
             let labels = match method {
                 AnyMethod::MDistinct(_) => ", signature_label::BIGINT AS signature_label",
-                _ => "",
+                _ => ", occupation",
             };
             let entries =
                 format!("SELECT person_id, signature{labels} FROM {previous} WHERE person_id IS NOT NULL AND {of}");

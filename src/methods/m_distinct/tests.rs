@@ -88,6 +88,10 @@ fn encode_with(
         ("id", Arc::new(known.keys().copied().collect::<Int64Array>())),
         ("signature", Arc::new(signatures.finish())),
     ];
+    if kind.is_none() {
+        let own = known.values().map(|(values, label)| values.iter().nth(*label as usize));
+        columns.push(("disease", Arc::new(own.collect::<StringArray>())));
+    }
     if kind.is_some() {
         columns.push((LABEL, Arc::new(known.values().map(|(_, label)| *label as i32 + 1).collect::<Int32Array>())));
     }

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result, thousands};
+use crate::methods::WHERE_VALUES_CHANGE;
 use crate::methods::assignment::wanted_by_value;
 use crate::methods::balance::Moves;
 use crate::methods::lots::Lots;
@@ -81,6 +82,15 @@ impl<'a> SideBySide<'a> {
     }
 }
 
+/// Refuses values that are not what they were: a value that changes in a group beside counterfeits, which do not change, is known to be a person's.
+fn refuse_changed(people: usize) -> Error {
+    Error::refused(format!(
+        "{} people have another sensitive value than the one that they were published with, which must stay: next to counterfeits, whose values \
+         stay, a value that changes is a person's. Correct these rows. {WHERE_VALUES_CHANGE}",
+        thousands(people)
+    ))
+}
+
 /// Which bucket each row is in, and which rows are new.
 #[derive(Debug)]
 pub(super) struct Division {
@@ -114,14 +124,14 @@ impl Division {
             return Ok(division);
         }
         let lists = SideBySide::new(signatures.iter().map(|signature| &**signature), values);
-        // Of each part: the first row of each signature, and how many rows have another value than one of theirs.
+        // Of each part: the first row of each signature, and how many rows have another value than they were published with.
         let part = rows_of_a_part(microdata.rows, signatures.len());
         let of_part = |number: usize| {
             let (mut firsts, mut updated) = (vec![NOWHERE; signatures.len()], 0);
             let rows = number * part..microdata.rows.min((number + 1) * part);
             for (row, value) in rows.clone().zip(microdata.sensitive_codes.part(rows)) {
                 let Some(signature) = known.number_of(row) else { continue };
-                match lists.of(signature, value) {
+                match lists.of(signature, value).filter(|_| !known.is_changed(row)) {
                     Some(_) => firsts[signature as usize] = firsts[signature as usize].min(row as u32),
                     None => updated += 1,
                 }
@@ -131,11 +141,7 @@ impl Division {
         let parts: Vec<_> = (0..microdata.rows.div_ceil(part)).into_par_iter().map(of_part).collect();
         let updated: usize = parts.iter().map(|(_, updated)| updated).sum();
         if updated > 0 {
-            return Err(Error::refused(format!(
-                "the sensitive value of {} returning rows is not one of the values they were published with; m-invariance \
-                 cannot express changed values; m-Distinct (m_distinct) is the method for data whose values change",
-                thousands(updated)
-            )));
+            return Err(refuse_changed(updated));
         }
         // Buckets in the order of their first rows.
         let first = |signature: usize| parts.iter().map(|(firsts, _)| firsts[signature]).min().unwrap_or(NOWHERE);

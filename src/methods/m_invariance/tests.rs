@@ -82,6 +82,11 @@ pub(super) fn encode_beside(
         ("id", Arc::new(known.keys().copied().collect::<Int64Array>()) as ArrayRef),
         ("signature", Arc::new(signatures.finish())),
     ];
+    // Everybody here keeps their value; of who is not here, it does not matter.
+    let now: BTreeMap<i64, &String> = rows.iter().map(|row| (row.0, &row.2)).collect();
+    let own =
+        known.iter().map(|(id, set)| now.get(id).copied().filter(|value| set.contains(*value)).or_else(|| set.first()));
+    previous.push(("disease", Arc::new(own.collect::<StringArray>())));
     let mut kind = StateKind::Signatures;
     if let Some(release) = earlier.release {
         kind = StateKind::NumberedSignatures;

@@ -19,10 +19,10 @@ use rayon::prelude::*;
 
 use super::{check_eligible, grouping};
 use crate::error::{Error, Result, thousands};
-use crate::methods::Monitor;
 use crate::methods::lots::Lots;
 use crate::methods::mondrian::{Cuts, Source};
 use crate::methods::state::Dealt;
+use crate::methods::{Monitor, WHERE_VALUES_CHANGE};
 use crate::microdata::{Microdata, RowCodes};
 use crate::release::{Groups, Perturbed};
 
@@ -130,8 +130,7 @@ fn fresh(microdata: &Microdata, known: &Dealt) -> Result<Vec<u32>> {
     if known.changed > 0 {
         return Err(Error::refused(format!(
             "{} people have another value of column {} than they were published with; with delta => 'equal' everybody's is the same in all \
-             releases, or a reader would learn whose it was: insert the values that they were published with, or begin a publication of \
-             m_distinct, for people who are not in this one",
+             releases, or a reader would learn whose it was. Correct these rows. {WHERE_VALUES_CHANGE}",
             thousands(known.changed),
             microdata.sensitive()?.field.name()
         )));

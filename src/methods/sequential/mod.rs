@@ -65,7 +65,7 @@ pub use self::worlds::Worlds;
 use self::matching::Matching;
 use self::measure::Measure;
 use super::mondrian::Cuts;
-use super::{LeftOut, Method, Monitor, Needs, State, StateKind};
+use super::{LeftOut, Method, Monitor, Needs, State, StateKind, WHERE_VALUES_CHANGE};
 use crate::error::{Error, Result, thousands};
 use crate::methods::extent::{MOST, too_many};
 use crate::methods::state::Partners;
@@ -167,7 +167,7 @@ impl SequentialRelease {
             return Err(Error::refused(format!(
                 "{} people have other values in the sensitive column, or in one that travels with it, than when their worlds were made or \
                  in an earlier release; they cannot change, because the worlds would contradict earlier releases: pass the values as \
-                 they were, or leave the column out",
+                 they were, or leave the column out. {WHERE_VALUES_CHANGE}",
                 thousands(partners.changed)
             )));
         }

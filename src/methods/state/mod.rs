@@ -4,7 +4,7 @@
 //!
 //! | kind | of whom | what |
 //! |---|---|---|
-//! | [`Signatures`](StateKind::Signatures) | everybody ever published | the sensitive values of their group, for ever |
+//! | [`Signatures`](StateKind::Signatures) | everybody ever published | the sensitive values of their group, and a seal of their own, for ever |
 //! | [`NumberedSignatures`](StateKind::NumberedSignatures) | the same | the same, and who of them was in the first release |
 //! | [`LabelledSignatures`](StateKind::LabelledSignatures) | the same | those of the most recent group, and everybody's place among them |
 //! | [`DatedSignatures`](StateKind::DatedSignatures) | the same | the same at every release, so that it is known when that was |
@@ -17,6 +17,7 @@ mod calendar;
 mod dealt;
 mod entries;
 mod ghosts;
+mod own;
 mod perturbations;
 mod remembered;
 mod seals;
@@ -34,6 +35,7 @@ pub(crate) use self::dealt::Dealt;
 use self::dealt::DealtReader;
 #[cfg(feature = "publication")]
 pub(crate) use self::dealt::{PLACE, RING, SHOWN, VALUE};
+pub(crate) use self::own::SEAL;
 pub(crate) use self::perturbations::Perturbations;
 use self::perturbations::PerturbationsReader;
 pub(crate) use self::perturbations::{original_column, published_column};
@@ -59,6 +61,11 @@ const UNLABELLED: &str = "this publication was made by a version whose ledger do
     new publication under another LOCATION for people who are not in this one; whoever is in both is not protected from a \
     reader of both";
 
+/// Why a publication of values that must stay cannot go on.
+const UNSEALED: &str = "this publication was made by a version whose ledger does not say with which value people were published (it has no column \
+    seal), so that a changed value, which gives people away, would not be noticed. Begin a new publication under another LOCATION for people who are \
+    not in this one";
+
 /// Columns of the ledger of a method with state of this kind; of one without, it has the releases' numbers only.
 ///
 /// # Errors
@@ -75,7 +82,7 @@ pub(crate) fn ledger_schema(kind: Option<StateKind>, layout: &Layout) -> Result<
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StateKind {
-    /// Identifier and signature, the same for ever.
+    /// Identifier, signature and own value, the same for ever.
     Signatures,
     /// The same, and the number of the release: how many people the first one had under each signature.
     NumberedSignatures,
@@ -110,7 +117,7 @@ impl StateKind {
 
     /// Whether values are sealed: of each column that travels, every value has a hash while that is done.
     fn seals(self) -> bool {
-        matches!(self, Self::Worlds | Self::ValuedWorlds)
+        matches!(self, Self::Signatures | Self::NumberedSignatures | Self::Worlds | Self::ValuedWorlds)
     }
 
     /// Whether signatures change and everybody has a label in theirs, for ever.
@@ -155,6 +162,9 @@ impl StateKind {
     pub(crate) fn check_ledger(self, columns: &Schema) -> Result<()> {
         if self.is_labelled() && columns.index_of(LABEL).is_err() {
             return Err(Error::refused(UNLABELLED));
+        }
+        if matches!(self, Self::Signatures | Self::NumberedSignatures) && columns.index_of(SEAL).is_err() {
+            return Err(Error::refused(UNSEALED));
         }
         Ok(())
     }

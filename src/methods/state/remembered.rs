@@ -109,6 +109,10 @@ fn each(
             return code;
         };
         value(code, last).unwrap_or_else(|| {
+            // Of somebody who was published in this period, whatever changed is held.
+            if known.steps_of(row) == Some(0) {
+                return last;
+            }
             illegal += 1;
             code
         })

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::RELEASE;
 use super::calendar::Calendar;
 use super::entries::Entries;
+use super::own::{self, OwnValues, SEAL};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{Codes, ColumnEncoder, EncodedColumns, IdentifierBuilder};
 use crate::release::{LABEL, Published, SIGNATURE, signature_type};
@@ -33,6 +34,8 @@ pub struct Signatures {
     all: Arc<[Box<[u32]>]>,
     /// How many people of the first release have each; empty if that was not asked for, or nobody was ever published.
     first: Arc<[usize]>,
+    /// Which rows have another value than they were published with, where that must not be; empty if none has.
+    changed: Vec<bool>,
     /// People who were published in this period with another value than they have now, and are again.
     pub(super) held: usize,
 }
@@ -100,8 +103,15 @@ impl Signatures {
             steps_of: self.steps_of.part(rows),
             all: Arc::clone(&self.all),
             first: Arc::clone(&self.first),
+            changed: rows.iter().filter_map(|&row| self.changed.get(row as usize)).copied().collect(),
             held: 0,
         }
+    }
+
+    /// Returns true if a row's person was published with another sensitive value, of methods of which values must stay.
+    #[inline]
+    pub fn is_changed(&self, row: usize) -> bool {
+        self.changed.get(row).copied().unwrap_or(false)
     }
 
     /// How many people of the first release have each signature, those who are not in the microdata included.
@@ -116,9 +126,9 @@ const LISTS: usize = 1 << 20;
 /// What earlier releases say beside everybody's signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
-    /// Nothing.
+    /// Everybody's own value.
     Signatures,
-    /// By their numbers, which one is the first.
+    /// The same; and by their numbers, which one is the first.
     First,
     /// Labels; and by their numbers, if they have any, which one is the latest.
     Labels,
@@ -126,7 +136,7 @@ pub(super) enum Says {
     Dates,
 }
 
-/// Reads the identifier and `signature` columns of earlier private releases.
+/// Reads the identifier and `signature` columns of earlier private releases, and those that say which value is whose.
 #[derive(Debug)]
 pub(super) struct SignaturesReader {
     says: Says,
@@ -136,6 +146,8 @@ pub(super) struct SignaturesReader {
     label_of: Codes,
     /// Which release each entry is from; empty if that is not known.
     releases: Vec<i64>,
+    /// Everybody's own value, where it must stay.
+    own: OwnValues,
     /// Signatures, in provisional codes.
     sets: FxHashMap<Box<[u32]>, Known>,
     /// Lists as they came, where signatures have no order: most are those of others, and need not be put in order again.
@@ -183,6 +195,7 @@ impl SignaturesReader {
             signature_of: Codes::default(),
             label_of: Codes::default(),
             releases: Vec::new(),
+            own: OwnValues::default(),
             sets: FxHashMap::default(),
             lists: FxHashMap::default(),
             as_bytes: FxHashMap::default(),
@@ -200,6 +213,7 @@ impl SignaturesReader {
     /// a value twice or has no such place.
     pub(super) fn append(&mut self, batch: &RecordBatch, sensitive: &mut ColumnEncoder) -> Result<()> {
         let (labelled, numbered) = (matches!(self.says, Says::Labels | Says::Dates), self.says != Says::Signatures);
+        let unknown = || Error::internal("signatures of people whose own values are not known");
         let [ids, lists, ..] = batch.columns() else {
             return Err(Error::internal("signatures without identifiers"));
         };
@@ -212,6 +226,11 @@ impl SignaturesReader {
             return Err(Error::internal("signatures without the numbers of their releases"));
         }
         let published = datafusion::arrow::compute::is_not_null(ids)?;
+        if !labelled {
+            let (field, own) = batch.schema_ref().fields().iter().zip(batch.columns()).nth(2).ok_or_else(unknown)?;
+            let values = datafusion::arrow::compute::filter(own, &published)?;
+            self.own.append(&values, field.name() == SEAL, sensitive)?;
+        }
         let labels = labels.map(|labels| datafusion::arrow::compute::filter(labels, &published)).transpose()?;
         let labels = labels.map(|labels| cast(&labels, &DataType::Int64)).transpose()?;
         let labels = labels.as_ref().map(|labels| labels.as_primitive::<Int64Type>());
@@ -332,6 +351,7 @@ impl SignaturesReader {
             + self.signature_of.size()
             + self.label_of.size()
             + self.releases.capacity() * size_of::<i64>()
+            + self.own.size()
             + self.set_bytes
     }
 
@@ -377,7 +397,7 @@ impl SignaturesReader {
 
         let entries = Entries::find(self.identifiers, microdata, key)?;
         let label_of = self.label_of;
-        let (mut torn, mut moved) = (0, 0);
+        let (mut torn, mut moved, mut contradicted) = (0, 0, 0);
         let dated = self.says == Says::Dates;
         if dated && self.releases.len() != signature_of.len() {
             return Err(Error::refused(UNDATED));
@@ -387,6 +407,7 @@ impl SignaturesReader {
         // Only with labels does a later signature take the place of an earlier one.
         let release = |entry: u32| if labelled { number_of(entry) } else { 0 };
         for run in entries.several() {
+            contradicted += usize::from(self.own.differ(run));
             let run = || run.iter().copied();
             let last = run().map(release).max().unwrap_or_default();
             let mut latest = run().filter(|&entry| release(entry) == last);
@@ -417,6 +438,22 @@ impl SignaturesReader {
                 thousands(torn)
             )));
         }
+        if contradicted > 0 {
+            return Err(Error::refused(format!(
+                "`previous` gives {} identifiers two different sensitive values, so its releases already contradict each other; pass the private \
+                 releases of one publication only",
+                thousands(contradicted)
+            )));
+        }
+        let strays = self.own.strays(ranks, |entry| &sets[signature_of.at(entry) as usize].0);
+        if strays > 0 {
+            return Err(Error::refused(format!(
+                "`previous` has {} rows with an identifier whose sensitive value is not one of those in column signature; pass the private releases \
+                 (private => true) unchanged",
+                thousands(strays)
+            )));
+        }
+        let changed = self.own.changed(&entries, columns)?;
         let mut first = Vec::new();
         if let (Says::First, Some(earliest)) = (self.says, self.releases.iter().min()) {
             first.resize(sets.len(), 0);
@@ -457,15 +494,18 @@ impl SignaturesReader {
             steps_of: steps_of_rows,
             all: signatures,
             first: first.into(),
+            changed,
             held: 0,
         })
     }
 }
 
 /// Columns of an entry behind whom it is about, but for the release that it is from.
-pub(super) fn fields(sensitive: &FieldRef, labelled: bool) -> impl Iterator<Item = Field> {
+pub(super) fn fields(sensitive: &FieldRef, labelled: bool) -> [Field; 2] {
     let signature = Field::new(SIGNATURE, signature_type(sensitive.data_type()), false);
-    [signature].into_iter().chain(labelled.then(|| Field::new(LABEL, DataType::Int32, false)))
+    let own =
+        if labelled { Field::new(LABEL, DataType::Int32, false) } else { Field::new(SEAL, DataType::Int64, false) };
+    [signature, own]
 }
 
 /// The members who get an entry: people who were not published before, or, where signatures change, not with these values.
@@ -482,7 +522,8 @@ pub(super) fn members(published: &Published, known: &Signatures, change: bool) -
 /// When Arrow fails to gather values.
 pub(super) fn entries(published: &Published, members: &[u32], labelled: bool) -> Result<Vec<ArrayRef>> {
     let signatures = published.signatures(members)?;
-    Ok([signatures].into_iter().chain(labelled.then(|| published.labels(members))).collect())
+    let own = if labelled { published.labels(members) } else { own::seals(published, members)? };
+    Ok(vec![signatures, own])
 }
 
 #[cfg(test)]

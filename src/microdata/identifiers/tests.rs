@@ -168,3 +168,20 @@ fn nothing_is_fine() {
     assert!(none.is_empty());
     assert_eq!(none.repeated().unwrap(), 0);
 }
+
+/// A ledger reads as one type what arrived as another one: salts are of values.
+#[test]
+fn salts_are_of_values() {
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "a", "a text that is longer than twelve bytes"]));
+    let expected = salts(&texts).unwrap();
+    assert!(expected[0] == expected[2] && expected[0] != expected[1]);
+    for data_type in [DataType::LargeUtf8, DataType::Utf8View] {
+        assert_eq!(salts(&cast(&texts, &data_type).unwrap()).unwrap(), expected, "{data_type}");
+    }
+    let mut builder = IdentifierBuilder::new(DataType::Utf8);
+    builder.append(&texts).unwrap();
+    let people = builder.finish([5, 6]).unwrap();
+    assert_eq!(people.salts(&[3, 0]).unwrap(), [expected[3], expected[0]]);
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(-7), None]));
+    assert_eq!(salts(&numbers).unwrap()[0], salts(&numbers.slice(0, 1)).unwrap()[0], "with and without NULL");
+}

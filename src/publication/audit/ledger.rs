@@ -20,7 +20,7 @@ use super::promises::Remembered;
 use crate::error::{Error, refusal};
 use crate::methods::m_distinct::Possible;
 use crate::methods::state::{
-    IDENTIFIER, PLACE, RELEASE, RING, SHOWN, VALUE, former_worlds, original_column, published_column,
+    IDENTIFIER, PLACE, RELEASE, RING, SEAL, SHOWN, VALUE, former_worlds, original_column, published_column,
 };
 use crate::methods::{AnyMethod, StateKind};
 use crate::microdata::cells_of;
@@ -244,6 +244,9 @@ impl Past {
             | StateKind::LabelledSignatures
             | StateKind::DatedSignatures => {
                 let Some(signatures) = column(SIGNATURE) else { return Ok(Self::Nothing) };
+                if !kind.is_labelled() && column(SEAL).is_none() {
+                    return Ok(Self::Nothing);
+                }
                 let DataType::List(item) = signatures.data_type() else {
                     return Err(refusal!(FUNCTION, "the signatures of the ledger are not lists"));
                 };

@@ -59,6 +59,7 @@ mod tests {
             attempt: String::new(),
             release_id: String::new(),
             fingerprint: String::new(),
+            whole: None,
             earlier: String::new(),
             updates: None,
             snapshot_rows: 4,

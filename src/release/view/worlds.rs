@@ -1,13 +1,13 @@
 //! What the publisher's memory has of worlds: partners, and commitments.
 
-use datafusion::arrow::array::{ListArray, UInt32Array};
+use datafusion::arrow::array::{Int64Array, ListArray, UInt32Array};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::DataType;
 
 use super::gather::gather;
 use super::{COMMITMENTS, PARTNERS, Published, signature_type};
 use crate::error::{Error, Result};
-use crate::microdata::{Attribute, Commitments, commitments};
+use crate::microdata::{Attribute, Commitments, commitments, salts};
 use crate::release::Form;
 
 impl Published {
@@ -65,6 +65,17 @@ impl Published {
         commitments(self.sealing()?, &codes, &microdata.quasi, &salts, partners)
     }
 
+    /// Seals of the sensitive values of some members who are people, each by the salt of the person.
+    ///
+    /// # Errors
+    /// When there is no sensitive attribute, and when Arrow cannot show a value.
+    pub(crate) fn seals(&self, members: &[u32]) -> Result<Int64Array> {
+        let sealing = self.sealing()?.first().ok_or_else(|| Error::internal("a seal of no value"))?;
+        let codes = self.rows_of(members).into_iter().map(|row| self.release.microdata.sensitive_codes.at(row));
+        let salts = salts(&self.identifiers(members)?)?;
+        Ok(codes.zip(salts).map(|(code, salt)| sealing.to(salt, code)).collect())
+    }
+
     /// What the values of each column that travels are sealed by, the sensitive one first: made once, for there may be as many values as people.
     fn sealing(&self) -> Result<&[Commitments]> {
         if let Some(sealing) = self.sealing.get() {
@@ -72,7 +83,9 @@ impl Published {
         }
         let microdata = &self.release.microdata;
         let of = |sensitive| move |attribute: &Attribute| Commitments::of(attribute, sensitive);
-        let sealing = microdata.sensitive.iter().map(of(true)).chain(microdata.other.iter().map(of(false)));
+        // Of groups no more is remembered than the sensitive value.
+        let others = if self.release.body.form() == Form::Intervals { &[][..] } else { &microdata.other[..] };
+        let sealing = microdata.sensitive.iter().map(of(true)).chain(others.iter().map(of(false)));
         let sealing = sealing.collect::<Result<Vec<_>>>()?;
         // Another thread may have been faster; it made the same ones.
         Ok(self.sealing.get_or_init(|| sealing))

@@ -26,13 +26,14 @@ pub(crate) struct Fact {
 pub(super) fn by_groups(evidence: &Evidence) -> Model {
     let mut model = Model::default();
     for (number, release) in (1..).zip(&evidence.releases) {
+        let time = evidence.time(number);
         let groups = 0..release.boxes.starts.len() as u32 - 1;
         let slot = |(value, capacity)| Slot { value, capacity };
         let pools: Vec<u32> = groups.map(|group| model.add_pool(release.boxes.counts(group).map(slot))).collect();
         for (person, &(group, hint)) in (0..).zip(release.hosts.iter().flatten()) {
             if let Some(&pool) = pools.get(group as usize) {
                 let slots = model.pools[pool as usize].slots.clone().collect();
-                model.versions.push(Version { person, release: number, pool, slots, hint });
+                model.versions.push(Version { person, release: number, time, pool, slots, hint });
             }
         }
     }
@@ -52,6 +53,7 @@ pub(super) fn by_covers(evidence: &Evidence) -> Result<Model> {
     let (d, known) = (evidence.quasi, &evidence.known);
     let mut pairs = 0;
     for (number, release) in (1..).zip(&evidence.releases) {
+        let time = evidence.time(number);
         let boxes = &release.boxes;
         let mut shown = vec![0_u32; boxes.starts.len() - 1];
         boxes.group.iter().for_each(|&group| shown[group as usize] += 1);
@@ -101,7 +103,7 @@ pub(super) fn by_covers(evidence: &Evidence) -> Result<Model> {
         for (&row, &number_of) in rows.iter().zip(&numbers) {
             let slots = found[number_of as usize].clone();
             let (person, hint) = (known.person[row], known.sensitive[row]);
-            model.versions.push(Version { person, release: number, pool, slots, hint });
+            model.versions.push(Version { person, release: number, time, pool, slots, hint });
         }
     }
     model.finish();

@@ -49,8 +49,8 @@ impl Exchange {
             model.versions[version as usize].slots.iter().filter_map(choice).collect()
         });
         let steps = part.versions.iter().zip(&part.linked).map(|(&version, linked)| {
-            let release = |version: u32| model.versions[version as usize].release;
-            linked.then(|| release(version) - release(version - 1))
+            let time = |version: u32| model.versions[version as usize].time;
+            linked.then(|| time(version) - time(version - 1))
         });
         Self {
             choices: choices.collect(),

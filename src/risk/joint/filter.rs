@@ -49,7 +49,7 @@ fn history(model: &mut Model, versions: std::ops::Range<usize>, reach: &mut Reac
     let first = versions.start as u32;
     let mut values: Vec<Vec<u32>> = versions.clone().map(|version| model.values(version as u32)).collect();
     let sizes: Vec<usize> = values.iter().map(Vec::len).collect();
-    let steps: Vec<u64> = model.versions[versions].windows(2).map(|pair| pair[1].release - pair[0].release).collect();
+    let steps: Vec<u64> = model.versions[versions].windows(2).map(|pair| pair[1].time - pair[0].time).collect();
     for (place, &steps) in steps.iter().enumerate() {
         values[place].iter().for_each(|&value| reach.prepare(value, steps));
         let mut next: Vec<u32> = values[place].iter().flat_map(|value| reach.of(value, steps)).copied().collect();

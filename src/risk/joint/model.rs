@@ -20,6 +20,8 @@ pub(super) struct Version {
     pub person: u32,
     /// Number of the release.
     pub release: u64,
+    /// When it was made, in steps of the update relation.
+    pub time: u64,
     /// Place among the pools.
     pub pool: u32,
     /// Slots one of which is the person's: ascending. Fewer and fewer, until none is left that is impossible.

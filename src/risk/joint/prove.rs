@@ -156,7 +156,7 @@ impl<'a> Proof<'a> {
             }
         };
         if let Some(before) = self.values.last().filter(|_| linked && !reach.is_identity()).cloned() {
-            let steps = model.versions[version as usize].release - model.versions[version as usize - 1].release;
+            let steps = model.versions[version as usize].time - model.versions[version as usize - 1].time;
             self.update(&before, &own, |value, to| reach.of(value, steps).binary_search(to).is_ok())?;
         }
         let mut slots = Vec::new();

@@ -44,7 +44,7 @@ impl<'a> Reach<'a> {
 
     /// What a value can be after some steps, ascending. Prepared before.
     pub(super) fn of<'b>(&'b self, value: &'b u32, steps: u64) -> &'b [u32] {
-        match self.identity {
+        match self.identity || steps == 0 {
             true => std::slice::from_ref(value),
             false => self.rows.get(&(*value, steps)).map_or(&[], Vec::as_slice),
         }

@@ -34,7 +34,7 @@ impl History {
                 let slots = model.pools[pool as usize].slots.clone().collect();
                 // Hints may be right or wrong.
                 let hint = values.get(person as usize).filter(|_| person % 2 == 1).copied().unwrap_or(NONE);
-                model.versions.push(Version { person, release: *release, pool, slots, hint });
+                model.versions.push(Version { person, release: *release, time: *release, pool, slots, hint });
             }
         }
         model.finish();

@@ -50,7 +50,12 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
     ),
     ("", "other", "columns that no reader knows; they travel with the sensitive value", "none"),
     ("", "insensitive", "columns to keep as they are; whoever knows them of somebody finds the row by them", "none"),
-    ("", "previous", "identifier and signature of all earlier private releases", "none: the first release"),
+    (
+        "",
+        "previous",
+        "identifier, signature and sensitive value of all earlier private releases",
+        "none: the first release",
+    ),
     (
         "m_invariant",
         "balance",

@@ -1,6 +1,7 @@
 //! SQL of publications: `STORED AS PUBLICATION`, `release(..)`, `releases(..)`, `audit(..)` and `check_snapshots(..)`.
 
 mod audit;
+mod evidence;
 mod factory;
 mod flat_rows;
 mod inserts;
@@ -22,7 +23,7 @@ pub(super) use inserts::CheckInserts;
 pub(super) use options::AnyOption;
 pub(super) use table::PublicationTable;
 
-pub(super) use release::releases_of;
+pub(super) use evidence::evidence_of;
 
 use super::function::RelationFunction;
 

@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
-use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
 use super::release_table::ReleaseTable;
 use super::table::PublicationTable;
-use crate::publication::Reader;
 use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
 use crate::sql::options::AnonymizeOptions;
@@ -42,22 +39,4 @@ impl RelationFunction for ReleaseByNumber {
             Ok(Arc::new(table) as Arc<dyn TableProvider>)
         })
     }
-}
-
-/// A relation, or all releases of the publication that it is.
-pub(in crate::sql) fn releases_of(plan: LogicalPlan) -> Result<Vec<LogicalPlan>> {
-    const FUNCTION: &str = "disclosure";
-    if !PublicationTable::is(&plan) {
-        return Ok(vec![plan]);
-    }
-    let tables = PublicationTable::with(&plan, FUNCTION, |publication| {
-        let (public, runtime) = (&publication.public, &publication.runtime);
-        wait_long_for(|| async move {
-            let newest = Reader::open(public, runtime).await?.map_or(1, |reader| reader.newest());
-            let tables = (1..=newest).map(|number| ReleaseTable::open(public, runtime, Some(number)));
-            futures::future::try_join_all(tables).await
-        })
-    })?;
-    let scan = |table| LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(table)), None)?.build();
-    tables.into_iter().map(scan).collect()
 }

@@ -11,6 +11,8 @@ fn batch(first: i64, lists: &[Option<Vec<i32>>], values: &DataType, large: bool)
     let of = |list: &Option<Vec<i32>>| list.clone().unwrap_or_else(|| vec![9, 9]);
     let items: Int32Array = lists.iter().flat_map(of).map(Some).collect();
     let items = cast(&items, values).unwrap();
+    let first: Int32Array = lists.iter().map(|list| Some(of(list)[0])).collect();
+    let own = cast(&first, values).unwrap();
     let item = Arc::new(Field::new("item", values.clone(), true));
     let lengths = lists.iter().map(|list| of(list).len());
     let lists: ArrayRef = match large {
@@ -18,7 +20,7 @@ fn batch(first: i64, lists: &[Option<Vec<i32>>], values: &DataType, large: bool)
         false => Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), items, None)),
     };
     let labels: ArrayRef = Arc::new(Int32Array::from(vec![1; ids.len()]));
-    let columns: [(&str, ArrayRef); 3] = [("id", Arc::new(ids)), (SIGNATURE, lists), (LABEL, labels)];
+    let columns: [(&str, ArrayRef); 4] = [("id", Arc::new(ids)), (SIGNATURE, lists), ("value", own), (LABEL, labels)];
     RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
 }
 

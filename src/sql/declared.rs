@@ -1,0 +1,86 @@
+//! What a publication says of itself: taken where a call does not say it.
+
+use datafusion::common::{Column, Result};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder};
+
+use super::input::{Input, InputColumn, OWN_VALUE, common_type};
+use crate::error::refusal;
+
+/// Column of who was in a release: the identifier. No column of a table has such a name by chance.
+pub(super) const WHO: &str = "(who)";
+/// Column of who was in a release: its number.
+pub(super) const RELEASE: &str = "release";
+
+/// What is declared, and what is known of releases.
+#[derive(Debug, Default)]
+pub(super) struct Declared {
+    /// The identifier, which releases do not show.
+    pub id: Option<String>,
+    /// Quasi-identifiers, of which some releases may lack some.
+    pub quasi: Vec<String>,
+    /// The sensitive column, or several.
+    pub sensitive: Vec<String>,
+    /// Which values can become which.
+    pub updates: Option<LogicalPlan>,
+    /// Whether every value can become every other.
+    pub any_update: bool,
+    /// Whether what follows from several updates can happen at once.
+    pub closed: bool,
+    pub hierarchies: Option<LogicalPlan>,
+    /// The period of each release; empty if each is one.
+    pub times: Vec<u64>,
+    /// Who was in which release.
+    pub presence: Presence,
+}
+
+/// Who was in which release of those that are looked at.
+#[derive(Debug, Default)]
+pub(super) enum Presence {
+    /// Everybody, unless what is known says otherwise.
+    #[default]
+    Everybody,
+    /// As these rows say: identifier ([`WHO`]) and number of the release.
+    Since(LogicalPlan),
+    /// The same, with the sensitive value that somebody had then ([`OWN_VALUE`]).
+    Valued(LogicalPlan),
+    /// Nobody knows: the ledger does not remember who was away.
+    Unknown,
+}
+
+impl Input {
+    /// What is known of people, release by release: as it says itself, or else as the ledger knows who was in which.
+    ///
+    /// # Errors
+    /// When neither knows it.
+    pub(super) fn in_releases(self, presence: &Presence, id: &str, sensitive: &str) -> Result<Self> {
+        let has = |name: &str| self.plan.schema().fields().iter().any(|field| field.name() == name);
+        let (there, valued) = match presence {
+            Presence::Everybody => return Ok(self),
+            _ if has(RELEASE) => return Ok(self),
+            Presence::Since(there) => (there, false),
+            Presence::Valued(there) => (there, has(sensitive)),
+            Presence::Unknown => {
+                return Err(refusal!(
+                    self.function,
+                    argument self.argument,
+                    "the publication does not know who was in which of its releases, because people have left, so that {0} must say it in a column \
+                     {RELEASE}, row by row: {0} => (SELECT *, 1 AS {RELEASE} FROM first UNION ALL SELECT *, 2 FROM second)",
+                    self.argument
+                ));
+            }
+        };
+        let mut own = self.column(id)?;
+        let theirs = Self { function: self.function, argument: "the ledger", plan: there.clone() }.column(WHO)?;
+        let before = InputColumn { column: theirs.column.clone(), field: theirs.field };
+        common_type(self.function, &mut own, &before, "the ledger")?;
+        let kept = self.plan.schema().iter().filter(|(_, field)| !valued || field.name() != sensitive);
+        let mut columns: Vec<Expr> = kept.map(|field| Expr::Column(Column::from(field))).collect();
+        if valued {
+            columns.push(Expr::Column(Column::from_name(OWN_VALUE)).alias(sensitive));
+        }
+        columns.push(Expr::Column(Column::from_name(RELEASE)));
+        let same = Expr::Column(own.column).eq(Expr::Column(theirs.column));
+        let plan = LogicalPlanBuilder::from(self.plan).join_on(there.clone(), JoinType::Inner, [same])?;
+        Ok(Self { plan: plan.project(columns)?.build()?, ..self })
+    }
+}

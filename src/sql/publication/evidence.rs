@@ -1,0 +1,174 @@
+//! What `disclosure(..)` takes from a publication: its releases, and what its publisher has declared and its ledger knows.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::catalog::Session;
+use datafusion::common::{Column, Result};
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::functions_nested::expr_fn::array_element;
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, cast, lit};
+use datafusion::physical_plan::ExecutionPlan;
+use futures::future::BoxFuture;
+
+use super::release_table::ReleaseTable;
+use super::table::{PublicationTable, Publisher};
+use crate::error::refusal;
+use crate::exec::{Origin, hide};
+use crate::methods::m_distinct::Possible;
+use crate::methods::state::{IDENTIFIER, RELEASE};
+use crate::methods::{AnyMethod, StateKind};
+use crate::publication::{OpenPublication, Publication, Reader, ReleaseRow};
+use crate::release::{LABEL, SIGNATURE};
+use crate::sql::declared::{Declared, Presence, WHO};
+use crate::sql::input::OWN_VALUE;
+use crate::sql::opaque::{OpaqueTable, Relation};
+use crate::sql::resolve::wait_long_for;
+
+const FUNCTION: &str = "disclosure";
+
+/// The releases of a publication, and what it says of itself; `None` if a relation is none.
+///
+/// # Errors
+/// When the publication cannot be read.
+pub(in crate::sql) fn evidence_of(plan: &LogicalPlan) -> Result<Option<(Vec<LogicalPlan>, Declared)>> {
+    if !PublicationTable::is(plan) {
+        return Ok(None);
+    }
+    PublicationTable::with(plan, FUNCTION, |table| {
+        let (public, private, runtime) = (&table.public, table.private(), &table.runtime);
+        let (tables, rows) = wait_long_for(|| async move {
+            let Some(reader) = Reader::open(public, runtime).await? else {
+                return Ok((vec![ReleaseTable::open(public, runtime, Some(1)).await?], Vec::new()));
+            };
+            let rows = reader.releases(private, runtime).await?;
+            let tables = (1..=reader.newest()).map(|number| ReleaseTable::open(public, runtime, Some(number)));
+            Ok((futures::future::try_join_all(tables).await?, rows))
+        })?;
+        let scan = |table| LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(table)), None)?.build();
+        let releases: Vec<LogicalPlan> = tables.into_iter().map(scan).collect::<Result<_>>()?;
+        let mut declared = match table.publisher() {
+            Some(publisher) => declared_by(publisher, &rows, runtime)?,
+            None => Declared::default(),
+        };
+        declared.times = times(&rows);
+        if matches!(declared.presence, Presence::Everybody) && releases.len() > 1 {
+            declared.presence = Presence::Unknown;
+        }
+        Ok(Some((releases, declared)))
+    })
+}
+
+/// The period of each release, as far as all say theirs; else each is one.
+fn times(rows: &[ReleaseRow]) -> Vec<u64> {
+    let said = |row: &ReleaseRow| {
+        let noted = row.record.as_ref().and_then(|record| record.period_of(record.number));
+        noted.or(row.announcement.period)
+    };
+    let times: Option<Vec<u64>> = rows.iter().map(said).collect();
+    times.filter(|times| times.is_sorted()).unwrap_or_default()
+}
+
+fn declared_by(publisher: &Publisher, rows: &[ReleaseRow], runtime: &Arc<RuntimeEnv>) -> Result<Declared> {
+    let spec = &publisher.publication.spec;
+    let parts: Vec<String> = publisher.parts.iter().map(|part| part.name().clone()).collect();
+    let (any_update, closed) = match &spec.method {
+        AnyMethod::MDistinct(method) => (method.updates == Possible::Any, method.close_updates),
+        _ => (false, false),
+    };
+    // A domain is no relation of updates.
+    let updates = publisher.updates.clone().filter(|_| !spec.has_domain());
+    Ok(Declared {
+        id: spec.roles.id.clone(),
+        quasi: spec.roles.quasi.clone(),
+        sensitive: if parts.is_empty() { spec.roles.sensitive.iter().cloned().collect() } else { parts },
+        updates,
+        any_update,
+        closed,
+        hierarchies: publisher.hierarchies.clone(),
+        times: Vec::new(),
+        presence: presence(&publisher.publication, rows, runtime)?,
+    })
+}
+
+/// What the ledger knows of who was in which release.
+fn presence(publication: &Publication, rows: &[ReleaseRow], runtime: &Arc<RuntimeEnv>) -> Result<Presence> {
+    let kind = publication.spec.method.state();
+    if rows.len() < 2 {
+        return Ok(Presence::Everybody);
+    }
+    let dated = kind == Some(StateKind::DatedSignatures);
+    if kind.is_none() || !dated && !nobody_left(rows) {
+        return Ok(Presence::Unknown);
+    }
+    let wanted: &[&str] = if dated { &[IDENTIFIER, SIGNATURE, LABEL, RELEASE] } else { &[IDENTIFIER, RELEASE] };
+    let columns =
+        wait_long_for(|| async move { OpenPublication::open(publication.clone(), runtime).await?.ledger_columns() });
+    let Some(columns) = columns? else {
+        return Ok(Presence::Unknown);
+    };
+    let fields = wanted.iter().map(|name| columns.field_with_name(name).cloned());
+    let schema = Arc::new(Schema::new(fields.collect::<std::result::Result<Vec<_>, _>>()?));
+    let entries = OpaqueTable(LedgerEntries { publication: publication.clone(), schema });
+    let entries = LogicalPlanBuilder::scan("ledger", provider_as_source(Arc::new(entries)), None)?;
+    let column = |name: &str| Expr::Column(Column::from_name(name));
+    if dated {
+        let own = array_element(column(SIGNATURE), cast(column(LABEL), DataType::Int64));
+        let columns = [column(IDENTIFIER).alias(WHO), own.alias(OWN_VALUE), column(RELEASE)];
+        return Ok(Presence::Valued(entries.project(columns)?.build()?));
+    }
+    // From the release on in which they came.
+    let numbers: Vec<Vec<Expr>> = (1..=rows.len() as i64).map(|number| vec![lit(number)]).collect();
+    let numbers = LogicalPlanBuilder::values(numbers)?.project([column("column1").alias("number")])?.build()?;
+    let came = entries.project([column(IDENTIFIER).alias(WHO), column(RELEASE).alias("came")])?;
+    let there = came.join_on(numbers, JoinType::Inner, [column("came").lt_eq(column("number"))])?;
+    Ok(Presence::Since(there.project([column(WHO), column("number").alias(RELEASE)])?.build()?))
+}
+
+/// Whether everybody who came was in all later releases: then there are as many people in each as entries until then.
+fn nobody_left(rows: &[ReleaseRow]) -> bool {
+    let mut came = 0;
+    rows.iter().all(|row| {
+        let Some(record) = &row.record else { return false };
+        came += record.entries.iter().map(|file| file.rows).sum::<u64>();
+        let figures = &row.announcement.figures;
+        came == figures.rows.saturating_sub(figures.counterfeits)
+    })
+}
+
+/// Entries of a ledger, with some of its columns.
+#[derive(Debug)]
+struct LedgerEntries {
+    publication: Publication,
+    schema: SchemaRef,
+}
+
+impl Relation for LedgerEntries {
+    fn function(&self) -> &str {
+        FUNCTION
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn plan<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        projection: Option<&'a Vec<usize>>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            let open = OpenPublication::open(self.publication.clone(), session.runtime_env()).await?;
+            let Some(entries) = open.entries() else {
+                return Err(refusal!(FUNCTION, "the ledger of the publication has no entries"));
+            };
+            let schema = match projection {
+                Some(columns) => Arc::new(self.schema.project(columns)?),
+                None => Arc::clone(&self.schema),
+            };
+            let origin = Origin { function: FUNCTION.to_owned(), argument: "the ledger".to_owned(), names: Vec::new() };
+            hide(&entries.plan(schema)?, &Arc::new(origin))
+        })
+    }
+}
