@@ -32,7 +32,7 @@ async fn of_changing_values_the_law_the_days_and_the_people_are_those_of_the_pub
     run(&context, PEOPLE).await.unwrap();
     run(
         &context,
-        "CREATE TABLE law AS SELECT value AS from_value, value + 1 - 2 * (value % 2) AS to_value, 0.3 AS probability FROM generate_series(0, 7)",
+        "CREATE TABLE law AS SELECT value::INT AS from_value, (value + 1 - 2 * (value % 2))::INT AS to_value, 0.3 AS probability FROM generate_series(0, 7)",
     )
     .await
     .unwrap();
@@ -70,7 +70,7 @@ async fn of_changing_values_the_law_the_days_and_the_people_are_those_of_the_pub
             480
         );
         // Values that stay: those of whoever has changed cannot be explained.
-        let frozen = "updates => (SELECT 0 AS from_value, 0 AS to_value)";
+        let frozen = "updates => (SELECT 0::INT AS from_value, 0::INT AS to_value)";
         assert!(alarms(&format!("{name}, original => people, {frozen}")).await > 0);
         // As if every release were a step: other risks.
         let releases: Vec<String> = (1..5).map(|release| format!("release({name}, {release})")).collect();
