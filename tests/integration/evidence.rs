@@ -5,7 +5,7 @@ use datafusion::prelude::SessionContext;
 use super::support::{error, number, run, session, table};
 
 const PEOPLE: &str =
-    "CREATE TABLE people AS SELECT person_id AS id, age, education, occupation % 8 AS job FROM census(160, 3)";
+    "CREATE TABLE people AS SELECT person_id AS id, age, education, (person_id % 8)::INT AS job FROM census(160, 3)";
 
 async fn begin(context: &SessionContext, name: &str, options: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();

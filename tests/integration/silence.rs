@@ -131,14 +131,14 @@ async fn quarters(
     with_cancer: [&[usize]; 2],
     changes: usize,
 ) -> (i64, i64) {
-    let rows = |people: &[usize], with_cancer: &[usize]| {
+    let rows = |people: &[usize], age: i64, with_cancer: &[usize]| {
         let value = |person: &usize| if with_cancer.contains(person) { "cancer" } else { "remission" };
-        let rows: Vec<_> = people.iter().map(|person| (*person as i64, 40 + *person as i64, value(person))).collect();
+        let rows: Vec<_> = people.iter().map(|person| (*person as i64, age + *person as i64, value(person))).collect();
         format!("INSERT INTO ill VALUES {}", values(&rows))
     };
     let _directory = begin(context, &format!("'method' 'm_invariant', 'assignment' '{assignment}'")).await;
-    run(context, &rows(&[0, 1, 2, 3], with_cancer[0])).await.unwrap();
-    let second = rows(present, with_cancer[1]);
+    run(context, &rows(&[0, 1, 2, 3], 40, with_cancer[0])).await.unwrap();
+    let second = rows(present, 41, with_cancer[1]);
     if changes > 0 {
         let text = error(context, &second).await;
         assert!(text.contains(&format!("m_invariant: {changes} people have another sensitive value")), "{text}");
