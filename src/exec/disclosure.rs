@@ -79,6 +79,8 @@ pub(crate) struct DisclosureComputation {
     pub closed: bool,
     /// When each release was made, in steps of the update relation; empty if each is a step of its own.
     pub times: Vec<u64>,
+    /// How many people were in each release, where who was there is not said; empty if nobody knows.
+    pub people: Vec<u64>,
     /// Wanted columns of the result, by their places among all.
     pub wanted: Option<Vec<usize>>,
 }
@@ -195,6 +197,7 @@ impl Computation for DisclosureComputation {
             builder.close_updates();
         }
         builder.set_times(&self.times);
+        builder.check_people(&self.people).map_err(named)?;
         // Put in order, in other vectors.
         resources.hold(2 * builder.size())?;
         let (schema, strength) = (self.schema(), self.strength);

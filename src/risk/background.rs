@@ -16,6 +16,24 @@ pub(super) struct BackgroundKnowledge {
 pub(super) const ALL: u64 = u64::MAX;
 
 impl BackgroundKnowledge {
+    /// # Errors
+    /// When more people are in a release than it was made of.
+    pub(super) fn check_people(&self, people: &[u64]) -> Result<()> {
+        for (release, &most) in (1..).zip(people) {
+            let there = self.release.iter().filter(|&&own| own == release || own == ALL).count();
+            if there as u64 > most {
+                return Err(Error::refused(format!(
+                    "release {release} was made of {} people, and {} may have been in it: some have left, and the publication does not know who. Say \
+                     who was in which release in a column release, row by row: original => (SELECT *, 1 AS release FROM first UNION ALL SELECT *, 2 \
+                     FROM second)",
+                    thousands(most as usize),
+                    thousands(there)
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// By person, and by release.
     pub(super) fn in_order(self, d: usize, releases: u64) -> Result<KnownPeople> {
         let beyond = self.release.iter().filter(|&&release| release != ALL && release > releases).count();

@@ -288,6 +288,14 @@ impl EvidenceBuilder {
         self.times = times.to_vec();
     }
 
+    /// Looks whether no more people are known to be in a release than it was made of.
+    ///
+    /// # Errors
+    /// When there are more: some have left, and nobody says who.
+    pub(crate) fn check_people(&self, people: &[u64]) -> Result<()> {
+        self.known.check_people(people)
+    }
+
     /// Appends rows of hierarchies: attribute, leaf and levels.
     ///
     /// # Errors

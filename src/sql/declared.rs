@@ -4,7 +4,6 @@ use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder};
 
 use super::input::{Input, InputColumn, OWN_VALUE, common_type};
-use crate::error::refusal;
 
 /// Column of who was in a release: the identifier. No column of a table has such a name by chance.
 pub(super) const WHO: &str = "(who)";
@@ -29,6 +28,8 @@ pub(super) struct Declared {
     pub hierarchies: Option<LogicalPlan>,
     /// The period of each release; empty if each is one.
     pub times: Vec<u64>,
+    /// How many people were in each release; empty if nobody knows.
+    pub people: Vec<u64>,
     /// Who was in which release.
     pub presence: Presence,
 }
@@ -39,19 +40,17 @@ pub(super) enum Presence {
     /// Everybody, unless what is known says otherwise.
     #[default]
     Everybody,
-    /// As these rows say: identifier ([`WHO`]) and number of the release.
+    /// Whoever came, from then on, as these rows say: identifier ([`WHO`]) and number of the release.
     Since(LogicalPlan),
     /// The same, with the sensitive value that somebody had then ([`OWN_VALUE`]).
     Valued(LogicalPlan),
-    /// Nobody knows: the ledger does not remember who was away.
-    Unknown,
 }
 
 impl Input {
     /// What is known of people, release by release: as it says itself, or else as the ledger knows who was in which.
     ///
     /// # Errors
-    /// When neither knows it.
+    /// When identifiers have another type.
     pub(super) fn in_releases(self, presence: &Presence, id: &str, sensitive: &str) -> Result<Self> {
         let has = |name: &str| self.plan.schema().fields().iter().any(|field| field.name() == name);
         let (there, valued) = match presence {
@@ -59,15 +58,6 @@ impl Input {
             _ if has(RELEASE) => return Ok(self),
             Presence::Since(there) => (there, false),
             Presence::Valued(there) => (there, has(sensitive)),
-            Presence::Unknown => {
-                return Err(refusal!(
-                    self.function,
-                    argument self.argument,
-                    "the publication does not know who was in which of its releases, because people have left, so that {0} must say it in a column \
-                     {RELEASE}, row by row: {0} => (SELECT *, 1 AS {RELEASE} FROM first UNION ALL SELECT *, 2 FROM second)",
-                    self.argument
-                ));
-            }
         };
         let mut own = self.column(id)?;
         let theirs = Self { function: self.function, argument: "the ledger", plan: there.clone() }.column(WHO)?;

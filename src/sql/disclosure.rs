@@ -113,6 +113,7 @@ impl RelationFunction for DisclosureFunction {
         if arguments.number(P_MATCH).is_some() || columns.iter().any(|columns| perturbed::is_perturbed(columns)) {
             return perturbed_rows(&mut arguments, &roles, known, releases, facts.is_some());
         }
+        let says = known.plan.schema().fields().iter().any(|field| field.name() == RELEASE);
         known = known.in_releases(&declared.presence, &roles.id, &roles.sensitive)?;
         let mut columns = Columns::find(&roles, &known, &releases)?;
         if known.argument == BACKGROUND {
@@ -159,6 +160,7 @@ impl RelationFunction for DisclosureFunction {
             any_update,
             closed: declared.closed && !is_given,
             times: declared.times,
+            people: if says { Vec::new() } else { declared.people },
             facts: facts.is_some(),
             budget: DECISIONS.of(&arguments)? as u64,
             ..columns.question(strength, updates.is_some())
@@ -463,6 +465,7 @@ impl Columns {
             any_update: false,
             closed: false,
             times: Vec::new(),
+            people: Vec::new(),
             wanted: None,
         }
     }

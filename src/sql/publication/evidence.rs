@@ -7,6 +7,7 @@ use datafusion::catalog::Session;
 use datafusion::common::{Column, Result};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::functions_aggregate::expr_fn::min;
 use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::physical_plan::ExecutionPlan;
@@ -53,9 +54,7 @@ pub(in crate::sql) fn evidence_of(plan: &LogicalPlan) -> Result<Option<(Vec<Logi
             None => Declared::default(),
         };
         declared.times = times(&rows);
-        if matches!(declared.presence, Presence::Everybody) && releases.len() > 1 {
-            declared.presence = Presence::Unknown;
-        }
+        declared.people = people(&rows);
         Ok(Some((releases, declared)))
     })
 }
@@ -88,26 +87,22 @@ fn declared_by(publisher: &Publisher, rows: &[ReleaseRow], runtime: &Arc<Runtime
         closed,
         hierarchies: publisher.hierarchies.clone(),
         times: Vec::new(),
+        people: Vec::new(),
         presence: presence(&publisher.publication, rows, runtime)?,
     })
 }
 
-/// What the ledger knows of who was in which release.
+/// What the ledger knows of who was in which release: of some methods all, of others since when.
 fn presence(publication: &Publication, rows: &[ReleaseRow], runtime: &Arc<RuntimeEnv>) -> Result<Presence> {
     let kind = publication.spec.method.state();
-    if rows.len() < 2 {
+    if kind.is_none() || rows.len() < 2 {
         return Ok(Presence::Everybody);
     }
     let dated = kind == Some(StateKind::DatedSignatures);
-    if kind.is_none() || !dated && !nobody_left(rows) {
-        return Ok(Presence::Unknown);
-    }
     let wanted: &[&str] = if dated { &[IDENTIFIER, SIGNATURE, LABEL, RELEASE] } else { &[IDENTIFIER, RELEASE] };
     let columns =
         wait_long_for(|| async move { OpenPublication::open(publication.clone(), runtime).await?.ledger_columns() });
-    let Some(columns) = columns? else {
-        return Ok(Presence::Unknown);
-    };
+    let Some(columns) = columns? else { return Ok(Presence::Everybody) };
     let fields = wanted.iter().map(|name| columns.field_with_name(name).cloned());
     let schema = Arc::new(Schema::new(fields.collect::<std::result::Result<Vec<_>, _>>()?));
     let entries = OpaqueTable(LedgerEntries { publication: publication.clone(), schema });
@@ -121,20 +116,20 @@ fn presence(publication: &Publication, rows: &[ReleaseRow], runtime: &Arc<Runtim
     // From the release on in which they came.
     let numbers: Vec<Vec<Expr>> = (1..=rows.len() as i64).map(|number| vec![lit(number)]).collect();
     let numbers = LogicalPlanBuilder::values(numbers)?.project([column("column1").alias("number")])?.build()?;
-    let came = entries.project([column(IDENTIFIER).alias(WHO), column(RELEASE).alias("came")])?;
+    let came = entries.aggregate([column(IDENTIFIER)], [min(column(RELEASE)).alias("came")])?;
+    let came = came.project([column(IDENTIFIER).alias(WHO), column("came")])?;
     let there = came.join_on(numbers, JoinType::Inner, [column("came").lt_eq(column("number"))])?;
     Ok(Presence::Since(there.project([column(WHO), column("number").alias(RELEASE)])?.build()?))
 }
 
-/// Whether everybody who came was in all later releases: then there are as many people in each as entries until then.
-fn nobody_left(rows: &[ReleaseRow]) -> bool {
-    let mut came = 0;
-    rows.iter().all(|row| {
-        let Some(record) = &row.record else { return false };
-        came += record.entries.iter().map(|file| file.rows).sum::<u64>();
+/// How many people were in each release, withheld ones included.
+fn people(rows: &[ReleaseRow]) -> Vec<u64> {
+    let people = |row: &ReleaseRow| {
         let figures = &row.announcement.figures;
-        came == figures.rows.saturating_sub(figures.counterfeits)
-    })
+        let withheld = row.record.as_ref().map_or(0, |record| record.withheld);
+        figures.rows.saturating_sub(figures.counterfeits) + withheld
+    };
+    rows.iter().map(people).collect()
 }
 
 /// Entries of a ledger, with some of its columns.
