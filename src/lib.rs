@@ -47,6 +47,7 @@
 //! | `methods` | one folder per method: plain functions on microdata; and what a release leaves to the next one |
 //! | `release` | groups, what they publish, the public and the private view |
 //! | `microdata` | Arrow columns to dense codes and back; identifiers, hierarchies; information loss |
+//! | `scalars` | arguments of scalar functions as columns of one length |
 //! | `error` | refusals, conflicts and broken invariants |
 //!
 //! `docs/architecture.md` walks through them with a batch, an INSERT and an estimated query.
@@ -93,6 +94,7 @@ mod microdata;
 mod publication;
 mod release;
 pub mod risk;
+mod scalars;
 mod sql;
 
 pub use error::{AnonymizeError, Error, ErrorKind};

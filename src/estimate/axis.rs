@@ -76,6 +76,14 @@ impl Axis {
         }
     }
 
+    /// For tests: a column `x` of this type, of which the release says nothing more.
+    #[cfg(test)]
+    pub(super) fn of_type(data_type: DataType) -> Self {
+        let form = super::columns::Form::Interval { nodes: false, nulls: false };
+        let metadata = ReleaseMetadata::known(super::metadata::ValueMetadata::default());
+        Self::new(&OriginalColumn { field: Arc::new(Field::new("x", data_type, true)), form, metadata })
+    }
+
     /// The values in their order, without NULL, if they have to be listed: by the rows of a hierarchy, by a given order, by
     /// value. `ends` is a list of the column's distinct values as far as they are known.
     ///

@@ -264,6 +264,52 @@ pub(super) fn places(values: &ArrayRef, listing: Option<&Listing>) -> Result<Vec
     Ok(places.iter().map(|place| place.unwrap_or(f64::NAN)).collect())
 }
 
+/// A list of ends with their counts, as the functions of estimates take it, and lists of values.
+#[cfg(test)]
+pub(super) mod lists {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Float64Array, StructArray};
+    use datafusion::arrow::datatypes::{DataType, Field};
+    use datafusion::common::ScalarValue;
+    use datafusion::common::utils::SingleRowListArrayBuilder;
+
+    pub(in crate::estimate) fn of_values(values: ArrayRef) -> ScalarValue {
+        ScalarValue::List(Arc::new(SingleRowListArrayBuilder::new(values).build_list_array()))
+    }
+
+    /// Structs of a value and numbers with these names.
+    pub(in crate::estimate) fn of_structs(columns: &[(&str, ArrayRef)]) -> ScalarValue {
+        let field = |name: &str, array: &ArrayRef| Arc::new(Field::new(name, array.data_type().clone(), true));
+        let columns: Vec<_> = columns.iter().map(|(name, array)| (field(name, array), Arc::clone(array))).collect();
+        of_values(Arc::new(StructArray::from(columns)))
+    }
+
+    /// Ends that two rows each have, of wider intervals.
+    pub(in crate::estimate) fn of_ends(ends: ArrayRef) -> ScalarValue {
+        let rows = ends.len();
+        let number = |number: f64| -> ArrayRef { Arc::new(Float64Array::from(vec![number; rows])) };
+        let (wide, none) = (number(2.0), number(0.0));
+        of_structs(&[
+            ("end", ends),
+            ("wide", wide),
+            ("single", Arc::clone(&none)),
+            ("people", Arc::clone(&none)),
+            ("share", none),
+        ])
+    }
+
+    pub(in crate::estimate) fn none() -> ScalarValue {
+        ScalarValue::Null
+    }
+
+    /// A list of texts.
+    pub(in crate::estimate) fn of_texts(texts: &[&str]) -> ScalarValue {
+        let texts: Vec<ScalarValue> = texts.iter().map(|text| ScalarValue::from(*text)).collect();
+        ScalarValue::List(ScalarValue::new_list_nullable(&texts, &DataType::Utf8))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

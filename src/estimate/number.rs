@@ -57,3 +57,19 @@ impl ScalarUDFImpl for NumberOf {
         Ok(ColumnarValue::Array(numbers))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use datafusion::common::ScalarValue;
+
+    use super::*;
+    use crate::scalars::check::constants_are_columns;
+
+    #[test]
+    fn constants_are_taken_as_columns() {
+        let function = ScalarUDF::new_from_impl(NumberOf { signature: Signature::any(1, Volatility::Immutable) });
+        for value in [ScalarValue::from(true), ScalarValue::from(7_i32), ScalarValue::Float64(None)] {
+            constants_are_columns(&function, &[value], &[]);
+        }
+    }
+}

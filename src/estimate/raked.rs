@@ -192,3 +192,30 @@ impl ScalarUDFImpl for Raked {
         Ok(ColumnarValue::Array(take(&list, &UInt64Array::from(vec![0; args.number_rows]), None)?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Int32Array, Int64Array};
+
+    use super::*;
+    use crate::estimate::ends::lists::{none, of_structs};
+    use crate::scalars::check::constants_are_columns;
+
+    #[test]
+    fn constants_are_taken_as_columns() {
+        let intervals = of_structs(&[
+            ("lo", Arc::new(Int32Array::from(vec![18, 25])) as ArrayRef),
+            ("hi", Arc::new(Int32Array::from(vec![25, 30]))),
+            ("people", Arc::new(Int64Array::from(vec![4, 5]))),
+            ("rows", Arc::new(Int64Array::from(vec![4, 5]))),
+            ("mass", Arc::new(Float64Array::from(vec![4.0, 5.0]))),
+        ]);
+        let margins = of_structs(&[
+            ("value", Arc::new(Int32Array::from(vec![18, 25, 30])) as ArrayRef),
+            ("share", Arc::new(Float64Array::from(vec![0.2, 0.5, 0.3]))),
+        ]);
+        let function = Raked::function(Arc::new(Axis::of_type(DataType::Int32)));
+        constants_are_columns(&function, &[intervals.clone(), margins, none(), none()], &[2, 3]);
+        constants_are_columns(&function, &[intervals, none(), none(), none()], &[1, 2, 3]);
+    }
+}

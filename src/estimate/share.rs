@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, new_empty_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::{DFSchema, ScalarValue};
@@ -67,6 +67,10 @@ impl ShareOf {
     }
 
     fn over_intervals(&self, args: &[ColumnarValue], rows: usize) -> Result<Vec<f64>> {
+        if rows == 0 {
+            // Lists that come as columns have none.
+            return Ok(Vec::new());
+        }
         let [lo, hi, least, nulls, hierarchies, fit @ ..] = args else {
             return internal_err!("share_of takes an interval, the values of its column, NULLs and hierarchies");
         };
@@ -254,6 +258,9 @@ impl ScalarUDFImpl for ValuesOf {
         let [lo, hi, least, hierarchies] = args.args.as_slice() else {
             return internal_err!("values_of takes an interval, the values of its column, and hierarchies");
         };
+        if args.number_rows == 0 {
+            return Ok(ColumnarValue::Array(new_empty_array(&DataType::List(self.item()))));
+        }
         let (lo, hi) = (lo.to_array(args.number_rows)?, hi.to_array(args.number_rows)?);
         let places = match self.axis.listing(least, hierarchies)? {
             Some(listing) => super::spread::Places::listed(&listing, &lo, &hi)?,
@@ -272,5 +279,54 @@ impl ScalarUDFImpl for ValuesOf {
         }
         let list: ArrayRef = Arc::new(places.values(&self.axis.data_type, self.item())?);
         Ok(ColumnarValue::Array(list))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Int32Array, Int64Array, StringArray};
+    use datafusion::logical_expr::{col, lit};
+
+    use super::*;
+    use crate::estimate::ends::lists::{none, of_ends, of_structs, of_texts};
+    use crate::scalars::check::constants_are_columns;
+
+    #[test]
+    fn constants_are_taken_as_columns() {
+        let numbers = Arc::new(Axis::of_type(DataType::Int32));
+        let older = Factor::condition(col("x").gt(lit(25)));
+        let share = ShareOf::function(Arc::clone(&numbers), older.clone(), Known::Interval);
+        let (lo, hi) = (ScalarValue::from(20_i32), ScalarValue::from(30_i32));
+        let even = [lo.clone(), hi.clone(), ScalarValue::from(18_i32), none(), none()];
+        constants_are_columns(&share, &even, &[3, 4]);
+        let ends = of_ends(Arc::new(Int32Array::from(vec![18, 20, 25, 30])));
+        let fitted = [lo.clone(), hi.clone(), none(), none(), none(), ScalarValue::from(5_i64), ends];
+        constants_are_columns(&share, &fitted, &[2, 3, 4]);
+        let nobody = [ScalarValue::Int32(None), hi.clone(), ScalarValue::from(18_i32), none(), none()];
+        constants_are_columns(&share, &nobody, &[3, 4]);
+        constants_are_columns(&ValuesOf::function(Arc::clone(&numbers)), &[lo, hi, none(), none()], &[2, 3]);
+
+        let texts = Arc::new(Axis::of_type(DataType::Utf8));
+        let share = ShareOf::function(Arc::clone(&texts), Factor::condition(col("x").eq(lit("b"))), Known::Interval);
+        let (lo, hi, all) = (ScalarValue::from("a"), ScalarValue::from("c"), of_texts(&["a", "b", "c", "d"]));
+        constants_are_columns(&share, &[lo.clone(), hi.clone(), all.clone(), none(), none()], &[3, 4]);
+        constants_are_columns(&ValuesOf::function(texts), &[lo, hi, all, none()], &[3]);
+
+        let share = ShareOf::function(numbers, older, Known::Histogram);
+        let histogram = of_structs(&[
+            ("value", Arc::new(Int32Array::from(vec![20, 30])) as ArrayRef),
+            ("count", Arc::new(Int64Array::from(vec![1, 3]))),
+        ]);
+        constants_are_columns(&share, &[histogram], &[]);
+        let texts = ShareOf::function(
+            Arc::new(Axis::of_type(DataType::Utf8)),
+            Factor::condition(col("x").eq(lit("flu"))),
+            Known::Histogram,
+        );
+        let histogram = of_structs(&[
+            ("value", Arc::new(StringArray::from(vec!["flu", "cold"])) as ArrayRef),
+            ("count", Arc::new(Int64Array::from(vec![1, 3]))),
+        ]);
+        constants_are_columns(&texts, &[histogram], &[]);
     }
 }

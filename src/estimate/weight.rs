@@ -80,6 +80,10 @@ impl ScalarUDFImpl for WeightOf {
             );
         };
         let rows = args.number_rows;
+        if rows == 0 {
+            // Lists that come as columns have none.
+            return Ok(ColumnarValue::Array(Arc::new(Float64Array::from(Vec::<f64>::new()))));
+        }
         let (even, people) = (numbers(even, rows)?, numbers(people, rows)?);
         let listing = self.axis.listing(values, hierarchies)?;
         let listing = listing.as_deref();
@@ -113,5 +117,28 @@ impl WeightOf {
         let ends = Arc::new(make()?);
         *self.ends.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&ends));
         Ok(ends)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Int32Array, StringArray};
+    use datafusion::common::ScalarValue;
+
+    use super::*;
+    use crate::estimate::ends::lists::{none, of_ends, of_texts};
+    use crate::scalars::check::constants_are_columns;
+
+    #[test]
+    fn constants_are_taken_as_columns() {
+        let (even, people) = (ScalarValue::from(0.25), ScalarValue::from(5_i64));
+        let number = |number: i32| ScalarValue::from(number);
+        let ends = of_ends(Arc::new(Int32Array::from(vec![18, 20, 25, 30])));
+        let numbers = [number(25), even.clone(), number(20), number(30), none(), none(), people.clone(), ends];
+        constants_are_columns(&WeightOf::function(Arc::new(Axis::of_type(DataType::Int32))), &numbers, &[4, 5]);
+        let text = |text: &str| ScalarValue::from(text);
+        let ends = of_ends(Arc::new(StringArray::from(vec!["a", "c"])));
+        let texts = [text("b"), even, text("a"), text("c"), of_texts(&["a", "b", "c"]), none(), people, ends];
+        constants_are_columns(&WeightOf::function(Arc::new(Axis::of_type(DataType::Utf8))), &texts, &[5]);
     }
 }

@@ -198,7 +198,41 @@ pub(super) fn of_user(context: &SessionContext, user: &str) {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::array::StringArray;
+    use datafusion::arrow::record_batch::RecordBatch;
+
     use super::*;
+
+    /// Of constants, of columns and of a column that has one value, functions say the same, once for each row.
+    #[tokio::test]
+    async fn constants_are_taken_as_columns() {
+        let context = SessionContext::new();
+        let before = context.state();
+        register(&context);
+        of_user(&context, "reader");
+        let names: ArrayRef = Arc::new(StringArray::from(vec!["server_version", "server_version", "no such"]));
+        context.register_batch("t", RecordBatch::try_from_iter([("x", names)]).unwrap()).unwrap();
+        let state = context.state();
+        let ours: Vec<&str> = state
+            .scalar_functions()
+            .values()
+            .filter(|function| before.scalar_functions().get(function.name()).is_none_or(|was| was != *function))
+            .map(|function| function.name())
+            .collect();
+        assert!(ours.len() > 30 && ours.contains(&"current_setting"));
+        for name in ours {
+            for (of, rows) in [("x", "t"), ("'server_version'", "t"), ("x", "(SELECT 'server_version' AS x FROM t)")] {
+                let sql = format!("SELECT \"{name}\"({of}) AS said FROM {rows}");
+                let found = context.sql(&sql).await.unwrap().collect().await.unwrap();
+                assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 3, "{sql}");
+                let shown = |row: usize| {
+                    let said = found[0].column(0);
+                    datafusion::arrow::util::display::array_value_to_string(said, row).unwrap()
+                };
+                assert_eq!(shown(0), shown(1), "{sql}");
+            }
+        }
+    }
 
     #[test]
     fn only_what_is_listed() {

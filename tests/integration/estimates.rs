@@ -363,3 +363,72 @@ async fn lists_of_values_are_no_columns() {
         assert!(!run(&context, &query).await.unwrap().is_empty());
     }
 }
+
+/// Of a column with one value, the statistics of a Parquet file say so, and the engine puts the constant in its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_of_one_value_in_files_are_estimated_as_in_memory() {
+    let context = session();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("r.parquet");
+    let file = file.display();
+    run(&context, "CREATE TABLE people AS SELECT * FROM census(400)").await.unwrap();
+    let calls = [
+        // Groups of one size.
+        "anatomy(people, 5, quasi => (age, education), sensitive => occupation, seed => 's')",
+        // One group: all columns but the sensitive one have one value.
+        "anatomy((SELECT 30 AS age, 'x' AS education, value AS occupation FROM generate_series(1, 4)), 4, quasi => (age, education), sensitive => occupation)",
+        "mondrian(people, 400, quasi => (age, education, gender), sensitive => occupation, seed => 's')",
+        "mondrian((SELECT 30 AS age, 'x' AS education, true AS gender, 1 AS occupation FROM people), 5, quasi => (age, education, gender), sensitive => occupation)",
+        "mondrian((SELECT NULL::INT AS age, education, gender, occupation FROM people), 100, quasi => (age, education), sensitive => occupation, seed => 's')",
+        "m_invariant(people, 2, id => person_id, quasi => (age, education, gender), sensitive => occupation, seed => 's')",
+        "muco(people, id => person_id, quasi => (age, education, gender), sensitive => occupation, l => 5, delta => 0.2, seed => 's')",
+    ];
+    let questions = [
+        "SELECT count(*), avg(age), sum(age) FROM t",
+        "SELECT count(*) FILTER (WHERE age < 40), min(occupation) FROM t WHERE education IS NOT NULL",
+        "SELECT education, count(*), count_stddev(*) FROM t GROUP BY education ORDER BY education",
+        "SELECT age, count(*) AS n FROM t GROUP BY age ORDER BY age",
+        "SELECT occupation, avg(age) FROM t WHERE age BETWEEN 20 AND 60 GROUP BY occupation ORDER BY occupation",
+    ];
+    let mut asked = 0;
+    for call in calls {
+        run(&context, &format!("CREATE OR REPLACE TABLE r AS SELECT * FROM {call}"))
+            .await
+            .unwrap_or_else(|e| panic!("{call}: {e}"));
+        run(&context, &format!("COPY r TO '{file}'")).await.unwrap();
+        for question in questions {
+            let of = |release: &str, distribution: &str| {
+                question.replace(" t", &format!(" estimated({release}{distribution})"))
+            };
+            for distribution in ["", ", distribution => 'uniform'"] {
+                // What a release cannot answer, it cannot from a file either.
+                let Ok(_) = run(&context, &of("r", distribution)).await else {
+                    assert!(run(&context, &of(&format!("'{file}'"), distribution)).await.is_err());
+                    continue;
+                };
+                let (here, there) = (
+                    rounded(&context, &of("r", distribution)).await,
+                    rounded(&context, &of(&format!("'{file}'"), distribution)).await,
+                );
+                assert_eq!(here, there, "{call}: {question}");
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked >= 50, "only {asked} questions were answered");
+}
+
+/// The rows of a query with numbers of nine digits: sums come in any order.
+async fn rounded(context: &SessionContext, sql: &str) -> Vec<String> {
+    let mut rows = Vec::new();
+    for batch in run(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}")) {
+        for row in 0..batch.num_rows() {
+            let cell = |column: &datafusion::arrow::array::ArrayRef| match column.data_type() {
+                DataType::Float64 => format!("{:.8e}", column.as_primitive::<Float64Type>().value(row)),
+                _ => datafusion::arrow::util::display::array_value_to_string(column, row).unwrap(),
+            };
+            rows.push(batch.columns().iter().map(cell).collect::<Vec<_>>().join(" "));
+        }
+    }
+    rows
+}

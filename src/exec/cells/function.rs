@@ -63,3 +63,16 @@ impl ScalarUDFImpl for Cell {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scalars::check::constants_are_columns;
+
+    #[test]
+    fn constants_are_taken_as_columns() {
+        let cells = ScalarValue::from(4_i64);
+        constants_are_columns(&cell_function(), &[ScalarValue::from(4711_i64), cells.clone()], &[1]);
+        constants_are_columns(&cell_function(), &[ScalarValue::Utf8(None), cells], &[1]);
+    }
+}

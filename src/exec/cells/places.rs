@@ -36,6 +36,7 @@ use crate::microdata::{
     ColumnEncoder, Encoded, HashKey, Hierarchies, Layout, Order, PlaceCut, PlaceRouter, PlaceTree, given_order,
     held_type,
 };
+use crate::scalars;
 
 /// Name of the column of the tree, and of the function that reads it.
 const PLACES: &str = "places";
@@ -368,15 +369,43 @@ impl ScalarUDFImpl for CellByPlace {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let Some((trees, columns)) = arrays.split_first() else { return internal_err!("places without a tree") };
-        let Some(trees) = trees.as_binary_view_opt() else { return internal_err!("places of another type") };
-        if trees.is_empty() {
+        let Some((tree, columns)) = args.args.split_first() else { return internal_err!("places without a tree") };
+        if args.number_rows == 0 {
             return Ok(ColumnarValue::Array(Arc::new(UInt32Array::from(Vec::<u32>::new()))));
         }
+        // One tree for all rows, and not a copy for each.
+        let trees = match tree {
+            ColumnarValue::Scalar(tree) => tree.to_array()?,
+            ColumnarValue::Array(trees) => Arc::clone(trees),
+        };
+        let Some(trees) = trees.as_binary_view_opt() else { return internal_err!("places of another type") };
+        let columns = scalars::columns(columns, args.number_rows)?;
         let quasi = args.arg_fields.get(1..).unwrap_or_default();
         let router = self.routers.of(trees.value(0), quasi);
-        let cells = router.and_then(|router| router.cells(columns, args.number_rows));
+        let cells = router.and_then(|router| router.cells(&columns, args.number_rows));
         Ok(ColumnarValue::Array(Arc::new(cells.map_err(|error| error.in_function(NAME))?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::common::ScalarValue;
+
+    use super::*;
+    use crate::scalars::check::constants_are_columns;
+
+    #[test]
+    fn constants_are_taken_as_columns() {
+        let field: FieldRef = Arc::new(Field::new("c1", DataType::Int32, true));
+        let mut encoder = ColumnEncoder::try_new(field).unwrap();
+        let ages: ArrayRef = Arc::new(datafusion::arrow::array::Int32Array::from(vec![10, 20, 30]));
+        encoder.append(&ages).unwrap();
+        let attribute = encoder.finish(Order::ByValue).unwrap().attribute;
+        let cuts = [PlaceCut::Cut { attribute: 0, last: 1, below: 1, above: 2 }, PlaceCut::Cell(3), PlaceCut::Cell(7)];
+        let tree = PlaceTree::try_new(&cuts, &[attribute]).unwrap().to_bytes().unwrap();
+        let tree = ScalarValue::BinaryView(Some(tree));
+        for age in [15, 25] {
+            constants_are_columns(&place_function(), &[tree.clone(), ScalarValue::from(age)], &[]);
+        }
     }
 }

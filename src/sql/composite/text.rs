@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
 
 use crate::error::refusal;
 use crate::microdata::{can_be_part, compose, field_of_parts, part};
+use crate::scalars;
 
 /// The function that makes a value of several.
 pub(super) const COMPOSITE: &str = "composite";
@@ -69,7 +70,7 @@ impl ScalarUDFImpl for Compose {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let columns = ColumnarValue::values_to_arrays(&args.args)?;
+        let columns = scalars::columns(&args.args, args.number_rows)?;
         let values = compose(&columns).map_err(|error| error.in_function(COMPOSITE))?;
         Ok(ColumnarValue::Array(Arc::new(values)))
     }
@@ -102,7 +103,7 @@ impl ScalarUDFImpl for Part {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let columns = ColumnarValue::values_to_arrays(&args.args)?;
+        let columns = scalars::columns(&args.args, args.number_rows)?;
         let [values, places] = columns.as_slice() else {
             return Err(refusal!(COMPOSITE_PART, "it takes a value and the number of a part, from 1"));
         };
@@ -112,5 +113,24 @@ impl ScalarUDFImpl for Part {
             |row| places.is_valid(row).then(|| places.value(row) - 1).and_then(|place| usize::try_from(place).ok());
         let parts = part(values.as_string::<i32>(), place).map_err(|error| error.in_function(COMPOSITE_PART))?;
         Ok(ColumnarValue::Array(Arc::new(parts)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::common::ScalarValue;
+    use datafusion::logical_expr::ScalarUDF;
+
+    use super::*;
+    use crate::scalars::check::constants_are_columns;
+
+    #[test]
+    fn constants_are_taken_as_columns() {
+        let text = |text: &str| ScalarValue::Utf8(Some(text.to_owned()));
+        let compose = ScalarUDF::new_from_impl(Compose::default());
+        constants_are_columns(&compose, &[text("flu"), ScalarValue::from(7_i64)], &[]);
+        constants_are_columns(&compose, &[text("flu"), ScalarValue::Utf8(None)], &[]);
+        let part = ScalarUDF::new_from_impl(Part::default());
+        constants_are_columns(&part, &[text(r#"["flu","7"]"#), ScalarValue::from(2_i64)], &[]);
     }
 }

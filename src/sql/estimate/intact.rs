@@ -22,6 +22,7 @@ use datafusion::logical_expr::{
 use crate::error::{refusal, thousands};
 use crate::methods::AnyMethod;
 use crate::release::{COUNTERFEITS, Description, Form, GROUP_ID, GROUP_SIZE, HI, LO};
+use crate::scalars;
 use crate::sql::opaque::OpaqueTable;
 use crate::sql::table::AnonymizedTable;
 
@@ -55,8 +56,7 @@ pub(in crate::sql) fn intact(function: &'static str, release: &LogicalPlan) -> R
         same.extend(ends.map(|end| column(field.name()).field(end.name())));
     }
     // One number for all that rows of a group have in common: least and greatest of each column would take several times as long.
-    let same =
-        ScalarUDF::new_from_impl(SameInGroup { signature: Signature::variadic_any(Volatility::Immutable) }).call(same);
+    let same = SameInGroup::function().call(same);
     let aggregates = vec![
         count(lit(1_i64)).alias("rows"),
         max(own(GROUP_SIZE)).alias("size"),
@@ -76,10 +76,7 @@ pub(in crate::sql) fn intact(function: &'static str, release: &LogicalPlan) -> R
         outer_ref_columns: Vec::new(),
         spans: Spans::new(),
     });
-    Ok(Some(
-        ScalarUDF::new_from_impl(Intact { function, signature: Signature::any(1, Volatility::Immutable) })
-            .call(vec![wrong]),
-    ))
+    Ok(Some(Intact::function(function).call(vec![wrong])))
 }
 
 /// Whether rows of this release are in no groups, and all say how many there are.
@@ -107,6 +104,12 @@ struct SameInGroup {
     signature: Signature,
 }
 
+impl SameInGroup {
+    fn function() -> ScalarUDF {
+        ScalarUDF::new_from_impl(Self { signature: Signature::variadic_any(Volatility::Immutable) })
+    }
+}
+
 impl ScalarUDFImpl for SameInGroup {
     fn name(&self) -> &'static str {
         "same_in_group"
@@ -121,7 +124,7 @@ impl ScalarUDFImpl for SameInGroup {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let columns = ColumnarValue::values_to_arrays(&args.args)?;
+        let columns = scalars::columns(&args.args, args.number_rows)?;
         let mut hashes = vec![0; args.number_rows];
         create_hashes(&columns, &QualityRandomState::with_seed(0), &mut hashes)?;
         Ok(ColumnarValue::Array(Arc::new(UInt64Array::from(hashes))))
@@ -133,6 +136,12 @@ impl ScalarUDFImpl for SameInGroup {
 struct Intact {
     function: &'static str,
     signature: Signature,
+}
+
+impl Intact {
+    fn function(function: &'static str) -> ScalarUDF {
+        ScalarUDF::new_from_impl(Self { function, signature: Signature::any(1, Volatility::Immutable) })
+    }
 }
 
 impl ScalarUDFImpl for Intact {
@@ -163,5 +172,18 @@ impl ScalarUDFImpl for Intact {
             return Err(refusal!(self.function, "{message}"));
         }
         Ok(ColumnarValue::Scalar(ScalarValue::Boolean(Some(true))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scalars::check::constants_are_columns;
+
+    #[test]
+    fn constants_are_taken_as_columns() {
+        let values = [ScalarValue::from(5_i64), ScalarValue::from(0_i32), ScalarValue::Date32(None)];
+        constants_are_columns(&SameInGroup::function(), &values, &[]);
+        constants_are_columns(&Intact::function("estimated"), &[ScalarValue::from(0_i64)], &[]);
     }
 }

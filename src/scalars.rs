@@ -1,0 +1,102 @@
+//! Arguments of scalar functions as columns of one length.
+//!
+//! DataFusion hands constants over as scalars: those of the query, and those that the statistics of a file prove, of a column with one value.
+//! `ColumnarValue::values_to_arrays` makes arrays of one row where all arguments are constants, whatever the length of the batch. No function
+//! of this crate uses it.
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::common::Result;
+use datafusion::logical_expr::ColumnarValue;
+
+/// Returns arguments as arrays with one value for each of `rows` rows, the number of rows of the batch.
+pub(crate) fn columns(arguments: &[ColumnarValue], rows: usize) -> Result<Vec<ArrayRef>> {
+    arguments.iter().map(|argument| argument.to_array(rows)).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod check {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{Array, ArrayRef};
+    use datafusion::arrow::datatypes::{Field, FieldRef};
+    use datafusion::common::ScalarValue;
+    use datafusion::common::config::ConfigOptions;
+    use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
+
+    /// Calls a function with these values, each as a constant and as a column, in all combinations and for batches of no, one and three rows.
+    /// Fails where the results differ. Arguments at the places `constants` are constants in all of them.
+    pub(crate) fn constants_are_columns(function: &ScalarUDF, values: &[ScalarValue], constants: &[usize]) {
+        let expected = result(function, values, |place| constants.contains(&place), 3);
+        for rows in [0, 1, 3] {
+            for mask in 0..1_u32 << values.len() {
+                let is_constant = |place: usize| mask & (1 << place) != 0 || constants.contains(&place);
+                let found = result(function, values, is_constant, rows);
+                assert_eq!(&found, &expected.slice(0, rows), "{} of {rows} rows, {mask:b}", function.name());
+            }
+        }
+    }
+
+    fn result(
+        function: &ScalarUDF,
+        values: &[ScalarValue],
+        is_constant: impl Fn(usize) -> bool,
+        rows: usize,
+    ) -> ArrayRef {
+        let field = |(place, value): (usize, &ScalarValue)| -> FieldRef {
+            Arc::new(Field::new(format!("c{place}"), value.data_type(), true))
+        };
+        let arg_fields: Vec<FieldRef> = values.iter().enumerate().map(field).collect();
+        let scalars: Vec<Option<&ScalarValue>> =
+            values.iter().enumerate().map(|(place, value)| is_constant(place).then_some(value)).collect();
+        let return_field =
+            function.return_field_from_args(ReturnFieldArgs { arg_fields: &arg_fields, scalar_arguments: &scalars });
+        let argument = |(place, value): (usize, &ScalarValue)| match is_constant(place) {
+            true => ColumnarValue::Scalar(value.clone()),
+            false => ColumnarValue::Array(value.to_array_of_size(rows).unwrap()),
+        };
+        let args = ScalarFunctionArgs {
+            args: values.iter().enumerate().map(argument).collect(),
+            arg_fields,
+            number_rows: rows,
+            return_field: return_field.unwrap(),
+            config_options: Arc::new(ConfigOptions::default()),
+        };
+        let data_type = args.return_field.data_type().clone();
+        let array = function.invoke_with_args(args).unwrap().to_array(rows).unwrap();
+        assert_eq!(array.data_type(), &data_type, "{}", function.name());
+        assert_eq!(array.len(), rows, "{} of constants", function.name());
+        array
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// Lists each source file of the library with its text. Those of the program have a check of their own.
+    fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("src/serve") {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("scalars.rs") {
+                found.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn every_scalar_function_is_called_with_constants_and_with_columns() {
+        let mut files = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+        let mut functions = 0;
+        for (path, text) in files {
+            let (here, checked) =
+                (text.matches("impl ScalarUDFImpl for ").count(), text.matches("constants_are_columns(&").count());
+            assert!(checked >= here, "{path}: call scalars::check::constants_are_columns for each function");
+            assert!(!text.contains("values_to_arrays("), "{path}: take scalars::columns");
+            functions += here;
+        }
+        assert!(functions >= 11, "only {functions} functions were found");
+    }
+}
