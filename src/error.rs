@@ -3,6 +3,7 @@
 //! Messages carry names of columns, counts and limits, never values or identifiers of the microdata:
 //! they end up in logs that more people read than may read the data.
 
+mod ranges;
 mod values;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use ranges::{about_range, range_refused};
 #[cfg(feature = "publication")]
 pub(crate) use values::told;
 pub(crate) use values::{planning_without_values, unreadable, without_values};

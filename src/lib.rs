@@ -146,6 +146,21 @@ pub mod internals {
         crate::error::planning_without_values(error, "query", "the query")
     }
 
+    /// What is to be said of an error of the engine that is of a range.
+    pub fn about_range(error: &datafusion::error::DataFusionError) -> Option<crate::AnonymizeError> {
+        crate::error::about_range(error)
+    }
+
+    /// The rows of a query with the ends of ranges as columns, as text files have them.
+    ///
+    /// # Errors
+    /// When a column is a list or another struct, and when two columns would have one name.
+    pub fn flat_rows(
+        plan: datafusion::logical_expr::LogicalPlan,
+    ) -> datafusion::common::Result<datafusion::logical_expr::LogicalPlan> {
+        crate::sql::flat_rows(plan)
+    }
+
     /// A release by any method.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use datafusion::error::DataFusionError;
 use datafusion::object_store;
 use datafusion::parquet::errors::ParquetError;
 
+use super::ranges::about_range;
 use super::{AnonymizeError, ErrorKind};
 
 /// What is said instead of a value.
@@ -61,6 +62,9 @@ pub(crate) fn unreadable(error: DataFusionError, name: &str) -> DataFusionError 
 
 /// The same for errors of planning, most of which speak of the query only.
 pub(crate) fn planning_without_values(error: DataFusionError, function: &str, what: &str) -> DataFusionError {
+    if let Some(own) = about_range(&error) {
+        return own.into();
+    }
     match error.find_root() {
         DataFusionError::Plan(_)
         | DataFusionError::SchemaError(..)

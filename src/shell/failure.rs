@@ -1,11 +1,11 @@
 //! The text of an error, as the shell prints it.
 
 use datafusion::common::DataFusionError;
-use datafusion_anonymize::{AnonymizeError, function_help};
+use datafusion_anonymize::{AnonymizeError, function_help, internals};
 
 /// An error of ours as one sentence, after what was going on; of others what DataFusion says.
 pub(crate) fn text(error: &DataFusionError) -> String {
-    let Some(own) = AnonymizeError::of(error) else {
+    let Some(own) = AnonymizeError::of(error).cloned().or_else(|| internals::about_range(error)) else {
         return with_our_functions(&without_trees(&without_rows(&error.strip_backtrace())));
     };
     let mut text = String::new();

@@ -11,6 +11,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
+use datafusion_anonymize::internals;
 use datafusion_cli::print_format::PrintFormat;
 use datafusion_cli::print_options::{MaxRows, PrintOptions};
 use futures::StreamExt;
@@ -58,7 +59,10 @@ pub(super) async fn print_rows(context: &SessionContext, statement: Statement, p
     if !matches!(&statement, Statement::Statement(sql) if matches!(sql.as_ref(), ast::Statement::Query(_))) {
         return Ok(false);
     }
-    let plan = context.state().statement_to_plan(statement).await?;
+    let mut plan = context.state().statement_to_plan(statement).await?;
+    if matches!(format, Format::Separated(_)) {
+        plan = internals::flat_rows(plan)?;
+    }
     let stream = context.execute_logical_plan(plan).await?.execute_stream().await?;
     let mut output = BufWriter::new(io::stdout());
     match write(stream, format, &mut output).await {

@@ -16,12 +16,14 @@ use datafusion::optimizer::AnalyzerRule;
 use super::arguments::Arguments;
 use super::function::RelationFunction;
 use super::options::AnonymizeOptions;
+use super::ranges::is_range;
 use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
-use crate::release::{HI, LO};
 
-/// What errors name.
-const COPY: &str = "COPY";
+/// What errors of a file name, and what they suggest.
+const COPY: (&str, &str) = ("COPY", "write a Parquet file (TO '..parquet')");
+/// The same of results that are printed.
+const PRINTED: (&str, &str) = ("csv", "print JSON (--format json)");
 
 /// A release whose ranges are columns.
 #[derive(Debug)]
@@ -63,29 +65,42 @@ impl AnalyzerRule for FlattenCsv {
             if copy.file_type.get_ext() != "csv" {
                 return Ok(Transformed::no(LogicalPlan::Copy(copy)));
             }
-            let Some(columns) = flat(COPY, copy.input.schema())? else {
-                refuse_nested(copy.input.schema())?;
-                return Ok(Transformed::no(LogicalPlan::Copy(copy)));
-            };
-            let input = LogicalPlanBuilder::from(Arc::unwrap_or_clone(copy.input)).project(columns)?.build()?;
-            refuse_nested(input.schema())?;
-            let copy = CopyTo::new(Arc::new(input), copy.output_url, copy.partition_by, copy.file_type, copy.options);
-            Ok(Transformed::yes(LogicalPlan::Copy(copy)))
+            let CopyTo { input, output_url, partition_by, file_type, options, .. } = copy;
+            let rows = as_text(COPY, Arc::unwrap_or_clone(input))?;
+            Ok(rows.update_data(|rows| {
+                LogicalPlan::Copy(CopyTo::new(Arc::new(rows), output_url, partition_by, file_type, options))
+            }))
         });
         Ok(flattened?.data)
     }
 }
 
+/// Makes of the rows of a query what a text file can have, to be printed: ranges become columns.
+///
+/// # Errors
+/// When a column is a list or another struct, and when two columns would have one name.
+pub(crate) fn flat_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
+    Ok(as_text(PRINTED, plan)?.data)
+}
+
+fn as_text(whose: (&str, &str), rows: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let rows = match flat(whose.0, rows.schema())? {
+        Some(columns) => Transformed::yes(LogicalPlanBuilder::from(rows).project(columns)?.build()?),
+        None => Transformed::no(rows),
+    };
+    refuse_nested(whose, rows.data.schema())?;
+    Ok(rows)
+}
+
 /// # Errors
 /// When there is a column that is no text and cannot be made one that could be read again: the signatures of the publisher's own view, and the values of
 /// a group in releases of `anatomy`.
-fn refuse_nested(schema: &DFSchema) -> Result<()> {
+fn refuse_nested((function, instead): (&str, &str), schema: &DFSchema) -> Result<()> {
     let Some(nested) = schema.fields().iter().find(|field| field.data_type().is_nested()) else { return Ok(()) };
     let name = nested.name();
     Err(refusal!(
-        COPY,
-        "column {name} is a list or a struct, which text files cannot hold; write a Parquet file (TO '..parquet'), or leave it out: \
-         SELECT * EXCLUDE ({name})"
+        function,
+        "column {name} is a list or a struct, which text files cannot hold; {instead}, or leave it out: SELECT * EXCLUDE ({name})"
     ))
 }
 
@@ -121,6 +136,5 @@ pub(super) fn flat(function: &str, schema: &DFSchema) -> Result<Option<Vec<Expr>
 /// Names of the parts of a range.
 fn parts(field: &Field) -> Option<Vec<String>> {
     let DataType::Struct(fields) = field.data_type() else { return None };
-    let range = fields.len() >= 2 && fields[0].name() == LO && fields[1].name() == HI;
-    range.then(|| fields.iter().map(|part| part.name().clone()).collect())
+    is_range(field.data_type()).then(|| fields.iter().map(|part| part.name().clone()).collect())
 }

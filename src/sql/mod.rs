@@ -40,6 +40,7 @@ mod profile;
 mod publication;
 mod query_accuracy;
 mod query_start;
+mod ranges;
 mod readers;
 mod release_files;
 mod repeatable;
@@ -64,6 +65,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::logical_expr::planner::RelationPlanner;
 
+pub(crate) use flat::flat_rows;
 pub(crate) use help::signatures;
 pub use help::{function_arguments, function_example, function_help, function_overview, function_parameters};
 pub use lake::enable_url_table;
@@ -123,6 +125,12 @@ fn table_functions(functions: Vec<Arc<dyn RelationFunction>>) -> Vec<Arc<TableFu
     plain.collect()
 }
 
+/// Adds what says of a range in a query that it is no value.
+fn refuse_ranges(registry: &mut dyn FunctionRegistry) -> Result<()> {
+    registry.register_expr_planner(Arc::new(ranges::RefuseRanges))?;
+    registry.register_function_rewrite(Arc::new(ranges::RefuseRanges))
+}
+
 /// What `STORED AS` can say. Whoever has Delta tables already keeps theirs.
 fn add_factories(factories: &mut HashMap<String, Arc<dyn TableProviderFactory>>) {
     if let Some(parquet) = factories.get(lake::PARQUET) {
@@ -170,6 +178,7 @@ pub fn register_all(context: &SessionContext) -> Result<()> {
         context.register_udaf(function.as_ref().clone());
     }
     state.write().register_expr_planner(Arc::new(estimate::DeviationPlanner))?;
+    refuse_ranges(&mut *state.write())?;
     context.add_analyzer_rule(Arc::new(estimate::EstimateRule));
     #[cfg(feature = "publication")]
     context.add_analyzer_rule(Arc::new(publication::CheckInserts));
@@ -199,7 +208,10 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
         .get_or_insert_default()
         .extend(composite::functions().into_iter().chain([cell_function()]));
     builder.aggregate_functions().get_or_insert_default().extend(estimate::deviations());
-    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(estimate::DeviationPlanner));
+    let planners = builder.expr_planners().get_or_insert_default();
+    planners.insert(0, Arc::new(estimate::DeviationPlanner));
+    planners.insert(0, Arc::new(ranges::RefuseRanges));
+    builder.analyzer().get_or_insert_default().add_function_rewrite(Arc::new(ranges::RefuseRanges));
     builder.relation_planners().get_or_insert_default().insert(0, planner(functions()));
     add_factories(builder.table_factories().get_or_insert_default());
     #[cfg(feature = "publication")]

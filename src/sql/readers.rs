@@ -26,7 +26,7 @@ use super::options::AnonymizeOptions;
 #[cfg(feature = "publication")]
 use super::publication::{FlatRows, PublicationTable};
 use super::resolve::OnlyReaders;
-use super::{composite, estimate, planner, table_functions, tell_apart};
+use super::{composite, estimate, planner, refuse_ranges, table_functions, tell_apart};
 use crate::error::refusal;
 use crate::microdata::Role;
 use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, Description, GROUP_ROLES, LABEL, PARTNERS, SIGNATURE};
@@ -70,6 +70,7 @@ pub fn register_readers(context: &SessionContext) -> Result<()> {
         context.register_udaf(function.as_ref().clone());
     }
     state.write().register_expr_planner(Arc::new(estimate::DeviationPlanner))?;
+    refuse_ranges(&mut *state.write())?;
     context.add_analyzer_rule(Arc::new(estimate::EstimateRule));
     context.add_analyzer_rule(tell_apart(&functions()));
     context.register_relation_planner(planner(functions()))

@@ -1,6 +1,6 @@
 //! Releases as CSV, and as columns that every program knows.
 
-use super::support::{error, number, run, session, table};
+use super::support::{err, error, number, out, run, session, shell, table};
 
 const RELEASE: &str = "SELECT * FROM m_invariant('data/patients_q1.parquet', 2, id => patient_id, quasi => (age, zip), \
                        sensitive => disease, seed => 2)";
@@ -85,4 +85,80 @@ async fn columns_that_the_newest_release_lacks_are_null() {
     run(&context, "INSERT INTO clinic (id, age, disease) SELECT id, age + 1, disease FROM rows").await.unwrap();
     assert_eq!(number(&context, "SELECT count(*) FROM clinic_flat WHERE ward IS NULL AND age_lo = 31").await, 2);
     assert_eq!(number(&context, "SELECT count(disease) FROM clinic_flat").await, 2);
+}
+
+/// What the shell prints for programs has the columns that a file has.
+#[test]
+fn separated_values_of_the_shell_are_those_of_a_file() {
+    let here = tempfile::tempdir().unwrap();
+    let patients = super::support::path("data/patients_q1.parquet");
+    let release = format!(
+        "SELECT * FROM m_invariant('{patients}', 2, id => patient_id, quasi => (age, zip), sensitive => disease, seed => 2) \
+         ORDER BY group_id, disease, age.lo"
+    );
+    let file = format!("COPY ({release}) TO 'release.csv'");
+    assert!(shell(here.path(), &["-q", "-c", &file]).status.success());
+    let written = std::fs::read_to_string(here.path().join("release.csv")).unwrap();
+    let printed = |format: &str| {
+        let output = shell(here.path(), &["-q", "--format", format, "-c", &release]);
+        assert!(output.status.success(), "{}", err(&output));
+        out(&output)
+    };
+    assert!(printed("csv").starts_with("age_lo,age_hi,zip_lo,zip_hi,disease,group_id,group_size,counterfeits\n"));
+    assert_eq!(printed("csv"), written);
+    assert_eq!(printed("tsv"), written.replace(',', "\t"));
+    // What has structs keeps them.
+    assert!(printed("json").starts_with("[{\"age\":{\"lo\":"), "{}", printed("json"));
+    assert!(printed("nd-json").starts_with("{\"age\":{\"lo\":"));
+    let anatomy = format!("SELECT * FROM anatomy('{patients}', 2, quasi => (age, zip), sensitive => disease)");
+    let output = shell(here.path(), &["-q", "--format", "csv", "-c", &anatomy]);
+    assert!(!output.status.success());
+    let expected = "csv: column disease is a list or a struct, which text files cannot hold; print JSON (--format json), or leave it \
+                    out: SELECT * EXCLUDE (disease)";
+    assert!(err(&output).contains(expected), "{}", err(&output));
+    for cure in [["json", anatomy.as_str()], ["csv", &anatomy.replace('*', "* EXCLUDE (disease)")]] {
+        assert!(shell(here.path(), &["-q", "--format", cure[0], "-c", cure[1]]).status.success());
+    }
+}
+
+/// Functions of one value say what a range is, and not that the engine has a bug.
+#[test]
+fn functions_of_ranges_are_refused_in_one_sentence() {
+    let here = tempfile::tempdir().unwrap();
+    let patients = super::support::path("data/patients_q1.parquet");
+    let release = format!(
+        "CREATE TABLE release AS SELECT * FROM mondrian('{patients}', 3, quasi => (age, zip), sensitive => disease)"
+    );
+    let functions = [
+        ("avg", "avg(age)"),
+        ("sum", "sum(age)"),
+        ("median", "median(age)"),
+        ("stddev", "stddev(age)"),
+        ("corr", "corr(age, zip)"),
+        ("approx_percentile_cont", "approx_percentile_cont(age, 0.5)"),
+        ("avg", "avg(age) OVER ()"),
+        ("abs", "abs(age)"),
+        ("round", "round(age)"),
+        ("upper", "upper(age)"),
+        ("character_length", "length(zip)"),
+        ("substr", "substr(zip, 1, 2)"),
+        ("date_part", "date_part('year', age)"),
+        ("greatest", "greatest(age, 3)"),
+        ("coalesce", "coalesce(age, 3)"),
+        ("not", "NOT age"),
+    ];
+    let mut wrong = Vec::new();
+    for (function, call) in functions {
+        let output = shell(here.path(), &["-q", "-c", &release, "-c", &format!("SELECT {call} FROM release")]);
+        let said = err(&output);
+        let sentence = format!("{function}: a column is a range, from lo to hi, and not a value; ask the release");
+        if output.status.success() || !said.contains(&sentence) || said.contains("bug") || said.lines().count() > 4 {
+            wrong.push(format!("{call}: {}{said}", out(&output)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let cures =
+        "SELECT avg(age) > 0 FROM estimated(release) WHERE age > 20; SELECT avg(age.lo) < avg(age.hi) FROM release";
+    let output = shell(here.path(), &["-q", "--format", "csv", "-c", &release, "-c", cures]);
+    assert!(output.status.success() && out(&output).matches("true").count() == 2, "{}{}", out(&output), err(&output));
 }

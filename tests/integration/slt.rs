@@ -105,6 +105,7 @@ files! {
     muco
     profile
     publication
+    ranges
     repeatable
     reposition
     roles
