@@ -8,6 +8,7 @@ use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusi
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
+use super::as_written::as_written;
 use super::lake::refuse_loose;
 use super::options::{AnonymizeOptions, split_names};
 use super::repeatable::{check_choices, check_volatile};
@@ -410,6 +411,7 @@ fn relation<S: Scope>(function: &str, name: &str, raw: &S::Raw, scope: &mut S) -
         error => error.context(format!("{function}: {what}")),
     })?;
     check_relation(function, name, &plan)?;
+    let plan = as_written(name, plan, || scope.session())?;
     if plan.schema().fields().is_empty() {
         return Err(refusal!(
             function,

@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::compute::can_cast_types;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Column, Result, TableReference, internal_err};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
 
+use super::as_written::is_as_written;
 use super::signature::{Parameter, suggestion};
 use crate::error::refusal;
 use crate::methods::StateKind;
@@ -462,6 +464,8 @@ pub(super) fn common_type(
         }
         _ if a.is_string() && b.is_string() => a.clone(),
         _ if a.is_binary() && b.is_binary() => a.clone(),
+        // What is written is read as a value of the table.
+        _ if is_as_written(&before.field) && !a.is_binary() && can_cast_types(&b, a) => a.clone(),
         _ => {
             return Err(refusal!(
                 function,

@@ -4,6 +4,7 @@ mod advise;
 mod anatomy;
 mod apart;
 mod arguments;
+mod as_written;
 mod cells;
 mod census;
 mod choice;

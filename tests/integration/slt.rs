@@ -84,6 +84,7 @@ files! {
     advise
     again
     anatomy
+    as_written
     audit
     calls
     cells
