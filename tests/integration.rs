@@ -47,5 +47,6 @@ mod integration {
     mod statements;
     mod stores;
     mod support;
+    mod text_order;
     mod values;
 }

@@ -23,6 +23,11 @@ impl Notices {
         context.session_config().get_extension::<Self>().map_or_else(Self::default, |found| found.as_ref().clone())
     }
 
+    /// Returns true if somebody is told.
+    pub(crate) fn are_heard(&self) -> bool {
+        self.0.is_some()
+    }
+
     pub(crate) fn tell(&self, notice: &str) {
         if let Some(listener) = &self.0 {
             listener(notice);

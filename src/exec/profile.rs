@@ -10,8 +10,9 @@ use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 
 use super::computation::{Computation, Resources};
+use super::notices::Notices;
 use crate::error::Error;
-use crate::microdata::{ColumnEncoder, Role};
+use crate::microdata::{ColumnEncoder, ORDER_KEY, Role, TextOrder};
 use crate::risk::{Coded, Division, SMALL, division, singling_out};
 
 const FUNCTION: &str = "profile";
@@ -94,10 +95,29 @@ impl Computation for Profile {
             let work = coded.first().map_or(0, |column| column.codes.len()) * 16 * rayon::current_num_threads();
             resources.hold(encoders.iter().map(ColumnEncoder::size).sum::<usize>() + codes + work)?;
         }
-        drop(encoders);
+        self.tell_of_texts(encoders, &Notices::of(&resources.context))?;
         let columns = self.columns.clone();
         let rows = resources.off_thread(move |_| Ok(described(&columns, &coded, &nulls))).await?;
         resources.send(rows?).await;
+        Ok(())
+    }
+}
+
+impl Profile {
+    /// Says of which columns the texts are in another order than what they stand for.
+    fn tell_of_texts(&self, encoders: Vec<ColumnEncoder>, notices: &Notices) -> Result<()> {
+        for (encoder, column) in encoders.into_iter().zip(&self.columns) {
+            let field = &column.field;
+            let ordered =
+                field.metadata().contains_key(ORDER_KEY) || column.role.is_some_and(|role| role != Role::Quasi);
+            if ordered || !field.data_type().is_string() {
+                continue;
+            }
+            let values = encoder.into_values().map_err(|error| error.in_function(FUNCTION))?;
+            if let Some(order) = values.as_ref().and_then(TextOrder::of) {
+                notices.tell(&order.notice(FUNCTION, field.name()));
+            }
+        }
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! One execution of a method: what the operators that make releases share.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
@@ -13,11 +14,11 @@ use rand_chacha::ChaCha20Rng;
 
 use super::inputs::Streams;
 use super::whole_input::spawn_compute;
-use super::{Progress, Step};
+use super::{Notices, Progress, Step};
 use crate::error::Error;
 use crate::methods::{AnyMethod, Monitor, SnapshotBuilder, State, StateKind};
-use crate::microdata::Layout;
-use crate::release::Release;
+use crate::microdata::{Layout, Microdata, ORDER_KEY, TextOrder};
+use crate::release::{Form, Release};
 
 /// An execution of a method, charged to the memory pool.
 pub(super) struct Work {
@@ -30,6 +31,9 @@ pub(super) struct Work {
     /// Bytes that are charged even while less is held.
     floor: usize,
     progress: Progress,
+    notices: Notices,
+    /// Whether it was said already which columns are in the order of texts: a release is made in cells, one after the other.
+    told_of_texts: AtomicBool,
 }
 
 /// A release, and what making it leaves behind.
@@ -56,6 +60,8 @@ impl Work {
             reservation: Arc::new(MemoryConsumer::new(operator).register(context.memory_pool())),
             floor: 0,
             progress: Progress::of(context),
+            notices: Notices::of(context),
+            told_of_texts: AtomicBool::new(false),
         }
     }
 
@@ -175,6 +181,7 @@ impl Work {
         self.reserve(collected + working.max(collected))?;
         let before = builder.microdata.rows();
         let (microdata, state) = monitor.phase("encoding", || builder.finish(rng.random()))?;
+        self.tell_of_texts(&microdata);
         let rows = microdata.rows;
         // Of people who have left, some have rows for the sake of others.
         let more = self.method.as_method().working_bytes(rows - before.min(rows), self.quasi);
@@ -202,6 +209,23 @@ impl Work {
             self.progress.tell(Step::Withheld { rows: release.withheld, of: rows });
         }
         Ok(Made { release, state, rng })
+    }
+
+    /// Says once of which quasi-identifiers the texts are in another order than what they stand for, where the method makes ranges of them.
+    fn tell_of_texts(&self, microdata: &Microdata) {
+        let makes_ranges = self.method.form() != Form::Anatomy;
+        if !makes_ranges || !self.notices.are_heard() || self.told_of_texts.load(Ordering::Relaxed) {
+            return;
+        }
+        for attribute in &microdata.quasi {
+            if attribute.hierarchy.is_some() || attribute.field.metadata().contains_key(ORDER_KEY) {
+                continue;
+            }
+            if let Some(order) = TextOrder::of(attribute.domain.values()) {
+                self.told_of_texts.store(true, Ordering::Relaxed);
+                self.notices.tell(&order.notice(self.method.name(), attribute.field.name()));
+            }
+        }
     }
 
     /// Puts the times of the phases so far, and what was counted, into the metrics.

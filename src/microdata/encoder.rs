@@ -184,6 +184,17 @@ impl ColumnEncoder {
         Ok(self.distinct.intern(&[held(array)?], groups)?)
     }
 
+    /// The different values, in order of arrival.
+    ///
+    /// # Errors
+    /// When DataFusion's grouping fails.
+    pub(crate) fn into_values(mut self) -> Result<Option<ArrayRef>> {
+        match self.distinct.is_empty() {
+            true => Ok(None),
+            false => Ok(self.distinct.emit(EmitTo::All)?.pop()),
+        }
+    }
+
     /// Bytes held.
     pub(crate) fn size(&self) -> usize {
         let near = self.near.as_ref().map_or(0, NearNumbers::size);

@@ -9,6 +9,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::as_written::as_written;
+use super::categories::with_orders;
 use super::lake::refuse_loose;
 use super::options::{AnonymizeOptions, split_names};
 use super::repeatable::{check_choices, check_volatile};
@@ -412,6 +413,7 @@ fn relation<S: Scope>(function: &str, name: &str, raw: &S::Raw, scope: &mut S) -
     })?;
     check_relation(function, name, &plan)?;
     let plan = as_written(name, plan, || scope.session())?;
+    let plan = with_orders(plan, || scope.session())?;
     if plan.schema().fields().is_empty() {
         return Err(refusal!(
             function,

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, FieldRef, Schema};
+use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
@@ -106,10 +107,7 @@ fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<
     if described && !table.is::<ListingTable>() {
         return Ok(Described { fields, ..Described::default() });
     }
-    let footers = wait_long_for(|| async {
-        let plan = table.scan(session, None, &[], None).await?;
-        footers(plan.as_ref(), session).await
-    })?;
+    let footers = footers_of(&table, session)?;
     let Some((schema, complete)) = one_release(function, &footers)? else {
         return Ok(Described { fields, ..Described::default() });
     };
@@ -132,6 +130,21 @@ fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<
     };
     let fields = fields.iter().map(with_metadata).collect();
     Ok(Described { fields, without_null: complete, by_person: false })
+}
+
+/// The schemas of a table's Parquet files, with all that they say.
+///
+/// # Errors
+/// When they cannot be read.
+pub(super) fn schemas_of_files(table: &Arc<dyn TableProvider>, session: &SessionState) -> Result<Vec<Schema>> {
+    Ok(footers_of(table, session)?.into_iter().map(|(schema, _)| schema).collect())
+}
+
+fn footers_of(table: &Arc<dyn TableProvider>, session: &SessionState) -> Result<Vec<Footer>> {
+    wait_long_for(|| async {
+        let plan = table.scan(session, None, &[], None).await?;
+        footers(plan.as_ref(), session).await
+    })
 }
 
 /// A file's schema and the columns whose intervals have no NULL.

@@ -5,6 +5,7 @@ mod anatomy;
 mod apart;
 mod arguments;
 mod as_written;
+mod categories;
 mod cells;
 mod census;
 mod choice;
