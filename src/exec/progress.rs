@@ -40,6 +40,11 @@ pub enum Step {
     Computing(&'static str),
     /// The release is being made public.
     Announcing,
+    /// The rows of an INSERT are those of this release: it has made it, or found that it was made before.
+    Published {
+        /// Its number.
+        release: u64,
+    },
     /// Nothing more will come.
     Done,
 }

@@ -283,7 +283,9 @@ impl Publishing {
             && spec.method.state().is_some()
             && spec.repositioned.is_none();
         let (before, again) = (transaction.before_this(), outcome.held);
+        let release = transaction.number();
         let rows = transaction.publish(outcome, merged, held).await?;
+        Progress::of(context).tell(Step::Published { release });
         if let Some(notice) = before {
             Notices::of(context).tell(&notice);
         }
@@ -488,5 +490,6 @@ fn tell(unchanged: &Unchanged, context: &TaskContext) -> u64 {
     if let Some(notice) = &unchanged.notice {
         Notices::of(context).tell(notice);
     }
+    Progress::of(context).tell(Step::Published { release: unchanged.release });
     unchanged.rows
 }

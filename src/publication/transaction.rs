@@ -44,6 +44,8 @@ pub(crate) struct Transaction {
 /// A snapshot that is not published, because it has been.
 #[derive(Debug)]
 pub(crate) struct Unchanged {
+    /// The release that has its rows.
+    pub(crate) release: u64,
     /// Rows that this INSERT has published: those of the snapshot if it was this one that has made its release public.
     pub(crate) rows: u64,
     /// What is worth knowing about it.
@@ -419,7 +421,7 @@ impl Transaction {
     fn repeated(&self, number: u64) -> Unchanged {
         let rows = self.observer.rows();
         if self.completed == Some(number) {
-            return Unchanged { rows, notice: None };
+            return Unchanged { release: number, rows, notice: None };
         }
         let newer = match (self.publication().period, self.open.decided()) {
             (Some(period), _) => format!(
@@ -438,6 +440,6 @@ impl Transaction {
         let notice = format!(
             "publication: this snapshot of {rows} rows is that of release {number}; nothing was published{newer}"
         );
-        Unchanged { rows: 0, notice: Some(notice) }
+        Unchanged { release: number, rows: 0, notice: Some(notice) }
     }
 }

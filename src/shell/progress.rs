@@ -70,7 +70,7 @@ impl Line {
             Step::Measured { done, of } => format!("{} {done} of {of} settings measured", bar(done, of)),
             Step::Computing(function) => format!("{function}: computing"),
             Step::Announcing => "publishing".to_owned(),
-            Step::Withheld { .. } | Step::Done => String::new(),
+            Step::Withheld { .. } | Step::Published { .. } | Step::Done => String::new(),
         })
     }
 }
