@@ -23,7 +23,7 @@ def read(value: object) -> _native.Table:
         raise TypeError(_unknown(value))
     missing: str | None = None
     try:
-        return _native.Table.read(value)
+        return _native.Table.read(_whole(value))
     except AnonymizeError:
         raise
     except ImportError as error:
@@ -34,6 +34,31 @@ def read(value: object) -> _native.Table:
         kind = type(value).__module__.split(".")[0]
         raise ModuleNotFoundError(f"tables of {kind} are read with {missing}: pip install {missing}", name=missing)
     raise Refused(f"the table cannot be read as Arrow columns{_which(value)}")
+
+
+def _whole(value: object) -> object:
+    """The table; of pandas, with whole numbers where all that are there are whole and some are missing, for pandas itself makes floats of these."""
+    if type(value).__module__.split(".")[0] != "pandas" or not hasattr(value, "dtypes"):
+        return value
+    try:
+        frame: Any = value
+        whole: dict[int, Any] = {}
+        for place, kind in enumerate(frame.dtypes):
+            if not type(kind).__module__.startswith("numpy") or kind.kind != "f":
+                continue
+            column = frame.iloc[:, place]
+            there = column.dropna()
+            some = 0 < len(there) < len(column)
+            if some and bool((there % 1 == 0).all()) and bool((there.abs() < 2**53).all()):
+                whole[place] = column.astype("Int64")
+        if not whole:
+            return value
+        frame = frame.copy(deep=False)
+        for place, column in whole.items():
+            frame.isetitem(place, column)
+        return frame
+    except Exception:
+        return value
 
 
 def _which(value: object) -> str:

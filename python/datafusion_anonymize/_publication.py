@@ -26,7 +26,7 @@ class Inserted:
 
     #: Rows of the release; 0 if the snapshot had been published before.
     rows: int
-    #: Number of the newest release.
+    #: Number of the release that has them: the one that this insertion has made, or an earlier one that was made of this snapshot.
     release: int
 
 
@@ -51,9 +51,10 @@ class Audit(Table):
 class Publication:
     """A table that is published again and again: insert a snapshot, and the next release is published."""
 
-    def __init__(self, session: _native.Session, location: str, columns: Sequence[str] | None) -> None:
+    def __init__(self, session: _native.Session, location: str, columns: Mapping[str, str] | None) -> None:
         self._session = session
         self._name = _NAME
+        #: Names and types.
         self._columns = columns
         #: Where it is.
         self.location = location
@@ -76,14 +77,31 @@ class Publication:
                 function="publication",
             )
         with Query(self._session) as query:
-            table = query.table(data)
-            there = set(query.session.columns(f"SELECT * FROM {table}"))
+            table = query.table(data, "snapshot")
+            there = _kinds(query.session.sql(f"SELECT * FROM {table} LIMIT 0"))
             names = ", ".join(identifier(name) for name in self._columns if name in there)
             if not names:
                 raise Refused(f"the snapshot has none of the columns {', '.join(self._columns)}", function="publication")
-            rows = query.run(f"INSERT INTO {self._name} ({names}) SELECT {names} FROM {table}", "insert", period=None if period is None else _period(period))
-        count = int(rows.to_pylist()[0]["count"])
-        return Inserted(rows=count, release=max(self.releases()["release"], default=0))
+            self._check_fractions(query.session, table, there)
+            statement = f"INSERT INTO {self._name} ({names}) SELECT {names} FROM {table}"
+            rows, release = query.insert(statement, None if period is None else _period(period))
+        return Inserted(rows=rows, release=release if release is not None else max(self.releases()["release"], default=0))
+
+    def _check_fractions(self, session: _native.Session, table: str, there: Mapping[str, str]) -> None:
+        """A cast to whole numbers would leave fractions out without a word."""
+        whole = ("Int", "UInt")
+        suspects = [
+            name for name, kind in (self._columns or {}).items() if kind.startswith(whole) and there.get(name, "").startswith("Float")
+        ]
+        for name in suspects:
+            column = identifier(name)
+            count = session.sql(f"SELECT count(*) AS n FROM {table} WHERE {column} <> floor({column})").to_pylist()[0]["n"]
+            if int(count):
+                raise Refused(
+                    f"the snapshot has fractions in {name}, which the publication has as whole numbers; open it with a schema= in which {name} is a "
+                    f"number with fractions, or round them: data[{name!r}].round()",
+                    function="publication",
+                )
 
     def release(self, number: int | None = None) -> Release:
         """The rows of a release, of the newest without a number."""
@@ -101,7 +119,7 @@ class Publication:
     def check(self, snapshots: Sequence[Input], *, private: bool = False) -> Table:
         """What would be refused of historical snapshots, in their order; nothing is written."""
         with Query(self._session) as query:
-            tables = query.tables(list(snapshots))
+            tables = query.tables(list(snapshots), "snapshot")
             call = f"check_snapshots({self._name}, {tables}, private => {'true' if private else 'false'})"
             return Table(query.run(f"SELECT * FROM {call}", "check"))
 
@@ -178,12 +196,16 @@ def publication(
         if is_path(relation) or (name == "updates" and relation == "any"):
             options[name] = os.fspath(relation)  # type: ignore[arg-type]
         else:
-            session.register(f"__{name}", read(relation))
-            options[name] = f"__{name}"
-    columns = session.sql(f"SELECT * FROM {query.table(schema)} LIMIT 0")
+            session.register(f"publication_{name}", read(relation))
+            options[name] = f"publication_{name}"
+    columns = session.sql(f"SELECT * FROM {query.table(schema, 'schema')} LIMIT 0")
     query.close()
     session.publication(_NAME, place, options, columns)
-    return Publication(session, place, columns.column_names)
+    return Publication(session, place, _kinds(columns))
+
+
+def _kinds(table: _native.Table) -> dict[str, str]:
+    return {name: kind for name, kind, _ in table.columns()}
 
 
 def _place(location: str | os.PathLike[str]) -> str:

@@ -98,7 +98,7 @@ class Release(Table):
         if self._counts is None:
             if "group_id" in self.columns:
                 with Query() as query:
-                    table = query.table(self)
+                    table = query.table(self, "release")
                     groups = f"SELECT group_id, max(counterfeits) AS counterfeits FROM {table} GROUP BY group_id"
                     count = f"SELECT count(*) AS groups, coalesce(sum(counterfeits), 0) AS counterfeits FROM ({groups})"
                     self._counts = query.run(count).to_pylist()[0]
@@ -172,7 +172,7 @@ def chain(previous: object) -> tuple[object, ...]:
 
 
 def _previous(query: Query, function: str, arguments: Mapping[str, object], memory: tuple[object, ...]) -> str:
-    tables = [query.table(entry if is_path(entry) else Table(cast(_native.Table, entry))) for entry in memory]
+    tables = [query.table(entry if is_path(entry) else Table(cast(_native.Table, entry)), "previous") for entry in memory]
     # How many releases ago somebody was published says how often their value could change; and shares are those of the first release.
     dated = function == "dynamic" or bool(arguments.get("exact")) or arguments.get("assignment") == "drawn"
     if len(tables) == 1 and not (dated and "release" not in query.session.columns(f"SELECT * FROM {tables[0]}")):

@@ -72,10 +72,12 @@ class Query:
 
     def __init__(self, session: _native.Session | None = None) -> None:
         self.session = session if session is not None else _native.Session()
+        self._shared = session is not None
         self._names: list[str] = []
 
-    def table(self, value: object) -> str:
-        """A table in SQL: the path of a file, or a name that is registered for it."""
+    def table(self, value: object, what: str = "table") -> str:
+        """A table in SQL: the path of a file, or a name that is registered for it. The name is that of the argument, ``what``: statements and
+        errors show it."""
         from ._publication import Publication
 
         if isinstance(value, Publication):
@@ -84,23 +86,27 @@ class Query:
             return identifier(value._name)
         if is_path(value):
             return text(os.fspath(value))  # type: ignore[call-overload]
-        name = f"__table_{next(_numbers)}"
+        name = f"{what}_data_{next(_numbers)}" if self._shared else self._free(f"{what}_data")
         self.session.register(name, read(value))
         self._names.append(name)
         return identifier(name)
 
-    def tables(self, value: object) -> str:
+    def _free(self, name: str) -> str:
+        names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+        return next(free for free in names if free not in self._names)
+
+    def tables(self, value: object, what: str = "table") -> str:
         """One or several tables in SQL."""
         if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-            return "(" + ", ".join(self.table(one) for one in value) + ")"
-        return self.table(value)
+            return "(" + ", ".join(self.table(one, what) for one in value) + ")"
+        return self.table(value, what)
 
     def argument(self, kind: str, name: str, value: object) -> str:
         """The value of an argument in SQL."""
         if kind in ("relation", "release"):
-            return self.table(value)
+            return self.table(value, name)
         if kind == "relations":
-            return self.tables(value)
+            return self.tables(value, name)
         if kind == "columns":
             names = [value] if isinstance(value, str) else list(_sequence(name, value))
             return "(" + ", ".join(identifier(one) for one in names) + ")"
@@ -122,7 +128,7 @@ class Query:
             return text(value) if isinstance(value, str) else _integer(name, value)
         if kind == "length":
             return _length(name, value)
-        return self.table(value)
+        return self.table(value, name)
 
     def call(self, function: str, arguments: Mapping[str, object]) -> str:
         """A call in SQL. What is None is left out."""
@@ -131,13 +137,23 @@ class Query:
         written = [f"{name} => {self.argument(known[name], name, value)}" for name, value in given]
         return f"{function}({', '.join(written)})"
 
-    def run(self, query: str, what: str = "", level: int = 4, period: str | None = None) -> _native.Table:
+    def run(self, query: str, what: str = "", level: int = 4) -> _native.Table:
         """Runs a query to its end, with progress, and warns of what is worth knowing."""
         with watch(what) as progress:
-            table = self.session.sql(query, progress, period)
+            table = self.session.sql(query, progress)
+        self._warn(level + 1)
+        return table
+
+    def insert(self, statement: str, period: str | None = None, level: int = 4) -> tuple[int, int | None]:
+        """Runs an INSERT into a publication. Returns how many rows it has published, and the number of the release that has them."""
+        with watch("insert") as progress:
+            rows, release = self.session.insert(statement, progress, period)
+        self._warn(level + 1)
+        return int(rows.to_pylist()[0]["count"]), release
+
+    def _warn(self, level: int) -> None:
         for notice in self.session.notices():
             warnings.warn(notice, Notice, stacklevel=level)
-        return table
 
     def close(self) -> None:
         """Takes the names of the tables back."""

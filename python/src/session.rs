@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::catalog::MemTable;
 use datafusion::common::{DFSchema, Result, TableReference};
@@ -63,25 +64,40 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement. Its rows are what it returns. The period is of this statement alone, for others can run beside it.
+    /// Runs a statement. Its rows are what it returns.
+    #[pyo3(signature = (query, progress = None))]
+    fn sql(&self, py: Python<'_>, query: String, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Table> {
+        let context = self.context.clone();
+        wait(py, &self.watch, progress, async move {
+            let plan = plan(&context, &query).await?;
+            run(&context, plan).await
+        })
+    }
+
+    /// Runs an INSERT into a publication. Returns what it returns, and the number of the release that has its rows. The period is of this
+    /// statement alone, and so is the number, for others can run beside it.
     #[pyo3(signature = (query, progress = None, period = None))]
-    fn sql(
+    fn insert(
         &self,
         py: Python<'_>,
         query: String,
         progress: Option<&Bound<'_, PyAny>>,
         period: Option<&str>,
-    ) -> PyResult<Table> {
-        let mut context = self.context.clone();
+    ) -> PyResult<(Table, Option<u64>)> {
+        let mut state = self.context.state();
         if let Some(period) = period {
-            let mut state = context.state();
             state.config_mut().options_mut().set("anonymize.period", period).map_err(raised)?;
-            context = SessionContext::new_with_state(state);
         }
-        wait(py, &self.watch, progress, async move {
+        let published = Arc::new(AtomicU64::new(0));
+        state.config_mut().set_extension(Arc::new(self.watch.progress(&published)));
+        let context = SessionContext::new_with_state(state);
+        let rows = wait(py, &self.watch, progress, async move {
             let plan = plan(&context, &query).await?;
             run(&context, plan).await
-        })
+        })?;
+        // Releases are numbered from 1.
+        let release = published.load(Ordering::Relaxed);
+        Ok((rows, (release > 0).then_some(release)))
     }
 
     /// Names of the columns that a query would return. Reads no rows.

@@ -1,6 +1,7 @@
 //! Waiting for the engine: other threads of Python go on, Ctrl-C is heard, and whoever watches is told how far it is.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -49,9 +50,16 @@ pub(crate) struct Watch {
 impl Watch {
     /// What goes into a session's configuration.
     pub(crate) fn listeners(self: &Arc<Self>) -> (Progress, Notices) {
-        let (steps, notices) = (Arc::clone(self), Arc::clone(self));
-        let progress = Progress::new(move |step| {
+        let notices = Arc::clone(self);
+        (self.progress(&Arc::default()), Notices::new(move |notice| notices.note(notice.to_owned())))
+    }
+
+    /// What is told of the progress of one statement. The number of the release that it publishes goes into `published`.
+    pub(crate) fn progress(self: &Arc<Self>, published: &Arc<AtomicU64>) -> Progress {
+        let (steps, published) = (Arc::clone(self), Arc::clone(published));
+        Progress::new(move |step| {
             match step {
+            Step::Published { release } => published.store(release, Ordering::Relaxed),
             Step::Withheld { rows, of } => steps.note(format!(
                 "{rows} of {of} rows are withheld from this release, because the new rows were not eligible and on_ineligible is \
                  'withhold'; they stay new for the next one"
@@ -59,8 +67,7 @@ impl Watch {
             Step::Done => *steps.step.lock().unwrap_or_else(PoisonError::into_inner) = None,
             step => *steps.step.lock().unwrap_or_else(PoisonError::into_inner) = Some(step),
         }
-        });
-        (progress, Notices::new(move |notice| notices.note(notice.to_owned())))
+        })
     }
 
     fn note(&self, notice: String) {

@@ -44,6 +44,15 @@ def test_compared(people: an.Table, tmp_path: pathlib.Path) -> None:
     one.svg = one.svg[:1]
     one.save(tmp_path / "one.svg")
     ElementTree.parse(tmp_path / "one.svg")
+    chart.save(tmp_path / "chart.SVG")
+    stacked = ElementTree.parse(tmp_path / "chart.SVG").getroot()
+    inner = [part for part in stacked if part.tag.endswith("svg")]
+    assert len(inner) == 3 and [int(part.get("y", "-1")) for part in inner] == sorted({int(part.get("y", "-1")) for part in inner})
+    assert int(stacked.get("height", "0")) == sum(int(part.get("height", "0")) for part in inner)
+    for name in ("chart.png", "chart.pdf", "chart"):
+        with pytest.raises(an.Refused, match=r"written as SVG or as a page, not as .*save\('chart.svg'\)"):
+            chart.save(tmp_path / name)
+        assert not (tmp_path / name).exists()
     with pytest.raises(an.Refused, match="there is no method mondrain"):
         an.compare(people, {"mondrain": {"k": 2}}, **CENSUS)
     with pytest.raises(an.Refused, match="unknown argument kk") as caught:
