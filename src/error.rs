@@ -3,6 +3,7 @@
 //! Messages carry names of columns, counts and limits, never values or identifiers of the microdata:
 //! they end up in logs that more people read than may read the data.
 
+mod cures;
 mod ranges;
 mod values;
 
@@ -13,10 +14,12 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use serde::{Deserialize, Serialize};
 
+pub use cures::Refusal;
+pub(crate) use cures::{Asked, Cures};
 pub(crate) use ranges::{about_range, range_refused};
 #[cfg(feature = "publication")]
 pub(crate) use values::told;
-pub(crate) use values::{planning_without_values, unreadable, without_values};
+pub(crate) use values::{failed_cast, is_conversion, planning_without_values, unreadable, without_values};
 
 /// Result with the crate's [`Error`].
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
@@ -26,7 +29,7 @@ pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The data or the parameters do not allow a safe release. The text says what is wrong and what would do.
-    Refused(String),
+    Refused(Refusal),
     /// A release failed the check of its own guarantee, or another invariant broke. A bug; nothing was released.
     Internal(String),
     /// The query was cancelled.
@@ -38,7 +41,21 @@ pub enum Error {
 impl Error {
     /// A refusal with a message for the user.
     pub fn refused(message: impl Into<String>) -> Self {
-        Self::Refused(message.into())
+        Self::Refused(Refusal::new(message.into()))
+    }
+
+    /// A refusal whose cures depend on where the method was asked.
+    pub(crate) fn unfit(message: String, cures: Cures) -> Self {
+        Self::Refused(Refusal::with(message, cures))
+    }
+
+    /// The error as it is said where the method was asked.
+    #[must_use]
+    pub(crate) fn said(self, asked: Asked) -> Self {
+        match self {
+            Self::Refused(refusal) => Self::Refused(refusal.said(asked)),
+            other => other,
+        }
     }
 
     /// A broken invariant.
@@ -50,7 +67,7 @@ impl Error {
     pub fn in_function(self, function: &str) -> DataFusionError {
         let error = |kind, message: String| DataFusionError::from(AnonymizeError::new(function, kind, message));
         match self {
-            Self::Refused(message) => error(ErrorKind::Refused, message),
+            Self::Refused(refusal) => error(ErrorKind::Refused, refusal.to_string()),
             Self::Internal(message) => error(ErrorKind::Breach, message),
             Self::Cancelled => error(ErrorKind::Cancelled, "cancelled".to_owned()),
             Self::Engine(error) => without_values(*error, function, "what it was asked to compute", None),
@@ -215,7 +232,8 @@ pub(crate) use refusal;
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(message) | Self::Internal(message) => f.write_str(message),
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Internal(message) => f.write_str(message),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Engine(error) => error.fmt(f),
         }

@@ -97,7 +97,7 @@ pub mod risk;
 mod scalars;
 mod sql;
 
-pub use error::{AnonymizeError, Error, ErrorKind};
+pub use error::{AnonymizeError, Error, ErrorKind, Refusal};
 pub use exec::{
     Anonymization, AnonymizeExec, AnonymizeJob, CellCount, Cells, CellsExec, FailedAudits, HiddenExec, Inputs, Job,
     KeepNan, Notices, Progress, RepositionExec, RepositionJob, Repositioning, Seed, Step, Survey, WholeFiles,

@@ -15,6 +15,8 @@ use super::{AnonymizeError, ErrorKind};
 
 /// What is said instead of a value.
 const HIDDEN: &str = "what it failed on is data, and not shown";
+const CAST: &str = "a cast";
+const PARSING: &str = "parsing";
 
 /// An error that came up while `function` read `what`, such as "the input", from a file if that is known.
 pub(crate) fn without_values(
@@ -34,6 +36,18 @@ pub(crate) fn without_values(
         }
         Cause::Malformed(text) => format!("{what} cannot be read: {} {text} ({HIDDEN})", file.unwrap_or("it")),
     };
+    AnonymizeError::new(function, ErrorKind::Input, message).into()
+}
+
+/// Returns true if an error is of a value that could not be converted.
+pub(crate) fn is_conversion(error: &DataFusionError) -> bool {
+    AnonymizeError::of(error).is_none() && matches!(Cause::of(error), Cause::Failed(CAST | PARSING))
+}
+
+/// The error of a cast of some columns that failed while `function` read `what`.
+pub(crate) fn failed_cast(function: &str, what: &str, columns: &str, cure: Option<&str>) -> DataFusionError {
+    let cure = cure.map(|cure| format!("; {cure}")).unwrap_or_default();
+    let message = format!("{CAST} {columns} failed in {what} ({HIDDEN}){cure}");
     AnonymizeError::new(function, ErrorKind::Input, message).into()
 }
 
@@ -118,13 +132,13 @@ impl Cause {
 
     fn of_arrow(error: &ArrowError) -> Self {
         match error {
-            ArrowError::CastError(_) => Self::Failed("a cast"),
+            ArrowError::CastError(_) => Self::Failed(CAST),
             ArrowError::ParseError(text) => match csv_value_place(text) {
                 Some(place) => Self::Malformed(format!(
                     "has a value that is not of its column's type at {place}; types that nobody declares are read from the first \
                      rows, so declare them: CREATE EXTERNAL TABLE .. (..) STORED AS CSV LOCATION '..'"
                 )),
-                None => Self::Failed("parsing"),
+                None => Self::Failed(PARSING),
             },
             ArrowError::CsvError(text) => match csv_place(text) {
                 Some(place) => Self::Malformed(format!("is malformed at {place}")),

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{OrderingRequirements, PhysicalExpr};
@@ -23,7 +23,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, InputDistributionRequirements,
@@ -32,8 +32,9 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 
+use super::casts::Casts;
 use super::files::{Files, with_every_value};
-use crate::error::without_values;
+use crate::error::{failed_cast, is_conversion, without_values};
 
 /// Whose input a plan is, for errors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +48,8 @@ pub(crate) struct Origin {
 }
 
 /// Hides the data that a plan would show. What is hidden already stays as it is.
+///
+/// A node that refuses hidden children is hidden as a leaf, with all that is below it inside.
 ///
 /// # Errors
 /// When a node of the plan cannot take its own children.
@@ -92,16 +95,36 @@ fn hide_node(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>, root: bool) ->
     }
     let children = plan.children();
     let shown = Shown::of(plan.as_ref());
-    let (inner, files) = match children.is_empty() {
-        true => (with_every_value(plan), Files::of(plan, &origin.names)),
-        false => {
-            let children = children.into_iter().map(|child| hide_node(child, origin, false));
-            let children = children.collect::<Result<Vec<_>>>()?;
-            (replace_children_if_necessary(Arc::clone(plan), children)?, None)
+    let (mut whole, mut files) = (false, None);
+    let inner = if children.is_empty() {
+        files = Files::of(plan, &origin.names);
+        with_every_value(plan)
+    } else {
+        let children = children.into_iter().map(|child| hide_node(child, origin, false));
+        let children = children.collect::<Result<Vec<_>>>()?;
+        // A scan of a Delta table with deletion vectors looks at the types of its children and takes only those that it knows.
+        match replace_children_if_necessary(Arc::clone(plan), children) {
+            Ok(inner) => inner,
+            Err(_) => {
+                whole = true;
+                files = files_below(plan, &origin.names);
+                Arc::clone(plan).transform_up(|node| Ok(changed(&node, with_every_value(&node))))?.data
+            }
         }
     };
-    let properties = Arc::clone(plan.properties());
-    Ok(Arc::new(HiddenExec { inner, origin: Arc::clone(origin), root, open: false, files, shown, properties }))
+    let (origin, properties) = (Arc::clone(origin), Arc::clone(plan.properties()));
+    let casts = Casts::of(plan.as_ref());
+    Ok(Arc::new(HiddenExec { inner, origin, root, open: false, whole, files, casts, shown, properties }))
+}
+
+/// Returns the files of the first scan below a node.
+fn files_below(plan: &Arc<dyn ExecutionPlan>, names: &[String]) -> Option<Files> {
+    Files::of(plan, names).or_else(|| plan.children().into_iter().find_map(|child| files_below(child, names)))
+}
+
+fn changed(before: &Arc<dyn ExecutionPlan>, after: Arc<dyn ExecutionPlan>) -> Transformed<Arc<dyn ExecutionPlan>> {
+    let same = Arc::ptr_eq(before, &after);
+    Transformed::new_transformed(after, !same)
 }
 
 /// A node of a plan that an operator reads from. It has the name and the looks of the node in it, runs it and has its metrics;
@@ -116,7 +139,10 @@ pub struct HiddenExec {
     root: bool,
     /// Whether who looks for a node finds the one in here, as a planner that distributes plans must.
     open: bool,
+    /// Whether the node in here keeps its children to itself.
+    whole: bool,
     files: Option<Files>,
+    casts: Option<Casts>,
     shown: Shown,
     properties: Arc<PlanProperties>,
 }
@@ -146,7 +172,9 @@ impl HiddenExec {
             origin: Arc::clone(&self.origin),
             root: self.root,
             open: true,
+            whole: self.whole,
             files: self.files.clone(),
+            casts: self.casts.clone(),
             shown: self.shown.clone(),
             properties: Arc::clone(&self.properties),
         })
@@ -161,7 +189,7 @@ impl HiddenExec {
             Some(hidden) => hidden.revealed(),
             None => Ok(Arc::clone(child)),
         };
-        let children = self.inner.children().into_iter().map(reveal).collect::<Result<Vec<_>>>()?;
+        let children = self.children().into_iter().map(reveal).collect::<Result<Vec<_>>>()?;
         match children.is_empty() {
             true => Ok(Arc::clone(&self.inner)),
             false => replace_children_if_necessary(Arc::clone(&self.inner), children),
@@ -169,12 +197,14 @@ impl HiddenExec {
     }
 
     fn around(&self, inner: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        let (origin, files, shown) = (Arc::clone(&self.origin), self.files.clone(), self.shown.clone());
-        let properties = match self.inner.children().is_empty() {
+        let (origin, shown) = (Arc::clone(&self.origin), self.shown.clone());
+        let (files, casts) = (self.files.clone(), self.casts.clone());
+        let properties = match self.children().is_empty() {
             true => Arc::clone(&self.properties),
             false => Arc::clone(inner.properties()),
         };
-        Arc::new(Self { inner, origin, root: self.root, open: self.open, files, shown, properties })
+        let (root, open, whole) = (self.root, self.open, self.whole);
+        Arc::new(Self { inner, origin, root, open, whole, files, casts, shown, properties })
     }
 
     /// Only numbers of rows.
@@ -264,7 +294,7 @@ impl ExecutionPlan for HiddenExec {
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.inner.children()
+        if self.whole { Vec::new() } else { self.inner.children() }
     }
 
     // What is below was planned as it must be. Without requirements nothing is put between these nodes any more, and no sort is pushed
@@ -302,6 +332,9 @@ impl ExecutionPlan for HiddenExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if self.whole {
+            return Ok(self);
+        }
         let inner = Arc::clone(&self.inner).replace_children(children, options)?;
         Ok(self.around(inner))
     }
@@ -321,11 +354,14 @@ impl ExecutionPlan for HiddenExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let stream = self.inner.execute(partition, context);
-        if !self.root && self.files.is_none() {
+        if !self.root && self.files.is_none() && self.casts.is_none() {
             return stream;
         }
-        let (origin, files) = (Arc::clone(&self.origin), self.files.clone());
+        let (origin, files, casts) = (Arc::clone(&self.origin), self.files.clone(), self.casts.clone());
         let hidden = move |error| {
+            if let Some(casts) = casts.as_ref().filter(|_| is_conversion(&error)) {
+                return failed_cast(&origin.function, &origin.argument, &casts.columns(), casts.cure().as_deref());
+            }
             let file = files.as_ref().map(Files::to_string);
             without_values(error, &origin.function, &origin.argument, file.as_deref())
         };
@@ -349,7 +385,7 @@ impl ExecutionPlan for HiddenExec {
     }
 
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        self.inner.child_stats_requests(partition)
+        if self.whole { Vec::new() } else { self.inner.child_stats_requests(partition) }
     }
 
     fn statistics_from_inputs(
@@ -358,7 +394,10 @@ impl ExecutionPlan for HiddenExec {
         args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         // Not even an error is worth showing for an estimate.
-        let statistics = self.inner.statistics_from_inputs(input_stats, args);
+        let statistics = match self.whole {
+            true => StatisticsContext::new().compute(self.inner.as_ref(), args),
+            false => self.inner.statistics_from_inputs(input_stats, args),
+        };
         Ok(statistics.map_or_else(
             |_| Arc::new(Statistics::new_unknown(self.schema().as_ref())),
             |statistics| self.of_rows(&statistics),

@@ -7,6 +7,7 @@ mod audits;
 mod beliefs;
 mod boxed;
 mod buffered_rows;
+mod casts;
 mod cells;
 mod computation;
 mod disclosure;
@@ -65,7 +66,7 @@ pub(crate) use perturbed::PerturbedComputation;
 #[cfg(feature = "distributed")]
 pub(crate) use planner::InputPlanner;
 pub(crate) use planner::plan_input;
-pub(crate) use profile::{Profile, ProfiledColumn};
+pub(crate) use profile::{Profile, ProfiledColumn, SEVERAL_ROWS, unpublishable};
 pub(crate) use progress::Reporting;
 pub use progress::{Progress, Step};
 #[cfg(feature = "publication")]

@@ -24,7 +24,7 @@ use super::release_writer::{Finished, ReleaseWriter, Written};
 use super::window::{Before, WindowStep};
 use super::work::Work;
 use super::{AnonymizeJob, Job, Progress, Seed, Step, WholeInputExec};
-use crate::error::{Error, thousands};
+use crate::error::{Asked, Error, thousands};
 use crate::methods::state::ledger_schema;
 use crate::methods::{LeftOut, StateKind};
 use crate::microdata::{Layout, Trees};
@@ -135,7 +135,8 @@ impl Job for PublishJob {
     ) -> Result<SendableRecordBatchStream> {
         let streams = self.inputs.streams(inputs, self.layout.clone())?;
         let method = self.publication.spec.method.clone();
-        let mut work = Work::new("PublishExec", method, &self.layout, metrics, context);
+        let asked = if self.decided == 0 { Asked::First } else { Asked::Later };
+        let mut work = Work::new("PublishExec", method, &self.layout, metrics, context).asked(asked);
         if self.count.cells > 1 {
             let method = &self.publication.spec.method;
             let floor = self.count.reserved(method, &self.layout, context.memory_pool().as_ref());
@@ -394,7 +395,7 @@ impl Publishing {
             let made = made.await.map_err(|error| in_a_cell(error, name, count))?;
             writer = refusals.take(made, rows).flatten();
         }
-        refusals.check(name)?;
+        refusals.check(name, if number == 1 { Asked::First } else { Asked::Later })?;
         match writer {
             Some(writer) => work.off_thread(move |_, _| writer.finish()).await,
             None => Err(Error::internal("a release without cells").in_function(name)),

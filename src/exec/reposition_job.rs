@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Seed;
 use super::notices::Notices;
-use crate::error::thousands;
+use crate::error::{Asked, thousands};
 use crate::methods::reposition::{Clock, Late, Reposition};
 use crate::release::View;
 
@@ -63,14 +63,25 @@ pub(crate) fn repositioned_schema(input: &Schema, time: &str, view: View) -> Sch
 }
 
 /// Says so when less is published than suppressed: data that are skewed as a whole cannot be made eligible by waiting.
-pub(super) fn tell_if_most_is_suppressed(notices: &Notices, published: usize, suppressed: usize, l: usize) {
+pub(super) fn tell_if_most_is_suppressed(
+    notices: &Notices,
+    published: usize,
+    suppressed: usize,
+    l: usize,
+    asked: Asked,
+) {
     if suppressed <= published {
         return;
     }
     let what = if published == 0 { "all" } else { "most" };
+    let cure = match asked {
+        Asked::Call => "take a smaller l or a longer window, or merge values",
+        Asked::First | Asked::Later => {
+            "merge values in the INSERT, or begin another publication with a smaller l or a longer window, at another LOCATION"
+        }
+    };
     notices.tell(&format!(
-        "{REPOSITION}: {what} rows are suppressed ({} of {}): in their windows one value has more than 1/{l} of the rows; take a \
-         smaller l or a longer window, or merge values",
+        "{REPOSITION}: {what} rows are suppressed ({} of {}): in their windows one value has more than 1/{l} of the rows; {cure}",
         thousands(suppressed),
         thousands(published.saturating_add(suppressed))
     ));

@@ -20,7 +20,7 @@ use super::progress::Reporting;
 use super::reposition_job::{REPOSITION, RepositionJob, STATUSES, tell_if_most_is_suppressed};
 use super::whole_input::{counted, spawn_compute};
 use super::{Progress, Step};
-use crate::error::{Error, thousands};
+use crate::error::{Asked, Error, thousands};
 use crate::methods::Monitor;
 use crate::methods::reposition::{Departed, Late, Record, Stream};
 use crate::microdata::RowHashes;
@@ -369,7 +369,13 @@ impl Worker {
         self.metrics.distance.add(totals.distance);
         self.metrics.suppressed.add(totals.suppressed);
         self.metrics.unproven.add(totals.unproven);
-        tell_if_most_is_suppressed(&self.notices, totals.published, self.metrics.suppressed.value(), self.job.params.l);
+        tell_if_most_is_suppressed(
+            &self.notices,
+            totals.published,
+            self.metrics.suppressed.value(),
+            self.job.params.l,
+            Asked::Call,
+        );
         Ok(())
     }
 

@@ -20,7 +20,7 @@ use super::buffered_rows::{BufferedRows, begins_of, numbers_of};
 use super::notices::Notices;
 use super::reposition_job::{REPOSITION, tell_if_most_is_suppressed};
 use super::whole_input::spawn_compute;
-use crate::error::{Error, Result, thousands};
+use crate::error::{Asked, Error, Result, thousands};
 use crate::methods::Monitor;
 use crate::methods::reposition::{Departed, Late, Pending, Placed, Record, Stream};
 use crate::microdata::{Layout, RowHashes};
@@ -121,7 +121,7 @@ impl WindowStep {
         count("held_back_rows", record.rows);
         count("suppressed_rows", suppressed as u64);
         count("unproven_windows", unproven as u64);
-        tell_if_most_is_suppressed(notices, left - suppressed, suppressed, l);
+        tell_if_most_is_suppressed(notices, left - suppressed, suppressed, l, Asked::Later);
         let published = futures::stream::iter(published.into_iter().map(Ok));
         let published = Box::pin(RecordBatchStreamAdapter::new(schema, published));
         Ok(Windowed { published, held: Held { record, file } })

@@ -15,7 +15,7 @@ use rand_chacha::ChaCha20Rng;
 use super::inputs::Streams;
 use super::whole_input::spawn_compute;
 use super::{Notices, Progress, Step};
-use crate::error::Error;
+use crate::error::{Asked, Error};
 use crate::methods::{AnyMethod, Monitor, SnapshotBuilder, State, StateKind};
 use crate::microdata::{Layout, Microdata, ORDER_KEY, TextOrder};
 use crate::release::{Form, Release};
@@ -34,6 +34,7 @@ pub(super) struct Work {
     notices: Notices,
     /// Whether it was said already which columns are in the order of texts: a release is made in cells, one after the other.
     told_of_texts: AtomicBool,
+    asked: Asked,
 }
 
 /// A release, and what making it leaves behind.
@@ -62,7 +63,14 @@ impl Work {
             progress: Progress::of(context),
             notices: Notices::of(context),
             told_of_texts: AtomicBool::new(false),
+            asked: Asked::Call,
         }
+    }
+
+    /// The same by an INSERT into a publication.
+    pub(super) fn asked(mut self, asked: Asked) -> Self {
+        self.asked = asked;
+        self
     }
 
     /// Charges so many bytes from now on, whatever is held: before inputs are polled, because what they hold cannot be had back.
@@ -162,7 +170,9 @@ impl Work {
         let progress = self.progress.clone();
         let monitor = Monitor::with_budget(move |bytes| Ok(reservation.try_grow(bytes)?))
             .with_listener(move |phase| progress.tell(Step::Phase(phase)));
-        spawn_compute(name.to_owned(), monitor, move |monitor| work(&self, monitor)).await
+        let asked = self.asked;
+        spawn_compute(name.to_owned(), monitor, move |monitor| work(&self, monitor).map_err(|error| error.said(asked)))
+            .await
     }
 
     /// Makes the release. Computes, so call it [`off_thread`](Self::off_thread).

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 
 use super::lots::Lots;
-use crate::error::{Error, Result, thousands};
+use crate::error::{Cures, Error, Result, thousands};
 use crate::microdata::Code;
 
 /// `rows` rows of each of these values go to the bucket of this signature.
@@ -239,17 +239,15 @@ pub(super) fn check_eligible(what: &str, rows: usize, most: usize, l: usize, sen
     if most.saturating_mul(l) <= rows {
         return Ok(());
     }
-    let instead = match rows / most {
-        0 | 1 => String::new(),
-        l => format!("; lower l (l = {l} would do) or add rows of other values"),
-    };
-    Err(Error::refused(format!(
+    let text = format!(
         "the {} {what} are not {l}-eligible: the most frequent value of {sensitive} makes up {:.2}% of them and at most \
-         1/l = {:.2}% is allowed{instead}",
+         1/l = {:.2}% is allowed",
         thousands(rows),
         100.0 * most as f64 / rows as f64,
         100.0 / l as f64,
-    )))
+    );
+    let lower = Some(("l", rows / most)).filter(|(_, l)| *l > 1);
+    Err(Error::unfit(text, Cures { lower, rows: "rows of other values", ..Cures::default() }))
 }
 
 fn alpha_beta(by_count: &BTreeSet<(usize, u32, u32)>, left: usize, m: usize) -> Option<(usize, usize)> {

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::lots::Lots;
-use crate::error::{Error, thousands};
+use crate::error::{Cures, Error, thousands};
 use crate::methods::state::Signatures;
 
 /// How buckets of returning rows are balanced.
@@ -106,41 +106,51 @@ impl Policy {
     /// Why there are no [`moves`](Self::moves), and what would do. `most` says what the most frequent one is one of (`value
     /// of disease`), `values` how many different ones are to be had.
     pub(super) fn refusal(&self, new: &[usize], need: &[usize], most: &str, values: &str) -> Error {
-        self.refusal_or(new, need, most, values, ", or set on_ineligible to 'counterfeit' or 'withhold'")
+        self.refusal_or(new, need, most, values, Some(("on_ineligible", "'counterfeit'")))
     }
 
     /// The same where nobody is padded or left out in any mode.
     pub(super) fn refusal_of_all(&self, new: &[usize], need: &[usize], most: &str, values: &str) -> Error {
-        self.refusal_or(new, need, most, values, "")
+        self.refusal_or(new, need, most, values, None)
     }
 
-    fn refusal_or(&self, new: &[usize], need: &[usize], most: &str, values: &str, otherwise: &str) -> Error {
+    fn refusal_or(
+        &self,
+        new: &[usize],
+        need: &[usize],
+        most: &str,
+        values: &str,
+        or: Option<(&'static str, &'static str)>,
+    ) -> Error {
         let m = self.m;
         if new.len() < m {
             let few = new.len();
-            return Error::refused(format!(
-                "m = {m} but {values}; every group needs m different ones, so m can be at most {few}"
-            ));
+            let text = format!("m = {m} but {values}; every group needs m different ones, so m can be at most {few}");
+            let room = self.most(new, need);
+            let lower = (2..=few).rev().find(|&m| largest_total(new, &room, m).is_some()).map(|m| ("m", m));
+            return Error::unfit(text, Cures { lower, rows: "rows of more values", ..Cures::default() });
         }
         let total: usize = new.iter().sum();
         let distinct = new.iter().filter(|&&count| count > 0).count();
         let greatest = new.iter().max().copied().unwrap_or(0);
         let few = if distinct < m { format!(" (they have only {distinct} different ones)") } else { String::new() };
         let room = self.most(new, need);
-        let instead = match (2..m).rev().find(|&m| largest_total(new, &room, m).is_some()) {
-            Some(m) => format!("lower m (m = {m} would do), "),
-            None => String::new(),
+        let cures = Cures {
+            lower: (2..m).rev().find(|&m| largest_total(new, &room, m).is_some()).map(|m| ("m", m)),
+            or,
+            rows: "new rows of other values",
+            remark: "whoever learns that these rows were refused and sees them published with others later can become certain of \
+                     their values",
         };
-        Error::refused(format!(
+        let text = format!(
             "the {} new rows are not {m}-eligible: the most frequent {most} makes up {:.2}% of them and at most \
-             1/m = {:.2}% is allowed, {} rows too many{few}; {instead}add rows of other values{otherwise}; \
-             whoever learns that these rows were refused and sees them published with others later \
-             can become certain of their values",
+             1/m = {:.2}% is allowed, {} rows too many{few}",
             thousands(total),
             100.0 * greatest as f64 / total as f64,
             100.0 / m as f64,
             thousands(greatest.saturating_sub(total / m)),
-        ))
+        );
+        Error::unfit(text, cures)
     }
 
     /// # Errors

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 
 use super::{Method, Monitor, State};
-use crate::error::{Error, Result, thousands};
+use crate::error::{Error, Refusal, Result, thousands};
 use crate::microdata::Microdata;
 use crate::release::{Body, COUNTERFEIT, Groups, Intervals, Release};
 
@@ -31,18 +31,24 @@ pub(super) fn anonymize(
             Ok((release.groups, release.body, release.withheld))
         })
         .collect();
-    let failed = releases.iter().filter(|release| matches!(release, Err(Error::Refused(_)))).count();
+    let refused = releases.iter().filter_map(|release| match release {
+        Err(Error::Refused(refusal)) => Some(refusal),
+        _ => None,
+    });
+    let refused: Vec<Refusal> = refused.cloned().collect();
     let name = microdata.within.as_ref().map_or("", |(attribute, _)| attribute.field.name());
     let mut groups = Groups { starts: vec![0], ..Groups::default() };
     let mut body = Body::empty(method.form());
     let mut withheld = 0;
     for (part, release) in releases.into_iter().enumerate() {
         let (of_part, body_of_part, withheld_of_part) = release.map_err(|error| match error {
-            Error::Refused(message) => Error::refused(format!(
-                "{} of the {} parts by {name} cannot be released; the first of them: {message}",
-                thousands(failed),
-                thousands(strata.codes.len())
-            )),
+            Error::Refused(first) => {
+                let (failed, all) = (thousands(refused.len()), thousands(strata.codes.len()));
+                let first = refused.iter().fold(first, Refusal::and);
+                Error::Refused(first.within(|text| {
+                    format!("{failed} of the {all} parts by {name} cannot be released; the first of them: {text}")
+                }))
+            }
             other => other,
         })?;
         groups.append(of_part, strata.rows(part), Some(strata.codes[part]));

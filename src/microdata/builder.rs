@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
-use datafusion::arrow::datatypes::FieldRef;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::utils::quote_identifier;
 use rayon::prelude::*;
 
 use super::encoder::given_order;
@@ -138,7 +139,7 @@ impl MicrodataBuilder {
     /// NULL or repeated identifiers; without a column of identifiers, which is a bug.
     pub(crate) fn people(&self, key: HashKey) -> Result<Identifiers> {
         match (&self.identifiers, &self.layout.identifier) {
-            (Some(identifiers), Some(field)) => ordered(identifiers.clone(), field.name(), self.rows, key),
+            (Some(identifiers), Some(_)) => ordered(identifiers.clone(), &self.layout, self.rows, key),
             _ => Err(Error::internal("rows of nobody")),
         }
     }
@@ -281,7 +282,7 @@ impl MicrodataBuilder {
             |column: &Encoded| column.attribute.domain.has_null() && column.codes.iter().all(|code| code == 0);
         let is_there = |column: &Encoded| !left_out.contains(column.attribute.field.name());
         let identified = || match (identifiers, &layout.identifier) {
-            (Some(identifiers), Some(field)) => ordered(identifiers, field.name(), rows, key).map(Some),
+            (Some(identifiers), Some(_)) => ordered(identifiers, &layout, rows, key).map(Some),
             _ => Ok(None),
         };
         let finished = || {
@@ -360,35 +361,61 @@ impl MicrodataBuilder {
     }
 }
 
-fn ordered(identifiers: IdentifierBuilder, name: &str, rows: usize, key: HashKey) -> Result<Identifiers> {
+fn ordered(identifiers: IdentifierBuilder, layout: &Layout, rows: usize, key: HashKey) -> Result<Identifiers> {
     let identifiers = identifiers.finish(key)?;
     if identifiers.nulls() > 0 {
-        return Err(null_identifiers(identifiers.nulls(), rows, name));
+        return Err(null_identifiers(identifiers.nulls(), rows, layout));
     }
     let repeated = identifiers.repeated()?;
     if repeated > 0 {
-        return Err(repeated_identifiers(repeated, rows, name));
+        return Err(repeated_identifiers(repeated, rows, layout));
     }
     Ok(identifiers)
 }
 
 /// The refusal of rows without an identifier.
-pub(crate) fn null_identifiers(nulls: usize, rows: usize, name: &str) -> Error {
+pub(crate) fn null_identifiers(nulls: usize, rows: usize, layout: &Layout) -> Error {
+    let name = layout.identifier.as_ref().map_or("", |field| field.name());
     Error::refused(format!(
-        "{} of {} rows have a NULL in the identifier column {name}; every row needs an identifier",
+        "{} of {} rows have a NULL in the identifier column {name}; every row needs an identifier: leave them out, WHERE {} IS NOT NULL",
         thousands(nulls),
-        thousands(rows)
+        thousands(rows),
+        quote_identifier(name)
     ))
 }
 
+/// Returns the query that keeps one row of each value of the first column.
+pub(crate) fn one_row_each(columns: &[&str]) -> String {
+    let names: Vec<_> = columns.iter().map(|name| quote_identifier(name)).collect();
+    let (id, all) = (names.first().map_or("", |name| name), names.join(", "));
+    format!("(SELECT DISTINCT ON ({id}) * FROM (SELECT {all} FROM t WHERE {id} IS NOT NULL) ORDER BY {all})")
+}
+
 /// The refusal of rows about people whom another row is about.
-pub(crate) fn repeated_identifiers(repeated: usize, rows: usize, name: &str) -> Error {
+pub(crate) fn repeated_identifiers(repeated: usize, rows: usize, layout: &Layout) -> Error {
+    let columns = columns_of(layout);
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let name = columns.first().copied().unwrap_or_default();
     Error::refused(format!(
-        "{} of {} rows repeat an identifier of column {name}; a release has one row per identifier: aggregate or deduplicate the input \
-         first",
+        "{} of {} rows repeat an identifier of column {name}; a release has one row per identifier: group by it, or keep one row of each, {}",
         thousands(repeated),
-        thousands(rows)
+        thousands(rows),
+        one_row_each(&columns)
     ))
+}
+
+/// The names of the columns that a release is made of, that of the identifier first, and each part of a composite value by itself.
+fn columns_of(layout: &Layout) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let beside = layout.within.iter().chain(&layout.sensitive).chain(&layout.other).chain(&layout.insensitive);
+    for field in layout.identifier.iter().chain(&layout.quasi).chain(beside) {
+        let parts = parts_of(field).unwrap_or_default();
+        let parts = if parts.is_empty() { std::slice::from_ref(field) } else { &parts };
+        let new: Vec<String> =
+            parts.iter().map(|part| part.name().clone()).filter(|name| !names.contains(name)).collect();
+        names.extend(new);
+    }
+    names
 }
 
 fn refuse_nulls(sensitive: &Encoded, rows: usize) -> Result<()> {
@@ -402,13 +429,29 @@ fn refuse_nulls(sensitive: &Encoded, rows: usize) -> Result<()> {
     let field = &sensitive.attribute.field;
     let name = field.name();
     // Of several columns each can be the one without a value.
-    let example = parts_of(field)?.last().map_or_else(|| name.clone(), |part| part.name().clone());
+    let mut parts = parts_of(field)?;
+    if parts.is_empty() {
+        parts.push(FieldRef::clone(field));
+    }
+    let there: Vec<_> = parts.iter().map(|part| format!("{} IS NOT NULL", quote_identifier(part.name()))).collect();
+    let own = parts.last().map(|part| own_value(part)).unwrap_or_default();
     Err(Error::refused(format!(
-        "{} of {} rows have a NULL in the sensitive column {name}; drop them or give NULL a value of its own, \
-         for example coalesce({example}, 'unknown'), which is their value for all releases: it cannot be filled in later",
+        "{} of {} rows have a NULL in the sensitive column {name}; leave them out, WHERE {}, or give NULL a value of its own, {own}, which \
+         is their value for all releases: it cannot be filled in later",
         thousands(nulls),
         thousands(rows),
+        there.join(" AND "),
     )))
+}
+
+/// An expression that has a value of its own in the place of NULL.
+fn own_value(field: &Field) -> String {
+    let name = quote_identifier(field.name());
+    match field.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => format!("coalesce({name}, 'unknown') AS {name}"),
+        number if number.is_numeric() => format!("coalesce({name}, -1) AS {name} (if nobody has -1)"),
+        _ => format!("coalesce(CAST({name} AS VARCHAR), 'unknown') AS {name}"),
+    }
 }
 
 #[cfg(test)]

@@ -184,17 +184,6 @@ impl ColumnEncoder {
         Ok(self.distinct.intern(&[held(array)?], groups)?)
     }
 
-    /// The different values, in order of arrival.
-    ///
-    /// # Errors
-    /// When DataFusion's grouping fails.
-    pub(crate) fn into_values(mut self) -> Result<Option<ArrayRef>> {
-        match self.distinct.is_empty() {
-            true => Ok(None),
-            false => Ok(self.distinct.emit(EmitTo::All)?.pop()),
-        }
-    }
-
     /// Bytes held.
     pub(crate) fn size(&self) -> usize {
         let near = self.near.as_ref().map_or(0, NearNumbers::size);
@@ -211,6 +200,17 @@ impl ColumnEncoder {
         Codes::bytes_of(self.distinct.len())
     }
 
+    /// Returns the different values, by their provisional codes.
+    ///
+    /// # Errors
+    /// When DataFusion cannot return them.
+    pub(crate) fn into_values(mut self) -> Result<ArrayRef> {
+        match self.distinct.is_empty() {
+            true => Ok(datafusion::arrow::array::new_empty_array(&held_type(self.field.data_type()))),
+            false => Ok(self.distinct.emit(EmitTo::All)?.swap_remove(0)),
+        }
+    }
+
     /// Sorts the domain and makes the codes final. With a hierarchy, the domain is all of its leaves.
     ///
     /// # Errors
@@ -220,19 +220,16 @@ impl ColumnEncoder {
             Order::Tree(paths) => self.intern_leaves(paths)?,
             _ => Vec::new(),
         };
-        let values = match self.distinct.is_empty() {
-            true => datafusion::arrow::array::new_empty_array(&held_type(self.field.data_type())),
-            false => self.distinct.emit(EmitTo::All)?.swap_remove(0),
-        };
-        drop(self.distinct);
+        let (field, mut codes) = (FieldRef::clone(&self.field), std::mem::take(&mut self.codes));
+        let values = self.into_values()?;
         let nulls_first = SortOptions { descending: false, nulls_first: true };
         let mut hierarchy = None;
         let indices = match order {
             Order::ByValue => sort_to_indices(&values, Some(nulls_first), None)?,
-            Order::Given(order) => indices_as_given(&values, order, self.field.name())?,
+            Order::Given(order) => indices_as_given(&values, order, field.name())?,
             Order::Tree(paths) => {
                 let by_value = sort_to_indices(&values, Some(nulls_first), None)?;
-                let (indices, tree) = indices_in_tree(&values, &by_value, paths, &leaves, self.field.name())?;
+                let (indices, tree) = indices_in_tree(&values, &by_value, paths, &leaves, field.name())?;
                 hierarchy = Some(Arc::new(tree));
                 indices
             }
@@ -241,13 +238,13 @@ impl ColumnEncoder {
         for (rank, &provisional) in indices.values().iter().enumerate() {
             ranks[provisional as usize] = rank as u32;
         }
-        self.codes.rank(&ranks);
+        codes.rank(&ranks);
         let values = compact_views(take(&values, &indices, None)?);
         let domain = match order {
             Order::ByValue => Domain::new(values)?,
             _ => Domain::in_order(values),
         };
-        Ok(Encoded { attribute: Attribute { field: self.field, domain, hierarchy }, codes: self.codes, ranks })
+        Ok(Encoded { attribute: Attribute { field, domain, hierarchy }, codes, ranks })
     }
 
     /// Provisional codes of the leaves of a hierarchy.

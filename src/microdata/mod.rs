@@ -43,7 +43,7 @@ use rayon::prelude::*;
 
 pub use builder::MicrodataBuilder;
 pub(crate) use builder::{EncodedColumns, OfGhosts};
-pub(crate) use builder::{null_identifiers, repeated_identifiers};
+pub(crate) use builder::{null_identifiers, one_row_each, repeated_identifiers};
 pub(crate) use cell::{MOST_CELLS, cells_of};
 pub(crate) use codes::{Code, Codes, of_width};
 pub(crate) use commitments::commitments;
@@ -71,7 +71,7 @@ pub(crate) use side_by_side::copied_rows;
 pub(crate) use text_order::TextOrder;
 pub(crate) use thrown::room;
 pub(crate) use types::{compact_views, held, held_type};
-pub(crate) use types::{is_continuous, published_type};
+pub(crate) use types::{is_continuous, published_type, sql_type};
 pub(crate) use updates::{Updates, UpdatesBuilder};
 
 use crate::error::{Error, Result};

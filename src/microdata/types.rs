@@ -47,6 +47,26 @@ pub(crate) fn published_type(data_type: &DataType) -> Option<DataType> {
     })
 }
 
+/// Returns how a type is declared in SQL, as it is published.
+pub(crate) fn sql_type(data_type: &DataType) -> Option<String> {
+    Some(match published_type(data_type)? {
+        DataType::Boolean => "BOOLEAN".to_owned(),
+        DataType::Int8 => "TINYINT".to_owned(),
+        DataType::Int16 => "SMALLINT".to_owned(),
+        DataType::Int32 => "INT".to_owned(),
+        DataType::Int64 => "BIGINT".to_owned(),
+        DataType::Float32 => "REAL".to_owned(),
+        DataType::Float64 => "DOUBLE".to_owned(),
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale) => format!("DECIMAL({precision}, {scale})"),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "VARCHAR".to_owned(),
+        DataType::Date32 => "DATE".to_owned(),
+        DataType::Timestamp(_, None) => "TIMESTAMP".to_owned(),
+        _ => return None,
+    })
+}
+
 /// Whether an interval of the type is measured by its length rather than by the number of its values.
 pub(crate) fn is_continuous(data_type: &DataType) -> bool {
     data_type.is_floating()

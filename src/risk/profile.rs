@@ -43,7 +43,7 @@ pub(crate) struct Division {
 
 /// How these columns together divide the rows.
 pub(crate) fn division(columns: &[Coded], set: &[usize]) -> Division {
-    let rows = columns.first().map_or(0, |column| column.codes.len());
+    let rows = set.first().map_or(0, |&column| columns[column].codes.len());
     divide(columns, set, 0..rows, 1)
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn division(columns: &[Coded], set: &[usize]) -> Division {
 ///
 /// `among` are the places of the columns that may be in a set.
 pub(crate) fn singling_out(columns: &[Coded], among: &[usize]) -> Vec<Division> {
-    let rows = columns.first().map_or(0, |column| column.codes.len());
+    let rows = among.first().map_or(0, |&column| columns[column].codes.len());
     let step = rows.div_ceil(COMPARED).max(1);
     let mut found = Vec::new();
     let mut kept: Vec<Vec<usize>> = vec![Vec::new()];

@@ -5,16 +5,19 @@ use std::sync::Arc;
 
 use datafusion::arrow::compute::can_cast_types;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::utils::quote_identifier;
 use datafusion::common::{Column, Result, TableReference, internal_err};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::as_written::is_as_written;
-use super::signature::{Parameter, suggestion};
+use super::separated::separated;
+use super::signature::{Parameter, suggested_column};
 use crate::error::refusal;
+use crate::exec::unpublishable;
 use crate::methods::StateKind;
 use crate::methods::state::RELEASE;
 use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, ORDER_KEY, PARTS_KEY, Roles, parts_of, published_type};
-use crate::release::{COMMITMENTS, LABEL, PARTNERS, SIGNATURE, commitments_type, signature_type};
+use crate::release::{COMMITMENTS, Description, LABEL, PARTNERS, SIGNATURE, commitments_type, signature_type};
 
 /// The update relation's parameter.
 pub(super) const UPDATES: &str = Parameter::UPDATES.name;
@@ -55,12 +58,16 @@ impl Input {
             }
             [] => {
                 let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-                let close = suggestion(name, names.iter().copied());
+                if let Some(separated) = separated(&names, &self.plan) {
+                    return Err(refusal!(self.function, "{} has no column {name}: {separated}", self.argument));
+                }
+                let close = suggested_column(name, &names);
+                let quoted: Vec<_> = names.iter().map(|name| quote_identifier(name)).collect();
                 Err(refusal!(
                     self.function,
                     "{} has no column {name}{close}; it has {}",
                     self.argument,
-                    names.join(", ")
+                    quoted.join(", ")
                 ))
             }
             _ => Err(refusal!(
@@ -131,16 +138,24 @@ impl Input {
         signature.field = retyped(&signature.field, list);
         let published = Expr::Column(identifier.column.clone()).is_not_null();
         let plan = LogicalPlanBuilder::from(self.plan.clone()).filter(published)?.build()?;
+        let made_by = signature.field.metadata().get(Description::METHOD).cloned();
         let mut wanted = vec![identifier, signature];
         wanted.extend(own.map(|own| InputColumn { field: retyped(&own.field, item_type.clone()), ..own }));
         if latest {
             let Ok(mut label) = self.column(LABEL) else {
+                if let Some(method) = made_by.filter(|method| method != function) {
+                    return Err(refusal!(
+                        function,
+                        "previous is a release of {method}, which {function} cannot continue: go on with {method}(..), or begin again \
+                         without previous, with people who are not in that release"
+                    ));
+                }
                 return Err(refusal!(
                     function,
                     "previous has no column {LABEL}, the place of everybody's own value in {SIGNATURE}; pass the private \
-                     releases (private => true) with all three columns, {id}, {SIGNATURE} and {LABEL}. Those of earlier versions \
-                     have none: such releases can give people away to a reader who combines the members of groups, and cannot be \
-                     continued; begin again without previous, with people who are not in them"
+                     releases (private => true) with all three columns, {id}, {SIGNATURE} and {LABEL}. Those of another method, \
+                     such as m_invariant, and of earlier versions have none, and {function} cannot continue them; begin again without previous, \
+                     with people who are not in them"
                 ));
             };
             if !label.field.data_type().is_integer() {
@@ -431,10 +446,10 @@ impl InputColumn {
         let Some(data_type) = published_type(self.field.data_type()) else {
             return Err(refusal!(
                 function,
-                "column {} has type {}, which cannot be anonymized; cast it, or select its parts, in a query \
-                 in parentheses",
+                "column {} has type {}: {}, in a query in parentheses",
                 self.column.name,
-                self.field.data_type()
+                self.field.data_type(),
+                unpublishable(&self.field)
             ));
         };
         self.field = retyped(&self.field, data_type);

@@ -119,11 +119,12 @@ pub(super) fn missing(schema: &dyn SchemaProvider, reference: &TableReference) -
 /// What to say of a file that is there all the same.
 fn there_all_the_same(name: &str) -> Option<DataFusionError> {
     match std::fs::File::open(name) {
-        Ok(file) if file.metadata().is_ok_and(|file| file.is_file()) && !has_known_extension(name) => {
+        Ok(file) if file.metadata().is_ok_and(|file| file.is_file()) => {
+            let (format, options) = stored_as(name);
             Some(plan_datafusion_err!(
-                "the name of file '{name}' does not say what is in it: it ends with one of .{}; or say it with CREATE EXTERNAL TABLE \
-             .. STORED AS ..",
-                EXTENSIONS.join(", .")
+                "the file '{name}' is there, and its name does not say what is in it to this session: CREATE EXTERNAL TABLE t STORED AS \
+                 {format} LOCATION '{}'{options}, and name t",
+                name.replace('\'', "''")
             ))
         }
         Ok(folder) if folder.metadata().is_ok_and(|folder| folder.is_dir()) => {
@@ -136,6 +137,20 @@ fn there_all_the_same(name: &str) -> Option<DataFusionError> {
         Ok(_) => None,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => Some(plan_datafusion_err!("file '{name}' cannot be opened: {}", error.kind())),
+    }
+}
+
+/// The format of a file, by its name, as CREATE EXTERNAL TABLE has it, and the options that go with it.
+fn stored_as(name: &str) -> (&'static str, &'static str) {
+    let name = name.to_ascii_lowercase();
+    let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+    match () {
+        () if ends(&[".tsv", ".tab"]) => ("CSV", " OPTIONS ('format.has_header' 'true', 'format.delimiter' E'\\t')"),
+        () if ends(&[".json", ".jsonl", ".ndjson"]) => ("JSON", ""),
+        () if ends(&[".arrow", ".arrows", ".feather"]) => ("ARROW", ""),
+        () if ends(&[".avro"]) => ("AVRO", ""),
+        () if ends(&[".parquet", ".parq", ".pq"]) => ("PARQUET", ""),
+        () => ("CSV", ""),
     }
 }
 

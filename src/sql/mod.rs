@@ -49,6 +49,7 @@ mod repeatable;
 mod reposition;
 mod resolve;
 mod roles;
+mod separated;
 mod sequential;
 mod signature;
 mod stamp;

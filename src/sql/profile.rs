@@ -14,7 +14,7 @@ use super::options::AnonymizeOptions;
 use super::signature::{FunctionSignature, Parameter};
 use crate::error::refusal;
 use crate::exec::{Profile, ProfiledColumn};
-use crate::microdata::{Role, published_type};
+use crate::microdata::Role;
 
 /// A look at a table.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl RelationFunction for ProfileFunction {
         let mut given: Vec<(String, Role)> = Vec::new();
         for (parameter, role) in [("id", Role::Id), ("quasi", Role::Quasi), ("sensitive", Role::Sensitive)] {
             for name in arguments.columns(parameter).unwrap_or_default() {
-                input.column(name)?;
+                input.column(name)?.publish(function)?;
                 if given.iter().any(|(other, _)| other == name) {
                     return Err(refusal!(function, "column {name} has two roles; leave one out"));
                 }
@@ -46,16 +46,9 @@ impl RelationFunction for ProfileFunction {
         let mut columns = Vec::new();
         let mut chosen = Vec::new();
         for (qualifier, field) in input.plan.schema().iter() {
-            // What can have no role is not looked at: structs, lists and the like.
-            if published_type(field.data_type()).is_none() {
-                continue;
-            }
             let role = given.iter().find(|(name, _)| name == field.name()).map(|&(_, role)| role);
             columns.push(ProfiledColumn { field: Arc::clone(field), role });
             chosen.push(Expr::Column((qualifier, field).into()));
-        }
-        if columns.is_empty() {
-            return Err(refusal!(function, "the input has no column that could be published"));
         }
         let input = LogicalPlanBuilder::from(input.plan).project(chosen)?.build()?;
         let computation = Arc::new(Profile { columns });

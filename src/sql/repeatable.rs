@@ -40,7 +40,8 @@ pub(super) fn check_choices(function: &str, subject: &str, plan: &LogicalPlan, u
         let choice = match node {
             LogicalPlan::Limit(limit) if limits(limit)? && !is_settled(&limit.input, unique) => Some("LIMIT"),
             LogicalPlan::Distinct(Distinct::On(on))
-                if !on.sort_expr.as_deref().is_some_and(|keys| settle(keys, &on.input, unique)) =>
+                // Of rows that share an identifier one is chosen, so here it is not unique.
+                if !on.sort_expr.as_deref().is_some_and(|keys| settle(keys, &on.input, None)) =>
             {
                 Some("DISTINCT ON")
             }
@@ -119,7 +120,7 @@ fn limits(limit: &Limit) -> Result<bool> {
 /// Whether the rows of a plan are in an order that leaves no choice.
 fn is_settled(plan: &LogicalPlan, unique: &[String]) -> bool {
     match plan {
-        LogicalPlan::Sort(Sort { expr, input, .. }) => settle(expr, input, unique),
+        LogicalPlan::Sort(Sort { expr, input, .. }) => settle(expr, input, Some(unique)),
         LogicalPlan::Projection(projection) => is_settled(&projection.input, unique),
         LogicalPlan::SubqueryAlias(alias) => is_settled(&alias.input, unique),
         // Of rows in an order, the first ones are in that order.
@@ -128,8 +129,9 @@ fn is_settled(plan: &LogicalPlan, unique: &[String]) -> bool {
     }
 }
 
-/// Whether no two rows are equal in all keys, unless they are equal altogether.
-fn settle(keys: &[SortExpr], input: &LogicalPlan, unique: &[String]) -> bool {
+/// Whether no two rows are equal in all keys, unless they are equal altogether. `unique` are columns that no two rows share a value of, if
+/// there may be some.
+fn settle(keys: &[SortExpr], input: &LogicalPlan, unique: Option<&[String]>) -> bool {
     let schema = input.schema();
     let places: Vec<usize> = keys
         .iter()
@@ -141,8 +143,10 @@ fn settle(keys: &[SortExpr], input: &LogicalPlan, unique: &[String]) -> bool {
     let fields = schema.fields();
     let is_unique = |place: &usize| {
         let field = &fields[*place];
-        unique.contains(field.name())
-            || field.metadata().get(Role::KEY).and_then(|role| Role::parse(role)) == Some(Role::Id)
+        unique.is_some_and(|unique| {
+            let role = field.metadata().get(Role::KEY).and_then(|role| Role::parse(role));
+            unique.contains(field.name()) || role == Some(Role::Id)
+        })
     };
     let determined = schema.functional_dependencies().iter().any(|dependence| {
         dependence.mode == Dependency::Single

@@ -108,8 +108,9 @@ impl Finder<'_> {
         let name = role.name();
         Err(refusal!(
             self.arguments.function(),
-            "no {what}; name it with {}, or SET anonymize.{name}, or give the column the metadata {} = '{name}'",
+            "no {what}; name it with {}, or SET anonymize.{name} = '{}', or give the column the metadata {} = '{name}'",
             self.arguments.style().write(name, example),
+            example.trim_matches(['(', ')']),
             Role::KEY
         ))
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use datafusion::common::utils::quote_identifier;
+
 /// What a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -286,7 +288,10 @@ impl FunctionSignature<'_> {
 
 /// The candidate that a misspelled name was probably meant to be, as `; did you mean ..?`, or nothing.
 pub(super) fn suggestion<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    let lower = name.to_lowercase();
     let score = |candidate: &str| {
+        let (name, candidate) = (lower.as_str(), candidate.to_lowercase());
+        let candidate = candidate.as_str();
         let starts =
             name.len() >= 3 && candidate.starts_with(name) || candidate.len() >= 3 && name.starts_with(candidate);
         strsim::jaro_winkler(name, candidate) + f64::from(u8::from(starts))
@@ -298,9 +303,19 @@ pub(super) fn suggestion<'a>(name: &str, candidates: impl IntoIterator<Item = &'
     }
 }
 
+/// The column that was probably meant. Names without quotes are read in lower case, so others are shown in theirs.
+pub(super) fn suggested_column(name: &str, candidates: &[&str]) -> String {
+    match candidates.iter().find(|candidate| candidate.eq_ignore_ascii_case(name)) {
+        Some(candidate) => {
+            format!("; did you mean {}? Without quotes a name is read in lower case", quote_identifier(candidate))
+        }
+        None => suggestion(name, candidates.iter().copied()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::suggestion;
+    use super::{suggested_column, suggestion};
 
     #[test]
     fn suggests_what_was_probably_meant() {
@@ -308,6 +323,9 @@ mod tests {
         assert_eq!(suggestion("quasy", names), "; did you mean quasi?");
         assert_eq!(suggestion("prev", names), "; did you mean previous?");
         assert_eq!(suggestion("quasi_identifiers", names), "; did you mean quasi?");
+        assert_eq!(suggestion("QUASI", names), "; did you mean quasi?");
         assert_eq!(suggestion("xyz", names), "");
+        assert!(suggested_column("mrn", &["Age", "MRN"]).starts_with("; did you mean \"MRN\"? "));
+        assert_eq!(suggested_column("agee", &["age", "MRN"]), "; did you mean age?");
     }
 }

@@ -412,7 +412,10 @@ fn errors_name_the_file() {
     };
     for (file, expected) in [
         ("data/typo.csv", "file not found: 'data/typo.csv'; did you mean data/typed.csv?"),
-        ("data/plain", "the name of file 'data/plain' does not say what is in it: it ends with one of .arrow"),
+        (
+            "data/plain",
+            "the file 'data/plain' is there, and its name does not say what is in it to this session: CREATE EXTERNAL TABLE t STORED AS CSV",
+        ),
         ("data/corrupt.parquet", "'data/corrupt.parquet' cannot be read: it is no Parquet file, or a damaged one"),
     ] {
         for sql in [

@@ -123,8 +123,7 @@ impl ByCell {
             None => None,
         };
         if let Some(counts) = whole(inputs.identifiers, &held).await? {
-            let name = inputs.layout.identifier.as_ref().map_or("", |field| field.name().as_str());
-            check_identifiers(&counts, name).map_err(|error| error.in_function(work.method.name()))?;
+            check_identifiers(&counts, &inputs.layout).map_err(|error| error.in_function(work.method.name()))?;
         }
         let hierarchies = whole(inputs.hierarchies, &held).await?;
         let updates = whole(inputs.updates, &held).await?;
@@ -199,7 +198,7 @@ impl ByCell {
 }
 
 /// People who are in several cells are not met in any of them.
-fn check_identifiers(counts: &[RecordBatch], name: &str) -> crate::error::Result<()> {
+fn check_identifiers(counts: &[RecordBatch], layout: &Layout) -> crate::error::Result<()> {
     let mut rows_of_counts = counts.iter().filter(|batch| batch.num_rows() > 0);
     let row = match (rows_of_counts.next(), rows_of_counts.next()) {
         (Some(row), None) if row.num_rows() == 1 => Some(row),
@@ -215,8 +214,8 @@ fn check_identifiers(counts: &[RecordBatch], name: &str) -> crate::error::Result
     let (rows, nulls, repeated) = (counted(0)?, counted(1)?, counted(2)?);
     match (nulls, repeated) {
         (0, 0) => Ok(()),
-        (0, _) => Err(repeated_identifiers(repeated, rows, name)),
-        _ => Err(null_identifiers(nulls, rows, name)),
+        (0, _) => Err(repeated_identifiers(repeated, rows, layout)),
+        _ => Err(null_identifiers(nulls, rows, layout)),
     }
 }
 

@@ -46,7 +46,7 @@ use super::run::{ReleaseSink, check_trees};
 use super::whole_input::counted;
 use super::work::Work;
 use super::{AnonymizeJob, Job, Seed, WholeInputExec};
-use crate::error::Error;
+use crate::error::{Asked, Error};
 use crate::methods::{AnyMethod, CellsBy};
 use crate::microdata::Layout;
 use crate::release::RowOrder;
@@ -314,7 +314,7 @@ impl Running {
                 return Ok(());
             }
         }
-        refusals.check(work.method.name())
+        refusals.check(work.method.name(), Asked::Call)
     }
 }
 

@@ -2,13 +2,13 @@
 
 use datafusion::common::Result;
 
-use crate::error::{Error, thousands};
+use crate::error::{Asked, Error, Refusal, thousands};
 
 /// The cells of a release that were refused so far.
 pub(in crate::exec) struct Refusals {
     of: u32,
     refused: usize,
-    first: Option<(String, usize)>,
+    first: Option<(Refusal, usize)>,
 }
 
 impl Refusals {
@@ -25,9 +25,12 @@ impl Refusals {
     pub(in crate::exec) fn take<T>(&mut self, made: Tried<T>, rows: usize) -> Option<T> {
         match made {
             Tried::Released(made) => Some(made),
-            Tried::Refused(message) => {
+            Tried::Refused(refusal) => {
                 self.refused += 1;
-                self.first.get_or_insert((message, rows));
+                self.first = Some(match self.first.take() {
+                    Some((first, rows)) => (first.and(&refusal), rows),
+                    None => (refusal, rows),
+                });
                 None
             }
         }
@@ -37,22 +40,25 @@ impl Refusals {
     ///
     /// # Errors
     /// When some were refused; nothing may be published then.
-    pub(in crate::exec) fn check(self, function: &str) -> Result<()> {
-        let Some((message, rows)) = self.first else { return Ok(()) };
-        let text = format!(
-            "{} of the {} cells cannot be released; the first of them, of {} rows: {message}. In fewer cells (cells => ..) it may be possible",
-            thousands(self.refused),
-            thousands(self.of as usize),
-            thousands(rows)
-        );
-        Err(Error::refused(text).in_function(function))
+    pub(in crate::exec) fn check(self, function: &str, asked: Asked) -> Result<()> {
+        let Some((first, rows)) = self.first else { return Ok(()) };
+        let (refused, of, rows) = (thousands(self.refused), thousands(self.of as usize), thousands(rows));
+        let whole = match asked {
+            Asked::Call => " (cells => 1 makes the release as a whole)",
+            Asked::First => " (the option 'cells' '1' makes releases as a whole)",
+            Asked::Later => "",
+        };
+        let all = first.within(|text| {
+            format!("{refused} of the {of} cells cannot be released; the first of them, of {rows} rows{whole}: {text}")
+        });
+        Err(Error::Refused(all).said(asked).in_function(function))
     }
 }
 
 /// What making a cell came to.
 pub(in crate::exec) enum Tried<T> {
     Released(T),
-    Refused(String),
+    Refused(Refusal),
 }
 
 impl<T> Tried<T> {
@@ -63,7 +69,7 @@ impl<T> Tried<T> {
     pub(in crate::exec) fn of(made: crate::error::Result<T>) -> crate::error::Result<Self> {
         match made {
             Ok(made) => Ok(Self::Released(made)),
-            Err(Error::Refused(message)) => Ok(Self::Refused(message)),
+            Err(Error::Refused(refusal)) => Ok(Self::Refused(refusal)),
             Err(other) => Err(other),
         }
     }

@@ -248,7 +248,7 @@ fn refusals_say_what_is_wrong_without_values() {
     let rows = hospital(&[(1, 20, 1, "flu"), (2, 30, 2, "flu"), (3, 40, 3, "cancer"), (4, 50, 4, "cold")]);
     let none = Known::new();
     let m3 = refusal(&rows, &none, &MInvariance::new(3));
-    assert!(m3.contains("makes up 50.00%") && m3.contains("33.33%") && m3.contains("m = 2 would do"), "{m3}");
+    assert!(m3.contains("makes up 50.00%") && m3.contains("33.33%") && m3.contains("m => 2 would do"), "{m3}");
     let m9 = refusal(&rows, &none, &MInvariance::new(9));
     assert!(m9.contains("only 3 distinct values"), "{m9}");
     let set = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect::<BTreeSet<_>>();

@@ -1,7 +1,7 @@
 //! What every group must keep, and fast answers to whether it does.
 
 use super::{Diversity, Mondrian};
-use crate::error::{Error, Result, thousands};
+use crate::error::{Cures, Error, Result, thousands};
 use crate::microdata::{Codes, Microdata};
 
 /// Comparisons of logarithms and distances allow for this much rounding.
@@ -37,11 +37,9 @@ impl Principle {
             return Ok(principle);
         }
         if microdata.rows < params.k {
-            return Err(Error::refused(format!(
-                "k = {} but there are only {} rows; lower k",
-                thousands(params.k),
-                thousands(microdata.rows)
-            )));
+            let text = format!("k = {} but there are only {} rows", thousands(params.k), thousands(microdata.rows));
+            let lower = Some(("k", microdata.rows)).filter(|(_, k)| *k > 1);
+            return Err(Error::unfit(text, Cures { lower, rows: "rows", ..Cures::default() }));
         }
         let mut counts = principle.counts();
         match principle.ranks.is_empty() {
@@ -142,25 +140,42 @@ impl Principle {
         let most = counts.iter().max().copied().unwrap_or(0);
         let rows = microdata.rows;
         let l = self.params.l.unwrap_or(1);
+        let allowed = match self.params.diversity.unwrap_or_default() {
+            Diversity::Distinct => distinct,
+            Diversity::Frequency => rows / most.max(1),
+            Diversity::Entropy => {
+                let shares = counts.iter().filter(|&&count| count > 0).map(|&count| count as f64 / rows as f64);
+                let entropy: f64 = shares.map(|share| -share * share.ln()).sum();
+                (entropy + TOLERANCE / 2.0).exp().floor() as usize
+            }
+        };
+        let lower = Some(("l", allowed.min(l.saturating_sub(1)))).filter(|(_, l)| *l > 1);
         if distinct < l {
-            return Error::refused(format!(
+            let text = format!(
                 "l = {l} but the sensitive column {name} has only {distinct} distinct values, so l can be at most {distinct}"
-            ));
+            );
+            return Error::unfit(text, Cures { lower, rows: "rows of more values", ..Cures::default() });
         }
+        // Different values in every group are all that is asked for then, and these rows have as many.
+        let or = Some(("diversity", "'distinct'")).filter(|_| !self.params.fair);
         match self.params.diversity.unwrap_or_default() {
-            Diversity::Frequency => Error::refused(format!(
-                "the {} rows are not {l}-diverse: the most frequent value of {name} makes up {:.2}% of them and at most \
-                 1/l = {:.2}% is allowed; lower l (l = {} would do), or use diversity => 'distinct'",
-                thousands(rows),
-                100.0 * most as f64 / rows as f64,
-                100.0 / l as f64,
-                rows / most.max(1),
-            )),
-            _ => Error::refused(format!(
-                "the {} rows are not entropy {l}-diverse: the values of {name} are too unevenly distributed for l = {l}; \
-                 lower l, or use diversity => 'distinct'",
-                thousands(rows)
-            )),
+            Diversity::Frequency => {
+                let text = format!(
+                    "the {} rows are not {l}-diverse: the most frequent value of {name} makes up {:.2}% of them and at most \
+                     1/l = {:.2}% is allowed",
+                    thousands(rows),
+                    100.0 * most as f64 / rows as f64,
+                    100.0 / l as f64
+                );
+                Error::unfit(text, Cures { lower, or, rows: "rows of other values", ..Cures::default() })
+            }
+            _ => {
+                let text = format!(
+                    "the {} rows are not entropy {l}-diverse: the values of {name} are too unevenly distributed for l = {l}",
+                    thousands(rows)
+                );
+                Error::unfit(text, Cures { lower, or, rows: "rows of other values", ..Cures::default() })
+            }
         }
     }
 }

@@ -397,7 +397,7 @@ fn refusals_say_what_would_do() {
     let table = Table { quasi: vec![some(&[1, 2, 3, 4, 5])], sensitive: Some(vec![1, 1, 1, 2, 2]), ..Table::default() };
     let error =
         |params: Mondrian| table.publish(&AnyMethod::Mondrian(params), View::Public, 1).unwrap_err().to_string();
-    assert_eq!(error(mondrian(6)), "k = 6 but there are only 5 rows; lower k");
+    assert_eq!(error(mondrian(6)), "k = 6 but there are only 5 rows; lower k (k => 5 would do), or add rows");
     let l = |l: usize, diversity: Diversity| Mondrian { l: Some(l), diversity: Some(diversity), ..mondrian(1) };
     assert!(error(l(2, Diversity::Frequency)).contains("makes up 60.00% of them and at most 1/l = 50.00% is allowed"));
     assert!(error(l(3, Diversity::Distinct)).contains("has only 2 distinct values, so l can be at most 2"));
@@ -422,7 +422,7 @@ fn within_each_part() {
     let error = uneven.publish(&AnyMethod::Mondrian(mondrian(2)), View::Public, 1).unwrap_err().to_string();
     assert_eq!(
         error,
-        "1 of the 2 parts by w cannot be released; the first of them: k = 2 but there are only 1 rows; lower k"
+        "1 of the 2 parts by w cannot be released; the first of them: k = 2 but there are only 1 rows; add rows"
     );
 }
 

@@ -193,7 +193,7 @@ fn refusals_say_what_is_wrong_without_values() {
     assert!(text.contains("3 components") && text.contains("m can be at most 3"), "{text}");
     let three = MDistinct { disjoint: true, ..MDistinct::new(3) };
     let text = refusal(&second, &Known::new(), &pairs, &three);
-    assert!(text.contains("m = 2 would do"), "{text}");
+    assert!(text.contains("m => 2 would do"), "{text}");
     assert!(publish(&second, &Known::new(), &pairs, &MDistinct { disjoint: true, ..m2 }, 0).is_ok());
 }
 

@@ -1,0 +1,39 @@
+//! CSV files whose columns are not separated by commas, as Excel writes them where decimals have a comma.
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::LogicalPlan;
+
+/// What separates columns, if commas do not.
+const SEPARATORS: [(char, &str); 3] = [(';', "';'"), ('\t', "E'\\t'"), ('|', "'|'")];
+
+/// Says that names of columns hold a separator, so that a file was read as fewer columns than it has, and how it is declared.
+pub(super) fn separated(names: &[&str], plan: &LogicalPlan) -> Option<String> {
+    let (_, separator) = SEPARATORS.iter().find(|(separator, _)| names.iter().any(|name| name.contains(*separator)))?;
+    let mut file = None;
+    let looked: Result<_> = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && scan.table_name.table().contains(['/', '.'])
+        {
+            file.get_or_insert_with(|| scan.table_name.table().to_owned());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    looked.ok()?;
+    Some(declared(&file.unwrap_or_else(|| "people.csv".to_owned()), separator))
+}
+
+/// The same of the first line of a file that cannot be read.
+pub(super) fn separated_line(line: &str, file: &str) -> Option<String> {
+    let count = |c: char| line.matches(c).count();
+    let (_, separator) = SEPARATORS.iter().find(|(separator, _)| count(*separator) > count(','))?;
+    Some(declared(file, separator))
+}
+
+fn declared(file: &str, separator: &str) -> String {
+    format!(
+        "the columns of the file are separated by {separator}, not by commas: CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{}' OPTIONS \
+         ('format.has_header' 'true', 'format.delimiter' {separator}), and name t. Numbers with decimal commas are texts there: CAST(replace(income, ',', '.') AS DOUBLE)",
+        file.replace('\'', "''")
+    )
+}
