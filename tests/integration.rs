@@ -10,6 +10,8 @@ mod integration {
     #[cfg(feature = "distributed")]
     mod cluster;
     mod correlation;
+    mod cures;
+    mod deletion_vectors;
     mod delta;
     mod digests;
     mod docs;

@@ -11,6 +11,7 @@ use deltalake_core::protocol::SaveMode;
 use tempfile::tempdir;
 use url::Url;
 
+use super::deletion_vectors::delete_rows;
 use super::python::environment;
 use super::support::{error, number, path, run, session};
 
@@ -113,10 +114,11 @@ async fn the_shell_reads_delta_tables_by_their_paths() {
         let text = refused(here.path(), &[&format!("SELECT count(*) FROM '{name}'")]);
         assert!(text.contains("belong to a Delta table") && text.contains("STORED AS DELTATABLE"), "{name}: {text}");
     }
-    // One file is what it is.
+    // A file of it can have people who were deleted.
     let file = std::fs::read_dir(here.path().join("lake/people")).unwrap().map(|file| file.unwrap().path());
     let file = file.into_iter().find(|file| file.extension().is_some_and(|ending| ending == "parquet")).unwrap();
-    printed(here.path(), &[&format!("SELECT count(*) FROM '{}'", file.display())]);
+    let text = refused(here.path(), &[&format!("SELECT count(*) FROM '{}'", file.display())]);
+    assert!(text.contains("belong to a Delta table"), "{text}");
     // Folders beside a table are folders.
     printed(
         here.path(),
@@ -181,7 +183,10 @@ async fn loose_files_of_a_delta_table_are_not_anonymized() {
     run(&context, &format!("CREATE VIEW seen AS SELECT * FROM '{folder}'")).await.unwrap();
     let everybody = number(&context, "SELECT count(*) FROM loose").await;
     assert!(everybody > 1000, "DataFusion reads all versions: {everybody}");
-    for input in ["loose", "seen", "(SELECT * FROM loose WHERE id > 0)", &format!("'{folder}'")] {
+    let file = std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path());
+    let file = file.into_iter().find(|file| file.extension().is_some_and(|ending| ending == "parquet")).unwrap();
+    let file = format!("'{}'", file.display());
+    for input in ["loose", "seen", "(SELECT * FROM loose WHERE id > 0)", &format!("'{folder}'"), &file] {
         let text = error(&context, &format!("SELECT count(*) FROM mondrian({input}, {CALL})")).await;
         assert!(text.contains("mondrian: argument input: the files at") && text.contains("Delta table"), "{text}");
     }
@@ -223,5 +228,43 @@ fn tables_of_the_python_package_are_read_as_it_reads_them() {
     let sql = "SELECT year, count(*) AS n, sum(id) AS ids FROM 'people/' GROUP BY year ORDER BY year";
     assert_eq!(printed(here.path(), &[sql]), format!("year,n,ids\n{expected}"));
     let text = refused(here.path(), &["SELECT count(*) FROM 'people/year=2024/'"]);
-    assert!(text.contains("belong to a Delta table"), "{text}");
+    let (_, cure) = text.split_once("Name the table: ").unwrap();
+    let cure = cure.split_once(" in the shell").unwrap().0.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(cure, "SELECT * FROM 'people/' WHERE year = '2024'", "{text}");
+    printed(here.path(), &[&cure]);
+}
+
+/// Tables as Spark writes them: rows are deleted by a vector beside a file that still has them.
+#[tokio::test(flavor = "multi_thread")]
+async fn deleted_rows_are_not_read() {
+    let here = tempdir().unwrap();
+    let directory = here.path().join("people");
+    let location = Url::from_directory_path({
+        std::fs::create_dir_all(&directory).unwrap();
+        &directory
+    })
+    .unwrap();
+    let empty = DeltaTable::try_from_url(location).await.unwrap();
+    empty.write([people(0..40)]).await.unwrap();
+    delete_rows(&directory, 1, &[0, 3, 4, 7, 39]);
+    let left = "n,ids\n35,727\n";
+    assert_eq!(printed(here.path(), &["SELECT count(*) AS n, sum(id) AS ids FROM 'people/'"]), left);
+    // By functions, alone and below other nodes, with filters, joins and several threads.
+    for input in [
+        "'people/'",
+        "(SELECT * FROM 'people/' WHERE id >= 0 ORDER BY id)",
+        "(SELECT a.* FROM 'people/' a JOIN 'people/' b ON a.id = b.id)",
+        "(SELECT * FROM 'people/' UNION ALL SELECT * FROM 'people/' WHERE id < 0)",
+    ] {
+        let sql = format!("SELECT count(*) AS n, sum(id) AS ids FROM mondrian({input}, {CALL}, private => true)");
+        assert_eq!(printed(here.path(), &["SET datafusion.execution.target_partitions = 4", &sql]), left, "{input}");
+    }
+    let profile = "SELECT \"distinct\" AS n FROM profile('people/') WHERE columns = 'id'";
+    assert_eq!(printed(here.path(), &[profile]), "n\n35\n");
+    let explained = printed(here.path(), &[&format!("EXPLAIN SELECT * FROM mondrian('people/', {CALL})")]);
+    assert!(explained.contains("DeltaScanExec"), "{explained}");
+    let publication = "CREATE EXTERNAL TABLE published (id BIGINT, age BIGINT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'public/'
+         OPTIONS ('method' 'm_invariant', 'm' '2', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')";
+    let inserted = printed(here.path(), &[publication, "INSERT INTO published SELECT id, age, disease FROM 'people/'"]);
+    assert_eq!(inserted, "count\n35\n");
 }

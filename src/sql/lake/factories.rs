@@ -12,6 +12,7 @@ use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::CreateExternalTable;
+use datafusion::object_store::ObjectStoreExt;
 use futures::future::BoxFuture;
 
 #[cfg(feature = "publication")]
@@ -21,6 +22,7 @@ use super::formats::{several, several_text};
 #[cfg(feature = "publication")]
 use crate::error::{AnonymizeError, refusal};
 use crate::exec::boxed_method;
+use crate::sql::separated::separated_line;
 
 /// `FROM 'lake/people/'`: Delta tables where there are some, files elsewhere.
 #[derive(Debug, Default)]
@@ -49,9 +51,8 @@ impl UrlTableFactory for DeltaFolders {
             let (runtime, config) = self.session()?;
             match find(&location, &runtime, &config).await {
                 Some(Found::Table) => return newest(&location, runtime).await.map(Some),
-                Some(Found::Parts) => return plan_err!("{}", loose_text(url)),
-                // One that was meant, whatever it is by now.
-                Some(Found::File) | None => {}
+                Some(found) => return plan_err!("{}", loose_text(url, &location, &found)),
+                None => {}
             }
             if location.is_collection()
                 && let Some(formats) = several(&location, &runtime, &config).await
@@ -59,7 +60,24 @@ impl UrlTableFactory for DeltaFolders {
                 return plan_err!("{}", several_text(url, &formats));
             }
         }
-        self.files.try_new(url).await
+        match self.files.try_new(url).await {
+            Err(error) => Err(match self.first_line(url).await.and_then(|line| separated_line(&line, url)) {
+                Some(separated) => plan_datafusion_err!("'{url}' cannot be read: {separated}"),
+                None => error,
+            }),
+            made => made,
+        }
+    }
+}
+
+impl DeltaFolders {
+    /// The first line of a CSV file, if it can be read.
+    async fn first_line(&self, url: &str) -> Option<String> {
+        let location = ListingTableUrl::parse(url).ok().filter(|_| url.to_ascii_lowercase().ends_with(".csv"))?;
+        let (runtime, _) = self.session().ok()?;
+        let store = runtime.object_store(location.object_store()).ok()?;
+        let begin = store.get_range(location.prefix(), 0..4096).await.ok()?;
+        String::from_utf8_lossy(&begin).lines().next().map(str::to_owned)
     }
 }
 
@@ -133,7 +151,7 @@ fn of_table(error: DataFusionError) -> DataFusionError {
     }
 }
 
-/// `STORED AS PARQUET`, but not at the folder of a Delta table.
+/// `STORED AS PARQUET`, but not of files of a Delta table.
 #[derive(Debug)]
 pub(in crate::sql) struct NotLoose(pub Arc<dyn TableProviderFactory>);
 
@@ -157,9 +175,8 @@ impl NotLoose {
         Box::pin(async move {
             for text in &command.locations {
                 let Ok(location) = ListingTableUrl::parse(text) else { continue };
-                let found = find(&location, session.runtime_env(), session.config_options()).await;
-                if matches!(found, Some(Found::Table | Found::Parts)) {
-                    return plan_err!("{}: {}", command.name, loose_text(text));
+                if let Some(found) = find(&location, session.runtime_env(), session.config_options()).await {
+                    return plan_err!("{}: {}", command.name, loose_text(text, &location, &found));
                 }
             }
             self.0.create(session, command).await

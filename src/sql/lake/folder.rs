@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::utils::quote_identifier;
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::listing::{ListingTable, ListingTableUrl};
 use datafusion::datasource::source_as_provider;
@@ -21,27 +22,30 @@ use crate::sql::resolve::wait_long_for;
 const LOG: &str = "_delta_log";
 
 /// How a location stands to a Delta table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Its folder.
+    /// The folder of the table.
     Table,
-    /// Something in the folder, or files of it by a pattern; or a folder with Delta tables in it that would be read as well.
-    Parts,
-    /// A single file of it.
-    File,
+    /// Files of the table in this folder: one of them, some by a pattern, or those of a folder in it.
+    Parts(Path),
+    /// A folder, or a pattern, by which the files of the table in this folder would be read as well.
+    Around(Path),
 }
 
-/// How a location stands to Delta tables; `None` if it has nothing to do with one. Where nobody may look there is none.
+/// Returns how a location stands to Delta tables; `None` if it has nothing to do with one. Where nobody may look there is none.
 pub(super) async fn find(location: &ListingTableUrl, runtime: &RuntimeEnv, config: &ConfigOptions) -> Option<Found> {
     let store = runtime.object_store(location.object_store()).ok()?;
     let whole = location.get_glob().is_none();
     if whole && is_table(store.as_ref(), location.prefix()).await {
         return Some(Found::Table);
     }
+    if !location.is_collection() && !is_data(location.prefix()) {
+        return None;
+    }
     let mut above = if whole { parent(location.prefix()) } else { Some(location.prefix().clone()) };
     while let Some(folder) = above {
         if is_table(store.as_ref(), &folder).await {
-            return Some(if location.is_collection() { Found::Parts } else { Found::File });
+            return Some(Found::Parts(folder));
         }
         above = parent(&folder);
     }
@@ -64,7 +68,13 @@ pub(super) async fn find(location: &ListingTableUrl, runtime: &RuntimeEnv, confi
             None => false,
         };
     }
-    (!tables.is_disjoint(&read)).then_some(Found::Parts)
+    tables.intersection(&read).next().cloned().map(Found::Around)
+}
+
+/// Returns true of a file that can hold rows of a Delta table: those are Parquet, and the log is none of them.
+fn is_data(file: &Path) -> bool {
+    let parquet = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
+    parquet && !file.parts().any(|part| part.as_ref() == LOG)
 }
 
 async fn is_table(store: &dyn ObjectStore, folder: &Path) -> bool {
@@ -79,51 +89,105 @@ fn parent(path: &Path) -> Option<Path> {
 }
 
 /// # Errors
-/// When a relation of a call reads a folder with files of a Delta table as if they were loose. A single file is what it is.
+/// When a relation of a call reads files of a Delta table as if they were loose.
 pub(in crate::sql) fn refuse_loose(
     function: &str,
     argument: &str,
     plan: &LogicalPlan,
     session: impl FnOnce() -> Result<SessionState>,
 ) -> Result<()> {
-    let mut folders = Vec::new();
+    let mut read = Vec::new();
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node
             && let Ok(table) = source_as_provider(&scan.source)
             && let Some(files) = table.downcast_ref::<ListingTable>()
         {
-            folders.extend(files.table_paths().iter().filter(|location| location.is_collection()).cloned());
+            read.extend(files.table_paths().iter().cloned());
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    if folders.is_empty() {
+    if read.is_empty() {
         return Ok(());
     }
     let session = session()?;
-    let (folders, session) = (&folders, &session);
+    let (read, session) = (&read, &session);
     let loose = wait_long_for(|| async move {
-        for folder in folders {
-            if find(folder, session.runtime_env(), session.config_options()).await.is_some() {
-                return Ok(Some(folder));
+        for location in read {
+            if let Some(found) = find(location, session.runtime_env(), session.config_options()).await {
+                return Ok(Some(loose_text(location.as_str(), location, &found)));
             }
         }
         Ok(None)
     })?;
     match loose {
-        Some(folder) => {
-            Err(refusal!(function, argument argument, "argument {argument}: {}", loose_text(folder.as_str())))
-        }
+        Some(text) => Err(refusal!(function, argument argument, "argument {argument}: {text}")),
         None => Ok(()),
     }
 }
 
-/// What is wrong with reading a folder file by file.
-pub(super) fn loose_text(location: &str) -> String {
+/// Says what is wrong with reading files of a Delta table by themselves, and how the table is named. `text` is the location as it was written.
+pub(super) fn loose_text(text: &str, location: &ListingTableUrl, found: &Found) -> String {
+    let folder = table_folder(text, location, found).replace('\'', "''");
+    let condition = match found {
+        Found::Parts(folder) => condition(location.prefix(), folder),
+        Found::Table | Found::Around(_) => String::new(),
+    };
+    loose_in(text, &folder, &condition)
+}
+
+fn loose_in(text: &str, folder: &str, condition: &str) -> String {
     format!(
-        "the files at {location} belong to a Delta table, which says in {LOG} which of them count: read one by one, rows that \
-         were deleted or replaced would be there, too. Name the table instead, as 'folder/' where the session reads Delta tables \
-         by their paths (the shell does), or by CREATE EXTERNAL TABLE t STORED AS DELTATABLE LOCATION 'folder/'"
+        "the files at {text} belong to a Delta table, whose log ({LOG}) says which rows count: read by themselves, they have people who were \
+         deleted or replaced. Name the table: SELECT * FROM '{folder}'{condition} in the shell, elsewhere CREATE EXTERNAL TABLE t STORED AS \
+         DELTATABLE LOCATION '{folder}'"
     )
+}
+
+/// Returns the folder of the table, as near to what was written as can be.
+fn table_folder(text: &str, location: &ListingTableUrl, found: &Found) -> String {
+    // Up to a pattern, if there is one.
+    let base = match text.find(['*', '?', '[']).filter(|_| location.get_glob().is_some()) {
+        Some(pattern) => text[..pattern].rsplit_once('/').map_or("", |(folder, _)| folder),
+        None => text.trim_end_matches('/'),
+    };
+    let written = match found {
+        Found::Table => Some(base.to_owned()),
+        Found::Parts(folder) => {
+            let below = location.prefix().parts().count().saturating_sub(folder.parts().count());
+            let mut written = Some(base);
+            for _ in 0..below {
+                written = written.and_then(|path| path.rsplit_once('/')).map(|(above, _)| above);
+            }
+            written.filter(|path| !path.ends_with('.') && !path.ends_with('/')).map(str::to_owned)
+        }
+        Found::Around(folder) => {
+            let below: Vec<_> = folder.parts().skip(location.prefix().parts().count()).collect();
+            let below = below.iter().map(AsRef::as_ref).collect::<Vec<_>>().join("/");
+            (!base.is_empty()).then(|| format!("{base}/{below}"))
+        }
+    };
+    match (written.filter(|path| !path.is_empty()), found) {
+        (Some(path), _) => format!("{}/", path.trim_end_matches('/')),
+        (None, Found::Parts(folder) | Found::Around(folder)) if location.get_url().scheme() == "file" => {
+            format!("/{folder}/")
+        }
+        (None, Found::Parts(folder) | Found::Around(folder)) => {
+            format!("{}{folder}/", location.object_store().as_str())
+        }
+        (None, Found::Table) => location.as_str().to_owned(),
+    }
+}
+
+/// Returns the condition by which a query of the table reads what lies in a folder of one of its partitions.
+fn condition(place: &Path, table: &Path) -> String {
+    let below: Vec<_> = place.parts().skip(table.parts().count()).collect();
+    let conditions = below
+        .iter()
+        .map_while(|part| part.as_ref().split_once('='))
+        .map(|(column, value)| format!("{} = '{}'", quote_identifier(column), value.replace('\'', "''")));
+    let conditions: Vec<String> = conditions.collect();
+    let plain = conditions.iter().all(|condition| !condition.contains('%') && !condition.contains("__HIVE"));
+    if conditions.is_empty() || !plain { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) }
 }
 
 /// # Errors
@@ -140,7 +204,8 @@ pub(in crate::sql) async fn refuse_loose_files(
         let mut above = parent(file);
         while let Some(folder) = above.take_if(|folder| seen.insert((url.as_str(), folder.clone()))) {
             if is_table(store.as_ref(), &folder).await {
-                return Err(refusal!(function, "{}", loose_text(&format!("{}{folder}/", url.as_str()))));
+                let folder = format!("{}{folder}/", url.as_str());
+                return Err(refusal!(function, "{}", loose_in(&folder, &folder.replace('\'', "''"), "")));
             }
             above = parent(&folder);
         }
