@@ -99,9 +99,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         println!("{} with {} = {}: {why}.\n\n{sql}\n", row.method, row.parameter, row.value);
     }
     if advice.rows.iter().all(|row| row.recommended.is_none()) {
-        println!(
-            "Nothing is recommended: no setting that bounds what readers infer could be made of this table. The notes say why.\n"
-        );
+        let note = advice.rows.iter().find_map(|row| row.note.as_deref());
+        println!("Nothing is recommended: {}.\n", note.unwrap_or("no setting bounds what readers of this table infer"));
     }
     println!("{}", args.out.display());
     Ok(())

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Schema};
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::{Given, NAME};
 use crate::error::refusal;
-use crate::exec::Seed;
-use crate::microdata::Role;
+use crate::exec::{SEVERAL_ROWS, Seed};
+use crate::microdata::{Role, one_row_each};
 use crate::sql::register_all;
 
 /// The column that counts rows where there is no identifier.
@@ -26,6 +26,7 @@ pub(super) const DIVISIONS: usize = 3;
 pub(super) struct Bench {
     context: SessionContext,
     rows: usize,
+    columns: Vec<String>,
     seed: Seed,
 }
 
@@ -37,6 +38,7 @@ impl Bench {
         if rows < 30 {
             return Err(refusal!(NAME, "the input has {rows} rows; at least 30 are needed"));
         }
+        let columns = people.schema().fields().iter().map(|field| field.name().clone()).collect();
         let people = numbered(people)?;
         let third = rows / 3;
         for division in 0..DIVISIONS {
@@ -48,7 +50,7 @@ impl Bench {
             context.register_batch(format!("stayed{division}"), turned.slice(third, third))?;
         }
         context.register_batch("people", people)?;
-        Ok(Self { context, rows, seed: seed.clone() })
+        Ok(Self { context, rows, columns, seed: seed.clone() })
     }
 
     /// How many people there are.
@@ -108,6 +110,8 @@ pub(super) struct TableRoles {
     pub has_id: bool,
     pub quasi: Vec<String>,
     pub sensitive: Vec<String>,
+    /// Suggested quasi-identifiers of which each alone singles out most rows.
+    pub exact: Vec<String>,
     /// The largest `m` or `l`: the most frequent sensitive value has one of so many rows.
     pub largest: usize,
 }
@@ -116,20 +120,29 @@ impl TableRoles {
     /// The given roles, and for those that are not given what a profile suggests.
     ///
     /// # Errors
-    /// When there are no quasi-identifiers or no sensitive column, identifiers are repeated, or sensitive values are NULL.
+    /// When there are no quasi-identifiers or no sensitive column, people have several rows, or sensitive values are NULL.
     pub(super) async fn find(bench: &Bench, given: &Given) -> Result<Self> {
         let mut given = given.clone();
+        let mut exact = Vec::new();
         if given.id.is_empty() || given.quasi.is_empty() || given.sensitive.is_empty() {
             let profile = bench.table(&profile(&given)).await?;
-            let [names, roles] = [0, 1].map(|column| cast(profile.column(column), &DataType::Utf8));
-            let (names, roles) = (names?, roles?);
-            for (name, role) in names.as_string::<i32>().iter().zip(roles.as_string::<i32>()) {
-                let (Some(name), Some(role)) = (name, role.and_then(Role::parse)) else { continue };
-                match role {
-                    _ if name == ROW => {}
-                    Role::Id if given.id.is_empty() => given.id.push(name.to_owned()),
-                    Role::Sensitive if given.sensitive.is_empty() => given.sensitive.push(name.to_owned()),
-                    Role::Quasi if !given.quasi.iter().any(|known| known == name) => given.quasi.push(name.to_owned()),
+            let [names, roles, reasons] = [0, 1, 2].map(|column| cast(profile.column(column), &DataType::Utf8));
+            let shares = cast(profile.column(3), &DataType::Float64)?;
+            let (names, roles, reasons) = (names?, roles?, reasons?);
+            let suggested = names.as_string::<i32>().iter().zip(roles.as_string::<i32>());
+            let suggested = suggested.zip(reasons.as_string::<i32>()).zip(shares.as_primitive::<Float64Type>());
+            for (((name, role), reason), share) in suggested {
+                let Some(name) = name.filter(|name| *name != ROW) else { continue };
+                if given.id.is_empty() && reason.is_some_and(|reason| reason.contains(SEVERAL_ROWS)) {
+                    return Err(several_rows(name, &bench.columns));
+                }
+                match role.and_then(Role::parse) {
+                    Some(Role::Id) if given.id.is_empty() => given.id.push(name.to_owned()),
+                    Some(Role::Sensitive) if given.sensitive.is_empty() => given.sensitive.push(name.to_owned()),
+                    Some(Role::Quasi) if !given.quasi.iter().any(|known| known == name) => {
+                        given.quasi.push(name.to_owned());
+                        exact.extend(share.filter(|share| *share > 0.5).map(|_| name.to_owned()));
+                    }
                     _ => {}
                 }
             }
@@ -150,8 +163,9 @@ impl TableRoles {
             return Err(refusal!(
                 NAME,
                 "{repeated} of {} rows have an identifier that another row has, or none (column {id}); a table to be published has \
-                 one row per person",
-                bench.rows()
+                 one row per person: {}",
+                bench.rows(),
+                one_row(&id, &bench.columns)
             ));
         }
         let value = given.sensitive.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
@@ -169,7 +183,7 @@ impl TableRoles {
         let most = format!("SELECT max(n) FROM (SELECT count(*) AS n FROM people GROUP BY {value})");
         let most = bench.number(&most).await?.unwrap_or(1.0).max(1.0);
         let largest = (bench.rows() as f64 / most) as usize;
-        Ok(Self { id, has_id, quasi: given.quasi, sensitive: given.sensitive, largest })
+        Ok(Self { id, has_id, quasi: given.quasi, sensitive: given.sensitive, exact, largest })
     }
 
     /// `id => .., quasi => (..), sensitive => ..`, as calls have them.
@@ -203,7 +217,24 @@ fn profile(given: &Given) -> String {
             call += &format!(", {role} => ({})", names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "));
         }
     }
-    format!("SELECT columns, role FROM {call}) WHERE kind = 'column' AND role IS NOT NULL")
+    format!("SELECT columns, role, why, unique_share FROM {call}) WHERE kind = 'column'")
+}
+
+/// Nothing can be recommended for a table in which rows are not people.
+fn several_rows(id: &str, columns: &[String]) -> DataFusionError {
+    refusal!(
+        NAME,
+        "by its name column {id} identifies people, and {SEVERAL_ROWS}, so no column is their identifier and nothing can be recommended; a \
+         table to be published has one row per person: {}",
+        one_row(id, columns)
+    )
+}
+
+/// A table that has one row of each person.
+fn one_row(id: &str, columns: &[String]) -> String {
+    let others = columns.iter().map(String::as_str).filter(|name| *name != id && *name != ROW);
+    let columns: Vec<&str> = std::iter::once(id).chain(others).collect();
+    format!("group by it, or keep one row of each in the place of the table, {}", one_row_each(&columns))
 }
 
 /// A name as SQL has it: in quotes where it needs them.

@@ -10,14 +10,17 @@ const COUNTERFEITS: f64 = 0.1;
 /// For each setting why it is recommended, if it is. `error` is the acceptable median error of counts.
 pub(super) fn recommend(measured: &[Measured], people: &TableRoles, error: f64, rows: usize) -> Vec<Option<String>> {
     let mut recommended = vec![None; measured.len()];
+    // Where rows are not known to be people, no bound of any method is known to hold.
+    if !people.has_id {
+        return recommended;
+    }
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     // Two thirds of the people are in the second release.
     let second = rows - rows / 3;
     // The next release's people must be eligible as well, and m stays: not all that this table allows.
     let roomy = |m: usize| m * 4 <= people.largest * 3 || m == 2;
     let lasting = |row: &Measured| row.setting.method == Tried::MInvariant && roomy(row.setting.value);
-    let again = people.has_id.then(|| best(measured, lasting, error, second)).flatten();
-    if let Some((place, acceptable)) = again {
+    if let Some((place, acceptable)) = best(measured, lasting, error, second) {
         let row = &measured[place];
         let (m, off) = (row.setting.value, percent(row.error.unwrap_or_default()));
         recommended[place] = Some(match acceptable {
@@ -38,7 +41,11 @@ pub(super) fn recommend(measured: &[Measured], people: &TableRoles, error: f64, 
         });
     }
     // Once: the largest bound that is acceptable, at the least error.
-    let bounded = |row: &Measured| row.setting.method.is_bounded() && !row.setting.method.has_memory();
+    let coarse = |method| method != Tried::Anatomy || people.exact.is_empty();
+    let bounded = |row: &Measured| {
+        let method = row.setting.method;
+        method.is_bounded() && !method.has_memory() && coarse(method)
+    };
     if let Some((place, acceptable)) = best(measured, bounded, error, second) {
         let row = &measured[place];
         let (l, off) = (row.setting.value, percent(row.error.unwrap_or_default()));
@@ -94,7 +101,7 @@ mod tests {
 
     fn people(has_id: bool) -> TableRoles {
         let (quasi, sensitive) = (vec!["age".to_owned()], vec!["disease".to_owned()]);
-        TableRoles { id: "id".to_owned(), has_id, quasi, sensitive, largest: 20 }
+        TableRoles { id: "id".to_owned(), has_id, quasi, sensitive, exact: Vec::new(), largest: 20 }
     }
 
     fn row(method: Tried, value: usize, error: f64, counterfeits: usize) -> Measured {
@@ -122,13 +129,21 @@ mod tests {
             row(Tried::Muco, 4, 0.001, 0),
         ];
         assert_eq!(recommended(&all, true), [(Tried::MInvariant, 4), (Tried::MondrianDiverse, 4)]);
-        // Without an identifier nothing can be published again.
-        assert_eq!(recommended(&all, false), [(Tried::MondrianDiverse, 4)]);
+        // Without an identifier nothing shows that rows are people.
+        assert_eq!(recommended(&all, false), []);
         let text = recommend(&all, &people(true), 0.1, 3000)[5].clone().unwrap();
         assert!(text.contains("published once") && text.contains("7.0 %") && text.contains("25.0 %"), "{text}");
         // The largest one, also where the error of another is less.
         all.push(row(Tried::Anatomy, 7, 0.1, 0));
         assert_eq!(recommended(&all, true), [(Tried::MInvariant, 4), (Tried::Anatomy, 7)]);
+        // Anatomy publishes every quasi-identifier as it is.
+        let singled_out = TableRoles { exact: vec!["dob".to_owned()], ..people(true) };
+        let rows: Vec<usize> = recommend(&all, &singled_out, 0.1, 3000)
+            .iter()
+            .enumerate()
+            .filter_map(|(i, text)| text.as_ref().map(|_| i))
+            .collect();
+        assert_eq!(rows, [1, 5]);
         all.pop();
         // What was not measured is not recommended.
         all[1].error = None;

@@ -6,6 +6,10 @@ use super::bench::{Bench, DIVISIONS, TableRoles, quoted};
 use super::settings::{Setting, Tried};
 use crate::error::AnonymizeError;
 
+/// Why nothing is recommended of a table without an identifier.
+const WITHOUT_ID: &str = "no column is known to identify people, so every row was taken for a person, and nothing is recommended: name the \
+     identifier with id => patient_id (what is published again needs an identifier that stays from release to release)";
+
 /// What a setting costs.
 #[derive(Debug)]
 pub(super) struct Measured {
@@ -33,11 +37,16 @@ impl Measured {
                 None => return Err(error),
             }
         }
-        if !people.has_id && setting.method.has_memory() {
-            measured.note(
-                "measured with one row per person; a call needs an identifier that stays from release to release"
-                    .to_owned(),
-            );
+        if !people.has_id {
+            measured.note(WITHOUT_ID.to_owned());
+        }
+        if setting.method == Tried::Anatomy
+            && let Some(name) = people.exact.first()
+        {
+            measured.note(format!(
+                "it publishes {name} as it is, which alone singles out most rows, and is not recommended: name the quasi-identifiers with quasi => \
+                 (..), or make this one coarser"
+            ));
         }
         Ok(measured)
     }

@@ -1,10 +1,10 @@
 //! The SQL that does what is recommended, to be pasted.
 
-use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::arrow::datatypes::Schema;
 
 use super::bench::{TableRoles, quoted};
 use super::settings::{Setting, Tried};
-use crate::microdata::published_type;
+use crate::microdata::sql_type;
 
 /// What to run for a setting that is recommended.
 pub(super) fn script(setting: &Setting, table: &str, people: &TableRoles, schema: &Schema) -> String {
@@ -36,29 +36,9 @@ fn publication(m: usize, table: &str, people: &TableRoles, schema: &Schema) -> O
     ))
 }
 
-/// How a type is declared.
-fn sql_type(data_type: &DataType) -> Option<String> {
-    Some(match published_type(data_type)? {
-        DataType::Boolean => "BOOLEAN".to_owned(),
-        DataType::Int8 => "TINYINT".to_owned(),
-        DataType::Int16 => "SMALLINT".to_owned(),
-        DataType::Int32 => "INT".to_owned(),
-        DataType::Int64 => "BIGINT".to_owned(),
-        DataType::Float32 => "REAL".to_owned(),
-        DataType::Float64 => "DOUBLE".to_owned(),
-        DataType::Decimal32(precision, scale)
-        | DataType::Decimal64(precision, scale)
-        | DataType::Decimal128(precision, scale) => format!("DECIMAL({precision}, {scale})"),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "VARCHAR".to_owned(),
-        DataType::Date32 => "DATE".to_owned(),
-        DataType::Timestamp(_, None) => "TIMESTAMP".to_owned(),
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::datatypes::Field;
+    use datafusion::arrow::datatypes::{DataType, Field};
 
     use super::*;
 
@@ -77,6 +57,7 @@ mod tests {
             has_id: true,
             quasi: vec![quasi.to_owned()],
             sensitive: vec!["disease".to_owned()],
+            exact: Vec::new(),
             largest: 9,
         };
         let setting = Setting { method: Tried::MInvariant, value: 3 };

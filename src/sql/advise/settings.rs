@@ -93,7 +93,7 @@ mod tests {
 
     fn people(largest: usize) -> TableRoles {
         let (quasi, sensitive) = (vec!["age".to_owned(), "Zip code".to_owned()], vec!["disease".to_owned()]);
-        TableRoles { id: "person".to_owned(), has_id: true, quasi, sensitive, largest }
+        TableRoles { id: "person".to_owned(), has_id: true, quasi, sensitive, exact: Vec::new(), largest }
     }
 
     #[test]
