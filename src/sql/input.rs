@@ -138,7 +138,8 @@ impl Input {
         signature.field = retyped(&signature.field, list);
         let published = Expr::Column(identifier.column.clone()).is_not_null();
         let plan = LogicalPlanBuilder::from(self.plan.clone()).filter(published)?.build()?;
-        let made_by = signature.field.metadata().get(Description::METHOD).cloned();
+        let said = |field: &FieldRef| field.metadata().get(Description::METHOD).cloned();
+        let made_by = self.plan.schema().fields().iter().find_map(said);
         let mut wanted = vec![identifier, signature];
         wanted.extend(own.map(|own| InputColumn { field: retyped(&own.field, item_type.clone()), ..own }));
         if latest {

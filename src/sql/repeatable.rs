@@ -1,6 +1,7 @@
 //! Whether a relation is the same table whenever it is read: a release is of one table, and a query may read it several times.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::utils::quote_identifier;
 use datafusion::common::{Dependency, Result};
 use datafusion::logical_expr::logical_plan::{Distinct, FetchType, Limit, SkipType};
 use datafusion::logical_expr::{Expr, LogicalPlan, Sort, SortExpr};
@@ -40,18 +41,18 @@ pub(super) fn check_choices(function: &str, subject: &str, plan: &LogicalPlan, u
         let choice = match node {
             LogicalPlan::Limit(limit) if limits(limit)? && !is_settled(&limit.input, unique) => Some("LIMIT"),
             LogicalPlan::Distinct(Distinct::On(on))
-                // Of rows that share an identifier one is chosen, so here it is not unique.
-                if !on.sort_expr.as_deref().is_some_and(|keys| settle(keys, &on.input, None)) =>
+                if !on.sort_expr.as_deref().is_some_and(|keys| settle(keys, &on.input, unique, &on.on_expr)) =>
             {
                 Some("DISTINCT ON")
             }
             _ => None,
         };
         if let Some(choice) = choice {
+            let example = unique.first().map_or("age, patient_id".into(), |name| quote_identifier(name));
             return Err(refusal!(
                 function,
                 "{subject} contains a {choice} without an ORDER BY that leaves no choice, so it is another table whenever it is read; \
-                 order by the identifier, or by all columns, for example ORDER BY age, patient_id"
+                 order by all columns, or, for a LIMIT, by the identifier, for example ORDER BY {example}"
             ));
         }
         node.apply_expressions(|expr| {
@@ -120,7 +121,7 @@ fn limits(limit: &Limit) -> Result<bool> {
 /// Whether the rows of a plan are in an order that leaves no choice.
 fn is_settled(plan: &LogicalPlan, unique: &[String]) -> bool {
     match plan {
-        LogicalPlan::Sort(Sort { expr, input, .. }) => settle(expr, input, Some(unique)),
+        LogicalPlan::Sort(Sort { expr, input, .. }) => settle(expr, input, unique, &[]),
         LogicalPlan::Projection(projection) => is_settled(&projection.input, unique),
         LogicalPlan::SubqueryAlias(alias) => is_settled(&alias.input, unique),
         // Of rows in an order, the first ones are in that order.
@@ -129,9 +130,9 @@ fn is_settled(plan: &LogicalPlan, unique: &[String]) -> bool {
     }
 }
 
-/// Whether no two rows are equal in all keys, unless they are equal altogether. `unique` are columns that no two rows share a value of, if
-/// there may be some.
-fn settle(keys: &[SortExpr], input: &LogicalPlan, unique: Option<&[String]>) -> bool {
+/// Whether no two rows are equal in all keys, unless they are equal altogether. `unique` are columns that no two rows share a value of, but
+/// for those of `on`: of rows that share these values one is chosen.
+fn settle(keys: &[SortExpr], input: &LogicalPlan, unique: &[String], on: &[Expr]) -> bool {
     let schema = input.schema();
     let places: Vec<usize> = keys
         .iter()
@@ -143,10 +144,9 @@ fn settle(keys: &[SortExpr], input: &LogicalPlan, unique: Option<&[String]>) -> 
     let fields = schema.fields();
     let is_unique = |place: &usize| {
         let field = &fields[*place];
-        unique.is_some_and(|unique| {
-            let role = field.metadata().get(Role::KEY).and_then(|role| Role::parse(role));
-            unique.contains(field.name()) || role == Some(Role::Id)
-        })
+        let role = field.metadata().get(Role::KEY).and_then(|role| Role::parse(role));
+        let chosen = on.iter().any(|expr| column_of(expr) == Some(field.name()));
+        !chosen && (unique.contains(field.name()) || role == Some(Role::Id))
     };
     let determined = schema.functional_dependencies().iter().any(|dependence| {
         dependence.mode == Dependency::Single

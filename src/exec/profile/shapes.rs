@@ -2,12 +2,21 @@
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::utils::quote_identifier;
+use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
+
+/// A name as SQL has it: words such as `list` and `map` begin something else before a bracket.
+fn named(name: &str) -> String {
+    match ALL_KEYWORDS.iter().any(|word| word.eq_ignore_ascii_case(name)) {
+        true => format!("\"{name}\""),
+        false => quote_identifier(name).into_owned(),
+    }
+}
 
 /// Says why a column of this type has no role, and the expression to put in its place.
 pub(crate) fn unpublishable(field: &Field) -> String {
-    let name = quote_identifier(field.name());
+    let name = named(field.name());
     let instead = |what: &str, expr: &str, alias: &str| {
-        format!("{what} cannot be published: put a value of it in its place, as {expr} AS {}", quote_identifier(alias))
+        format!("{what} cannot be published: put a value of it in its place, as {expr} AS {}", named(alias))
     };
     match field.data_type() {
         DataType::Null => {
