@@ -27,7 +27,8 @@ pub struct Inputs {
     /// cells what there is in the whole table. It is read once. The microdata must be the same whenever it is read.
     pub survey: Option<[Survey; 2]>,
     /// For a release in cells that do not follow from the identifier: one row, of how many rows there are, how many of them have no
-    /// identifier, and how many repeat that of another.
+    /// identifier, and how many repeat that of another. For one of a publication whose method knows of no earlier release, also how many people
+    /// were in one.
     pub identifiers: Option<Arc<dyn ExecutionPlan>>,
     /// Of an INSERT into a publication: columns of the microdata that it does not name.
     pub left_out: Vec<String>,

@@ -16,7 +16,9 @@ use futures::StreamExt;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::beliefs::BeliefsStep;
-use super::cells::{ByCell, CellCount, Refusals, Tried, by_cell, expected_rows, in_a_cell, in_cells, tags};
+use super::cells::{
+    ByCell, CellCount, Refusals, Tried, by_cell, expected_rows, in_a_cell, in_cells, people_again, tags,
+};
 use super::inputs::{InputKinds, Inputs, Streams, facts};
 use super::notices::Notices;
 use super::progress::Reporting;
@@ -201,6 +203,7 @@ impl Publishing {
         if self.cells > 1 {
             return Box::pin(self.publish_in_cells(transaction, periods, work, streams, progress, context)).await;
         }
+        let people = streams.identifiers.take();
         // Charged until what is held back is in the ledger.
         let window = MemoryConsumer::new("PublishExec: window").register(context.memory_pool());
         let mut held = None;
@@ -220,6 +223,7 @@ impl Publishing {
                 finish: self.publication.finish,
                 batch_size: self.batch_size,
                 number: transaction.number(),
+                once: self.publication.spec.keeps_apart(),
             };
             let record = transaction.held_record().cloned();
             let before = Before { held: transaction.held_rows().await?, record };
@@ -240,6 +244,10 @@ impl Publishing {
         }
         transaction.check_independence()?;
         transaction.check_period()?;
+        // Rows that are held back were looked at when they came.
+        if !transaction.is_known() {
+            transaction.check_people(people_again(people, &self.layout, &work, &window).await?)?;
+        }
 
         let (files, made) = channel(1);
         let mut writer = self.writer(transaction.number(), transaction.release_id(), &trees, files)?;
@@ -318,7 +326,8 @@ impl Publishing {
     ) -> Result<u64> {
         let mut cells = ByCell::try_new(streams, self.cells, &work, context).await?;
         transaction.check_updates().await?;
-        if let Err(error) = transaction.check_independence().and_then(|()| transaction.check_period()) {
+        let allowed = transaction.check_independence().and_then(|()| transaction.check_period());
+        if let Err(error) = allowed.and_then(|()| transaction.check_people(cells.again())) {
             // It may be the same snapshot again.
             cells.pass_over().await?;
             let unchanged = transaction.unchanged().await?;
@@ -433,7 +442,7 @@ impl Publishing {
     fn writer(&self, number: u64, release_id: &str, trees: &Trees, files: Sender<Finished>) -> Result<ReleaseWriter> {
         let spec = &self.publication.spec;
         let named = |error: Error| error.in_function(spec.method.name());
-        let state = spec.method.state();
+        let state = spec.remembers();
         let description = Description {
             method: spec.method.name().to_owned(),
             parameters: spec.parameters_text().map_err(named)?,

@@ -40,6 +40,8 @@ pub(super) struct WindowStep {
     pub batch_size: usize,
     /// Number of the release.
     pub number: u64,
+    /// Whether nobody may be in two releases.
+    pub once: bool,
 }
 
 /// What the step before has left.
@@ -157,6 +159,9 @@ impl WindowStep {
             all.push((batch.project(&columns)?, Some(batch.column(columns.len()))));
         }
         all.extend(arriving.into_iter().map(|batch| (batch, None)));
+        if self.once {
+            people.refuse_two_releases(all.iter().map(|(batch, _)| batch))?;
+        }
         for (batch, places) in all {
             monitor.check()?;
             if batch.num_rows() == 0 {
@@ -282,21 +287,44 @@ impl Identities {
         }
     }
 
+    /// # Errors
+    /// When somebody has two rows, of which each can be published in a release of its own.
+    fn refuse_two_releases<'a>(&self, rows: impl Iterator<Item = &'a RecordBatch>) -> Result<()> {
+        match (&self.field, self.is_twice(rows)?) {
+            (Some(field), true) => Err(Error::refused(format!(
+                "column {} has a value twice among the rows that arrive or are held back, and nobody may be in two releases of a method that knows of \
+                 none before. Nothing was published: leave one of the rows out, or give each record an identifier of its own",
+                field.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// When somebody has two rows that could meet in one release.
     fn refuse_twice(&self, batches: &[RecordBatch]) -> Result<()> {
-        let Some(field) = &self.field else { return Ok(()) };
+        match (&self.field, self.is_twice(batches.iter())?) {
+            (Some(field), true) => Err(Error::refused(format!(
+                "column {} has a value twice among the rows that would be published at one time, or be held back together; they could \
+                 meet in one release, where a person is one row. Nothing was published: insert the snapshots one by one, or leave \
+                 one of the rows out",
+                field.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether somebody has two rows.
+    fn is_twice<'a>(&self, rows: impl Iterator<Item = &'a RecordBatch>) -> Result<bool> {
+        let Some(field) = &self.field else { return Ok(false) };
         let converter = RowConverter::new(vec![SortField::new(field.data_type().clone())])?;
         let mut seen: FxHashSet<Box<[u8]>> = FxHashSet::default();
-        for batch in batches {
+        for batch in rows {
             let identifiers = converter.convert_columns(&[Arc::clone(batch.column(0))])?;
             if !identifiers.iter().all(|row| seen.insert(row.as_ref().into())) {
-                return Err(Error::refused(format!(
-                    "column {} has a value twice among the rows that would be published at one time, or be held back together; they could \
-                     meet in one release, where a person is one row. Nothing was published: insert the snapshots one by one, or leave \
-                     one of the rows out",
-                    field.name()
-                )));
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 }

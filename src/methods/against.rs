@@ -21,6 +21,16 @@ pub(crate) enum Against {
     Program,
 }
 
+impl Against {
+    /// The same with what the bound does not cover: beside earlier releases of the same people if it is `alone`, and what is known of columns that are
+    /// `kept` as they are.
+    pub(crate) fn but(self, alone: bool, kept: bool) -> String {
+        let of_each = if alone { ", of each release by itself" } else { "" };
+        let no_value = if kept { ", no insensitive value" } else { "" };
+        format!("{self}{no_value}{of_each}")
+    }
+}
+
 impl fmt::Display for Against {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -270,8 +270,7 @@ impl AnyMethod {
                      not made would tell something; leave cells out, or give a number for delta",
                 );
             }
-            Self::Muco(method) if method.fair && !remembered && within.is_none() => return refused(FAIR_IN_CELLS),
-            Self::Muco(_) if remembered => identifier,
+            Self::Muco(method) if method.fair && within.is_none() => return refused(FAIR_IN_CELLS),
             // A publication does not look for people who are in two parts; by identifiers, they meet.
             Self::Anatomy(_) if remembered => identifier.or(within),
             Self::Anatomy(_) => within.or(identifier),
@@ -319,6 +318,12 @@ impl AnyMethod {
                 "within",
                 "with delta => 'equal' the people of a group stay together for ever, and one who moves to another part would be known in it by \
                  their row; leave within out, give the column in quasi, or give a number for delta",
+            )),
+            // Of others whose people are in several releases, no call has them.
+            Self::Muco(method) if method.equal && !layout.insensitive.is_empty() => Some((
+                "insensitive",
+                "whoever leaves stays as a counterfeit, and what is kept beside it would be somebody else's, so that of two rows with one value one \
+                 is known to be nobody's; leave insensitive out, or give a number for delta",
             )),
             _ => None,
         }

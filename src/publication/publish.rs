@@ -171,6 +171,7 @@ async fn commit(open: &OpenPublication, table: &DeltaTable, record: &Record, sch
         lawful: spec.method.as_method().needs().probabilities.then(|| spec.counts_periods()),
         period: record.period_of(record.number),
         unit: record.unit,
+        apart: spec.keeps_apart(),
         figures: record.figures.clone(),
     };
     delta::commit(table, actions, SaveMode::Overwrite, [(delta::COMMIT_KEY, delta::text(&announcement)?)]).await

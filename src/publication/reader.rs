@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -18,6 +19,7 @@ use super::record::{Announcement, Record};
 use super::spec::WINDOW;
 use crate::error::refusal;
 use crate::methods::{Against, AnyMethod};
+use crate::microdata::Role;
 
 /// Commits read at a time.
 const AT_ONCE: usize = 8;
@@ -40,6 +42,10 @@ pub(crate) struct ReleaseRow {
     pub(crate) record: Option<Record>,
     /// Against whom its bound holds, beside all releases before it; `None` if nobody here knows its method.
     pub(crate) against: Option<Against>,
+    /// Whether its method knows of no earlier release, and nobody checks that its people are in none.
+    pub(crate) alone: bool,
+    /// Whether it has columns that are kept as they are.
+    pub(crate) kept: bool,
     /// Whether values can change, and it or an earlier release does not say its period: that nothing was published told of values.
     pub(crate) silent: bool,
     /// Whether it says a period before that of an earlier release.
@@ -56,6 +62,17 @@ impl ReleaseRow {
             _ if repositioned.contains_key(WINDOW) => Some(Against::Paper),
             method => Some(method.against()),
         }
+    }
+
+    /// The reader against whom its bound holds, in words.
+    pub(crate) fn reader(&self) -> Option<String> {
+        self.against.map(|against| against.but(self.alone, self.kept))
+    }
+
+    /// Whether it stands beside earlier releases that its method does not know of, and that may be of the same people.
+    fn is_alone(announcement: &Announcement) -> bool {
+        let method = AnyMethod::described(&announcement.description());
+        announcement.number > 1 && !announcement.apart && method.is_some_and(|method| method.state().is_none())
     }
 
     /// Whether values can change, so that silence tells something of them. What the ledger knows counts for versions that did not announce it.
@@ -163,6 +180,10 @@ impl Reader {
             _ => None,
         };
         let ledger = ledger.as_ref();
+        // Which columns are kept was agreed before the first release.
+        let is_kept =
+            |field: &FieldRef| field.metadata().get(Role::KEY).is_some_and(|role| role == Role::Insensitive.name());
+        let kept = delta::columns(&self.table).is_ok_and(|columns| columns.fields().iter().any(is_kept));
         let row = |number| async move {
             let read = delta::read_commit_info::<Announcement>(&self.table, number).await?;
             let Some((announcement, time)) = read.filter(|(announcement, _)| announcement.number == number) else {
@@ -173,9 +194,11 @@ impl Reader {
                 None => None,
             };
             let same = noted.filter(|(record, _)| record.release_id == announcement.release_id);
-            let against = ReleaseRow::against(&announcement);
+            let (against, alone) = (ReleaseRow::against(&announcement), ReleaseRow::is_alone(&announcement));
             Ok(Some(ReleaseRow {
                 announcement,
+                alone,
+                kept,
                 time,
                 record: same.map(|(record, _)| record),
                 against,

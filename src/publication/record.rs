@@ -163,6 +163,9 @@ pub(crate) struct Announcement {
     /// What periods count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unit: Option<PeriodUnit>,
+    /// Of methods that know of no earlier release: whether the publisher checks by identifiers that nobody is in two of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) apart: bool,
     /// Figures that follow from the released rows.
     #[serde(flatten)]
     pub(crate) figures: Figures,

@@ -5,8 +5,8 @@ use url::Url;
 
 use super::periods::Period;
 use crate::error::Result;
-use crate::methods::AnyMethod;
 use crate::methods::reposition::{Clock, Late, Reposition};
+use crate::methods::{AnyMethod, StateKind};
 use crate::microdata::Roles;
 
 /// The one parameter that may change: it is about worlds that a version made which did not know of it.
@@ -92,6 +92,17 @@ impl PublicationSpec {
             }
             _ => {}
         }
+    }
+
+    /// What the ledger remembers of people: what the method's releases leave to later ones; of methods that know of none, who was published, where
+    /// rows have identifiers.
+    pub(crate) fn remembers(&self) -> Option<StateKind> {
+        self.method.state().or_else(|| self.roles.id.is_some().then_some(StateKind::People))
+    }
+
+    /// Whether the publisher checks that nobody is in two releases, of a method that knows of no earlier one.
+    pub(crate) fn keeps_apart(&self) -> bool {
+        self.remembers() == Some(StateKind::People)
     }
 
     /// Whether values change by a law from period to period, so that releases have to say which one they are of.

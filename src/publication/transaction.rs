@@ -262,9 +262,10 @@ impl Transaction {
     }
 
     /// # Errors
-    /// When a method that does not know of earlier releases would make a second one, and nobody has allowed that.
+    /// When a method that does not know of earlier releases would make a second one, and nobody has said that its people are others.
     pub(crate) fn check_independence(&self) -> Result<()> {
-        let method = &self.publication().spec.method;
+        let spec = &self.publication().spec;
+        let method = &spec.method;
         if self.number() == 1 || self.publication().independent || method.state().is_some() {
             return Ok(());
         }
@@ -272,7 +273,29 @@ impl Transaction {
             method.name(),
             argument "allow_independent_releases",
             "a second release would be made without knowledge of the first, and together they can give away what each of them \
-             hides; use 'method' 'm_invariant', or, if no person is in two releases, set 'allow_independent_releases' 'true'"
+             hides. If nobody of this snapshot is in an earlier release, declare the publication with 'allow_independent_releases' 'true'{}; \
+             for people who return, a publication begins with 'method' 'm_invariant'",
+            match spec.keeps_apart() {
+                true => ", which looks for everybody by their identifier",
+                false => "",
+            }
+        ))
+    }
+
+    /// # Errors
+    /// When people of the snapshot were in an earlier release, of a method that does not know of it.
+    pub(crate) fn check_people(&self, again: usize) -> Result<()> {
+        if again == 0 {
+            return Ok(());
+        }
+        let spec = &self.publication().spec;
+        let (name, id) = (spec.method.name(), spec.roles.id.as_deref().unwrap_or_default());
+        Err(refusal!(
+            name,
+            argument "allow_independent_releases",
+            "{} people of this snapshot are in an earlier release, of which {name} knows nothing: together, two releases can give away what each of \
+             them hides. Nothing was published; INSERT people who are in none yet: .. WHERE {id} NOT IN (SELECT {id} FROM what was inserted before)",
+            thousands(again)
         ))
     }
 

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::audit::Check;
 use crate::error::thousands;
 
-/// An entry of a ledger. Its *mark* is what releases show of the person: the signature of a group, or a published row.
+/// An entry of a ledger. Its *mark* is what releases show of the person: the signature of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub person: u32,
@@ -18,13 +18,6 @@ pub(super) struct Entry {
 
 /// How often a release shows each mark: in how many groups, and in how many real rows.
 pub(super) type Shown = FxHashMap<u32, (usize, u64)>;
-
-/// Which of somebody's marks a release may show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
-    Latest,
-    Any,
-}
 
 /// Entries in order of people and releases.
 #[derive(Debug)]
@@ -66,8 +59,8 @@ pub(super) struct Agreement {
 }
 
 impl Agreement {
-    /// Adds all entries of some people, each with the latest mark, or with any of the marks so far.
-    pub(super) fn add(&mut self, entries: &Entries, which: Which) {
+    /// Adds all entries of some people, each with the latest mark.
+    pub(super) fn add(&mut self, entries: &Entries) {
         for own in entries.of_people() {
             let mut before = None;
             for entry in own {
@@ -75,7 +68,7 @@ impl Agreement {
                 let change = changes.entry(entry.mark).or_default();
                 change.0 += 1;
                 change.1 += 1;
-                if let Some(before) = before.replace(entry.mark).filter(|_| which == Which::Latest) {
+                if let Some(before) = before.replace(entry.mark) {
                     changes.entry(before).or_default().0 -= 1;
                 }
             }

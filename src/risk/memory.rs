@@ -9,7 +9,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use rustc_hash::FxHashMap;
 
-use super::entries::{Agreement, Entries, Entry, Shown, Which};
+use super::entries::{Agreement, Entries, Entry, Shown};
 use super::released::ReleasedTable;
 use crate::error::{Error, Result};
 use crate::microdata::ColumnEncoder;
@@ -256,7 +256,7 @@ impl Histories {
         for entry in &mut shown {
             entry.mark = self.shown(entry.mark);
         }
-        self.tally.agreement.add(&Entries::new(shown), Which::Latest);
+        self.tally.agreement.add(&Entries::new(shown));
         Ok(())
     }
 

@@ -15,7 +15,7 @@
 //! | `perturbed` | who finds whom in a release whose values were replaced at random |
 //! | `worlds` | whether what a reader thinks possible is consistent with rows that are generalized one by one |
 //! | `released`, `audit`, `randomness` | checks of what releases promise, and of the order of their rows |
-//! | `entries`, `memory`, `repeats`, `dealt`, `partners`, `rings` | checks of a ledger: of signatures, of published values, of what was dealt, of worlds |
+//! | `entries`, `memory`, `people`, `dealt`, `partners`, `rings` | checks of a ledger: of signatures, of who was published, of what was dealt, of worlds |
 
 mod audit;
 mod background;
@@ -31,12 +31,12 @@ mod legal;
 mod lifespan;
 mod memory;
 mod partners;
+mod people;
 mod perturbed;
 mod principles;
 mod profile;
 mod randomness;
 mod released;
-mod repeats;
 mod rings;
 #[cfg(test)]
 mod small_world;
@@ -62,6 +62,6 @@ pub(crate) use joint::{BUDGET, Fact, Joint};
 pub(crate) use lifespan::{AdversaryModel, Disclosure, Findings, Sets, Wanted};
 pub(crate) use memory::{Histories, Lineage};
 pub(crate) use partners::Partnerships;
+pub(crate) use people::Appearances;
 pub(crate) use profile::{Coded, Division, SMALL, division, singling_out};
 pub(crate) use released::{ReleasedTable, TableColumns};
-pub(crate) use repeats::Repeats;

@@ -1,30 +1,54 @@
-//! Who is in a table twice, counted by the engine: people who may be in several cells are not met in any of them.
+//! Who is in a table twice, or was in an earlier release, counted by the engine: people who may be in several cells are not met in any of them, and methods
+//! that know of no earlier release do not look for anybody.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, Result};
 use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 
-/// One row: rows of the relation, those whose first column is NULL, and those that repeat a value of it.
-pub(super) fn counted(relation: &LogicalPlan) -> Result<LogicalPlan> {
-    let (qualifier, field) = relation.schema().qualified_field(0);
-    let id = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-    let rows = || Expr::Column(Column::new_unqualified("rows"));
-    let who = || Expr::Column(Column::new_unqualified("who"));
+/// One row: rows of the relation, those whose first column is NULL, those that repeat a value of it; and where there is an `earlier` relation, people
+/// whose value is in its first column, too.
+pub(super) fn counted(relation: &LogicalPlan, earlier: Option<&LogicalPlan>) -> Result<LogicalPlan> {
+    let rows = || column("rows");
+    let who = || column("who");
     let zero = || lit(0_i64);
+    let mut people = marked(relation, 1)?;
+    if let Some(earlier) = earlier {
+        people = LogicalPlanBuilder::from(people).union(marked(earlier, 0)?)?.build()?;
+    }
+    let of_person = [sum(column("here")).alias("rows"), count(lit(1_i64)).alias("entries")];
     let nulls = when(who().is_null(), rows()).otherwise(zero())?;
-    let repeated = when(who().is_null(), zero()).otherwise(rows() - lit(1_i64))?;
-    let sums = [sum(rows()).alias("all_rows"), sum(nulls).alias("nulls"), sum(repeated).alias("repeated")];
+    let repeats = who().is_not_null().and(rows().gt(zero()));
+    let repeated = when(repeats.clone(), rows() - lit(1_i64)).otherwise(zero())?;
+    let again = when(repeats.and(column("entries").gt(rows())), lit(1_i64)).otherwise(zero())?;
+    let mut sums = vec![
+        sum(rows()).alias("all_rows"),
+        sum(nulls).alias("nulls"),
+        sum(repeated).alias("repeated"),
+        sum(again).alias("again"),
+    ];
+    sums.truncate(if earlier.is_some() { 4 } else { 3 });
     // Of a table without rows, there is no sum.
-    let or_none = |name: &str| {
-        let sum = Expr::Column(Column::new_unqualified(name));
-        Ok(cast(when(sum.clone().is_null(), zero()).otherwise(sum)?, DataType::Int64).alias(name))
+    let or_none = |name: &&str| {
+        let sum = column(name);
+        Ok(cast(when(sum.clone().is_null(), zero()).otherwise(sum)?, DataType::Int64).alias(*name))
     };
-    let columns = ["all_rows", "nulls", "repeated"].into_iter().map(or_none).collect::<Result<Vec<_>>>()?;
-    LogicalPlanBuilder::from(relation.clone())
-        .project([id.alias("who")])?
-        .aggregate([who()], [count(lit(1_i64)).alias("rows")])?
+    let names = ["all_rows", "nulls", "repeated", "again"];
+    let columns = names[..sums.len()].iter().map(or_none).collect::<Result<Vec<_>>>()?;
+    LogicalPlanBuilder::from(people)
+        .aggregate([who()], of_person)?
         .aggregate(Vec::<Expr>::new(), sums)?
         .project(columns)?
         .build()
+}
+
+fn column(name: &str) -> Expr {
+    Expr::Column(Column::new_unqualified(name))
+}
+
+/// The first column, and whether its rows are `here`.
+fn marked(relation: &LogicalPlan, here: i64) -> Result<LogicalPlan> {
+    let (qualifier, field) = relation.schema().qualified_field(0);
+    let id = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+    LogicalPlanBuilder::from(relation.clone()).project([id.alias("who"), lit(here).alias("here")])?.build()
 }

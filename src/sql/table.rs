@@ -171,7 +171,7 @@ impl Relation for AnonymizedTable {
                 }
                 if layout.identifier.is_some() && by != CellsBy::Column(0) {
                     inputs.identifiers =
-                        Some(planned(session, &identifiers::counted(microdata)?, name, "the input").await?);
+                        Some(planned(session, &identifiers::counted(microdata, None)?, name, "the input").await?);
                 }
             }
             let job = AnonymizeJob::new(self.method.clone(), roles, self.view, self.seed(session)?);

@@ -92,6 +92,8 @@ pub(in crate::exec) struct ByCell {
     updates: Option<Vec<RecordBatch>>,
     /// Values of the quasi-identifiers in the whole table: lengths of ranges are measured by these, also in cells where few of them are.
     values: Vec<ArrayRef>,
+    /// People who were in an earlier release, where nobody may be in two.
+    again: usize,
     /// Whether a cell was read, or none need be.
     begun: bool,
     /// For what all cells need.
@@ -122,9 +124,7 @@ impl ByCell {
             }
             None => None,
         };
-        if let Some(counts) = whole(inputs.identifiers, &held).await? {
-            check_identifiers(&counts, &inputs.layout).map_err(|error| error.in_function(work.method.name()))?;
-        }
+        let again = people_again(inputs.identifiers, &inputs.layout, work, &held).await?;
         let hierarchies = whole(inputs.hierarchies, &held).await?;
         let updates = whole(inputs.updates, &held).await?;
         let values = match whole(inputs.places, &held).await? {
@@ -135,7 +135,12 @@ impl ByCell {
         let layout = inputs.layout;
         // A table without rows has one cell. A task to which none of a table's cells come has none.
         let begun = tasks(context) > 1;
-        Ok(Self { layout, microdata, previous, hierarchies, updates, values, begun, _held: held })
+        Ok(Self { layout, microdata, previous, hierarchies, updates, values, again, begun, _held: held })
+    }
+
+    /// People who were in an earlier release, where nobody may be in two.
+    pub(in crate::exec) fn again(&self) -> usize {
+        self.again
     }
 
     /// Whether there are no rows.
@@ -197,8 +202,23 @@ impl ByCell {
     }
 }
 
-/// People who are in several cells are not met in any of them.
-fn check_identifiers(counts: &[RecordBatch], layout: &Layout) -> crate::error::Result<()> {
+/// Checks identifiers as far as they were counted, and returns how many of the people were in an earlier release. People who are in several cells are not
+/// met in any of them.
+///
+/// # Errors
+/// When identifiers are NULL or repeated, and those of the input.
+pub(in crate::exec) async fn people_again(
+    counts: Option<SendableRecordBatchStream>,
+    layout: &Layout,
+    work: &Work,
+    held: &MemoryReservation,
+) -> Result<usize> {
+    let Some(counts) = whole(counts, held).await? else { return Ok(0) };
+    check_identifiers(&counts, layout).map_err(|error| error.in_function(work.method.name()))
+}
+
+/// Of one row: rows, NULLs and repeated identifiers, and perhaps people of earlier releases, which are returned.
+fn check_identifiers(counts: &[RecordBatch], layout: &Layout) -> crate::error::Result<usize> {
     let mut rows_of_counts = counts.iter().filter(|batch| batch.num_rows() > 0);
     let row = match (rows_of_counts.next(), rows_of_counts.next()) {
         (Some(row), None) if row.num_rows() == 1 => Some(row),
@@ -206,14 +226,16 @@ fn check_identifiers(counts: &[RecordBatch], layout: &Layout) -> crate::error::R
         _ => None,
     };
     let counted = |place: usize| {
-        let count = row.and_then(|row| row.column(place).as_primitive_opt::<Int64Type>().map(|count| count.value(0)));
+        let column = row.and_then(|row| row.columns().get(place));
+        let count = column.and_then(|column| column.as_primitive_opt::<Int64Type>().map(|count| count.value(0)));
         count
             .and_then(|count| usize::try_from(count).ok())
             .ok_or_else(|| Error::internal("identifiers that nobody has counted"))
     };
     let (rows, nulls, repeated) = (counted(0)?, counted(1)?, counted(2)?);
     match (nulls, repeated) {
-        (0, 0) => Ok(()),
+        (0, 0) if row.is_some_and(|row| row.num_columns() > 3) => counted(3),
+        (0, 0) => Ok(0),
         (0, _) => Err(repeated_identifiers(repeated, rows, layout)),
         _ => Err(null_identifiers(nulls, rows, layout)),
     }

@@ -32,7 +32,7 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::Sender;
 
-pub(in crate::exec) use by_cell::ByCell;
+pub(in crate::exec) use by_cell::{ByCell, people_again};
 pub(crate) use function::cell_function;
 #[cfg(feature = "distributed")]
 pub(crate) use places::place_function;

@@ -19,11 +19,10 @@
 //! all quasi-identifiers would find the right row far more often. [`risk::Perturbed`](crate::risk::Perturbed) measures what a reader without
 //! the groups finds.
 //!
-//! Every draw from the same tables is another look at the originals: averages of many converge to them. In a publication, rows of people
-//! whose quasi-identifiers have not changed are therefore published as they were ([`Perturbations`]), and the others are grouped among
-//! themselves, because a reader of both releases can tell them. Whoever leaves, or changes, takes a published row away; a
-//! reader who knows who that was learns what the row says. With equal shares it stays, and several releases are as safe as one; other
-//! methods where rows go are [`m_invariance`](super::m_invariance) and [`sequential`](super::sequential).
+//! Every draw from the same tables is another look at the originals: averages of many converge to them. And a release beside another one tells of
+//! everybody who is in both and has changed, or is in one of them only, which rows were theirs: rows that stay as they were are those of people who stay.
+//! So a publication with a number for `delta` has nobody in two releases ([`StateKind::People`]). With equal shares rows stay, and several releases are as
+//! safe as one; other methods where people come and go are [`m_invariance`](super::m_invariance) and [`sequential`](super::sequential).
 //!
 //! # Method
 //! Li et al., *MuCo: Publishing Microdata with Privacy Preservation through Mutual Cover*, 2023. Its steps are the files of this
@@ -63,7 +62,6 @@ use serde::{Deserialize, Serialize};
 use self::reduced::Memo;
 use self::tables::Source;
 use super::mondrian::{self, Cuts, Streams};
-use super::state::Perturbations;
 use super::{Method, Monitor, Needs, Share, State, StateKind, assignment};
 use crate::error::{Error, Result};
 use crate::microdata::{Distance, Microdata, RowCodes};
@@ -128,17 +126,11 @@ impl Muco {
     }
 
     /// Draws a release of all rows.
-    fn draw(
-        &self,
-        microdata: &Microdata,
-        what: &str,
-        monitor: &Monitor,
-        rng: &mut impl Rng,
-    ) -> Result<(Groups, Perturbed)> {
+    fn draw(&self, microdata: &Microdata, monitor: &Monitor, rng: &mut impl Rng) -> Result<(Groups, Perturbed)> {
         if microdata.rows == 0 {
             return Ok((Groups { starts: vec![0], ..Groups::default() }, Perturbed::default()));
         }
-        check_eligible(microdata, what, self.l)?;
+        check_eligible(microdata, "rows", self.l)?;
         let (dealing, drawing) = (rng.random(), rng.random());
         let distances: Vec<Distance> = microdata.quasi.iter().map(Distance::of).collect::<Result<_>>()?;
         let groups = monitor.phase("grouping", || match self.fair {
@@ -166,30 +158,6 @@ fn check_eligible(microdata: &Microdata, what: &str, l: usize) -> Result<()> {
     assignment::check_eligible(what, microdata.rows, most, l, sensitive.field.name())
 }
 
-/// Adds the rows that are published as they were, behind the groups.
-fn repeat(
-    microdata: &Microdata,
-    known: &Perturbations,
-    rows: &[u32],
-    groups: &mut Groups,
-    perturbed: &mut Perturbed,
-) -> Result<()> {
-    let mut published = Vec::new();
-    for &row in rows {
-        let Some(codes) = known.of(row) else { return Err(Error::internal("a row that was never drawn")) };
-        groups.members.push(row);
-        groups.sensitive.push(microdata.sensitive_codes.at(row));
-        published.extend_from_slice(codes);
-    }
-    perturbed.codes.append(RowCodes::narrowed(microdata.quasi.len(), published));
-    perturbed.repeated += rows.len();
-    groups.starts.push(groups.members.len() as u32);
-    match groups.members.len() == microdata.rows && perturbed.codes.are_of(microdata.rows, microdata.quasi.len()) {
-        true => Ok(()),
-        false => Err(Error::internal("the release failed its own check (rows missing); nothing was published")),
-    }
-}
-
 impl Method for Muco {
     fn name(&self) -> &'static str {
         "muco"
@@ -200,7 +168,7 @@ impl Method for Muco {
     }
 
     fn state(&self) -> Option<StateKind> {
-        Some(if self.equal { StateKind::Dealt } else { StateKind::Perturbations })
+        self.equal.then_some(StateKind::Dealt)
     }
 
     fn needs(&self) -> Needs {
@@ -230,8 +198,7 @@ impl Method for Muco {
         rows * (leaves + 24 + 12 * quasi) + tables + axes
     }
 
-    /// Anonymizes a table. Rows of which it is known what was published are published as they were; with equal shares, rings of which
-    /// somebody is there as they were dealt.
+    /// Anonymizes a table. With equal shares, rings of earlier releases of which somebody is there are shown as they were dealt.
     ///
     /// # Errors
     /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows that are drawn, and with equal shares when
@@ -249,18 +216,7 @@ impl Method for Muco {
                 equal::release(&microdata, state.dealt()?, self.l, self.cuts, [&cutting, &dealing], monitor)?;
             return Ok(Release { microdata, groups, body: Body::Perturbed(perturbed), withheld: 0 });
         }
-        let known = state.perturbations()?;
-        let (repeated, fresh): (Vec<u32>, Vec<u32>) =
-            (0..microdata.rows as u32).partition(|&row| known.of(row).is_some());
-        if repeated.is_empty() {
-            let (groups, perturbed) = self.draw(&microdata, "rows", monitor, rng)?;
-            return Ok(Release { microdata, groups, body: Body::Perturbed(perturbed), withheld: 0 });
-        }
-        let part = microdata.part(&fresh);
-        let mut groups = Groups { starts: vec![0], ..Groups::default() };
-        let (drawn, mut perturbed) = self.draw(&part, "rows that are new or have changed", monitor, rng)?;
-        groups.append(drawn, &fresh, None);
-        repeat(&microdata, known, &repeated, &mut groups, &mut perturbed)?;
+        let (groups, perturbed) = self.draw(&microdata, monitor, rng)?;
         Ok(Release { microdata, groups, body: Body::Perturbed(perturbed), withheld: 0 })
     }
 }

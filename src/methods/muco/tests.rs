@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus, ZeroConeT};
-use datafusion::arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch};
+use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Int32Type, Int64Type};
 use proptest::prelude::*;
 use rand::seq::SliceRandom;
@@ -17,8 +17,6 @@ use super::table::OutputTable;
 use super::*;
 use crate::methods::AnyMethod;
 use crate::methods::sample::{Table, bands};
-use crate::methods::state::SnapshotBuilder;
-use crate::microdata::{Layout, Roles};
 use crate::release::View;
 
 /// The least cost, by an interior point method on the program as the paper writes it; `None` if it does not get near enough.
@@ -408,32 +406,6 @@ fn shares_of_many_draws_keep_delta() {
     }
 }
 
-/// The same of the people who are new in a later release, among themselves.
-#[test]
-fn shares_of_later_releases_keep_delta() {
-    let AnyMethod::Muco(muco) = method(0.15, 11) else { unreachable!() };
-    let mut seen = 0;
-    let releases = (0..1500).map(|seed| {
-        let release = republished(&muco, seed);
-        let arrival = &release.microdata.people.as_ref().unwrap().arrival;
-        let value = |j: usize, code: u32| {
-            release.microdata.quasi[j].domain.values().as_primitive::<Int32Type>().value(code as usize)
-        };
-        let drawn: Vec<(i64, [i32; 2])> = (release.groups.members.iter().zip(published(&release)))
-            .map(|(&row, codes)| (i64::from(arrival[row as usize]), [value(0, codes[0]), value(1, codes[1])]))
-            .filter(|(id, _)| *id >= 20)
-            .collect();
-        seen += drawn.len();
-        let column = |j: usize| Arc::new(drawn.iter().map(|(_, values)| values[j]).collect::<Int32Array>()) as ArrayRef;
-        let ids: ArrayRef = Arc::new(drawn.iter().map(|(id, _)| *id).collect::<Int64Array>());
-        RecordBatch::try_from_iter([("id", Arc::clone(&ids)), ("q0", column(0)), ("q1", column(1)), ("s", ids)])
-            .unwrap()
-    });
-    let excess = greatest_excess(0.15, releases);
-    assert!(excess < EXCESS, "{excess}");
-    assert_eq!(seen, 1500 * 20);
-}
-
 #[test]
 fn parameters_that_cannot_work_are_refused() {
     let refusal = |delta: f64, l: Option<usize>| Muco::try_new(delta, l, Cuts::Tight).unwrap_err().to_string();
@@ -456,65 +428,4 @@ fn rows_without_a_choice_stay_and_are_counted() {
     let perturbed = release.body.perturbed().unwrap();
     assert_eq!((perturbed.unchangeable, perturbed.unchanged), (release.groups.len(), 12));
     assert_eq!(release.mean_extent(), 0.0);
-}
-
-/// Published codes, member after member.
-fn published(release: &Release) -> impl Iterator<Item = Vec<u32>> + '_ {
-    let codes = &release.body.perturbed().unwrap().codes;
-    (0..codes.rows() as u32).map(|member| codes.of(member).collect())
-}
-
-/// Forty people, of whom 0 to 19 have published before with the same quasi-identifiers (the newest entry counts, which is that of 700 and
-/// 701), 20 to 29 with others, and the rest never.
-fn republished(muco: &Muco, seed: u64) -> Release {
-    let rows = 40_i64;
-    let ids: ArrayRef = Arc::new((0..rows).collect::<Int64Array>());
-    let q = |shift: i32| -> ArrayRef { Arc::new((0..rows as i32).map(|id| id / 4 + shift).collect::<Int32Array>()) };
-    let batch = |columns: Vec<(&str, ArrayRef)>| RecordBatch::try_from_iter(columns).unwrap();
-    let sensitive: ArrayRef = Arc::new((0..rows as i32).collect::<Int32Array>());
-    let table = batch(vec![("id", Arc::clone(&ids)), ("q0", q(0)), ("q1", q(100)), ("s", sensitive)]);
-    let roles = Roles {
-        id: Some("id".to_owned()),
-        quasi: vec!["q0".to_owned(), "q1".to_owned()],
-        sensitive: Some("s".to_owned()),
-        ..Roles::default()
-    };
-    let entries = |from: i64, to: i64, release: i64, original: i32, published: i32| {
-        let column =
-            |shift: i32| -> ArrayRef { Arc::new((from..to).map(|id| id as i32 / 4 + shift).collect::<Int32Array>()) };
-        let constant = |value: i32| -> ArrayRef { Arc::new(Int32Array::from(vec![value; (to - from) as usize])) };
-        let release: ArrayRef = Arc::new(Int64Array::from(vec![release; (to - from) as usize]));
-        let ids: ArrayRef = Arc::new((from..to).collect::<Int64Array>());
-        let (o0, o1, p0, p1) = (column(original), column(original + 100), constant(published), constant(published + 1));
-        batch(vec![("i", ids), ("r", release), ("a", o0), ("b", o1), ("c", p0), ("d", p1)])
-    };
-    let layout = Layout::try_new(&table.schema(), &roles).unwrap();
-    let mut builder = SnapshotBuilder::try_new(layout, Some(StateKind::Perturbations)).unwrap();
-    builder.microdata.append(&table).unwrap();
-    for entries in
-        [entries(0, 20, 1, 0, 500), entries(0, 20, 3, 7, 600), entries(0, 20, 2, 0, 700), entries(20, 30, 1, 1, 800)]
-    {
-        builder.append_previous(&entries).unwrap();
-    }
-    let (microdata, state) = builder.finish([5, seed]).unwrap();
-    muco.anonymize(microdata, &state, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed)).unwrap()
-}
-
-/// What the ledger says was published for the same quasi-identifiers is published again; the others are drawn.
-#[test]
-fn unchanged_rows_are_repeated() {
-    let AnyMethod::Muco(muco) = method(0.5, 2) else { unreachable!() };
-    let release = republished(&muco, 1);
-    assert_eq!(release.body.perturbed().unwrap().repeated, 20);
-    let arrival = &release.microdata.people.as_ref().unwrap().arrival;
-    let value = |j: usize, code: u32| {
-        release.microdata.quasi[j].domain.values().as_primitive::<Int32Type>().value(code as usize)
-    };
-    for (codes, &row) in published(&release).zip(&release.groups.members) {
-        let published = [value(0, codes[0]), value(1, codes[1])];
-        match arrival[row as usize] {
-            0..20 => assert_eq!(published, [700, 701]),
-            _ => assert!((5..10).contains(&published[0]) && (105..110).contains(&published[1])),
-        }
-    }
 }

@@ -8,7 +8,7 @@
 //! | [`NumberedSignatures`](StateKind::NumberedSignatures) | the same | the same, and who of them was in the first release |
 //! | [`LabelledSignatures`](StateKind::LabelledSignatures) | the same | those of the most recent group, and everybody's place among them |
 //! | [`DatedSignatures`](StateKind::DatedSignatures) | the same | the same at every release, so that it is known when that was |
-//! | [`Perturbations`](StateKind::Perturbations) | everybody and their quasi-identifiers | the values that were published in their place |
+//! | [`People`](StateKind::People) | everybody ever published | that they were, of methods that remember nothing else |
 //! | [`Dealt`](StateKind::Dealt) | everybody ever published | their ring, their sensitive value, and whose quasi-identifiers their row shows, for ever |
 //! | [`Worlds`](StateKind::Worlds) | everybody | whose values they carry in which world; commitments to the values that travel |
 //! | [`ValuedWorlds`](StateKind::ValuedWorlds) | everybody | the same, and these values |
@@ -18,7 +18,6 @@ mod dealt;
 mod entries;
 mod ghosts;
 mod own;
-mod perturbations;
 mod remembered;
 mod seals;
 mod signatures;
@@ -36,9 +35,6 @@ use self::dealt::DealtReader;
 #[cfg(feature = "publication")]
 pub(crate) use self::dealt::{PLACE, RING, SHOWN, VALUE};
 pub(crate) use self::own::SEAL;
-pub(crate) use self::perturbations::Perturbations;
-use self::perturbations::PerturbationsReader;
-pub(crate) use self::perturbations::{original_column, published_column};
 pub(crate) use self::signatures::Signatures;
 use self::signatures::{Says, SignaturesReader};
 use self::worlds::WorldsReader;
@@ -90,8 +86,9 @@ pub enum StateKind {
     LabelledSignatures,
     /// The same of everybody at every release: the number of the latest one says how many releases ago it was.
     DatedSignatures,
-    /// Identifier, number of the release, and of every quasi-identifier the original and then the published value.
-    Perturbations,
+    /// Identifier, and the number of the release. Of publications whose method knows of no earlier release, where rows have identifiers: nobody may
+    /// be in two of them. An INSERT counts those who are by a plan of its own, so that no method is given this.
+    People,
     /// Identifier, sensitive value, ring and place in it, the places of whom the row shows, and the number of the release that drew the ring.
     Dealt,
     /// Identifier, partners and commitments.
@@ -106,7 +103,7 @@ impl StateKind {
         match self {
             Self::Signatures | Self::NumberedSignatures => (true, false),
             Self::LabelledSignatures | Self::DatedSignatures => (true, true),
-            Self::Perturbations | Self::Dealt | Self::Worlds | Self::ValuedWorlds => (false, false),
+            Self::People | Self::Dealt | Self::Worlds | Self::ValuedWorlds => (false, false),
         }
     }
 
@@ -138,12 +135,9 @@ impl StateKind {
             Self::Worlds | Self::ValuedWorlds => {
                 fields.extend(worlds::fields(id, layout, self == Self::ValuedWorlds));
             }
-            Self::Perturbations => {}
+            Self::People => {}
         }
         fields.push(Field::new(RELEASE, DataType::Int64, false));
-        if self == Self::Perturbations {
-            fields.extend(perturbations::fields(&layout.quasi));
-        }
         Ok(Arc::new(Schema::new(fields)))
     }
 
@@ -177,8 +171,7 @@ impl StateKind {
         Ok(match self {
             Self::Signatures | Self::NumberedSignatures => signatures::members(published, known.signatures()?, false),
             Self::LabelledSignatures => signatures::members(published, known.signatures()?, true),
-            Self::DatedSignatures => published.members(|_| true),
-            Self::Perturbations => perturbations::members(published, known.perturbations()?),
+            Self::DatedSignatures | Self::People => published.members(|_| true),
             Self::Dealt => dealt::members(published, known.dealt()?),
             Self::Worlds | Self::ValuedWorlds => worlds::members(published, known.worlds()?),
         })
@@ -206,12 +199,9 @@ impl StateKind {
             }
             Self::Dealt => columns.extend(dealt::entries(published, members)?),
             Self::Worlds | Self::ValuedWorlds => columns.extend(worlds::entries(published, members, schema)?),
-            Self::Perturbations => {}
+            Self::People => {}
         }
         columns.push(release);
-        if self == Self::Perturbations {
-            columns.extend(perturbations::entries(published, members)?);
-        }
         Ok(RecordBatch::try_new(SchemaRef::clone(schema), columns)?)
     }
 }
@@ -225,8 +215,6 @@ pub enum State {
     Nothing,
     /// Everybody's signatures.
     Signatures(Signatures),
-    /// Everybody's published values.
-    Perturbations(Perturbations),
     /// Everybody's rings.
     Dealt(Dealt),
     /// Everybody's worlds.
@@ -237,14 +225,13 @@ impl State {
     /// The state before the first release.
     pub fn before_the_first(kind: Option<StateKind>) -> Self {
         match kind {
-            None => Self::Nothing,
+            None | Some(StateKind::People) => Self::Nothing,
             Some(
                 StateKind::Signatures
                 | StateKind::NumberedSignatures
                 | StateKind::LabelledSignatures
                 | StateKind::DatedSignatures,
             ) => Self::Signatures(Signatures::default()),
-            Some(StateKind::Perturbations) => Self::Perturbations(Perturbations::default()),
             Some(StateKind::Dealt) => Self::Dealt(Dealt::default()),
             Some(StateKind::Worlds | StateKind::ValuedWorlds) => Self::Worlds(Partners::default()),
         }
@@ -255,15 +242,6 @@ impl State {
     pub fn signatures(&self) -> Result<&Signatures> {
         match self {
             Self::Signatures(signatures) => Ok(signatures),
-            _ => Err(Self::of_another_kind()),
-        }
-    }
-
-    /// # Errors
-    /// As for [`signatures`](Self::signatures).
-    pub fn perturbations(&self) -> Result<&Perturbations> {
-        match self {
-            Self::Perturbations(perturbations) => Ok(perturbations),
             _ => Err(Self::of_another_kind()),
         }
     }
@@ -300,7 +278,6 @@ impl State {
         match self {
             Self::Nothing => false,
             Self::Signatures(signatures) => rows.any(|row| signatures.number_of(row as usize).is_some()),
-            Self::Perturbations(perturbations) => perturbations.knows_anybody(),
             Self::Dealt(dealt) => !dealt.is_empty(),
             Self::Worlds(partners) => rows.any(|row| partners.of(row).is_some()),
         }
@@ -320,7 +297,6 @@ impl State {
         match self {
             Self::Nothing => Self::Nothing,
             Self::Signatures(signatures) => Self::Signatures(signatures.part(rows)),
-            Self::Perturbations(perturbations) => Self::Perturbations(perturbations.part(rows)),
             Self::Dealt(_) => Self::Dealt(Dealt::default()),
             Self::Worlds(_) => Self::Worlds(Partners::default()),
         }
@@ -331,7 +307,6 @@ impl State {
 #[derive(Debug)]
 enum StateReader {
     Signatures(SignaturesReader),
-    Perturbations(PerturbationsReader),
     Dealt(DealtReader),
     Worlds(Option<WorldsReader>),
 }
@@ -345,7 +320,7 @@ impl StateReader {
             StateKind::NumberedSignatures => Self::Signatures(SignaturesReader::new(id, Says::First)),
             StateKind::LabelledSignatures => Self::Signatures(SignaturesReader::new(id, Says::Labels)),
             StateKind::DatedSignatures => Self::Signatures(SignaturesReader::new(id, Says::Dates)),
-            StateKind::Perturbations => Self::Perturbations(PerturbationsReader::new(id, layout.quasi.len())),
+            StateKind::People => return Err(Error::internal("people who are not read")),
             StateKind::Dealt => Self::Dealt(DealtReader::new(id, layout.quasi.len())),
             StateKind::Worlds | StateKind::ValuedWorlds => Self::Worlds(None),
         })
@@ -354,7 +329,6 @@ impl StateReader {
     fn size(&self) -> usize {
         match self {
             Self::Signatures(reader) => reader.size(),
-            Self::Perturbations(reader) => reader.size(),
             Self::Dealt(reader) => reader.size(),
             Self::Worlds(reader) => reader.as_ref().map_or(0, WorldsReader::size),
         }
@@ -369,7 +343,6 @@ impl StateReader {
     ) -> Result<State> {
         Ok(match self {
             Self::Signatures(reader) => State::Signatures(reader.finish(columns, number, periods)?),
-            Self::Perturbations(reader) => State::Perturbations(reader.finish(columns)?),
             Self::Dealt(reader) => State::Dealt(reader.finish(columns.key)?.of_rows(columns, 0)?),
             Self::Worlds(None) => State::Worlds(Partners::default()),
             Self::Worlds(Some(reader)) => State::Worlds(reader.finish(columns.key)?.of_rows(columns, 0)?),
@@ -442,13 +415,12 @@ impl SnapshotBuilder {
             Some(reader) => reader,
             none => none.insert(StateReader::try_new(kind, &self.layout)?),
         };
-        let (quasi, sensitive) = self.microdata.encoders();
+        let sensitive = self.microdata.encoders().1;
         match reader {
             StateReader::Signatures(reader) => match sensitive {
                 Some(sensitive) => reader.append(batch, sensitive),
                 None => Err(Error::internal("signatures without a sensitive attribute")),
             },
-            StateReader::Perturbations(reader) => reader.append(batch, quasi),
             StateReader::Dealt(reader) => match sensitive {
                 Some(sensitive) => reader.append(batch, sensitive),
                 None => Err(Error::internal("rings without a sensitive attribute")),

@@ -102,8 +102,13 @@ pub(super) fn described(
     if let Some(metadata) = metadata {
         let method = &metadata.spec.method;
         let parameters = metadata.spec.parameters_text();
-        let same = method.name() == said.method && parameters.is_ok_and(|text| text == said.parameters);
-        let figures = if same { "the same method and parameters" } else { "another method or other parameters" };
+        let apart = said.apart == metadata.spec.keeps_apart();
+        let same = method.name() == said.method && parameters.is_ok_and(|text| text == said.parameters) && apart;
+        let figures = match same {
+            true => "the same method and parameters",
+            false if !apart => "the release says otherwise whether anybody looks for people who are in two releases",
+            false => "another method or other parameters",
+        };
         checks.push(Check::new(number, "made as was agreed", same, figures));
     }
     checks

@@ -19,9 +19,7 @@ use super::FUNCTION;
 use super::promises::Remembered;
 use crate::error::{Error, refusal};
 use crate::methods::m_distinct::Possible;
-use crate::methods::state::{
-    IDENTIFIER, PLACE, RELEASE, RING, SEAL, SHOWN, VALUE, former_worlds, original_column, published_column,
-};
+use crate::methods::state::{IDENTIFIER, PLACE, RELEASE, RING, SEAL, SHOWN, VALUE, former_worlds};
 use crate::methods::{AnyMethod, StateKind};
 use crate::microdata::cells_of;
 use crate::publication::blocking::blocking;
@@ -36,15 +34,10 @@ use crate::publication::place::{Access, Place};
 use crate::publication::reader::Reader;
 use crate::publication::record::Record;
 use crate::release::{COMMITMENTS, LABEL, PARTNERS, SIGNATURE};
-use crate::risk::{Check, DealtRings, Histories, Partnerships, ReleasedTable, Repeats};
+use crate::risk::{Appearances, Check, DealtRings, Histories, Partnerships, ReleasedTable};
 
 fn named(error: Error) -> DataFusionError {
     error.in_function(FUNCTION)
-}
-
-/// Columns of the ledger, which are numbered.
-fn columns_of(entries: &RecordBatch, name: fn(usize) -> String) -> Vec<ArrayRef> {
-    (0..).map_while(|place| entries.column_by_name(&name(place)).map(ArrayRef::clone)).collect()
 }
 
 /// The ledger of a publication.
@@ -154,7 +147,7 @@ impl Ledger {
                 return Err(refusal!(FUNCTION, "the probabilities of people's values are not as they were written"));
             }
         }
-        let kind = self.metadata.spec.method.state();
+        let kind = self.metadata.spec.remembers();
         let rows: u64 = self.state.entries.iter().map(|kept| kept.file.rows).sum();
         let passes = match (kind, context.memory_pool().memory_limit()) {
             (Some(kind), MemoryLimit::Finite(limit)) if kind.shown().0 => {
@@ -226,7 +219,7 @@ pub(super) enum Past {
     Unknown(Option<StateKind>),
     Nothing,
     Signatures(Box<Histories>),
-    Rows(Repeats),
+    People(Appearances),
     Dealt(Box<DealtRings>),
     Worlds(Partnerships),
 }
@@ -268,11 +261,7 @@ impl Past {
                 let rings = DealtRings::try_new(ids.data_type(), values.data_type()).map_err(named)?;
                 Ok(Self::Dealt(Box::new(rings)))
             }
-            StateKind::Perturbations => {
-                let published = columns_of(entries, published_column);
-                let types: Vec<DataType> = published.iter().map(|column| column.data_type().clone()).collect();
-                Ok(Self::Rows(Repeats::try_new(ids.data_type(), &types).map_err(named)?))
-            }
+            StateKind::People => Ok(Self::People(Appearances::try_new(ids.data_type()).map_err(named)?)),
         }
     }
 
@@ -305,11 +294,7 @@ impl Past {
                 let [ids, values, numbers, places, shown, releases] = columns;
                 rings.append_entries([ids?, values?, numbers?, places?, shown?, releases?]).map_err(named)
             }
-            Self::Rows(repeats) => {
-                let (originals, published) =
-                    (columns_of(entries, original_column), columns_of(entries, published_column));
-                repeats.append_entries(column(IDENTIFIER)?, &originals, &published, column(RELEASE)?).map_err(named)
-            }
+            Self::People(people) => people.append_entries(column(IDENTIFIER)?, column(RELEASE)?).map_err(named),
         }
     }
 
@@ -326,20 +311,14 @@ impl Past {
         match self {
             Self::Unknown(_) | Self::Nothing => 0,
             Self::Signatures(histories) => histories.size(),
-            Self::Rows(repeats) => repeats.size(),
+            Self::People(people) => people.size(),
             Self::Dealt(rings) => rings.size(),
             Self::Worlds(partnerships) => partnerships.size(),
         }
     }
 
-    /// Appends a release, or a part of it, with its quasi-identifiers.
-    pub(super) fn append(
-        &mut self,
-        number: u64,
-        table: &ReleasedTable,
-        rows: &RecordBatch,
-        quasi: &[String],
-    ) -> crate::error::Result<()> {
+    /// Appends a release, or a part of it.
+    pub(super) fn append(&mut self, number: u64, table: &ReleasedTable) -> crate::error::Result<()> {
         match self {
             Self::Unknown(_) | Self::Nothing => Ok(()),
             Self::Signatures(histories) => histories.append_release(number, table),
@@ -348,9 +327,9 @@ impl Past {
                 Ok(())
             }
             Self::Dealt(rings) => rings.append_release(number, table),
-            Self::Rows(repeats) => {
-                let columns = quasi.iter().filter_map(|name| rows.column_by_name(name)).map(ArrayRef::clone);
-                repeats.append_release(number, &columns.collect::<Vec<_>>())
+            Self::People(people) => {
+                people.append_release(number, table.rows() as u64);
+                Ok(())
             }
         }
     }
@@ -359,7 +338,7 @@ impl Past {
     pub(super) fn checks(self, promised: Remembered) -> crate::error::Result<Vec<Check>> {
         match (self, promised) {
             (Self::Signatures(histories), Remembered::Signatures(m, lineage)) => histories.checks(m, lineage),
-            (Self::Rows(repeats), Remembered::Rows) => Ok(repeats.checks()),
+            (Self::People(people), Remembered::Nothing) => Ok(people.checks()),
             (Self::Dealt(rings), Remembered::Dealt(l)) => Ok(rings.checks(l)),
             (Self::Worlds(partnerships), Remembered::Worlds(l, removals)) => Ok(partnerships.checks(l, removals)),
             (Self::Nothing, Remembered::Nothing) => Ok(Vec::new()),

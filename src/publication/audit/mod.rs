@@ -238,6 +238,10 @@ fn held_against(row: &ReleaseRow) -> Option<Check> {
         Against::People => "one who combines people",
         Against::Paper => "that of the method's paper, not one who knows this program",
     };
+    let kept = if row.kept { "; not one who knows an insensitive value of somebody" } else { "" };
+    let alone =
+        if row.alone { "; of this release by itself: nobody checks that its people are in no other" } else { "" };
+    let figures = format!("{figures}{kept}{alone}");
     Some(Check::new(Some(row.announcement.number), "the reader that the bound is for", agree, figures))
 }
 
@@ -286,7 +290,7 @@ impl Looked {
         self.findings.add(&table, groups);
         self.whole = whole.and_then(|l| table.no_value_beyond(Some(number), l));
         if let Some(past) = self.past.as_mut().filter(|_| compared) {
-            past.append(number, &table, rows, &columns.quasi).map_err(named)?;
+            past.append(number, &table).map_err(named)?;
         }
         Ok(self)
     }

@@ -27,11 +27,10 @@ pub(super) struct Promises {
 /// What a ledger remembers from release to release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remembered {
+    /// Nothing, or who was published.
     Nothing,
     /// Signatures of at least so many values.
     Signatures(usize, Lineage),
-    /// Published rows.
-    Rows,
     /// Rings of at least so many people.
     Dealt(usize),
     /// Partners in so many worlds, of people who may be missing in a release or not.
@@ -90,7 +89,7 @@ impl Promises {
                 Self { memory: Remembered::Dealt(l), whole: Some(l), hidden: true, counted: true, ..alone(Vec::new()) }
             }
             // Delta is a promise of tables that nobody keeps.
-            "muco" => Self { memory: Remembered::Rows, hidden: true, ..alone(Vec::new()) },
+            "muco" => Self { hidden: true, ..alone(Vec::new()) },
             // That a release is consistent with all worlds cannot be told without the people's quasi-identifiers, which nobody keeps.
             "sequential" => {
                 let (l, removals, ghosts) = (number("l")?, is_set("allow_removals"), is_set("ghosts"));

@@ -158,7 +158,7 @@ impl PublicationFactory {
                 Some(arguments) => Some(repositioned(arguments, &layout, &method)?),
                 None => None,
             };
-            check_storable(&method, &released_schema(&method, hierarchies.is_some(), &layout)?, &layout)?;
+            check_schema(&released_schema(&method, hierarchies.is_some(), &layout)?)?;
             let cells = WantedCells::of(&arguments)?.of_publication(&method, &layout, repositioned.is_some())?;
             let (with_hierarchies, with_updates) = (hierarchies.is_some(), updates.is_some());
             let types = type_names(&layout)?;
@@ -171,6 +171,8 @@ impl PublicationFactory {
                 repositioned,
                 cells,
             };
+            let ledger = ledger_schema(spec.remembers(), &layout);
+            check_schema(&*ledger.map_err(|error| error.in_function(spec.method.name()))?)?;
             let finish = stream.as_ref().is_some_and(|arguments| arguments.boolean("finish"));
             let late = stream.as_ref().map(|arguments| LATE.of(arguments)).unwrap_or_default();
             let as_begun = BALANCE.given(&arguments).is_none();
@@ -416,12 +418,4 @@ fn released_schema(method: &AnyMethod, nodes: bool, layout: &Layout) -> Result<S
         counted: method.state().is_some_and(StateKind::is_counted),
     };
     Ok(schema(layout, shape, &description))
-}
-
-/// # Errors
-/// When one of the two tables could not be created.
-fn check_storable(method: &AnyMethod, released: &Schema, layout: &Layout) -> Result<()> {
-    check_schema(released)?;
-    let ledger = ledger_schema(method.state(), layout).map_err(|error| error.in_function(method.name()))?;
-    check_schema(&ledger)
 }

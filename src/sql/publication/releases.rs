@@ -72,7 +72,7 @@ fn batch(schema: &SchemaRef, rows: &[ReleaseRow]) -> Result<RecordBatch> {
     let figure = |of: fn(&Figures) -> u64| count(&|row| of(&row.announcement.figures));
     let text =
         |of: fn(&ReleaseRow) -> &String| -> ArrayRef { Arc::new(StringArray::from_iter_values(rows.iter().map(of))) };
-    let readers = rows.iter().map(|row| row.against.map(|against| against.to_string())).collect::<StringArray>();
+    let readers = rows.iter().map(ReleaseRow::reader).collect::<StringArray>();
     let times = rows.iter().map(|row| row.time).collect::<TimestampMillisecondArray>();
     let records = || rows.iter().map(|row| row.record.as_ref());
     let withheld = records().map(|record| record.map(|record| record.withheld as i64)).collect::<Int64Array>();

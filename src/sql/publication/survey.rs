@@ -1,4 +1,5 @@
-//! What an INSERT in cells reads beside its rows where cells do not follow from the identifier: its rows again.
+//! What an INSERT reads beside its rows: its rows again, where it is made in cells that do not follow from the identifier, and where nobody may be in
+//! two releases.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,11 +44,29 @@ pub(super) async fn survey(
         }
         inputs.survey = surveys.try_into().ok();
     }
-    if layout.identifier.is_some() && by != CellsBy::Column(0) {
-        let again = Arc::new(OpaqueTable(Again { plan: reset_plan_states(Arc::clone(&inputs.microdata))? }));
-        let again = LogicalPlanBuilder::scan("snapshot", provider_as_source(again), None)?.build()?;
-        inputs.identifiers = Some(planned(session, &identifiers::counted(&again)?, name, SNAPSHOT).await?);
+    if layout.identifier.is_some() && by != CellsBy::Column(0) && inputs.identifiers.is_none() {
+        count_people(session, inputs, name, None).await?;
     }
+    Ok(())
+}
+
+/// Adds to the inputs who is in the rows twice, and who of them is one of the people of `earlier` releases, if there are any.
+///
+/// # Errors
+/// Those of planning.
+pub(super) async fn count_people(
+    session: &dyn Session,
+    inputs: &mut Inputs,
+    function: &str,
+    earlier: Option<Arc<dyn ExecutionPlan>>,
+) -> Result<()> {
+    let relation = |name: &str, plan| -> Result<LogicalPlan> {
+        LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(OpaqueTable(Again { plan }))), None)?.build()
+    };
+    let rows = relation("snapshot", reset_plan_states(Arc::clone(&inputs.microdata))?)?;
+    let earlier = earlier.map(|plan| relation("ledger", plan)).transpose()?;
+    let counted = identifiers::counted(&rows, earlier.as_ref())?;
+    inputs.identifiers = Some(planned(session, &counted, function, SNAPSHOT).await?);
     Ok(())
 }
 

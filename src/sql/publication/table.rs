@@ -29,7 +29,7 @@ use super::inserts::marked_columns;
 use super::newest::{NewestRelease, PublicReleases};
 use super::options::refused;
 use super::release_table::ReleaseTable;
-use super::survey::survey;
+use super::survey::{count_people, survey};
 use crate::error::{Error, refusal};
 use crate::estimate::{ESTIMATE, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, boxed_method, hide};
@@ -264,7 +264,7 @@ impl PublicationTable {
             };
             let microdata = self.microdata(&publication, parts, remembered, input, session.config_options())?;
             let name = publication.spec.method.name();
-            let previous = ledger(&open, &publication, &microdata.schema())?;
+            let remembered = ledger(&open, &publication, &microdata.schema())?;
             let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
             let updates = planned_if_given(session, updates.as_ref(), name, "updates").await?;
             // Of others, every release is one of its own whatever is set.
@@ -291,7 +291,14 @@ impl PublicationTable {
                 (None, 0) => WantedCells::Auto.choose(&spec.method, &layout, true, &microdata, session).cells,
                 (None, cells) => cells,
             };
+            let (previous, people) = match remembered {
+                Some((StateKind::People, people)) => (None, Some(people)),
+                remembered => (remembered, None),
+            };
             let mut inputs = Inputs { previous, hierarchies: trees, updates, left_out, ..Inputs::new(microdata) };
+            if people.is_some() {
+                count_people(session, &mut inputs, name, people).await?;
+            }
             if cells > 1 {
                 survey(session, &mut inputs, &spec.method, &layout, hierarchies.as_ref()).await?;
             }
@@ -351,13 +358,13 @@ fn read_files(plan: &Arc<dyn ExecutionPlan>) -> Vec<(ObjectStoreUrl, StorePath)>
     files
 }
 
-/// A plan that reads the ledger, if the method has one and something is in it.
+/// A plan that reads the ledger, if people are remembered and something is in it.
 fn ledger(
     open: &OpenPublication,
     publication: &Publication,
     microdata: &Schema,
 ) -> Result<Option<(StateKind, Arc<dyn ExecutionPlan>)>> {
-    let Some(kind) = publication.spec.method.state() else { return Ok(None) };
+    let Some(kind) = publication.spec.remembers() else { return Ok(None) };
     if let Some(columns) = open.ledger_columns()? {
         kind.check_ledger(&columns).map_err(|error| error.in_function("publication"))?;
     }
