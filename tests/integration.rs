@@ -23,6 +23,7 @@ mod integration {
     mod flat;
     mod helpful;
     mod joint;
+    mod kept;
     mod lake;
     mod ledgers;
     mod m_distinct_joint;

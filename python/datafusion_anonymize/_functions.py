@@ -29,7 +29,6 @@ def m_invariant(
     seed: Seed | None = None,
     hierarchies: Input | None = None,
     within: str | None = None,
-    insensitive: Columns | None = None,
     cells: int | Literal["auto"] | None = None,
     assignment: Literal["eligible", "drawn"] | None = None,
     domain: Input | None = None,
@@ -51,7 +50,6 @@ def m_invariant(
         seed: a long secret text, for reproducible runs [entropy]
         hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
         within: each value of this column is anonymized as a table of its own [none]
-        insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
         cells: in how many parts a release is made, one after the other, so that none is larger than memory (or
             'auto') ['auto']
         assignment: new rows get signatures all together, and must be eligible; or each draws one by the shares of
@@ -70,7 +68,6 @@ def m_invariant(
         "seed": seed,
         "hierarchies": hierarchies,
         "within": within,
-        "insensitive": insensitive,
         "cells": cells,
         "assignment": assignment,
         "domain": domain,
@@ -94,7 +91,6 @@ def m_distinct(
     seed: Seed | None = None,
     hierarchies: Input | None = None,
     within: str | None = None,
-    insensitive: Columns | None = None,
     cells: int | Literal["auto"] | None = None,
 ) -> Release:
     """A release of people who come and go and whose sensitive values change (m-Distinct).
@@ -119,7 +115,6 @@ def m_distinct(
         seed: a long secret text, for reproducible runs [entropy]
         hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
         within: each value of this column is anonymized as a table of its own [none]
-        insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
         cells: in how many parts a release is made, one after the other, so that none is larger than memory (or
             'auto') ['auto']
     """
@@ -139,7 +134,6 @@ def m_distinct(
         "seed": seed,
         "hierarchies": hierarchies,
         "within": within,
-        "insensitive": insensitive,
         "cells": cells,
     })
 
@@ -156,7 +150,6 @@ def dynamic(
     seed: Seed | None = None,
     hierarchies: Input | None = None,
     within: str | None = None,
-    insensitive: Columns | None = None,
     cells: int | Literal["auto"] | None = None,
 ) -> Release:
     """A release of people who come and go, whose values may change, with other columns each time; safe beside all earlier ones.
@@ -174,7 +167,6 @@ def dynamic(
         seed: a long secret text, for reproducible runs [entropy]
         hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
         within: each value of this column is anonymized as a table of its own [none]
-        insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them [none]
         cells: in how many parts a release is made, one after the other, so that none is larger than memory (or
             'auto') ['auto']
     """
@@ -189,7 +181,6 @@ def dynamic(
         "seed": seed,
         "hierarchies": hierarchies,
         "within": within,
-        "insensitive": insensitive,
         "cells": cells,
     })
 

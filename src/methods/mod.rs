@@ -270,7 +270,9 @@ impl AnyMethod {
                      not made would tell something; leave cells out, or give a number for delta",
                 );
             }
-            Self::Muco(method) if method.fair && within.is_none() => return refused(FAIR_IN_CELLS),
+            Self::Muco(method) if method.fair && !remembered && within.is_none() => return refused(FAIR_IN_CELLS),
+            // Its rows tell no groups, and would tell places by their order.
+            Self::Muco(_) if remembered => identifier,
             // A publication does not look for people who are in two parts; by identifiers, they meet.
             Self::Anatomy(_) if remembered => identifier.or(within),
             Self::Anatomy(_) => within.or(identifier),

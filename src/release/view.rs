@@ -18,7 +18,6 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef};
 use rand::Rng;
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 
 use self::gather::{Members, Parts, gather, gather_codes};
 use self::near::{Facts, Near};
@@ -28,7 +27,7 @@ use super::schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
     signature_type,
 };
-use super::{Body, COUNTERFEIT, Form, Groups, Release, for_each_of};
+use super::{Body, COUNTERFEIT, Form, Release, for_each_of};
 use crate::error::{Error, Result};
 use crate::microdata::{Attribute, Codes, Commitments, part, parts_of};
 
@@ -45,8 +44,6 @@ pub(crate) struct Published {
     facts: Vec<Facts>,
     /// What is added to the groups' numbers.
     base: i64,
-    /// Of columns that are kept as they are, whose value a counterfeit has: somebody's of its group. Empty where there are none.
-    donors: FxHashMap<u32, u32>,
     /// Columns that the sensitive value was made of, if it was, and their values by its code.
     parts: Vec<FieldRef>,
     values_of_parts: OnceLock<Vec<ArrayRef>>,
@@ -75,7 +72,6 @@ impl Published {
             true => numbers.into_par_iter().enumerate().with_min_len(1024).map(facts).collect(),
             false => Vec::new(),
         };
-        let donors = if release.microdata.other.is_empty() { FxHashMap::default() } else { donors(groups, rng) };
         // A field whose metadata are not ours has none.
         let sensitive = release.microdata.sensitive.as_ref();
         let parts = sensitive.and_then(|attribute| parts_of(&attribute.field).ok()).unwrap_or_default();
@@ -84,21 +80,7 @@ impl Published {
         let ascend = release.body.form() == Form::Anatomy && (0..groups.len()).into_par_iter().all(ascends);
         let values = Codes::narrowed(std::mem::take(&mut release.groups.sensitive));
         let base = 0;
-        Self {
-            schema,
-            order,
-            leaves,
-            group_of,
-            facts,
-            base,
-            donors,
-            parts,
-            values_of_parts,
-            sealing,
-            values,
-            ascend,
-            release,
-        }
+        Self { schema, order, leaves, group_of, facts, base, parts, values_of_parts, sealing, values, ascend, release }
     }
 
     /// As a part of a release that is made in cells: numbers of groups begin with the cell's tag, which no other cell has.
@@ -199,11 +181,15 @@ impl Published {
         }
         if let Some(j) = microdata.other.iter().position(|attribute| attribute.field.name() == name) {
             let attribute = &microdata.other[j];
-            let codes = members.iter().map(|&member| match self.release.groups.members[member as usize] {
-                COUNTERFEIT => self.donors.get(&member).map(|&row| microdata.other_of(row)[j]),
-                row => Some(microdata.other_of(row)[j]),
-            });
-            return gather(attribute.domain.values(), &codes.collect::<UInt32Array>(), attribute.field.data_type());
+            // Without a value it would be known for what it is, and with somebody's, one of two rows would be.
+            let code = |&member: &u32| match self.release.groups.members[member as usize] {
+                COUNTERFEIT => {
+                    Err(Error::internal("a counterfeit beside columns that are kept; nothing was published"))
+                }
+                row => Ok(microdata.other_of(row)[j]),
+            };
+            let codes = members.iter().map(code).collect::<Result<Vec<u32>>>()?;
+            return gather(attribute.domain.values(), &UInt32Array::from(codes), attribute.field.data_type());
         }
         let of_group = |f: fn(&Facts) -> u32| -> ArrayRef {
             Arc::new(Int32Array::from_iter_values(near.facts.iter().map(|facts| f(facts) as i32)))
@@ -449,25 +435,6 @@ fn tells_of_group(column: &str, form: Form) -> bool {
         GROUP_SIZE | COUNTERFEITS => !matches!(form, Form::Rows | Form::Perturbed),
         _ => false,
     }
-}
-
-/// For each counterfeit a person of the same group, drawn at random: without a value it would be known for what it is.
-fn donors(groups: &Groups, rng: &mut impl Rng) -> FxHashMap<u32, u32> {
-    let mut donors = FxHashMap::default();
-    for group in 0..groups.len() {
-        let range = groups.range(group);
-        let people: Vec<u32> =
-            groups.members[range.clone()].iter().copied().filter(|&row| row != COUNTERFEIT).collect();
-        if people.len() == range.len() || people.is_empty() {
-            continue;
-        }
-        for member in range {
-            if groups.members[member] == COUNTERFEIT {
-                donors.insert(member as u32, people[rng.random_range(0..people.len())]);
-            }
-        }
-    }
-    donors
 }
 
 /// Names of intervals in a hierarchy; NULL without one.

@@ -35,7 +35,6 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::PRIVATE,
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
-        Parameter::INSENSITIVE,
         Parameter::CELLS,
     ],
 };

@@ -46,7 +46,6 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::PRIVATE,
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
-        Parameter::INSENSITIVE,
         Parameter::CELLS,
     ],
 };

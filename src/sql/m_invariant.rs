@@ -33,7 +33,6 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::PRIVATE,
         Parameter::HIERARCHIES,
         Parameter::WITHIN,
-        Parameter::INSENSITIVE,
         Parameter::CELLS,
         ASSIGNMENT.parameter(),
         Parameter::DOMAIN,

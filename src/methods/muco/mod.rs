@@ -64,7 +64,7 @@ use self::tables::Source;
 use super::mondrian::{self, Cuts, Streams};
 use super::{Method, Monitor, Needs, Share, State, StateKind, assignment};
 use crate::error::{Error, Result};
-use crate::microdata::{Distance, Microdata, RowCodes};
+use crate::microdata::{Distance, Microdata};
 use crate::release::{Body, Form, Groups, Perturbed, Release};
 
 /// Parameters of the method.

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use datafusion::arrow::array::{Array, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result};

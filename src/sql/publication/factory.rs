@@ -172,7 +172,8 @@ impl PublicationFactory {
                 cells,
             };
             let ledger = ledger_schema(spec.remembers(), &layout);
-            check_schema(&*ledger.map_err(|error| error.in_function(spec.method.name()))?)?;
+            let ledger = ledger.map_err(|error| error.in_function(spec.method.name()))?;
+            check_schema(&ledger)?;
             let finish = stream.as_ref().is_some_and(|arguments| arguments.boolean("finish"));
             let late = stream.as_ref().map(|arguments| LATE.of(arguments)).unwrap_or_default();
             let as_begun = BALANCE.given(&arguments).is_none();
