@@ -172,8 +172,6 @@ struct Metrics {
     suppressed: Count,
     pending: Count,
     late: Count,
-    /// First windows whose program was too large, so that they may cost more than they must.
-    unproven: Count,
     peak_memory: Gauge,
 }
 
@@ -254,7 +252,6 @@ impl Worker {
                 suppressed: counter("suppressed_rows"),
                 pending: counter("pending_rows"),
                 late: counter("late_rows"),
-                unproven: counter("unproven_windows"),
                 peak_memory: MetricBuilder::new(metrics).gauge("peak_mem_used", 0),
             },
             notices: Notices::of(context),
@@ -368,7 +365,6 @@ impl Worker {
         self.metrics.moved.add(totals.moved);
         self.metrics.distance.add(totals.distance);
         self.metrics.suppressed.add(totals.suppressed);
-        self.metrics.unproven.add(totals.unproven);
         tell_if_most_is_suppressed(
             &self.notices,
             totals.published,

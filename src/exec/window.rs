@@ -70,8 +70,6 @@ struct Stepped {
     record: HeldBack,
     /// Rows that left the window in this step, and those of them that are never published.
     left: (usize, usize),
-    /// First windows that may cost more than they must.
-    unproven: usize,
 }
 
 /// Columns of the rows of a publication.
@@ -115,14 +113,13 @@ impl WindowStep {
             };
             Ok((stepped, file))
         });
-        let (Stepped { published, mut record, left: (left, suppressed), unproven, .. }, file) = stepped.await?;
+        let (Stepped { published, mut record, left: (left, suppressed), .. }, file) = stepped.await?;
         record.file = file.as_ref().map(|made| made.file.clone());
         let count = |name: &'static str, count: u64| {
             MetricBuilder::new(metrics).counter(name, 0).add(count as usize);
         };
         count("held_back_rows", record.rows);
         count("suppressed_rows", suppressed as u64);
-        count("unproven_windows", unproven as u64);
         tell_if_most_is_suppressed(notices, left - suppressed, suppressed, l, Asked::Later);
         let published = futures::stream::iter(published.into_iter().map(Ok));
         let published = Box::pin(RecordBatchStreamAdapter::new(schema, published));
@@ -205,7 +202,7 @@ impl WindowStep {
             )));
         }
         if let Some(newest) = newest {
-            stream.restore(&restored, newest, before.is_some_and(|before| before.fresh))?;
+            stream.restore(&restored, newest)?;
         }
         let mut out: Vec<(u64, i64)> = Vec::new();
         let mut leave = |departed: Departed| {
@@ -240,7 +237,6 @@ impl WindowStep {
             newest: stream.newest().or(newest),
             rows: pending.len() as u64,
             finished: self.finish,
-            fresh: stream.is_fresh(),
             published: sum(|before| before.published, totals.published),
             moved: sum(|before| before.moved, totals.moved),
             distance: sum(|before| before.distance, totals.distance),
@@ -249,7 +245,7 @@ impl WindowStep {
             file: None,
         };
         let left = (totals.published + totals.suppressed + late, totals.suppressed + late);
-        Ok(Stepped { published, held, record, left, unproven: totals.unproven })
+        Ok(Stepped { published, held, record, left })
     }
 
     /// The rows that are held back, in the order of a keyed hash.

@@ -96,9 +96,6 @@ pub(crate) struct HeldBack {
     pub(crate) rows: u64,
     /// Whether all of the window was published.
     pub(crate) finished: bool,
-    /// Whether nothing has left of what is held back.
-    #[serde(default)]
-    pub(crate) fresh: bool,
     pub(crate) published: u64,
     /// Those of them that were published late, and by how many snapshots in all.
     pub(crate) moved: u64,

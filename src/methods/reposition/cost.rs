@@ -48,12 +48,6 @@ impl Costs {
         }
     }
 
-    /// Whether moving by two snapshots costs twice as much as by one, and so on.
-    pub(super) fn are_linear(&self) -> bool {
-        let step = self.0.get(1).copied().unwrap_or(0.0);
-        self.0.windows(2).all(|pair| (pair[1] - pair[0] - step).abs() <= 1e-9 * step)
-    }
-
     /// The cost of a distance inside of the window.
     pub(super) fn of(&self, distance: i64) -> f64 {
         self.0.get(distance as usize).copied().unwrap_or(f64::INFINITY)

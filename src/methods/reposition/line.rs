@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 
 use super::cost::Costs;
-use super::first::Settled;
 
 /// Numbers of records by their original times, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -117,22 +116,6 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Records where the program for the first window has them. Times are counted from the first of the window, as homes are.
-    pub(super) fn settled(first: i64, settled: &Settled, homes: &[u32]) -> Self {
-        let mut line = Self::default();
-        for (time, places) in settled.in_order(homes).into_iter().enumerate() {
-            let at = |time: usize| first + time as i64;
-            if !places.is_empty() {
-                let homes = Homes(places.into_iter().map(|(home, count)| (at(home), count)).collect());
-                line.slots.push_back(Slot { time: at(time), homes });
-            }
-            if settled.suppressed[time] > 0 {
-                line.suppressed.add(at(time), settled.suppressed[time]);
-            }
-        }
-        line
-    }
-
     /// Puts arrived records where the initial solution has them.
     pub(super) fn arrive(&mut self, end: i64, published: u32, suppressed: u32) {
         if published > 0 {

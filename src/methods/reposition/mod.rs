@@ -19,24 +19,21 @@
 //! K. Wang, Y. Xu, R. Wong, A. Fu: *Anonymizing Temporal Data*, ICDM 2010. The last `window` snapshots are held back. Of the
 //! snapshot that arrives, as few records as possible are suppressed; then suppressed records are *relayed* into it as long as that saves
 //! more than it costs (*OptimalReposition*, Section V): each takes the place of a later record of its value, which moves on, so that
-//! all earlier snapshots keep their counts. A window that begins with
-//! nothing before it, as the first one does, grows by the same algorithm, and is settled before its first snapshot leaves: by the integer program,
-//! exactly. Files: `cost`; `line` (one value along the window); `window` (the algorithm, on counts); `first` (the integer program);
+//! all earlier snapshots keep their counts. So how many records of each value are published at a time follows from the records up to
+//! that time, and no later one changes it. Files: `cost`; `line` (one value along the window); `window` (the algorithm, on counts);
 //! `stream` and `home` (which records it is, by lot); `check`; `clock` (times to snapshots).
 //!
-//! Ours differs in that a level is lifted by at least one record, without which the result is not always optimal; in that the integer
-//! program has only the levels as integers, and is bounded (where it does not finish, the best that was found stays, never worse than what grew);
-//! and in that records are counts until they leave the window.
+//! Ours differs in that a level is lifted by at least one record, without which the result is not always optimal; in that the first window grows as
+//! all others do (the paper places it as a whole, by an integer program, and then what is published of a day depends on days to come); and in
+//! that records are counts until they leave the window.
 //!
 //! # Cost
 //! For each snapshot one step for each of its records and, per relayed record, at most one for each snapshot of the window (Theorem 2).
-//! For the first window about a second at most.
 //! Memory for the records of the window, and for those that moved on from the one before it.
 
 mod check;
 mod clock;
 mod cost;
-mod first;
 mod home;
 mod line;
 mod stream;

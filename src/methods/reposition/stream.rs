@@ -56,8 +56,6 @@ pub(crate) struct Totals {
     /// By so many snapshots in all.
     pub(crate) distance: usize,
     pub(crate) suppressed: usize,
-    /// First windows that may cost more than they must.
-    pub(crate) unproven: usize,
 }
 
 /// A stream while it is repositioned.
@@ -73,8 +71,6 @@ pub(crate) struct Stream {
     tally: Tally,
     /// Time of the newest snapshot.
     newest: Option<i64>,
-    /// Whether nothing has left of the records that are in the window since it was empty. Then it is the first one, or one after a gap.
-    fresh: bool,
     held: usize,
     check: Check,
     totals: Totals,
@@ -89,7 +85,6 @@ impl Stream {
             homes: BTreeMap::new(),
             tally: Tally::default(),
             newest: None,
-            fresh: true,
             held: 0,
             check: Check::new(params.l, params.window as i64),
             totals: Totals::default(),
@@ -113,12 +108,6 @@ impl Stream {
         self.newest
     }
 
-    /// Whether nothing has left of what is in the window.
-    #[cfg(any(test, feature = "publication"))]
-    pub(crate) fn is_fresh(&self) -> bool {
-        self.fresh
-    }
-
     pub(crate) fn totals(&self) -> Totals {
         self.totals
     }
@@ -126,8 +115,7 @@ impl Stream {
     /// Bytes held.
     pub(crate) fn size(&self) -> usize {
         let homes = self.homes.values().map(Home::size).sum::<usize>();
-        let program = if self.fresh { self.window.program_size() } else { 0 };
-        self.window.size() + program + homes + self.tally.size() + self.check.size()
+        self.window.size() + homes + self.tally.size() + self.check.size()
     }
 
     /// Takes in the snapshot of a time, which is later than all before. What leaves the window is handed to `leave`.
@@ -174,11 +162,9 @@ impl Stream {
     /// # Errors
     /// As for [`arrive`](Self::arrive).
     pub(crate) fn finish(&mut self, leave: &mut impl FnMut(Departed) -> Result<()>) -> Result<()> {
-        self.settle(self.newest);
         while let Some(left) = self.window.leave() {
             self.depart(left, leave)?;
         }
-        self.fresh = true;
         match self.held == 0 && self.homes.is_empty() {
             true => Ok(()),
             false => Err(Error::internal("records were lost; nothing more was published")),
@@ -202,13 +188,12 @@ impl Stream {
         }
     }
 
-    /// Continues an earlier stream from what it held back, the time of its newest snapshot, and whether it was fresh. All values are
-    /// known.
+    /// Continues an earlier stream from what it held back and the time of its newest snapshot. All values are known.
     ///
     /// # Errors
     /// When a record is out of the window, which means that it was not held back by a stream of these parameters.
     #[cfg(any(test, feature = "publication"))]
-    pub(crate) fn restore(&mut self, pending: &[Pending], newest: i64, fresh: bool) -> Result<()> {
+    pub(crate) fn restore(&mut self, pending: &[Pending], newest: i64) -> Result<()> {
         use super::line::Homes;
         type Sets = (BTreeMap<Value, Homes>, BTreeMap<Value, u32>);
         let mut snapshots: BTreeMap<i64, Sets> = BTreeMap::new();
@@ -229,11 +214,6 @@ impl Stream {
             }
             homes.entry(home).or_default().push(record);
         }
-        // The first snapshot is when the window begins, also if its records are published later.
-        self.fresh = fresh || pending.is_empty();
-        if fresh && let Some(&first) = homes.keys().next() {
-            snapshots.entry(first).or_default();
-        }
         for (time, (published, suppressed)) in snapshots {
             let suppressed: Vec<(Value, u32)> = suppressed.into_iter().collect();
             self.window.restore(time, published.into_iter().collect(), &suppressed);
@@ -248,27 +228,15 @@ impl Stream {
 
     /// Lets go of the snapshots that are out of the window when one of this time arrives.
     fn leave_before(&mut self, time: i64, leave: &mut impl FnMut(Departed) -> Result<()>) -> Result<()> {
-        while let Some(first) = self.window.first().filter(|&first| first <= time.saturating_sub(self.width)) {
-            self.settle(Some(first + self.width - 1));
+        while self.window.first().is_some_and(|first| first <= time.saturating_sub(self.width)) {
             if let Some(left) = self.window.leave() {
                 self.depart(left, leave)?;
             }
         }
         if self.held == 0 {
             self.window.clear();
-            self.fresh = true;
         }
         Ok(())
-    }
-
-    /// Before the first snapshot leaves, its window is put in order as a whole.
-    fn settle(&mut self, last: Option<i64>) {
-        if let Some(last) = last
-            && std::mem::take(&mut self.fresh)
-            && !self.window.settle(last)
-        {
-            self.totals.unproven += 1;
-        }
     }
 
     /// Draws the records of a snapshot that leaves.

@@ -166,100 +166,6 @@ fn every_window_is_optimal() {
     assert!(windows > 12_000 && relayed > 5_000 && lifted > 500, "{windows} windows, {relayed}, {lifted}");
 }
 
-/// The least loss over all ways to publish the first snapshots: any record at its time or later, or never.
-fn least_of_first(prices: &Prices, l: usize, counts: &[Vec<(Value, u32)>]) -> i64 {
-    let times = counts.len();
-    // Least loss by how many records are published at each time, value by value; and of all values so far, with each one's part in it.
-    let mut least: HashMap<(Vec<u32>, Vec<u32>), i64> = HashMap::from([((vec![0; times], vec![0; times]), 0)]);
-    for (value, suppress) in prices.suppress.iter().enumerate() {
-        let mut of_value: HashMap<Vec<u32>, i64> = HashMap::from([(vec![0; times], 0)]);
-        for (home, counts) in counts.iter().enumerate() {
-            for _ in counts.iter().filter(|(v, _)| *v == value as Value).flat_map(|&(_, count)| 0..count) {
-                let mut next: HashMap<Vec<u32>, i64> = HashMap::new();
-                for (published, loss) in of_value {
-                    for place in home..=times {
-                        let mut published = published.clone();
-                        let cost = match published.get_mut(place) {
-                            Some(count) => {
-                                *count += 1;
-                                prices.moving((place - home) as i64)
-                            }
-                            None => *suppress,
-                        };
-                        let entry = next.entry(published).or_insert(NEVER);
-                        *entry = (*entry).min(loss + cost);
-                    }
-                }
-                of_value = next;
-            }
-        }
-        let mut next: HashMap<(Vec<u32>, Vec<u32>), i64> = HashMap::new();
-        for ((totals, levels), loss) in &least {
-            for (published, cost) in &of_value {
-                let totals: Vec<u32> = totals.iter().zip(published).map(|(a, b)| a + b).collect();
-                let levels: Vec<u32> = levels.iter().zip(published).map(|(a, b)| *a.max(b)).collect();
-                let entry = next.entry((totals, levels)).or_insert(NEVER);
-                *entry = (*entry).min(loss + cost);
-            }
-        }
-        least = next;
-    }
-    let eligible = least.iter().filter(|((totals, levels), _)| {
-        totals.iter().zip(levels).all(|(&total, &level)| level as usize * l <= total as usize)
-    });
-    eligible.map(|(_, &loss)| loss).min().unwrap()
-}
-
-/// A window of random snapshots, and what it costs in the end: grown, and settled.
-fn first_window(prices: &Prices, l: usize, counts: &[Vec<(Value, u32)>], ties: u64) -> (i64, i64) {
-    let times = counts.len();
-    let mut window = Window::new(l, costs(prices.kind, prices.factor, times));
-    let tie = |value: usize| window::mix(ties ^ value as u64);
-    prices.suppress.iter().enumerate().for_each(|(value, &cost)| window.add_value(cost as f64, tie(value)));
-    for (time, counts) in counts.iter().enumerate() {
-        let counts: Vec<(Value, u32)> = counts.iter().copied().filter(|(_, count)| *count > 0).collect();
-        window.arrive(time as i64, &counts);
-    }
-    let grown = prices.loss(window.lines());
-    assert!(window.settle(times as i64 - 1));
-    for time in 0..times as i64 {
-        let (level, total) = measure(window.lines(), time);
-        assert!(level * l <= total);
-    }
-    (grown, prices.loss(window.lines()))
-}
-
-/// The first window costs what the best of all ways to publish its records costs.
-#[test]
-fn the_first_window_is_optimal() {
-    let mut rng = ChaCha20Rng::seed_from_u64(3);
-    let (mut grown, mut optimal, mut better) = (0, 0, 0);
-    for run in 0..600 {
-        let kind = if run % 2 == 0 { MoveCost::Linear } else { MoveCost::Quadratic };
-        let (times, l, values) = (3, rng.random_range(2..4), rng.random_range(2..5_usize));
-        let prices = Prices { kind, factor: 1, suppress: (0..values).map(|_| rng.random_range(0..10)).collect() };
-        let counts: Vec<Vec<(Value, u32)>> = (0..times)
-            .map(|_| (0..values).map(|value| (value as Value, rng.random_range(0..3 - value as u32 / 2))).collect())
-            .collect();
-        let (before, loss) = first_window(&prices, l, &counts, rng.random());
-        assert_eq!(loss, least_of_first(&prices, l, &counts), "run {run}");
-        grown += before;
-        optimal += loss;
-        better += usize::from(loss < before);
-    }
-    println!("first windows: {better} of 600 are better than grown ones, {optimal} instead of {grown}");
-    assert!(better > 50 && optimal < grown);
-}
-
-/// Two records a day apart make room for two others: grown, the window keeps what it chose when the first came.
-#[test]
-fn the_first_window_may_undo_what_it_grew_by() {
-    let prices = Prices { kind: MoveCost::Linear, factor: 1, suppress: vec![7; 3] };
-    let mut counts = vec![vec![(0, 1), (1, 1), (2, 1)], vec![(0, 1)]];
-    counts.resize(7, Vec::new());
-    assert_eq!(first_window(&prices, 2, &counts, 1), (7, 1));
-}
-
 #[test]
 fn figures_2_and_3() {
     // Gains: +3 of all at home at the end (time 3), -2 for r7 and +1 for r8 of the time before, -3 for r9 and r6 of the first.
@@ -428,19 +334,19 @@ proptest! {
             stream.arrive(time, records(values, &mut next, key), &mut |departed| note(&mut whole, &departed)).unwrap();
         }
         let mut rest = stream.pending().unwrap();
-        let (mut parts, mut next, mut held, mut fresh) = (Rows::new(), 0, Vec::new(), true);
+        let (mut parts, mut next, mut held) = (Rows::new(), 0, Vec::new());
         let all: Vec<_> = snapshots.iter().collect();
         let mut newest = None;
         for part in all.chunks(every) {
             let mut stream = new_stream(&params, key);
             if let Some(newest) = newest {
-                stream.restore(&held, newest, fresh).unwrap();
+                stream.restore(&held, newest).unwrap();
             }
             for &(&time, values) in part {
                 let records = records(values, &mut next, key);
                 stream.arrive(time, records, &mut |departed| note(&mut parts, &departed)).unwrap();
             }
-            (newest, fresh) = (stream.newest(), stream.is_fresh());
+            newest = stream.newest();
             held = stream.pending().unwrap();
         }
         prop_assert_eq!(figures(&whole), figures(&parts));
@@ -449,6 +355,28 @@ proptest! {
         rest.sort_by_key(order);
         left.sort_unstable();
         prop_assert_eq!(rest.iter().map(order).collect::<Vec<_>>(), left);
+    }
+
+    /// How many records of each value are published at a time follows from the records up to then: no later one changes it, not even within
+    /// the window, whether it comes or the stream ends.
+    #[test]
+    fn later_records_change_no_count_of_a_day(params in parameters(), snapshots in snapshots(), key: u64) {
+        let published = |last: usize| {
+            let (mut rows, mut next) = (Rows::new(), 0);
+            let mut stream = new_stream(&params, key);
+            for (&time, values) in snapshots.iter().take(last) {
+                stream.arrive(time, records(values, &mut next, key), &mut |departed| note(&mut rows, &departed)).unwrap();
+            }
+            stream.finish(&mut |departed| note(&mut rows, &departed)).unwrap();
+            let mut counts: BTreeMap<(i64, Value), usize> = BTreeMap::new();
+            rows.values().filter_map(|row| Some((row.2?, row.1))).for_each(|day| *counts.entry(day).or_default() += 1);
+            counts
+        };
+        let whole = published(snapshots.len());
+        for (last, (&newest, _)) in (1..).zip(&snapshots) {
+            let until: BTreeMap<_, _> = whole.range(..=(newest, Value::MAX)).map(|(day, count)| (*day, *count)).collect();
+            prop_assert_eq!(published(last), until, "up to {}", newest);
+        }
     }
 
     /// Neither the order of arrival nor the numbers of values decide anything.
@@ -547,9 +475,9 @@ fn what_was_held_back_elsewhere_is_refused() {
         [Pending { placed: Placed { record, home }, place }]
     };
     for (home, place) in [(5, Some(4)), (0, Some(5)), (2, Some(2)), (11, None)] {
-        assert!(new_stream(&params, 1).restore(&pending(home, place), 5, false).is_err(), "{home} {place:?}");
+        assert!(new_stream(&params, 1).restore(&pending(home, place), 5).is_err(), "{home} {place:?}");
     }
-    assert!(new_stream(&params, 1).restore(&pending(4, Some(5)), 5, false).is_ok());
+    assert!(new_stream(&params, 1).restore(&pending(4, Some(5)), 5).is_ok());
     let homes = Homes::of(3, 2);
     assert_eq!(homes.len(), 2);
 }

@@ -4,14 +4,10 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::cost::Costs;
-use super::first::{self, Supply};
 use super::line::{Homes, Line, Slot};
 
 /// A sensitive value, by number.
 pub(crate) type Value = u32;
-
-/// Most variables of all programs together that a stream's windows are settled by. Windows begin anew after long gaps, too.
-const MOST_VARIABLES: usize = 500_000;
 
 /// Counts of all records in the window.
 #[derive(Debug, Clone)]
@@ -25,8 +21,6 @@ pub(super) struct Window {
     waiting: Vec<Value>,
     is_waiting: Vec<bool>,
     snapshots: VecDeque<Snapshot>,
-    /// Variables of the programs that may still be solved.
-    budget: usize,
 }
 
 /// A snapshot in the window: which values have records in `P_i` or `S_i`, or had them in `S_i`.
@@ -74,7 +68,6 @@ impl Window {
             waiting: Vec::new(),
             is_waiting: Vec::new(),
             snapshots: VecDeque::new(),
-            budget: MOST_VARIABLES,
         }
     }
 
@@ -116,12 +109,6 @@ impl Window {
         let slots: usize = self.lines.iter().map(|line| line.slots.len()).sum();
         let listed: usize = self.snapshots.iter().map(|snapshot| snapshot.values.len()).sum();
         self.lines.len() * (size_of::<Line>() + 64) + slots * (size_of::<Slot>() + 64) + listed * size_of::<Value>()
-    }
-
-    /// Bytes that settling the window would take, about.
-    pub(super) fn program_size(&self) -> usize {
-        let slots: usize = self.snapshots.iter().map(|snapshot| snapshot.values.len()).sum();
-        first::size(slots.saturating_mul(self.snapshots.len() + 1))
     }
 
     /// Takes in a snapshot: numbers of records of each value, each value once. First those that have left must have been taken out.
@@ -180,98 +167,6 @@ impl Window {
         }
         self.wait_no_more();
         Some(left)
-    }
-
-    /// Places the records of the window anew, which nothing has left, from its first time to the last one: with the least cost there is.
-    /// `false` if that is not known to be the least, because the program is too large; then the window is at least as good as it was.
-    pub(super) fn settle(&mut self, last: i64) -> bool {
-        let Some(first) = self.first().filter(|&first| first <= last) else { return true };
-        // In the order of their random numbers, so that these decide between solutions that cost the same.
-        let mut values: Vec<Value> =
-            self.snapshots.iter().flat_map(|snapshot| snapshot.values.iter().copied()).collect();
-        values.sort_unstable_by_key(|&value| (mix(self.values[value as usize].1 ^ mix(first as u64)), value));
-        values.dedup();
-        let before = self.loss(&values);
-        if before <= 0.0 {
-            return true;
-        }
-        let times = (last - first + 1) as usize;
-        let Some(supplies) = self.supplies(&values, first, times) else { return false };
-        match first::variables(&supplies, times, &self.costs).and_then(|size| self.budget.checked_sub(size)) {
-            Some(left) => self.budget = left,
-            None => return false,
-        }
-        let levels = self.levels(&values, first, times);
-        let Some(solution) = first::solve(self.l, &self.costs, times, &supplies, &levels) else { return false };
-        let mut lines: Vec<Line> = supplies
-            .iter()
-            .zip(&solution.values)
-            .map(|(supply, settled)| Line::settled(first, settled, &supply.homes))
-            .collect();
-        self.exchange(&values, &mut lines);
-        // What is as good as what is there changes nothing.
-        if self.loss(&values) > before - 1e-9 * before {
-            self.exchange(&values, &mut lines);
-            return solution.proven;
-        }
-        self.snapshots = (first..=last).map(|time| Snapshot { time, values: Vec::new() }).collect();
-        for (value, settled) in values.into_iter().zip(&solution.values) {
-            let counts = settled.published.iter().zip(&settled.suppressed);
-            for (snapshot, (published, suppressed)) in self.snapshots.iter_mut().zip(counts) {
-                if published + suppressed > 0 {
-                    snapshot.values.push(value);
-                }
-            }
-            if !self.lines[value as usize].suppressed.is_empty() {
-                self.wait(value);
-            }
-        }
-        self.wait_no_more();
-        solution.proven
-    }
-
-    fn exchange(&mut self, values: &[Value], lines: &mut [Line]) {
-        for (&value, line) in values.iter().zip(lines) {
-            std::mem::swap(&mut self.lines[value as usize], line);
-        }
-    }
-
-    /// Where the records of some values are at home. `None` if one is from elsewhere.
-    fn supplies(&self, values: &[Value], first: i64, times: usize) -> Option<Vec<Supply>> {
-        let supply = |&value: &Value| {
-            let line = &self.lines[value as usize];
-            let mut homes = vec![0; times];
-            let published = line.slots.iter().flat_map(|slot| slot.homes.iter());
-            for (home, count) in published.chain(line.suppressed.iter()) {
-                let home = usize::try_from(home.checked_sub(first)?).ok()?;
-                *homes.get_mut(home)? += count;
-            }
-            Some(Supply { suppress: self.values[value as usize].0, homes })
-        };
-        values.iter().map(supply).collect()
-    }
-
-    /// Most records of a value at each time.
-    fn levels(&self, values: &[Value], first: i64, times: usize) -> Vec<usize> {
-        let mut levels = vec![0; times];
-        for slot in values.iter().flat_map(|&value| &self.lines[value as usize].slots) {
-            if let Some(level) = levels.get_mut((slot.time - first) as usize) {
-                *level = slot.homes.len().max(*level);
-            }
-        }
-        levels
-    }
-
-    /// What the moves and suppressions of some values cost.
-    fn loss(&self, values: &[Value]) -> f64 {
-        let of = |&value: &Value| {
-            let line = &self.lines[value as usize];
-            let moved = line.slots.iter().flat_map(|slot| {
-                slot.homes.iter().map(|(home, count)| f64::from(count) * self.costs.of(slot.time - home))
-            });
-            moved.sum::<f64>() + self.values[value as usize].0 * line.suppressed.len() as f64
-        };
-        values.iter().map(of).sum()
     }
 
     /// Forgets that values wait that have nothing suppressed any more.
