@@ -221,9 +221,11 @@ impl Surveyor {
         trees: Option<SendableRecordBatchStream>,
     ) -> Result<RecordBatch> {
         let named = |error: Error| error.in_function(self.method.name());
-        let mut sampler = Sampler::try_new(rows.schema(), self.key, SAMPLED).map_err(named)?;
+        let columns = self.columns().map_err(named)?;
+        let schema = Arc::new(rows.schema().project(&columns)?);
+        let mut sampler = Sampler::try_new(schema, self.key, SAMPLED).map_err(named)?;
         while let Some(batch) = rows.next().await {
-            let batch = batch?;
+            let batch = batch?.project(&columns)?;
             let _timer = self.elapsed.timer();
             sampler.append(&batch).map_err(named)?;
             self.held.try_resize(sampler.size())?;
@@ -247,12 +249,24 @@ impl Surveyor {
         .await
     }
 
+    /// Places of the columns that cuts may depend on: the quasi-identifiers, and with `l` the sensitive column. Rows that differ in other
+    /// columns alone are one row of the sample, so that cells with `k` alone follow from quasi-identifiers.
+    fn columns(&self) -> crate::error::Result<Vec<usize>> {
+        let layout = &self.layout;
+        let first = layout.identifier.iter().len();
+        let end = first + layout.quasi.len();
+        let sensitive = if self.principle()?.l.is_some() { layout.sensitive.iter().len() } else { 0 };
+        Ok((first..end + sensitive).collect())
+    }
+
+    fn principle(&self) -> crate::error::Result<PlacePrinciple> {
+        self.method.place_principle().ok_or_else(|| Error::internal("places of a method without any"))
+    }
+
     /// The row of a sample.
     fn found(&self, sampled: Sampled, hierarchies: Option<Hierarchies>) -> crate::error::Result<RecordBatch> {
-        let (layout, method) = (&self.layout, &self.method);
+        let (layout, principle) = (&self.layout, self.principle()?);
         let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
-        let principle = method.place_principle();
-        let principle = principle.ok_or_else(|| Error::internal("places of a method without any"))?;
         let column = |field: &FieldRef, hierarchies: Option<&Hierarchies>| -> crate::error::Result<Encoded> {
             let values = sampled.rows.column_by_name(field.name());
             let values = values.ok_or_else(|| Error::internal("a sample of other columns"))?;

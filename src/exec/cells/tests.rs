@@ -252,6 +252,25 @@ async fn places_depend_on_nothing_but_the_table() {
     }
 }
 
+/// With `k` alone, other sensitive values make no other cells and no other groups, also of a table with more different rows than a sample.
+#[tokio::test(flavor = "multi_thread")]
+async fn places_with_k_alone_follow_from_quasi_identifiers() {
+    let context = session(2, None, 100_000).await;
+    let other = "CREATE TABLE others AS SELECT * EXCLUDE (occupation), (occupation + person_id * 7) % 50 AS occupation FROM people";
+    rows(&context, other).await;
+    let mut found = Vec::new();
+    for table in ["people", "others"] {
+        let groups = format!(
+            "SELECT age, education, birthplace, group_size, count(*) FROM mondrian({table}, 50, id => person_id, \
+             quasi => (age, education, birthplace), sensitive => occupation, seed => 'a', cells => 16) \
+             GROUP BY age, education, birthplace, group_size"
+        );
+        found.push(sorted(texts(&rows(&context, &groups).await)));
+    }
+    assert!(found[0].len() > 500, "{} groups", found[0].len());
+    assert!(found[0] == found[1], "other groups for other values");
+}
+
 /// Rows leave cell by cell: in an order of cells that has nothing to do with where they are. The sample is the whole table, so with any seed
 /// the cells are the same.
 #[tokio::test(flavor = "multi_thread")]
