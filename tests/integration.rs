@@ -30,6 +30,7 @@ mod integration {
     mod mondrian;
     mod muco;
     mod optimizer;
+    mod private_files;
     mod publications;
     mod pycanon;
     mod python;

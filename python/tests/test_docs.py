@@ -49,6 +49,7 @@ def test_every_block_runs(page: str, tmp_path: pathlib.Path, monkeypatch: pytest
     airflow(monkeypatch)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lake").mkdir()
+    (tmp_path / "private").mkdir()
     parts = (ROOT / page).read_text().split("```")
     names: dict[str, object] = {"__name__": "page"}
     printed, blocks = "", 0

@@ -20,6 +20,7 @@ mod loss;
 mod notices;
 mod perturbed;
 mod planner;
+mod private_files;
 mod profile;
 mod progress;
 #[cfg(feature = "publication")]

@@ -2,9 +2,11 @@
 //!
 //! DataFusion closes the file that it is writing when its input fails, as if the rows so far were all: a release that is
 //! refused, or fails half-way, leaves an empty or cut file in the place of the one that was there. Here, a local file gets
-//! its name when all of it is written; elsewhere, writing is given up before it can come to an end.
+//! its name when all of it is written; elsewhere, writing is given up before it can come to an end. Local files of private views are the
+//! owner's alone.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -30,9 +32,10 @@ use futures::StreamExt;
 use tokio::sync::oneshot;
 
 use super::Seed;
+use super::private_files::{is_private, keep_to_owner, local_path, make_closed_directory, remove_directory};
 
-/// Makes `COPY .. TO` and `INSERT INTO` of files leave what was there as it was when they fail. For a session that is being
-/// built ([`SessionStateBuilder::with_physical_optimizer_rule`](datafusion::execution::SessionStateBuilder)).
+/// Makes `COPY .. TO` and `INSERT INTO` of files leave what was there as it was when they fail, and gives local files of private views
+/// mode 0600. For a session that is being built ([`SessionStateBuilder::with_physical_optimizer_rule`](datafusion::execution::SessionStateBuilder)).
 #[derive(Debug, Default)]
 pub struct WholeFiles;
 
@@ -63,6 +66,25 @@ struct WholeSink {
     original: DataSinkExec,
     /// What is done instead with a local file.
     aside: Option<Aside>,
+    /// Where a private view goes that is not written aside, on a local disk.
+    private: Option<Place>,
+}
+
+/// A place on a local disk.
+#[derive(Debug)]
+enum Place {
+    File(PathBuf),
+    Directory(PathBuf),
+}
+
+impl Place {
+    /// `None` if it is elsewhere.
+    fn of(config: &FileSinkConfig) -> Option<Self> {
+        let location = config.table_paths.first()?;
+        let path = local_path(location)?;
+        let single = config.file_output_mode.single_file_output(location) && config.table_partition_cols.is_empty();
+        Some(if single { Self::File(path) } else { Self::Directory(path) })
+    }
 }
 
 /// A file that is written under another name first.
@@ -72,6 +94,8 @@ struct Aside {
     store: ObjectStoreUrl,
     unnamed: Path,
     named: Path,
+    /// The directory that a private file is written in, and the file.
+    closed: Option<[PathBuf; 2]>,
 }
 
 impl WholeSink {
@@ -81,20 +105,28 @@ impl WholeSink {
         if sink.is::<Self>() {
             return Ok(None);
         }
+        let private = is_private(original.input().schema().as_ref());
+        let mut config = None;
         let aside = if let Some(sink) = sink.downcast_ref::<ParquetSink>() {
+            config = Some(sink.config());
             // Only the original knows how its rows are sorted, and writes that down.
             match original.sort_order() {
-                None => Aside::of(sink.config(), |config| ParquetSink::new(config, sink.parquet_options().clone()))?,
+                None => Aside::of(sink.config(), private, |config| {
+                    ParquetSink::new(config, sink.parquet_options().clone())
+                })?,
                 Some(_) => None,
             }
         } else if let Some(sink) = sink.downcast_ref::<CsvSink>() {
-            Aside::of(sink.config(), |config| CsvSink::new(config, sink.writer_options().clone()))?
+            config = Some(sink.config());
+            Aside::of(sink.config(), private, |config| CsvSink::new(config, sink.writer_options().clone()))?
         } else if let Some(sink) = sink.downcast_ref::<JsonSink>() {
-            Aside::of(sink.config(), |config| JsonSink::new(config, sink.writer_options().clone()))?
+            config = Some(sink.config());
+            Aside::of(sink.config(), private, |config| JsonSink::new(config, sink.writer_options().clone()))?
         } else {
             None
         };
-        Ok(Some(Self { original: original.clone(), aside }))
+        let private = config.filter(|_| private && aside.is_none()).and_then(Place::of);
+        Ok(Some(Self { original: original.clone(), aside, private }))
     }
 
     fn sink(&self) -> &dyn DataSink {
@@ -107,17 +139,43 @@ impl WholeSink {
     /// Writes a local file beside its place, then puts it there.
     async fn write_aside(aside: &Aside, data: SendableRecordBatchStream, context: &Arc<TaskContext>) -> Result<u64> {
         let store = context.runtime_env().object_store(&aside.store)?;
-        let mut cleaning = Cleaning { store: Some(Arc::clone(&store)), path: aside.unnamed.clone() };
+        let directory = aside.closed.as_ref().map(|[directory, _]| directory.clone());
+        if let Some(directory) = &directory {
+            make_closed_directory(directory.clone()).await?;
+        }
+        let path = aside.unnamed.clone();
+        let mut cleaning = Cleaning { store: Some(Arc::clone(&store)), path, directory: directory.clone() };
         let written = match aside.sink.write_all(data, context).await {
-            Ok(rows) => store.rename(&aside.unnamed, &aside.named).await.map(|()| rows).map_err(DataFusionError::from),
+            Ok(rows) => aside.name(store.as_ref()).await.map(|()| rows),
             Err(error) => Err(error),
         };
         if written.is_err() {
             // There may be none.
             let _ = store.delete(&aside.unnamed).await;
         }
+        if let Some(directory) = directory {
+            remove_directory(directory).await;
+        }
         cleaning.store = None;
         written
+    }
+
+    /// Writes a private view that cannot be renamed: files in a directory that nobody else can enter, if it is a new one; a file gets its mode
+    /// when it is written.
+    async fn write_private(
+        &self,
+        place: &Place,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        if let Place::Directory(directory) = place {
+            make_closed_directory(directory.clone()).await?;
+        }
+        let rows = self.write_or_drop(data, context).await?;
+        if let Place::File(file) = place {
+            keep_to_owner(file.clone()).await?;
+        }
+        Ok(rows)
     }
 
     /// Writes what cannot be renamed: when the input fails, the writer waits for more until it is dropped, and what was not
@@ -150,7 +208,11 @@ impl WholeSink {
 
 impl Aside {
     /// `None` if it is not a single local file.
-    fn of<S: DataSink>(config: &FileSinkConfig, sink: impl FnOnce(FileSinkConfig) -> S) -> Result<Option<Self>> {
+    fn of<S: DataSink>(
+        config: &FileSinkConfig,
+        private: bool,
+        sink: impl FnOnce(FileSinkConfig) -> S,
+    ) -> Result<Option<Self>> {
         let [location] = config.table_paths.as_slice() else { return Ok(None) };
         let single = config.file_output_mode.single_file_output(location) && config.table_partition_cols.is_empty();
         let (Some(name), "file", true) = (location.prefix().filename(), location.scheme(), single) else {
@@ -159,15 +221,28 @@ impl Aside {
         // Nobody who lists the directory takes it for a table's file.
         let unnamed = format!(".{name}.{}.tmp", Seed::from_entropy()?.release_id());
         let mut url = location.get_url().clone();
+        let directory = if private { local_path(location).map(|file| file.with_file_name(&unnamed)) } else { None };
         if let Ok(mut parts) = url.path_segments_mut() {
             parts.pop().push(&unnamed);
+            if directory.is_some() {
+                parts.push(name);
+            }
         }
+        let closed = directory.map(|directory| [directory.clone(), directory.join(name)]);
         let other = ListingTableUrl::try_new(url, None)?;
         let (unnamed, named) = (other.prefix().clone(), location.prefix().clone());
         let file_output_mode = FileOutputMode::SingleFile;
         let config = FileSinkConfig { table_paths: vec![other], file_output_mode, ..config.clone() };
         let store = config.object_store_url.clone();
-        Ok(Some(Self { sink: Arc::new(sink(config)), store, unnamed, named }))
+        Ok(Some(Self { sink: Arc::new(sink(config)), store, unnamed, named, closed }))
+    }
+
+    /// Gives the file its mode, if it is private, and its name.
+    async fn name(&self, store: &dyn ObjectStore) -> Result<()> {
+        if let Some([_, file]) = &self.closed {
+            keep_to_owner(file.clone()).await?;
+        }
+        Ok(store.rename(&self.unnamed, &self.named).await?)
     }
 }
 
@@ -175,14 +250,18 @@ impl Aside {
 struct Cleaning {
     store: Option<Arc<dyn ObjectStore>>,
     path: Path,
+    directory: Option<PathBuf>,
 }
 
 impl Drop for Cleaning {
     fn drop(&mut self) {
         if let (Some(store), Ok(runtime)) = (self.store.take(), tokio::runtime::Handle::try_current()) {
-            let path = self.path.clone();
+            let (path, directory) = (self.path.clone(), self.directory.take());
             runtime.spawn(async move {
                 let _ = store.delete(&path).await;
+                if let Some(directory) = directory {
+                    remove_directory(directory).await;
+                }
             });
         }
     }
@@ -205,9 +284,10 @@ impl DataSink for WholeSink {
     }
 
     async fn write_all(&self, data: SendableRecordBatchStream, context: &Arc<TaskContext>) -> Result<u64> {
-        match &self.aside {
-            Some(aside) => Self::write_aside(aside, data, context).await,
-            None => self.write_or_drop(data, context).await,
+        match (&self.aside, &self.private) {
+            (Some(aside), _) => Self::write_aside(aside, data, context).await,
+            (None, Some(place)) => self.write_private(place, data, context).await,
+            (None, None) => self.write_or_drop(data, context).await,
         }
     }
 }

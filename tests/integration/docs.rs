@@ -17,8 +17,8 @@ async fn examples_are_true() {
     // The pages of walk-throughs are written from scripts that run.
     for name in documents().into_iter().filter(|name| !name.starts_with("docs/walk-throughs/")) {
         // Where the examples have a lake, each document has one of its own.
-        let lake = tempfile::tempdir().unwrap();
-        let lake = format!("'{}/", lake.path().display());
+        let places = tempfile::tempdir().unwrap();
+        let placed = |sql: &str| placed(sql, places.path());
         let context = session();
         // As in the shell: a copy of a release's file stays a release.
         run(&context, "SET datafusion.execution.parquet.skip_metadata = false").await.unwrap();
@@ -30,7 +30,7 @@ async fn examples_are_true() {
             let Some((language, block)) = part.split_once('\n') else { continue };
             match language {
                 "sql" => {
-                    let mut all = statements(&block.replace("'lake/", &lake));
+                    let mut all = statements(&placed(block));
                     let last = all.pop().expect("a statement");
                     for statement in all {
                         run(&context, &statement).await.unwrap_or_else(|error| panic!("{name}: {statement}\n{error}"));
@@ -39,7 +39,7 @@ async fn examples_are_true() {
                     examples += 1;
                 }
                 "sql fails" => {
-                    let statement = statements(&block.replace("'lake/", &lake)).concat();
+                    let statement = statements(&placed(block)).concat();
                     let error = run(&context, &statement).await.expect_err("an error");
                     // As the shell prints it.
                     let own = AnonymizeError::of(&error).map(ToString::to_string);
@@ -69,8 +69,7 @@ async fn examples_are_true() {
 #[tokio::test]
 async fn walk_throughs_are_true() {
     std::env::set_current_dir(path("")).unwrap();
-    let lake = tempfile::tempdir().unwrap();
-    let lake = format!("'{}/", lake.path().display());
+    let places = tempfile::tempdir().unwrap();
     let names = walk_throughs();
     assert!(names.len() >= 6, "only {} walk-throughs", names.len());
     for name in names {
@@ -89,7 +88,7 @@ async fn walk_throughs_are_true() {
             }
             let code = code.join("\n");
             page += &format!("\n```sql\n{code}\n```\n");
-            for statement in statements(&code.replace("'lake/", &lake)) {
+            for statement in statements(&placed(&code, places.path())) {
                 if statement.starts_with("SELECT") {
                     page += &format!("```text\n{}\n```\n", table(&context, &statement).await);
                 } else {
@@ -103,6 +102,12 @@ async fn walk_throughs_are_true() {
         }
         assert_eq!(page, std::fs::read_to_string(&file).unwrap_or_default(), "{name}");
     }
+}
+
+/// Statements whose folders `lake` and `private` are in this one.
+fn placed(sql: &str, here: &Path) -> String {
+    let folder = |name: &str| format!("'{}/{name}/", here.display());
+    sql.replace("'lake/", &folder("lake")).replace("'private/", &folder("private"))
 }
 
 /// The shell's tests run the others.
