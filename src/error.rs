@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use cures::Refusal;
 pub(crate) use cures::{Asked, Cures};
 pub(crate) use ranges::{about_range, range_refused};
+pub use values::hide_values;
 #[cfg(feature = "publication")]
 pub(crate) use values::told;
 pub(crate) use values::{failed_cast, is_conversion, planning_without_values, unreadable, without_values};

@@ -97,7 +97,7 @@ pub mod risk;
 mod scalars;
 mod sql;
 
-pub use error::{AnonymizeError, Error, ErrorKind, Refusal};
+pub use error::{AnonymizeError, Error, ErrorKind, Refusal, hide_values};
 pub use exec::{
     Anonymization, AnonymizeExec, AnonymizeJob, CellCount, Cells, CellsExec, FailedAudits, HiddenExec, Inputs, Job,
     KeepNan, Notices, Progress, RepositionExec, RepositionJob, Repositioning, Seed, Step, Survey, WholeFiles,
@@ -139,11 +139,6 @@ pub mod internals {
     /// All relation functions with their arguments, as JSON: the Python package's are made from it.
     pub fn signatures() -> String {
         crate::sql::signatures()
-    }
-
-    /// An error of a session's query without values of the data: what the type says of it, unless it is of planning or of memory.
-    pub fn without_values(error: datafusion::error::DataFusionError) -> datafusion::error::DataFusionError {
-        crate::error::planning_without_values(error, "query", "the query")
     }
 
     /// What is to be said of an error of the engine that is of a range.

@@ -1,7 +1,7 @@
 //! Errors of the engine as exceptions of the package, without values of the data.
 
 use datafusion::error::DataFusionError;
-use datafusion_anonymize::{AnonymizeError, ErrorKind, internals};
+use datafusion_anonymize::{AnonymizeError, ErrorKind, hide_values};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -10,7 +10,7 @@ const MODULE: &str = "datafusion_anonymize._errors";
 
 /// The exception for an error.
 pub(crate) fn raised(error: DataFusionError) -> PyErr {
-    let error = internals::without_values(error);
+    let error = hide_values(error);
     let Some(own) = AnonymizeError::of(&error) else {
         return exception("AnonymizeError", &error.strip_backtrace(), None, None);
     };

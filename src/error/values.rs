@@ -90,6 +90,42 @@ pub(crate) fn planning_without_values(error: DataFusionError, function: &str, wh
     }
 }
 
+/// Hides values of the data in an error of any statement, also of one that calls none of our functions: what failed is told by the type of
+/// the error. What the engine says of the statement, and of names of tables and schemas, of settings and of memory, stays as it is.
+///
+/// For hosts that log errors: DataFusion prints what a cast failed on, and the row of a CSV file.
+pub fn hide_values(error: DataFusionError) -> DataFusionError {
+    match error.find_root() {
+        DataFusionError::Execution(text) if is_of_names(text) => error,
+        // What stores say has no data in it.
+        DataFusionError::ObjectStore(_) => error,
+        _ => {
+            let what = if let Cause::Malformed(_) = Cause::of(&error) { "a file of the query" } else { "the query" };
+            planning_without_values(error, "query", what)
+        }
+    }
+}
+
+/// Whether the engine says something of names in a statement, and nothing of rows: each text with what it begins and ends with.
+fn is_of_names(text: &str) -> bool {
+    const TEXTS: [[&str; 2]; 13] = [
+        ["Table '", "' already exists"],
+        ["External table '", "' already exists"],
+        ["Schema '", "' already exists"],
+        ["Catalog '", "' already exists"],
+        ["Table '", "' doesn't exist."],
+        ["View '", "' doesn't exist."],
+        ["Schema '", "' doesn't exist."],
+        ["Missing catalog '", "'"],
+        ["Unable to find factory for ", ""],
+        ["'IF NOT EXISTS' cannot coexist with ", ""],
+        ["Prepared statement '", "' does not exist"],
+        ["Prepared statement '", " provided"],
+        ["File path '", "'"],
+    ];
+    !text.contains('\n') && TEXTS.iter().any(|[begin, end]| text.starts_with(begin) && text.ends_with(end))
+}
+
 enum Cause {
     /// Memory or disk: the pool says which consumers have it.
     Resources,
@@ -241,6 +277,23 @@ mod tests {
 
     fn text_of(error: DataFusionError) -> String {
         without_values(error, "mondrian", "the input", Some("data/x.csv")).strip_backtrace()
+    }
+
+    #[test]
+    fn errors_of_any_statement_have_no_values_but_names() {
+        for text in [
+            format!("Table 'x' {SECRET}"),
+            format!("cannot parse {SECRET}"),
+            format!("View '{SECRET}\n' doesn't exist."),
+        ] {
+            let hidden = hide_values(DataFusionError::Execution(text)).strip_backtrace();
+            assert!(!hidden.contains(SECRET) && hidden.contains("not shown"), "{hidden}");
+        }
+        let cast = ArrowError::CastError(format!("Cannot cast string '{SECRET}' to value of Int32 type"));
+        let hidden = hide_values(DataFusionError::from(cast)).strip_backtrace();
+        assert!(!hidden.contains(SECRET) && hidden.contains("a cast failed"), "{hidden}");
+        let named = exec_datafusion_err!("Table 'people' already exists");
+        assert!(hide_values(named).strip_backtrace().ends_with("Table 'people' already exists"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
-use datafusion_anonymize::{AnonymizeError, ErrorKind, internals};
+use datafusion_anonymize::{AnonymizeError, ErrorKind, hide_values};
 use pgwire::error::{ErrorInfo, PgWireError};
 use serde::{Deserialize, Serialize};
 
@@ -157,7 +157,7 @@ fn of_the_engine(error: DataFusionError) -> Failure {
         }
         _ => "XX000",
     };
-    let told = internals::without_values(error);
+    let told = hide_values(error);
     let message = match AnonymizeError::of(&told) {
         Some(own) => own.message().to_owned(),
         None => told.strip_backtrace(),

@@ -3,10 +3,13 @@
 use datafusion::common::DataFusionError;
 use datafusion_anonymize::{AnonymizeError, function_help, internals};
 
+/// Function of errors that are of a statement as a whole.
+const QUERY: &str = "query";
+
 /// An error of ours as one sentence, after what was going on; of others what DataFusion says.
 pub(crate) fn text(error: &DataFusionError) -> String {
     let Some(own) = AnonymizeError::of(error).cloned().or_else(|| internals::about_range(error)) else {
-        return with_our_functions(&without_trees(&without_rows(&error.strip_backtrace())));
+        return with_our_functions(&without_trees(&error.strip_backtrace()));
     };
     let mut text = String::new();
     let mut next = error;
@@ -21,8 +24,17 @@ pub(crate) fn text(error: &DataFusionError) -> String {
             }
             DataFusionError::Diagnostic(_, below) => below,
             DataFusionError::Shared(below) => below,
+            _ if own.function() == QUERY => return format!("{text}{}", with_cure(own.message())),
             _ => return format!("{text}{own}"),
         }
+    }
+}
+
+/// What failed is not shown, so it is said how to find it.
+fn with_cure(message: &str) -> String {
+    match message.starts_with("a cast failed") {
+        true => format!("{message}; find the rows with WHERE column IS NOT NULL AND try_cast(column AS type) IS NULL"),
+        false => message.to_owned(),
     }
 }
 
@@ -50,43 +62,11 @@ fn with_our_functions(text: &str) -> String {
     }
 }
 
-/// The CSV reader prints the value that does not fit its type, and its row, and what goes to a terminal goes to logs of jobs as well. Where they
-/// end cannot be told from the text, so nothing that comes after them is kept but the place.
-fn without_rows(text: &str) -> String {
-    // "Error while parsing value '..' as type '..' for column 1 at line 2. Row data: '[..]'"
-    const VALUE: &str = "Error while parsing value '";
-    const ROW: &str = ". Row data: '[";
-    const TYPE: &str = "' as type '";
-    // Of times: "Error parsing column 1 at line 2: ..".
-    const COLUMN: &str = "Error parsing column ";
-    // Of decimals: "can't parse the string value .. to decimal".
-    const DECIMAL: &str = "parse the string value ";
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if let Some((before, rest)) = text.split_once(VALUE) {
-        let place = rest.split_once(ROW).and_then(|(value, _)| value.rsplit_once(TYPE)).and_then(|(_, place)| {
-            let (kind, place) = place.split_once("' for column ")?;
-            let (column, line) = place.split_once(" at line ").filter(|(a, b)| is_number(a) && is_number(b))?;
-            Some(format!(" as type '{kind}' for column {column} at line {line}"))
-        });
-        return format!("{before}Error while parsing a value{}", place.unwrap_or_default());
-    }
-    if let Some((before, rest)) = text.split_once(COLUMN) {
-        let place = rest.split_once(": ").and_then(|(place, _)| place.split_once(" at line "));
-        return match place.filter(|(a, b)| is_number(a) && is_number(b)) {
-            Some((column, line)) => format!("{before}Error parsing column {column} at line {line}"),
-            None => format!("{before}Error parsing a column"),
-        };
-    }
-    match text.split_once(DECIMAL) {
-        Some((before, _)) => format!("{before}parse a value to decimal"),
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use datafusion::common::plan_datafusion_err;
     use datafusion::prelude::SessionContext;
+    use datafusion_anonymize::hide_values;
 
     use super::*;
 
@@ -134,15 +114,15 @@ mod tests {
         context.sql(&declared).await.unwrap().collect().await.unwrap();
         let error = context.sql("SELECT * FROM t").await.unwrap().collect().await.unwrap_err();
         assert!(error.to_string().contains("Miller"), "{error}");
-        let shown = text(&error);
-        assert!(shown.contains("as type 'Int32' for column 0 at line 2"), "{shown}");
+        let shown = text(&hide_values(error));
+        assert!(shown.contains("has a value that is not of its column's type at line 3, column 1"), "{shown}");
         assert!(!shown.contains("Miller") && !shown.contains("x7"), "{shown}");
         for (name, kind) in [("times", "TIMESTAMP"), ("amounts", "DECIMAL(5, 2)")] {
             let declared =
                 declared.replace("TABLE t (id INT, name VARCHAR)", &format!("TABLE {name} (id VARCHAR, name {kind})"));
             context.sql(&declared).await.unwrap().collect().await.unwrap();
             let read = context.sql(&format!("SELECT * FROM {name}")).await.unwrap().collect().await;
-            let shown = text(&read.unwrap_err());
+            let shown = text(&hide_values(read.unwrap_err()));
             assert!(!shown.contains("Smith") && !shown.contains("x7"), "{shown}");
         }
     }

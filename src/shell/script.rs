@@ -9,6 +9,7 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{self, DFParser, ResetStatement};
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
+use datafusion_anonymize::hide_values;
 use datafusion_cli::exec;
 use datafusion_cli::print_options::PrintOptions;
 
@@ -33,7 +34,11 @@ pub(crate) async fn run(context: &SessionContext, print: &PrintOptions, sql: &st
     let print = output::options(print);
     for (number, statement) in split(sql, dialect, origin)?.into_iter().enumerate() {
         let result = match statement.named.register(context).await {
-            Ok(()) => execute(context, &print, statement.text.clone()).await,
+            Ok(()) => {
+                let done = execute(context, &print, statement.text.clone()).await;
+                // What is printed goes to logs of jobs as well.
+                if reads_rows(&statement.text) { done.map_err(hide_values) } else { done }
+            }
             Err(error) => Err(error),
         };
         result.map_err(|error| {
@@ -70,6 +75,12 @@ async fn execute(context: &SessionContext, print: &PrintOptions, sql: String) ->
         }
     }
     exec::exec_from_commands(context, vec![sql], print).await
+}
+
+/// Returns false for statements about settings, whose errors are about what was written.
+fn reads_rows(sql: &str) -> bool {
+    let verb = sql.split_whitespace().next().unwrap_or_default();
+    !["SET", "RESET", "SHOW"].iter().any(|of_settings| verb.eq_ignore_ascii_case(of_settings))
 }
 
 /// `RESET anonymize.id`: DataFusion resets its own settings only.

@@ -6,7 +6,7 @@ use std::path::Path;
 use datafusion::prelude::SessionContext;
 use tempfile::{TempDir, tempdir};
 
-use super::support::{error, number, run, session, table};
+use super::support::{err, error, number, out, run, session, shell, table};
 
 /// One of them is in every secret, and they are in nothing else: not in a query, not in a path.
 const SECRETS: [&str; 2] = ["471147", "x4711"];
@@ -330,4 +330,52 @@ async fn nan_is_read_by_every_query_with_the_rule() {
         SessionStateBuilder::new().with_default_features().with_physical_optimizer_rule(Arc::new(KeepNan)).build();
     let context = SessionContext::new_with_state(state).enable_url_table();
     assert_eq!(number(&context, &format!("SELECT count(*) FROM '{file}' WHERE isnan(x)")).await, 1);
+}
+
+/// Through the shell, whose errors go to logs of jobs: statements that call none of our functions.
+#[test]
+fn statements_of_the_shell_without_our_functions() {
+    let here = tempdir().unwrap();
+    std::fs::write(here.path().join("people.csv"), "word,big\nx4711x,471147114711\n").unwrap();
+    let declare = |columns: &str| {
+        format!(
+            "CREATE EXTERNAL TABLE t ({columns}) STORED AS CSV LOCATION 'people.csv' OPTIONS ('format.has_header' 'true')"
+        )
+    };
+    let statements = [
+        "CREATE TABLE t AS SELECT CAST(word AS INT) AS n FROM 'people.csv'".to_owned(),
+        "CREATE TABLE t AS SELECT CAST(word AS DATE) AS n FROM 'people.csv'".to_owned(),
+        "SELECT CAST(big AS INT) FROM 'people.csv'".to_owned(),
+        "SELECT big / (big - big) FROM 'people.csv'".to_owned(),
+        "SELECT to_timestamp(word) FROM 'people.csv'".to_owned(),
+        "SELECT arrow_cast(word, 'Decimal128(5, 2)') FROM 'people.csv'".to_owned(),
+        "COPY (SELECT CAST(word AS DOUBLE) FROM 'people.csv') TO 'out.csv'".to_owned(),
+        "EXPLAIN ANALYZE SELECT CAST(word AS INT) FROM 'people.csv'".to_owned(),
+        format!("{}; SELECT * FROM t", declare("word INT, big BIGINT")),
+        format!("{}; SELECT * FROM t", declare("word TIMESTAMP, big BIGINT")),
+        format!("{}; SELECT * FROM t", declare("word DECIMAL(5, 2), big BIGINT")),
+        format!("{}; SELECT count(*) FROM t WHERE big > 0", declare("word VARCHAR, big INT")),
+    ];
+    for statement in statements {
+        let output = shell(here.path(), &["-q", "-c", &statement]);
+        let text = err(&output);
+        assert!(!output.status.success() && text.contains("not shown"), "{statement}\n{text}");
+        says_nothing(&text, &statement);
+    }
+    // The cure that is named for casts.
+    let output = shell(here.path(), &["-q", "-c", "SELECT CAST(word AS INT) FROM 'people.csv'"]);
+    assert!(err(&output).contains("WHERE column IS NOT NULL AND try_cast(column AS type) IS NULL"), "{}", err(&output));
+    let cure = "SELECT count(*) AS n FROM 'people.csv' WHERE word IS NOT NULL AND try_cast(word AS INT) IS NULL";
+    assert!(out(&shell(here.path(), &["-q", "--format", "csv", "-c", cure])).contains("n\n1\n"));
+    // What is about names is told as it is.
+    for (statement, told) in [
+        ("CREATE TABLE a AS SELECT 1; CREATE TABLE a AS SELECT 2", "Table 'a' already exists"),
+        ("DROP TABLE nothing", "doesn't exist"),
+        ("SELECT * FROM nothing", "not found"),
+        ("SELECT nothing FROM 'people.csv'", "nothing"),
+        ("SET datafusion.execution.batch_size = 'many'", "batch_size"),
+    ] {
+        let text = err(&shell(here.path(), &["-q", "-c", statement]));
+        assert!(text.contains(told) && !text.contains("not shown"), "{statement}\n{text}");
+    }
 }
