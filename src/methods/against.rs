@@ -1,4 +1,5 @@
-//! Against whom the bound of a method holds.
+//! Against whom the bound of a method holds. A reader is a *stranger*, who knows nobody's value, or a *participant*: somebody of the table,
+//! who knows their own.
 
 use std::fmt;
 
@@ -6,8 +7,8 @@ use super::AnyMethod;
 use super::balance::{Balance, OnIneligible};
 use super::m_invariance::{Assignment, MInvariance};
 
-/// The best informed reader for whom the bound of a release is proved, of those in `docs/threats.md`: everybody knows what the ones before
-/// know.
+/// The best informed stranger for whom the bound of a release is proved, of those in `docs/threats.md`: everybody knows what the ones before
+/// know, and nobody's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Against {
     /// Counts tables that explain the releases as equally likely, as the method's paper does.
@@ -40,6 +41,27 @@ impl fmt::Display for Against {
             Self::Program => "knows the program",
         })
     }
+}
+
+/// The highest probability that a participant reaches of another one's value in a first release: `1/(l - 1)`, where that is a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OfParticipants {
+    /// Other people among whom the value lies.
+    among: usize,
+}
+
+impl fmt::Display for OfParticipants {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.among {
+            0 | 1 => f.write_str("no bound"),
+            among => write!(f, "1/{among}"),
+        }
+    }
+}
+
+impl OfParticipants {
+    /// No probability is excluded.
+    pub(crate) const NONE: Self = Self { among: 1 };
 }
 
 impl MInvariance {
@@ -78,6 +100,15 @@ impl AnyMethod {
             Self::SequentialWorlds(method) => or_the_papers(!method.allow_former_worlds),
             Self::SequentialRelease(method) => or_the_papers(!method.allow_removals && !method.allow_former_worlds),
             Self::Sequential(method) => or_the_papers(!method.allow_removals && !method.allow_former_worlds),
+        }
+    }
+
+    /// What a participant can infer of others. Of `anatomy` what its groups say, for values are dealt uniformly and no group depends on
+    /// another; in all other methods something ties groups together (`participants`).
+    pub(crate) fn of_participants(&self) -> OfParticipants {
+        match self {
+            Self::Anatomy(method) => OfParticipants { among: method.l.saturating_sub(1) },
+            _ => OfParticipants::NONE,
         }
     }
 }

@@ -52,6 +52,8 @@ mod choices;
 #[cfg(test)]
 mod known_others;
 #[cfg(test)]
+mod participants;
+#[cfg(test)]
 mod sample;
 
 pub(crate) mod anatomy;
@@ -69,7 +71,7 @@ use std::fmt;
 use datafusion::common::Result as EngineResult;
 
 #[cfg(feature = "publication")]
-pub(crate) use against::Against;
+pub(crate) use against::{Against, OfParticipants};
 pub use monitor::Monitor;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};

@@ -18,7 +18,7 @@ use super::place::{Access, Place};
 use super::record::{Announcement, Record};
 use super::spec::WINDOW;
 use crate::error::refusal;
-use crate::methods::{Against, AnyMethod};
+use crate::methods::{Against, AnyMethod, OfParticipants};
 use crate::microdata::Role;
 
 /// Commits read at a time.
@@ -46,6 +46,8 @@ pub(crate) struct ReleaseRow {
     pub(crate) alone: bool,
     /// Whether it has columns that are kept as they are.
     pub(crate) kept: bool,
+    /// What people of the table can infer of others, beside all releases before it; `None` as above.
+    pub(crate) of_participants: Option<OfParticipants>,
     /// Whether values can change, and it or an earlier release does not say its period: that nothing was published told of values.
     pub(crate) silent: bool,
     /// Whether it says a period before that of an earlier release.
@@ -53,15 +55,16 @@ pub(crate) struct ReleaseRow {
 }
 
 impl ReleaseRow {
-    /// By what the release says of itself.
-    fn against(announcement: &Announcement) -> Option<Against> {
+    /// By what the release says of itself: against whom its bound holds, and what participants can infer.
+    fn against(announcement: &Announcement) -> Option<(Against, OfParticipants)> {
         let description = announcement.description();
         let repositioned = serde_json::from_str::<Map<String, Value>>(&description.parameters).ok()?;
-        match AnyMethod::described(&description)? {
-            // Which records were moved depends on how frequent their values are.
-            _ if repositioned.contains_key(WINDOW) => Some(Against::Paper),
-            method => Some(method.against()),
-        }
+        let method = AnyMethod::described(&description)?;
+        // Which records were moved depends on how frequent their values are.
+        let moved = repositioned.contains_key(WINDOW);
+        let against = if moved { Against::Paper } else { method.against() };
+        let alone = announcement.number == 1 && !moved;
+        Some((against, if alone { method.of_participants() } else { OfParticipants::NONE }))
     }
 
     /// The reader against whom its bound holds, in words.
@@ -194,7 +197,10 @@ impl Reader {
                 None => None,
             };
             let same = noted.filter(|(record, _)| record.release_id == announcement.release_id);
-            let (against, alone) = (ReleaseRow::against(&announcement), ReleaseRow::is_alone(&announcement));
+            let (against, of_participants) = ReleaseRow::against(&announcement).unzip();
+            // Whoever knows kept values of others knows more than their own value.
+            let of_participants = if kept { of_participants.map(|_| OfParticipants::NONE) } else { of_participants };
+            let alone = ReleaseRow::is_alone(&announcement);
             Ok(Some(ReleaseRow {
                 announcement,
                 alone,
@@ -202,6 +208,7 @@ impl Reader {
                 time,
                 record: same.map(|(record, _)| record),
                 against,
+                of_participants,
                 silent: false,
                 before_earlier: false,
             }))

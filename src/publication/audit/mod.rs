@@ -218,7 +218,7 @@ fn noted(row: &ReleaseRow) -> Check {
     Check::new(Some(row.announcement.number), "ledger: notes what was announced", same, figures)
 }
 
-/// Against whom the bound holds, and whether the ledger and the release say the same of it.
+/// Against whom the bound holds, of strangers: of what participants can infer releases say more. And whether the ledger and the release say the same of it.
 fn held_against(row: &ReleaseRow) -> Option<Check> {
     let against = row.against?;
     let other_period = row.announced_another_period();
@@ -231,12 +231,14 @@ fn held_against(row: &ReleaseRow) -> Option<Check> {
         _ if row.silent => {
             "not one who knows that values changed since the release before: not all releases say their periods"
         }
-        Against::Program => "one who knows this program",
+        Against::Program => "a stranger (who knows nobody's value) who knows this program",
         Against::Law => {
-            "one who knows this program, and not how many people of each value came after the first release"
+            "a stranger (who knows nobody's value) who knows this program, and not how many people of each value came after the first release"
         }
-        Against::People => "one who combines people",
-        Against::Paper => "that of the method's paper, not one who knows this program",
+        Against::People => "a stranger (who knows nobody's value) who combines people",
+        Against::Paper => {
+            "the stranger (who knows nobody's value) of the method's paper, not one who knows this program"
+        }
     };
     let kept = if row.kept { "; not one who knows an insensitive value of somebody" } else { "" };
     let alone =

@@ -27,7 +27,7 @@ pub(super) fn recommend(measured: &[Measured], people: &TableRoles, error: f64, 
             true => format!(
                 "if it will be published again: the largest m that was tried with a median error of counts of at most {} (here {off}) and \
                  at most {} of counterfeits in second releases whose people are half new, and with room below {}, the largest m that this \
-                 table allows; nobody's value is inferred with a probability above 1/{m}, beside all releases that know of each other",
+                 table allows; a stranger (who knows nobody's value) infers none with a probability above 1/{m}, beside all releases that know of each other",
                 percent(error),
                 percent(COUNTERFEITS),
                 people.largest

@@ -59,6 +59,7 @@ fn schema() -> SchemaRef {
         count("groups"),
         count("counterfeits"),
         Field::new("reader", DataType::Utf8, true),
+        Field::new("participant", DataType::Utf8, true),
         Field::new("withheld", DataType::Int64, true),
         Field::new("information_loss", DataType::Float64, true),
         Field::new("achieved", DataType::Float64, true),
@@ -73,6 +74,8 @@ fn batch(schema: &SchemaRef, rows: &[ReleaseRow]) -> Result<RecordBatch> {
     let text =
         |of: fn(&ReleaseRow) -> &String| -> ArrayRef { Arc::new(StringArray::from_iter_values(rows.iter().map(of))) };
     let readers = rows.iter().map(ReleaseRow::reader).collect::<StringArray>();
+    let of_participants = rows.iter().map(|row| row.of_participants.map(|bound| bound.to_string()));
+    let of_participants = of_participants.collect::<StringArray>();
     let times = rows.iter().map(|row| row.time).collect::<TimestampMillisecondArray>();
     let records = || rows.iter().map(|row| row.record.as_ref());
     let withheld = records().map(|record| record.map(|record| record.withheld as i64)).collect::<Int64Array>();
@@ -87,6 +90,7 @@ fn batch(schema: &SchemaRef, rows: &[ReleaseRow]) -> Result<RecordBatch> {
         figure(|figures| figures.groups),
         figure(|figures| figures.counterfeits),
         Arc::new(readers),
+        Arc::new(of_participants),
         Arc::new(withheld),
         Arc::new(loss),
         Arc::new(achieved),
