@@ -42,7 +42,8 @@ def m_invariant(
         quasi: quasi-identifiers: known to others, published as ranges [the session's, or the columns' metadata]
         sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
             session's, or the columns' metadata]
-        previous: identifier, signature and sensitive value of all earlier private releases [none: the first release]
+        previous: all earlier private releases, in their order: one, or several in parentheses [none: the first
+            release]
         balance: who fills gaps: counterfeits only, which tells nothing, or new rows where they can, with fewer
             counterfeits ('blind', 'minimal') ['blind']
         on_ineligible: when one value makes up more than 1/m of the new rows; the last two give people away
@@ -103,7 +104,8 @@ def m_distinct(
         sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
             session's, or the columns' metadata]
         updates: from_value, to_value and perhaps probability: what values can become [no value can change]
-        previous: identifier, signature and perhaps release of earlier private releases [none: the first release]
+        previous: all earlier private releases, in their order: one, or several in parentheses; the latest counts,
+            so one table of several needs a column release [none: the first release]
         disjoint: true: values of a first group can never become alike (m-Distinct*) [false]
         close_updates: true adds the pairs that are missing for transitivity [false]
         exact: true: nobody's value is likelier than 1/m, also to who knows this program and the probabilities in
@@ -162,8 +164,8 @@ def dynamic(
         sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
             session's, or the columns' metadata]
         updates: from_value, to_value and probability: what values can become, by which law [no value can change]
-        previous: identifier, signature, signature_label and release of earlier private releases [none: the first
-            release]
+        previous: all earlier private releases, in their order: several in parentheses, or one table with a column
+            release (1, 2, 3, ..) [none: the first release]
         seed: a long secret text, for reproducible runs [entropy]
         hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
         within: each value of this column is anonymized as a table of its own [none]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::execution::TaskContext;
+use datafusion::prelude::SessionConfig;
 
 type Listener = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -20,7 +21,12 @@ impl Notices {
 
     /// Those of a query's session; of one that has none nobody is told.
     pub(crate) fn of(context: &TaskContext) -> Self {
-        context.session_config().get_extension::<Self>().map_or_else(Self::default, |found| found.as_ref().clone())
+        Self::of_config(context.session_config())
+    }
+
+    /// Those of a session with this configuration.
+    pub(crate) fn of_config(config: &SessionConfig) -> Self {
+        config.get_extension::<Self>().map_or_else(Self::default, |found| found.as_ref().clone())
     }
 
     /// Returns true if somebody is told.

@@ -10,12 +10,16 @@ use datafusion::logical_expr::LogicalPlan;
 
 use super::as_written::as_written;
 use super::categories::with_orders;
+use super::input::WORLDS;
 use super::lake::refuse_loose;
 use super::options::{AnonymizeOptions, split_names};
 use super::repeatable::{check_choices, check_volatile};
 use super::signature::{FunctionSignature, Kind, Parameter, Style, retired, suggestion, whole as in_whole};
 use crate::error::{AnonymizeError, planning_without_values, refusal};
 use crate::exec::Seed;
+
+/// The parameter that has the memory of a call.
+const PREVIOUS: &str = Parameter::PREVIOUS.name;
 
 /// Where a call stands: reads raw arguments, which are SQL syntax in one place and logical expressions in another.
 pub(super) trait Scope {
@@ -152,8 +156,11 @@ impl Arguments {
         let has = |kind: Kind| signature.parameters.iter().any(|parameter| parameter.kind == kind);
         if has(Kind::Release) {
             bound.session = Some(Box::new(scope.session()?));
-        } else if has(Kind::Relations) || bound.values.contains_key(Parameter::HIERARCHIES.name) {
-            // Where the engine has none of ours, releases do not say which hierarchies they were made with.
+        } else if has(Kind::Relations)
+            || bound.values.contains_key(Parameter::HIERARCHIES.name)
+            || bound.values.contains_key(WORLDS)
+        {
+            // Where the engine has none of ours, releases do not say which hierarchies they were made with, nor files which release they are.
             bound.session = scope.session().ok().map(Box::new);
         }
         Ok(bound)
@@ -170,6 +177,11 @@ impl Arguments {
                 (parameter.kind, self.values.get(parameter.name))
             {
                 check_choices(self.function, &format!("argument {}", parameter.name), plan, &unique)?;
+            }
+            if let (PREVIOUS, Some(Value::Relations(plans))) = (parameter.name, self.values.get(parameter.name)) {
+                for plan in plans {
+                    check_choices(self.function, "argument previous", plan, &unique)?;
+                }
             }
         }
         Ok(())
@@ -223,6 +235,7 @@ impl Arguments {
     pub(super) fn relations(&mut self, name: &str) -> Vec<LogicalPlan> {
         match self.values.remove(name) {
             Some(Value::Relations(plans)) => plans,
+            Some(Value::Relation(plan)) => vec![*plan],
             _ => Vec::new(),
         }
     }

@@ -94,7 +94,7 @@ fn order_of(scan: &TableScan, column: &str, session: &SessionState) -> Option<St
     if partitions.iter().any(|(name, _)| name == column) {
         return None;
     }
-    let schemas = schemas_of_files(&table, session).ok()?;
+    let schemas = schemas_of_files(table.as_ref(), session).ok()?;
     let numbers: HashSet<Option<usize>> = schemas.iter().map(|schema| number_of_categories(schema, column)).collect();
     let number = match numbers.into_iter().collect::<Vec<_>>().as_slice() {
         [Some(number)] => *number,

@@ -107,7 +107,7 @@ fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<
     if described && !table.is::<ListingTable>() {
         return Ok(Described { fields, ..Described::default() });
     }
-    let footers = footers_of(&table, session)?;
+    let footers = footers_of(table.as_ref(), session)?;
     let Some((schema, complete)) = one_release(function, &footers)? else {
         return Ok(Described { fields, ..Described::default() });
     };
@@ -136,11 +136,11 @@ fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<
 ///
 /// # Errors
 /// When they cannot be read.
-pub(super) fn schemas_of_files(table: &Arc<dyn TableProvider>, session: &SessionState) -> Result<Vec<Schema>> {
+pub(super) fn schemas_of_files(table: &dyn TableProvider, session: &SessionState) -> Result<Vec<Schema>> {
     Ok(footers_of(table, session)?.into_iter().map(|(schema, _)| schema).collect())
 }
 
-fn footers_of(table: &Arc<dyn TableProvider>, session: &SessionState) -> Result<Vec<Footer>> {
+fn footers_of(table: &dyn TableProvider, session: &SessionState) -> Result<Vec<Footer>> {
     wait_long_for(|| async {
         let plan = table.scan(session, None, &[], None).await?;
         footers(plan.as_ref(), session).await

@@ -5,7 +5,7 @@ use datafusion::common::Result;
 use super::arguments::Arguments;
 use super::method::MethodFunction;
 use super::numbers::Integer;
-use super::signature::{FunctionSignature, Kind, Parameter};
+use super::signature::{FunctionSignature, Parameter};
 use crate::error::refusal;
 use crate::methods::AnyMethod;
 use crate::methods::dynamic::Dynamic;
@@ -26,11 +26,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::UPDATES,
-        Parameter::optional(
-            "previous",
-            Kind::Relation,
-            "(SELECT patient_id, signature, signature_label, release FROM releases)",
-        ),
+        Parameter::PREVIOUS,
         Parameter::SEED,
         Parameter::PRIVATE,
         Parameter::HIERARCHIES,

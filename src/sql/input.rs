@@ -29,10 +29,13 @@ const VALUE: &str = "value";
 pub(super) const OWN_VALUE: &str = "(own value)";
 /// The update relation's optional column.
 const PROBABILITY: &str = "probability";
+/// The earlier private releases.
+pub(super) const PREVIOUS: &str = Parameter::PREVIOUS.name;
 /// What sequential releases know of people.
 pub(super) const WORLDS: &str = "worlds";
 
 /// A relation of the call.
+#[derive(Clone)]
 pub(super) struct Input {
     pub function: &'static str,
     pub argument: &'static str,

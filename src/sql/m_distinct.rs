@@ -36,7 +36,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::QUASI,
         Parameter::SENSITIVE,
         Parameter::UPDATES,
-        Parameter::optional("previous", Kind::Relation, "(SELECT patient_id, signature, release FROM releases)"),
+        Parameter::PREVIOUS,
         Parameter::optional("disjoint", Kind::Boolean, "true"),
         Parameter::optional("close_updates", Kind::Boolean, "true"),
         Parameter::optional(EXACT, Kind::Boolean, "true"),

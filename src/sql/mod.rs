@@ -18,6 +18,7 @@ mod dynamic;
 mod encodings;
 mod estimate;
 mod flat;
+mod followed;
 mod function;
 mod help;
 mod identifiers;
@@ -37,6 +38,7 @@ mod options;
 mod perturbed;
 mod planned;
 mod prepare;
+mod previous;
 mod profile;
 #[cfg(feature = "publication")]
 mod publication;

@@ -9,9 +9,11 @@ use datafusion::logical_expr::LogicalPlan;
 
 use super::arguments::Arguments;
 use super::composite::Composite;
-use super::input::{DOMAIN, Input, UPDATES, WORLDS};
+use super::followed::Followed;
+use super::input::{DOMAIN, Input, PREVIOUS, UPDATES, WORLDS};
 use super::opaque::OpaqueTable;
 use super::options::AnonymizeOptions;
+use super::previous::ledgers;
 use super::roles::{roles, sensitive_columns};
 use super::table::{AnonymizedTable, Prepared};
 use super::trees;
@@ -75,18 +77,27 @@ pub(super) fn prepare(
         updates = Some(Input { function, argument: DOMAIN, plan }.domain(column)?);
     }
     let mut previous = None;
-    if let Some(plan) = arguments.relation_if_given("previous") {
-        let earlier = Input { function, argument: "previous", plan };
-        refuse_new_draws(&earlier)?;
+    let mut followed = Followed::default();
+    let earlier = arguments.relations(PREVIOUS);
+    if !earlier.is_empty() {
+        let earlier: Vec<Input> =
+            earlier.into_iter().map(|plan| Input { function, argument: PREVIOUS, plan }).collect();
+        for one in &earlier {
+            refuse_new_draws(one)?;
+            followed.add(Followed::by(&one.plan, arguments.session().ok())?);
+        }
+        followed.check(function, PREVIOUS)?;
         let signatures = |kind: &StateKind| kind.shown().0;
         let Some(kind) = method.state().filter(signatures) else {
             return internal_err!("{function}: previous of a method without signatures");
         };
-        previous = Some((kind, "previous", earlier.ledger(&mut columns, &roles, kind)?));
+        previous = Some((kind, PREVIOUS, ledgers(earlier, &mut columns, &roles, kind)?));
     }
     if let Some(plan) = arguments.relation_if_given(WORLDS) {
         let earlier = Input { function, argument: WORLDS, plan };
         refuse_new_draws(&earlier)?;
+        followed.add(Followed::by(&earlier.plan, arguments.session().ok())?);
+        followed.check(function, WORLDS)?;
         previous = Some((StateKind::Worlds, WORLDS, earlier.worlds(&mut columns, &roles)?));
     }
     let hierarchies = match arguments.relation_if_given("hierarchies") {
@@ -99,7 +110,7 @@ pub(super) fn prepare(
         layout = layout.with_trees(&trees::read(function, plan, &roles.quasi, session)?.fingerprints());
     }
     let microdata = input.project(columns)?;
-    Ok(Prepared { microdata, previous, hierarchies, updates, layout, composite })
+    Ok(Prepared { microdata, previous, followed, hierarchies, updates, layout, composite })
 }
 
 /// A release that is drawn anew by every query was never published as this query will see it.

@@ -134,7 +134,7 @@ impl Parameter {
     pub(super) const WITHIN: Self = Self::optional("within", Kind::Column, "month");
     /// The earlier private releases.
     pub(super) const PREVIOUS: Self =
-        Self::optional("previous", Kind::Relation, "(SELECT patient_id, signature, disease FROM releases)");
+        Self::optional("previous", Kind::Relations, "('q1_private.parquet', 'q2_private.parquet')");
     /// Columns that travel with the sensitive value.
     pub(super) const OTHER: Self = Self::optional("other", Kind::Columns, "(symptom, ward)");
     /// Columns that are kept as they are.

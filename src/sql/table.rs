@@ -13,12 +13,13 @@ use futures::future::BoxFuture;
 
 use super::cells::{ChosenCells, WantedCells};
 use super::composite::Composite;
+use super::followed::Followed;
 use super::identifiers;
 use super::input::UPDATES;
 use super::opaque::Relation;
 use super::planned::{planned, planned_if_given};
 use super::query_start::QueryStart;
-use crate::exec::{AnonymizeExec, AnonymizeJob, CellCount, CellsExec, Inputs, Seed, Survey};
+use crate::exec::{AnonymizeExec, AnonymizeJob, CellCount, CellsExec, Inputs, Notices, Seed, Survey};
 use crate::methods::{AnyMethod, CellsBy, StateKind};
 use crate::microdata::Layout;
 use crate::release::{Description, Shape, View, schema};
@@ -29,6 +30,8 @@ pub(super) struct Prepared {
     pub microdata: LogicalPlan,
     /// What earlier releases have left, and the argument that has it.
     pub previous: Option<(StateKind, &'static str, LogicalPlan)>,
+    /// The releases that it is of.
+    pub followed: Followed,
     pub hierarchies: Option<LogicalPlan>,
     pub updates: Option<LogicalPlan>,
     pub layout: Layout,
@@ -107,11 +110,12 @@ impl AnonymizedTable {
 
 fn release_schema(prepared: &Prepared, method: &AnyMethod, view: View, release_id: String) -> Result<SchemaRef> {
     let parameters = method.parameters_text().map_err(|error| error.in_function(method.name()))?;
-    let description = Description { method: method.name().to_owned(), parameters, release_id, number: None };
+    let description =
+        Description { method: method.name().to_owned(), parameters, release_id: release_id.clone(), number: None };
     let nodes = prepared.hierarchies.is_some();
     let (signatures, labels) = method.state().map_or((false, false), StateKind::shown);
     let shape = Shape { view, form: method.form(), signatures, labels, nodes, counted: false };
-    Ok(Arc::new(schema(&prepared.layout, shape, &description)))
+    Ok(prepared.followed.noted(Arc::new(schema(&prepared.layout, shape, &description)), &release_id))
 }
 
 impl fmt::Debug for AnonymizedTable {
@@ -143,6 +147,12 @@ impl Relation for AnonymizedTable {
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         Box::pin(async move {
             let name = self.method.name();
+            if self.prepared.followed.is_unknown() {
+                Notices::of_config(session.config()).tell(&format!(
+                    "{name}: not all rows of previous say which release they are of (a table that was made of several, a file that is not Parquet), so \
+                     that one that is missing is not noticed; pass the private views as they were written"
+                ));
+            }
             let Prepared { microdata, previous, hierarchies, updates, .. } = &self.prepared;
             let previous = match previous {
                 Some((kind, argument, plan)) => Some((*kind, planned(session, plan, name, argument).await?)),

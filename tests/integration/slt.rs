@@ -104,6 +104,7 @@ files! {
     made_with
     mondrian
     muco
+    previous
     profile
     publication
     ranges

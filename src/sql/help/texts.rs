@@ -53,7 +53,7 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
     (
         "",
         "previous",
-        "identifier, signature and sensitive value of all earlier private releases",
+        "all earlier private releases, in their order: one, or several in parentheses",
         "none: the first release",
     ),
     (
@@ -122,7 +122,7 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
     (
         "m_distinct",
         "previous",
-        "identifier, signature and perhaps release of earlier private releases",
+        "all earlier private releases, in their order: one, or several in parentheses; the latest counts, so one table of several needs a column release",
         "none: the first release",
     ),
     ("dynamic", "m", "least number of different sensitive values in a group: the bound is 1/m", "required"),
@@ -135,7 +135,7 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
     (
         "dynamic",
         "previous",
-        "identifier, signature, signature_label and release of earlier private releases",
+        "all earlier private releases, in their order: several in parentheses, or one table with a column release (1, 2, 3, ..)",
         "none: the first release",
     ),
     ("m_distinct", "disjoint", "true: values of a first group can never become alike (m-Distinct*)", "false"),
