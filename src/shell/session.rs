@@ -2,8 +2,10 @@
 
 use std::env;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 
+use datafusion::common::plan_err;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
@@ -77,6 +79,7 @@ pub(super) fn runtime(limits: &Limits) -> Result<RuntimeEnvBuilder> {
         };
         runtime = runtime.with_memory_pool(pool);
     }
+    check_temporary_folder(&env::temp_dir())?;
     if let Some(limit) = limits.disk_limit {
         let disk = DiskManagerBuilder::default()
             .with_mode(DiskManagerMode::OsTmpDirectory)
@@ -84,6 +87,19 @@ pub(super) fn runtime(limits: &Limits) -> Result<RuntimeEnvBuilder> {
         runtime = runtime.with_disk_manager_builder(disk);
     }
     Ok(runtime)
+}
+
+/// # Errors
+/// When what does not fit the memory has nowhere to go, which a query would find out late.
+fn check_temporary_folder(folder: &Path) -> Result<()> {
+    match folder.is_dir() {
+        true => Ok(()),
+        false => plan_err!(
+            "the folder for what does not fit the memory is not there: {} ({}); create it, or set TMPDIR to another one",
+            folder.display(),
+            if folder.exists() { "it is no folder" } else { "TMPDIR names it" }
+        ),
+    }
 }
 
 fn config(args: &Args) -> Result<SessionConfig> {

@@ -79,7 +79,14 @@ fn is_data(file: &Path) -> bool {
 
 async fn is_table(store: &dyn ObjectStore, folder: &Path) -> bool {
     let log = folder.clone().join(LOG);
-    matches!(store.list(Some(&log)).next().await, Some(Ok(_)))
+    let mut listed = store.list(Some(&log));
+    while let Some(Ok(object)) = listed.next().await {
+        // A commit that was never finished is hidden, and makes no table.
+        if object.location.filename().is_some_and(|name| !name.starts_with('.')) {
+            return true;
+        }
+    }
+    false
 }
 
 fn parent(path: &Path) -> Option<Path> {
