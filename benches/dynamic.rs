@@ -178,7 +178,7 @@ async fn compare(table: &Table, changes: Changes, (method, bound, options): (&st
         &context,
         &format!(
             "CREATE EXTERNAL TABLE published (id BIGINT, {}, value BIGINT, class VARCHAR) STORED AS PUBLICATION LOCATION '{}/lake/'
-             OPTIONS ('method' '{method}', '{bound}' '{}', 'id' 'id', 'quasi' '{}', 'sensitive' '{sensitive}'{separator}{options})",
+             OPTIONS ('begin' 'true', 'method' '{method}', '{bound}' '{}', 'id' 'id', 'quasi' '{}', 'sensitive' '{sensitive}'{separator}{options})",
             columns.join(", "),
             lake.path().display(),
             table.m,

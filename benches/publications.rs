@@ -69,7 +69,7 @@ async fn compare(rows: u64) {
         run(&context, "DROP TABLE IF EXISTS published").await;
         run(&context, &format!(
             "CREATE EXTERNAL TABLE published (person_id BIGINT, age INT, gender INT, education INT, birthplace INT, occupation INT)
-             STORED AS PUBLICATION LOCATION '{}' OPTIONS ('method' 'm_invariant', 'm' '10', 'id' 'person_id',
+             STORED AS PUBLICATION LOCATION '{}' OPTIONS ('begin' 'true', 'method' 'm_invariant', 'm' '10', 'id' 'person_id',
              'quasi' 'age, gender, education, birthplace', 'sensitive' 'occupation')", file(&format!("published {round}"))
         )).await;
         for (release, (call, best)) in calls.iter().zip(&mut best).enumerate() {

@@ -296,7 +296,7 @@ async fn leaving(context: &SessionContext, directory: &str) {
     for (method, bound) in [("sequential", "l"), ("m_invariant", "m")] {
         let sql = format!(
             "CREATE EXTERNAL TABLE {method}_of_moving (person_id INT, age SMALLINT, sex SMALLINT, education SMALLINT, occupation_group VARCHAR)
-             STORED AS PUBLICATION LOCATION '{}/{method}/' OPTIONS ('method' '{method}', '{bound}' '5', 'id' 'person_id',
+             STORED AS PUBLICATION LOCATION '{}/{method}/' OPTIONS ('begin' 'true', 'method' '{method}', '{bound}' '5', 'id' 'person_id',
              'quasi' 'age, sex, education', 'sensitive' 'occupation_group')",
             lake.path().display()
         );

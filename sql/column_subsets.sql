@@ -60,7 +60,7 @@ FROM sequential_release(people, worlds, id => person_id, quasi => (age, educatio
 -- published are declared at the start.
 CREATE EXTERNAL TABLE survey (person_id BIGINT, age INT, gender INT, education INT, birthplace INT, occupation INT)
 STORED AS PUBLICATION LOCATION 'lake/walk_survey/'
-OPTIONS ('method' 'sequential', 'l' '4', 'id' 'person_id', 'quasi' 'age, gender, education, birthplace', 'sensitive' 'occupation');
+OPTIONS ('begin' 'true', 'method' 'sequential', 'l' '4', 'id' 'person_id', 'quasi' 'age, gender, education, birthplace', 'sensitive' 'occupation');
 
 INSERT INTO survey (person_id, age, birthplace, occupation) SELECT person_id, age, birthplace, occupation FROM people;
 INSERT INTO survey (person_id, gender, age, education, occupation) SELECT person_id, gender, age, education, occupation FROM people;

@@ -47,7 +47,7 @@ SELECT t.days, t.noise, p.noise AS published FROM
 -- As a publication, with anatomy inside: an INSERT brings the days that there are since the last, and publishes those that leave
 -- the window. No incident is in two releases, so releases need not know of each other.
 CREATE EXTERNAL TABLE published (day DATE, age INT, kind VARCHAR) STORED AS PUBLICATION LOCATION 'lake/walk_incidents/'
-OPTIONS ('method' 'reposition', 'inner' 'anatomy', 'l' '4', 'time' 'day', 'window' '7', 'quasi' 'age', 'sensitive' 'kind',
+OPTIONS ('begin' 'true', 'method' 'reposition', 'inner' 'anatomy', 'l' '4', 'time' 'day', 'window' '7', 'quasi' 'age', 'sensitive' 'kind',
          'allow_independent_releases' 'true');
 
 INSERT INTO published SELECT day, age, kind FROM incidents WHERE day < DATE '2025-03-15';

@@ -4,7 +4,7 @@
 -- A publication looks like the table that it protects. CREATE writes nothing; every job declares the table again.
 CREATE EXTERNAL TABLE hospital (patient_id BIGINT, age INT, zip INT, disease VARCHAR)
 STORED AS PUBLICATION LOCATION 'lake/walk_hospital/'
-OPTIONS ('method' 'm_invariant', 'm' '2', 'id' 'patient_id', 'quasi' 'age, zip', 'sensitive' 'disease');
+OPTIONS ('begin' 'true', 'method' 'm_invariant', 'm' '2', 'id' 'patient_id', 'quasi' 'age, zip', 'sensitive' 'disease');
 
 -- Two quarters. Between them five patients left and five came; what later releases must know is in the ledger beside the
 -- public table, lake/walk_hospital.private/.

@@ -52,7 +52,7 @@ FROM disclosure((first, second), original => truth, updates => courses, strength
 -- The same as a publication. Its first release pins the courses: with other ones, an INSERT refuses.
 CREATE EXTERNAL TABLE patients (patient_id BIGINT, age INT, zip INT, disease VARCHAR)
 STORED AS PUBLICATION LOCATION 'lake/walk_patients/'
-OPTIONS ('method' 'm_distinct', 'm' '2', 'updates' 'courses', 'id' 'patient_id', 'quasi' 'age, zip', 'sensitive' 'disease');
+OPTIONS ('begin' 'true', 'method' 'm_distinct', 'm' '2', 'updates' 'courses', 'id' 'patient_id', 'quasi' 'age, zip', 'sensitive' 'disease');
 
 INSERT INTO patients SELECT * FROM spring;
 INSERT INTO patients SELECT * FROM autumn;

@@ -38,7 +38,7 @@ ORDER BY method;
 -- Every draw is another look at the originals: publish one. A publication has nobody in two releases; the same table again publishes nothing.
 CREATE EXTERNAL TABLE wages (person_id BIGINT, age INT, gender INT, education INT, birthplace INT, income INT)
 STORED AS PUBLICATION LOCATION 'lake/walk_wages/'
-OPTIONS ('method' 'muco', 'delta' '0.2', 'l' '10', 'id' 'person_id', 'quasi' 'age, gender, education, birthplace', 'sensitive' 'income',
+OPTIONS ('begin' 'true', 'method' 'muco', 'delta' '0.2', 'l' '10', 'id' 'person_id', 'quasi' 'age, gender, education, birthplace', 'sensitive' 'income',
          'allow_independent_releases' 'true');
 
 INSERT INTO wages SELECT * FROM people;

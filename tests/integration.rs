@@ -5,6 +5,7 @@ mod integration {
     mod anonypyx;
     mod attacks;
     mod audits;
+    mod begins;
     mod book;
     mod cells;
     #[cfg(feature = "distributed")]

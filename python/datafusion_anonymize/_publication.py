@@ -65,8 +65,8 @@ class Publication:
 
         Args:
             data: the snapshot.
-            period: of which day it is, where values change by a law (``dynamic``, and ``m_distinct`` with ``exact``), or the number of
-                its week or month. Needed there with each snapshot, also where nothing has changed.
+            period: of which day it is, where values change by a law (``dynamic``, and ``m_distinct`` with ``exact``), or its week, month or
+                quarter (``"2026-Q1"``). Needed there with each snapshot, also where nothing has changed.
 
         Raises:
             Conflict: when somebody else has published in the meantime; insert again.
@@ -159,6 +159,8 @@ def publication(
     hierarchies: Input | None = None,
     updates: Input | None = None,
     private: str | os.PathLike[str] | None = None,
+    begin: bool = False,
+    max_missing: float | None = None,
     storage: Mapping[str, str] | None = None,
     memory_limit: int | str | None = None,
     **arguments: object,
@@ -170,6 +172,10 @@ def publication(
         method: ``"m_invariant"``, ``"m_distinct"``, ``"dynamic"``, ``"sequential"``, ``"muco"``, ``"mondrian"``, ``"anatomy"`` or ``"reposition"``.
         schema: the table that is inserted into, or one like it; only its columns count.
         private: where the ledger is; beside ``location`` unless told otherwise.
+        begin: True once, where the publication is to begin; else a place where nothing is counts as storage that is away, and is refused.
+        max_missing: which share of the people of the newest release may be missing in the next one, 0 to 1. An identifier that is written in
+            another way makes somebody new of somebody known, whom both releases then give away. If nobody says it, a snapshot is refused only
+            if nobody returns.
         storage: options of object stores, such as ``{"aws.region": ".."}``.
         arguments: those of the method (``m``, ``k``, ``balance``, ..) and of publications (``allow_repeated_snapshots``, ..).
     """
@@ -179,7 +185,8 @@ def publication(
     place = _place(location)
     options = dict(storage or {})
     if method is None:
-        given = [*arguments, *(name for name, value in {"id": id, "quasi": quasi, "sensitive": sensitive}.items() if value is not None)]
+        said = {"id": id, "quasi": quasi, "sensitive": sensitive, "begin": begin or None, "max_missing": max_missing}
+        given = [*arguments, *(name for name, value in said.items() if value is not None)]
         if given:
             raise Refused(f"publication: {given[0]} says how to publish, but there is no method=", function="publication", argument="method")
         session.publication(_NAME, place, options)
@@ -187,7 +194,7 @@ def publication(
     if schema is None:
         raise Refused("publication: give schema=, the table that is inserted, or one like it", function="publication", argument="schema")
     roles = {"id": id, "quasi": quasi, "sensitive": sensitive}
-    values = {**roles, **arguments, "private": None if private is None else _place(private)}
+    values = {**roles, **arguments, "begin": begin or None, "max_missing": max_missing, "private": None if private is None else _place(private)}
     options.update({"method": method, **{name: _option(name, value) for name, value in values.items() if value is not None}})
     query = Query(session)
     for name, relation in (("hierarchies", hierarchies), ("updates", updates)):

@@ -247,7 +247,7 @@ def test_06_an_interrupted_insert_can_be_run_again(tmp_path: pathlib.Path) -> No
         def strike():
             time.sleep(delay)
             os.kill(os.getpid(), signal.SIGINT)
-        publication = an.publication(place, method="m_invariant", m=5, schema=people, **who)
+        publication = an.publication(place, method="m_invariant", m=5, schema=people, begin=True, **who)
         threading.Thread(target=strike, daemon=True).start()
         struck = False
         try:
@@ -256,7 +256,7 @@ def test_06_an_interrupted_insert_can_be_run_again(tmp_path: pathlib.Path) -> No
         except KeyboardInterrupt:
             struck = True
         warnings.simplefilter("ignore", an.Notice)
-        again = an.publication(place, method="m_invariant", m=5, schema=people, **who)
+        again = an.publication(place, method="m_invariant", m=5, schema=people, begin=True, **who)
         inserted = again.insert(people)
         assert inserted.release == 1, inserted
         assert again.releases()["rows"][0] >= 60000 and again.audit().passed

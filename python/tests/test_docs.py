@@ -79,6 +79,9 @@ def models(names: dict[str, object]) -> None:
 
     people = names["people"]
     assert isinstance(people, an.Table)
+    for place in ("lake/wards/", "lake/clinic/"):
+        who = {"id": "person_id", "quasi": ["age", "education"], "sensitive": "occupation"}
+        an.publication(place, method="m_invariant", m=5, schema=people, begin=True, **who).insert(people)  # type: ignore[arg-type]
     connection = duckdb.connect()
     connection.register("patients", people.to_arrow())
     relation = names["model"](Dbt({"patients": connection.table("patients")}), connection)  # type: ignore[operator]

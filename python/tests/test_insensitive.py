@@ -36,7 +36,7 @@ def test_not_where_people_are_in_several_releases(visits: an.Table, tmp_path: pa
 
 
 def test_in_publications(visits: an.Table, tmp_path: pathlib.Path) -> None:
-    publication = an.publication(tmp_path / "p", method="mondrian", l=4, schema=visits, insensitive=["weekday"], **CENSUS)
+    publication = an.publication(tmp_path / "p", begin=True, method="mondrian", l=4, schema=visits, insensitive=["weekday"], **CENSUS)
     publication.insert(visits)
     assert "weekday" in publication.release().columns and publication.audit().passed
     assert publication.releases()["reader"] == ["the paper's, no insensitive value"]

@@ -14,7 +14,8 @@ from shared import WHO
 
 
 def hospital(place: pathlib.Path, schema: object, **more: object) -> an.Publication:
-    return an.publication(place / "hospital", method="m_invariant", m=2, schema=schema, **WHO, **more)  # type: ignore[arg-type]
+    begin = not (place / "hospital.private").exists()
+    return an.publication(place / "hospital", method="m_invariant", m=2, schema=schema, begin=begin, **WHO, **more)  # type: ignore[arg-type]
 
 
 def test_inserts_releases_and_audits(tmp_path: pathlib.Path, q1: an.Table, q2: an.Table) -> None:
@@ -63,7 +64,7 @@ def test_what_is_wrong_is_refused(tmp_path: pathlib.Path, q1: an.Table) -> None:
 def test_snapshots_of_days(tmp_path: pathlib.Path) -> None:
     law = an.connect().sql("SELECT * FROM (VALUES ('flu', 'cold', 0.1), ('cold', 'flu', 0.2)) AS t(from_value, to_value, probability)")
     people = an.connect().sql("SELECT * FROM (VALUES (1, 30, 'flu'), (2, 31, 'ulcer')) AS t(person, age, disease)")
-    ill = an.publication(tmp_path / "ill", method="dynamic", m=2, updates=law, schema=people, id="person", quasi="age", sensitive="disease")
+    ill = an.publication(tmp_path / "ill", begin=True, method="dynamic", m=2, updates=law, schema=people, id="person", quasi="age", sensitive="disease")
     with pytest.raises(an.Refused, match="nobody says which day") as caught:
         ill.insert(people)
     assert caught.value.argument == "period" and not (tmp_path / "ill").exists()
@@ -170,8 +171,22 @@ def test_hierarchies_and_ledger_elsewhere(tmp_path: pathlib.Path, q1: an.Table) 
     assert "zip_node" in publication.release(1).to_polars().columns
 
 
+def test_a_publication_begins_once(tmp_path: pathlib.Path, q1: an.Table, q2: an.Table) -> None:
+    given = dict(method="m_invariant", m=2, schema=q1, **WHO)
+    with pytest.raises(an.Refused, match="is the storage mounted") as caught:
+        an.publication(tmp_path / "p", **given)  # type: ignore[arg-type]
+    assert caught.value.argument == "begin" and not (tmp_path / "p").exists()
+    assert an.publication(tmp_path / "p", begin=True, **given).insert(q1).release == 1  # type: ignore[arg-type]
+    with pytest.raises(an.Refused, match="this publication has begun"):
+        an.publication(tmp_path / "p", begin=True, **given).insert(q2)  # type: ignore[arg-type]
+    with pytest.raises(an.Refused, match="max_missing"):
+        an.publication(tmp_path / "p", max_missing=0.05, **given).insert(q2)  # type: ignore[arg-type]
+    with pytest.warns(an.Notice, match="people were in an earlier release"):
+        assert an.publication(tmp_path / "p", max_missing=0.9, **given).insert(q2).release == 2  # type: ignore[arg-type]
+
+
 def test_columns_by_columns(tmp_path: pathlib.Path, q1: an.Table) -> None:
-    ward = an.publication(tmp_path / "ward", method="sequential", l=2, schema=q1, **WHO)
+    ward = an.publication(tmp_path / "ward", begin=True, method="sequential", l=2, schema=q1, **WHO)
     ages = q1.to_polars().select("patient_id", "age", "disease")
     assert ward.insert(ages).rows == 11
     assert ward.insert(q1.to_polars().select("patient_id", "zip", "disease")).release == 2
@@ -185,7 +200,7 @@ def test_checked_before(tmp_path: pathlib.Path, q1: an.Table, q2: an.Table) -> N
 
 def test_threads_that_share_a_session_do_not_share_tables(tmp_path: pathlib.Path, people: an.Table) -> None:
     """Each thread's estimate is of its own table."""
-    publication = an.publication(tmp_path / "p", method="mondrian", k=5, schema=people, id="person_id", quasi="age", sensitive="occupation")
+    publication = an.publication(tmp_path / "p", begin=True, method="mondrian", k=5, schema=people, id="person_id", quasi="age", sensitive="occupation")
     publication.insert(people)
     wrong: list[int] = []
 

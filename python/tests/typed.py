@@ -17,7 +17,7 @@ def releases(people: Any, path: str) -> list[an.Release]:
     first.write_csv(path)
     found = an.disclosure([first, second], background=people, strength="group")
     chart: an.Chart = found.plot()
-    inserted: int = an.publication(path, method="mondrian", k=2, schema=people).insert(first).rows
+    inserted: int = an.publication(path, method="mondrian", k=2, schema=people, begin=True).insert(first).rows
     table: an.Table = an.connect(memory_limit="1GB").sql("SELECT 1")
     print(groups, total, rows, chart, inserted, table)
     return [first, second]

@@ -121,7 +121,7 @@ async fn what_stays_on_the_coordinator_has_no_encoding() {
     {
         let created = format!(
             "CREATE EXTERNAL TABLE p (person_id BIGINT, age INT, occupation INT) STORED AS PUBLICATION LOCATION '{}/p' OPTIONS
-             ('method' 'anatomy', 'l' '4', 'id' 'person_id', 'quasi' 'age', 'sensitive' 'occupation')",
+             ('begin' 'true', 'method' 'anatomy', 'l' '4', 'id' 'person_id', 'quasi' 'age', 'sensitive' 'occupation')",
             here.path().display()
         );
         context.sql(&created).await.unwrap().collect().await.unwrap();

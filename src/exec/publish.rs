@@ -246,7 +246,7 @@ impl Publishing {
         transaction.check_period()?;
         // Rows that are held back were looked at when they came.
         if !transaction.is_known() {
-            transaction.check_people(people_again(people, &self.layout, &work, &window).await?)?;
+            transaction.check_new_people(people_again(people, &self.layout, &work, &window).await?)?;
         }
 
         let (files, made) = channel(1);
@@ -276,8 +276,8 @@ impl Publishing {
         Box::pin(self.announce(transaction, outcome, merged, held, context)).await
     }
 
-    /// Decides the release and makes it public. Of an identifier that is written in another way than before, nobody is known, and no promise
-    /// holds about anybody: so where nobody is, that is told.
+    /// Decides the release and makes it public, unless too many people are missing. Says who has returned, come and left: of an identifier that is
+    /// written in another way than before, nobody is known, and no promise holds about anybody.
     async fn announce(
         &self,
         transaction: Transaction,
@@ -286,31 +286,26 @@ impl Publishing {
         held: Option<Held>,
         context: &TaskContext,
     ) -> Result<u64> {
-        let spec = &self.publication.spec;
-        let strangers = transaction.number() > 1
-            && !outcome.returning
-            && spec.method.state().is_some()
-            && spec.repositioned.is_none();
-        let (before, again) = (transaction.before_this(), outcome.held);
+        let mut notices = match transaction.check_people(&outcome) {
+            Ok(notices) => notices,
+            Err(error) => {
+                transaction.discard().await;
+                return Err(error);
+            }
+        };
+        notices.extend(transaction.before_this());
+        notices.extend(transaction.clock_notice().await);
+        if outcome.held > 0 {
+            notices.push(format!(
+                "publication: {} people have another value than in an earlier release of this period, and are published with that one: values change from \
+                 one period to the next (or say a later one with SET anonymize.period, if the snapshot is of that)",
+                thousands(outcome.held)
+            ));
+        }
         let release = transaction.number();
         let rows = transaction.publish(outcome, merged, held).await?;
         Progress::of(context).tell(Step::Published { release });
-        if let Some(notice) = before {
-            Notices::of(context).tell(&notice);
-        }
-        if again > 0 {
-            Notices::of(context).tell(&format!(
-                "publication: {} people have another value than in an earlier release of this period, and are published with that one: values change from \
-                 one period to the next (or say a later one with SET anonymize.period, if the snapshot is of that)",
-                thousands(again)
-            ));
-        }
-        if let Some(id) = spec.roles.id.as_ref().filter(|_| strangers && rows > 0) {
-            Notices::of(context).tell(&format!(
-                "nobody in this snapshot was in an earlier release; if some of them were, column {id} is not what it was then (a number \
-                 in place of a text, say), and what the releases promise does not hold of them"
-            ));
-        }
+        notices.iter().for_each(|notice| Notices::of(context).tell(notice));
         Ok(rows)
     }
 
@@ -327,7 +322,7 @@ impl Publishing {
         let mut cells = ByCell::try_new(streams, self.cells, &work, context).await?;
         transaction.check_updates().await?;
         let allowed = transaction.check_independence().and_then(|()| transaction.check_period());
-        if let Err(error) = allowed.and_then(|()| transaction.check_people(cells.again())) {
+        if let Err(error) = allowed.and_then(|()| transaction.check_new_people(cells.again())) {
             // It may be the same snapshot again.
             cells.pass_over().await?;
             let unchanged = transaction.unchanged().await?;

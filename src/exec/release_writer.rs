@@ -61,8 +61,8 @@ pub(super) struct Written {
     counterfeits: u64,
     withheld: u64,
     information_loss: f64,
-    /// Whether anybody was in an earlier release.
-    returning: bool,
+    /// People who were in an earlier release.
+    returning: usize,
     /// People who are published once more with the value that they had at first in this period.
     held: usize,
     /// Quasi-identifiers that were NULL for everybody so far.
@@ -105,7 +105,7 @@ impl ReleaseWriter {
         let timer = work.metrics.baseline.elapsed_compute().timer();
         let Made { release, state, mut rng } = work.make(snapshot, rng, monitor)?;
         self.written.count(&release);
-        self.written.returning |= state.knows_anybody(release.microdata.rows);
+        self.written.returning += state.returning(release.microdata.rows);
         self.written.held += state.held();
         self.written.in_cells = tag.is_some();
         if tag.is_none() {

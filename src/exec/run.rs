@@ -14,9 +14,10 @@ use tokio::sync::mpsc::Sender;
 
 use super::Seed;
 use super::inputs::Streams;
+use super::notices::Notices;
 use super::whole_input::counted;
 use super::work::{Made, Work};
-use crate::error::Error;
+use crate::error::{Error, thousands};
 use crate::methods::{AnyMethod, Monitor, SnapshotBuilder};
 use crate::microdata::{MicrodataBuilder, trees_of};
 use crate::release::{COMMITMENTS, PARTNERS, Published, RowOrder};
@@ -36,7 +37,9 @@ pub(super) fn run(
     let batch_size = context.session_config().batch_size();
     let work = Arc::new(Work::new("AnonymizeExec", method, &inputs.layout, metrics, context));
     let baseline = work.metrics.baseline.clone();
-    let sink = ReleaseSink { schema: Arc::clone(&schema), order, batch_size, output };
+    let remembers = inputs.previous.as_ref().is_some_and(|(kind, _)| kind.shown().0);
+    let teller = Some(Teller { notices: Notices::of(context), remembers });
+    let sink = ReleaseSink { schema: Arc::clone(&schema), order, batch_size, output, teller };
     builder.spawn(async move {
         let mut microdata = work.collect(inputs).await?;
         check_trees(&mut microdata.microdata, &sink.schema).map_err(|error| error.in_function(work.method.name()))?;
@@ -75,6 +78,31 @@ pub(super) struct ReleaseSink {
     pub order: RowOrder,
     pub batch_size: usize,
     pub output: Sender<Result<RecordBatch>>,
+    /// Who is told of a release that is made as a whole.
+    pub teller: Option<Teller>,
+}
+
+/// Tells the publisher what is worth knowing of a release.
+pub(super) struct Teller {
+    notices: Notices,
+    /// Whether earlier releases were given.
+    remembers: bool,
+}
+
+impl Teller {
+    /// Says that there are no rows, or how many people the earlier releases know.
+    fn tell(&self, function: &str, rows: usize, returned: impl FnOnce() -> usize) {
+        if rows == 0 {
+            self.notices.tell(&format!("{function}: the input has no rows, and so the release has none"));
+        } else if self.remembers {
+            let returned = returned();
+            let [returned, came] = [returned, rows.saturating_sub(returned)].map(thousands);
+            self.notices.tell(&format!(
+                "{function}: {returned} people were in an earlier release, {came} are new; whose identifier is not written as it was counts as new, and \
+                 what the releases promise does not hold of them"
+            ));
+        }
+    }
 }
 
 impl ReleaseSink {
@@ -91,7 +119,11 @@ impl ReleaseSink {
             microdata.microdata.forget_names();
         }
         let timer = work.metrics.baseline.elapsed_compute().timer();
+        let rows = microdata.microdata.rows();
         let Made { release, state, mut rng } = work.make(microdata, rng, monitor)?;
+        if let Some(teller) = &self.teller {
+            teller.tell(work.method.name(), rows, || state.returning(release.microdata.rows));
+        }
         drop(state);
         let schema = Arc::clone(&self.schema);
         let published = monitor.phase("shuffle", || Ok(Published::new(release, schema, self.order, &mut rng)))?;

@@ -1,5 +1,6 @@
 //! Errors of publications: what was being done and why it failed, in one sentence.
 
+use std::error::Error;
 use std::fmt::Display;
 
 use datafusion::common::DataFusionError;
@@ -63,6 +64,20 @@ pub(super) fn while_doing(doing: impl Display, error: impl Into<DataFusionError>
     }
 }
 
+/// Returns true if the account that runs this may not do what was tried.
+pub(super) fn is_denied(error: &DataFusionError) -> bool {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(cause) = next {
+        let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        // Delta Lake keeps the words of what was wrong, and drops the rest.
+        if kind == Some(std::io::ErrorKind::PermissionDenied) || cause.to_string().contains("Permission denied") {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use datafusion::arrow::error::ArrowError;
@@ -70,6 +85,15 @@ mod tests {
 
     use super::*;
     use crate::error::refusal;
+
+    #[test]
+    fn that_an_account_may_not_read_is_told_from_damage() {
+        let of =
+            |kind: std::io::ErrorKind| Error::Generic { store: "Disk", source: Box::new(std::io::Error::from(kind)) };
+        assert!(is_denied(&of(std::io::ErrorKind::PermissionDenied).into()));
+        assert!(is_denied(&input_error("no such luck: Permission denied (os error 13)")));
+        assert!(!is_denied(&of(std::io::ErrorKind::InvalidData).into()));
+    }
 
     #[test]
     fn one_sentence_says_what_was_done_and_why_it_failed() {

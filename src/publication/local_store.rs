@@ -84,6 +84,25 @@ impl LocalStore {
         }
     }
 
+    /// Writes a file of so many bytes to the root, and one to each of these directories in it that are there, and removes them.
+    pub(super) async fn check_room(&self, directories: &[&str], bytes: u64) -> Result<()> {
+        let root = self.root.clone();
+        let mut files = vec![(root.join(unnamed().map_err(failed)?), bytes)];
+        for directory in directories.iter().map(|name| root.join(name)).filter(|directory| directory.is_dir()) {
+            files.push((directory.join(unnamed().map_err(failed)?), OF_A_COMMIT));
+        }
+        blocking(move || {
+            let written = make_directory(&root, None)
+                .and_then(|()| files.iter().try_for_each(|(file, bytes)| fill(file, *bytes)));
+            for (file, _) in &files {
+                // Of those that were not written, there is none.
+                let _ = std::fs::remove_file(file);
+            }
+            written
+        })
+        .await
+    }
+
     /// Gives a file that others have written its mode, and waits until it and its name are on the disk.
     pub(super) async fn settle(&self, location: &Path) -> Result<()> {
         let path = self.inner.path_to_filesystem(location)?;
@@ -208,6 +227,26 @@ impl MultipartUpload for Upload {
     async fn abort(&mut self) -> Result<()> {
         self.upload.abort().await
     }
+}
+
+/// Bytes that a commit has at most, commonly.
+const OF_A_COMMIT: u64 = 1 << 16;
+/// Bytes that are written at a time.
+const CHUNK: usize = 1 << 20;
+/// Files up to this size are waited for: some file systems find out late that they are full.
+const SYNCED: u64 = 1 << 26;
+
+/// Makes a file of zeros.
+fn fill(file: &FilePath, bytes: u64) -> io::Result<()> {
+    let mut made = OpenOptions::new().write(true).create_new(true).open(file)?;
+    let zeros = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
+    let mut left = bytes;
+    while left > 0 {
+        let next = zeros.len().min(usize::try_from(left).unwrap_or(CHUNK));
+        made.write_all(&zeros[..next])?;
+        left -= next as u64;
+    }
+    if bytes <= SYNCED { made.sync_all() } else { Ok(()) }
 }
 
 async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<()> {

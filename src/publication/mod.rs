@@ -11,6 +11,7 @@
 //! | `protocol` | stage and decide; what makes a publication safe is the order of these writes |
 //! | `observer` | fingerprints of what an INSERT reads, made while it is read |
 //! | `audit` | whether all of a publication keeps its promises |
+//! | `turnover` | how many people have returned, come and left |
 //! | `periods` | which step of a law of changes a snapshot is of |
 //! | `reader` | releases as readers see them |
 //! | `open` | an open publication: both tables, which are refused if they do not fit together |
@@ -27,6 +28,7 @@
 //! | `spec` | what a publication promises, and what its first release fixes |
 //! | `fingerprint` | snapshots and update relations recognized |
 //! | `rehearsal` | snapshots of the past, and what of them would be refused |
+//! | `clock` | the machine's clock, by which releases are dated |
 //! | `failure`, `blocking` | errors, in one sentence; work on threads that may block |
 //!
 //! Rows of a stream that is repositioned are held back in a file beside the ledger's own ones. The record of the newest release names
@@ -35,6 +37,7 @@
 
 mod audit;
 mod blocking;
+mod clock;
 mod delta;
 mod entries;
 mod failure;
@@ -57,13 +60,14 @@ mod rehearsal;
 mod spec;
 mod tables;
 mod transaction;
+mod turnover;
 mod types;
 mod vacuum;
 
 pub(crate) use audit::{Audit, failed_checks};
 pub(crate) use entries::Merged;
 pub(crate) use files::{MadeFile, make};
-pub(crate) use open::OpenPublication;
+pub(crate) use open::{BEGIN, OpenPublication};
 pub(crate) use paths::{numbered, random_name};
 pub(crate) use periods::{PERIOD, of_releases as periods_of_releases, parse as parse_period};
 pub use periods::{Period, PeriodUnit};
@@ -73,4 +77,5 @@ pub(crate) use record::{Beliefs, Figures, HeldBack};
 pub(crate) use rehearsal::{Change, Changes, Findings, Rehearsal};
 pub use spec::{Publication, PublicationSpec, Repositioned};
 pub(crate) use transaction::{Believed, Held, Outcome, Transaction, Unchanged};
+pub(crate) use turnover::MAX_MISSING;
 pub(crate) use types::{check_schema, stored_type, type_names};

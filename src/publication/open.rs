@@ -4,6 +4,8 @@
 //! else means that one of them was lost, exchanged or restored from a backup, and then nothing may be published: a release
 //! that does not know of an earlier one breaks it.
 
+use std::time::SystemTime;
+
 use bytes::Bytes;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -12,6 +14,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::path::Path;
 use deltalake_core::DeltaTable;
 
+use super::clock;
 use super::delta;
 use super::entries::{Entries, decode};
 use super::failure::while_doing;
@@ -25,6 +28,9 @@ use super::spec::Publication;
 use super::tables::Tables;
 use crate::error::refusal;
 use crate::methods::AnyMethod;
+
+/// Option of the declaration with which a publication begins.
+pub(crate) const BEGIN: &str = "begin";
 
 /// An open publication.
 #[derive(Debug)]
@@ -50,6 +56,7 @@ impl OpenPublication {
     /// # Errors
     /// When the specification is not that of the publication, when its tables do not fit together, and when a store fails.
     pub(crate) async fn open(publication: Publication, runtime: &RuntimeEnv) -> Result<Self> {
+        clock::check(SystemTime::now())?;
         let public = Place::open(&publication.public, Access::Public, runtime)?;
         let private = Place::open(&publication.private, Access::Private, runtime)?;
         let tables = Tables::at_one_time(&public, &private).await?;
@@ -92,6 +99,9 @@ impl OpenPublication {
                         publication.private
                     ));
                 }
+                if !publication.begin {
+                    return Err(nothing_here(&publication));
+                }
                 LedgerMetadata::draw(publication.spec.clone(), &publication.public)?
             }
             (Some(ledger), _) => LedgerMetadata::of(ledger, &publication.private)?,
@@ -117,9 +127,37 @@ impl OpenPublication {
         }
     }
 
+    /// # Errors
+    /// When the declaration begins the publication, and there are releases already: who leaves it so would begin another one where storage is away.
+    pub(super) fn check_begin(&self) -> Result<()> {
+        if !self.publication.begin || self.decided().unwrap_or(0) == 0 {
+            return Ok(());
+        }
+        Err(refusal!(
+            "publication",
+            argument BEGIN,
+            "this publication has begun: there are {} releases. Take '{BEGIN}' 'true' out of the declaration for good, and run the INSERT again: with it, a \
+             job whose storage is not mounted would begin a second publication of the same people. Nothing was published",
+            self.decided().unwrap_or(0)
+        ))
+    }
+
     /// The publication, with what was left open as it was begun.
     pub(crate) fn publication(&self) -> &Publication {
         &self.publication
+    }
+
+    /// Says whether the publication was declared to begin although it has.
+    pub(crate) fn set_begin(&mut self, begin: bool) {
+        self.publication.begin = begin;
+    }
+
+    /// What there is to tell if the clock is behind the time of the newest release.
+    pub(super) async fn clock_notice(&self) -> Option<String> {
+        let ledger = self.ledger.as_ref()?;
+        let number = delta::version(ledger);
+        let then = delta::committed(ledger, number).await.ok()??.time?;
+        clock::behind(number, then, SystemTime::now()).filter(|_| number > 0)
     }
 
     /// In how many cells its releases are made, if it was begun.
@@ -376,4 +414,16 @@ impl OpenPublication {
         }
         Ok(())
     }
+}
+
+/// Neither of the two tables is where it is said to be.
+fn nothing_here(publication: &Publication) -> DataFusionError {
+    let (public, private) = (&publication.public, &publication.private);
+    refusal!(
+        "publication",
+        argument BEGIN,
+        "there is no publication at {public}, and no ledger at {private}. If there was one, bring it back (is the storage mounted, are the paths right?): \
+         another one of the same people would break it. To begin one here, say so once: OPTIONS ('{BEGIN}' 'true', 'method' '{}', ..)",
+        publication.spec.method.name()
+    )
 }

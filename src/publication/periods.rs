@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::{Months, NaiveDate, TimeDelta, Utc, Weekday};
+use chrono::{Datelike, Months, NaiveDate, TimeDelta, Utc, Weekday};
 use datafusion::common::{DataFusionError, Result};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,8 @@ pub enum PeriodUnit {
     Week,
     /// Months, of which January 1970 is the first.
     Month,
+    /// Quarters of years, of which the first of 1970 is the first.
+    Quarter,
 }
 
 impl fmt::Display for PeriodUnit {
@@ -40,6 +42,7 @@ impl fmt::Display for PeriodUnit {
             Self::Day => "days",
             Self::Week => "weeks",
             Self::Month => "months",
+            Self::Quarter => "quarters",
         })
     }
 }
@@ -63,15 +66,16 @@ impl Period {
     /// The first day of it; `None` of numbers, and of what no calendar has.
     fn first_day(self) -> Option<NaiveDate> {
         let since_1970 = |days: i64| NaiveDate::default().checked_add_signed(TimeDelta::try_days(days)?);
+        let after_1970 =
+            |months: i64| NaiveDate::default().checked_add_months(Months::new(u32::try_from(months).ok()?));
         let number = i64::try_from(self.number).ok()?;
         match self.unit {
             PeriodUnit::Number => None,
             PeriodUnit::Day => since_1970(number),
             // That Monday was the 29th of December 1969.
             PeriodUnit::Week => since_1970(number.checked_sub(1)?.checked_mul(7)?.checked_sub(3)?),
-            PeriodUnit::Month => {
-                NaiveDate::default().checked_add_months(Months::new(u32::try_from(number).ok()?.checked_sub(1)?))
-            }
+            PeriodUnit::Month => after_1970(number.checked_sub(1)?),
+            PeriodUnit::Quarter => after_1970(number.checked_sub(1)?.checked_mul(3)?),
         }
     }
 
@@ -82,7 +86,7 @@ impl Period {
     }
 }
 
-/// As option `period` is written: `2026-01-31`, `2026-W05`, `2026-01` or a whole number from 1.
+/// As option `period` is written: `2026-01-31`, `2026-W05`, `2026-01`, `2026-Q1` or a whole number from 1.
 impl FromStr for Period {
     type Err = DataFusionError;
 
@@ -98,12 +102,13 @@ impl fmt::Display for Period {
             (PeriodUnit::Day, Some(day)) => write!(f, "{day}"),
             (PeriodUnit::Week, Some(day)) => write!(f, "{}", day.format("%G-W%V")),
             (PeriodUnit::Month, Some(day)) => write!(f, "{}", day.format("%Y-%m")),
+            (PeriodUnit::Quarter, Some(day)) => write!(f, "{}-Q{}", day.format("%Y"), day.quarter()),
             _ => write!(f, "{}", self.number),
         }
     }
 }
 
-/// A day, week or month, or a whole number from 1.
+/// A day, week, month or quarter, or a whole number from 1.
 ///
 /// # Errors
 /// When it is none of these, or a number that is a day, week or month without hyphens, of which a year's last is many before the next one's first.
@@ -118,7 +123,7 @@ pub(crate) fn parse(text: &str) -> Result<Period> {
         refusal!(
             "publication",
             argument PERIOD,
-            "{PERIOD} must be the day ('2026-01-31'), week ('2026-W05') or month ('2026-01') that the snapshot is of, or a whole number from 1 that is \
+            "{PERIOD} must be the day ('2026-01-31'), week ('2026-W05'), month ('2026-01') or quarter ('2026-Q1') that the snapshot is of, or a whole number from 1 that is \
              one higher for each step of the law of changes; in quotes, as in SET anonymize.{PERIOD} = '2026-01-31'"
         )
     })?;
@@ -145,6 +150,11 @@ fn calendar(text: &str) -> Option<Period> {
     let number = |text: &str| text.parse::<i64>().ok().filter(|_| digits(text, 2));
     let of_year = year.parse::<i32>().ok().filter(|_| digits(year, 4))?;
     let days = |day: NaiveDate| day.signed_duration_since(NaiveDate::default()).num_days();
+    if let Some(quarter) = rest.strip_prefix(['Q', 'q']) {
+        let quarter = quarter.parse::<i64>().ok().filter(|number| digits(quarter, 1) && (1..=4).contains(number))?;
+        let number = u64::try_from(i64::from(of_year - 1970) * 4 + quarter).ok().filter(|&number| number > 0)?;
+        return Some(Period { unit: PeriodUnit::Quarter, number });
+    }
     let (unit, counted) = match (rest.strip_prefix(['W', 'w']), rest.split_once('-')) {
         (Some(week), _) => {
             let monday = NaiveDate::from_isoywd_opt(of_year, u32::try_from(number(week)?).ok()?, Weekday::Mon)?;
@@ -193,7 +203,7 @@ pub(crate) fn of_releases(open: &OpenPublication, publication: &Publication) -> 
         return Err(refusal!(
             "publication",
             argument PERIOD,
-            "values change from period to period, and nobody says which day, week or month this snapshot is of{newest}. Say it with each, also where \
+            "values change from period to period, and nobody says which day, week, month or quarter this snapshot is of{newest}. Say it with each, also where \
              nothing has changed, by SET anonymize.{PERIOD} = '{example}' for example: else a snapshot that is not published would tell readers that \
              nobody's value has changed. Nothing was published"
         ));
@@ -223,6 +233,19 @@ pub(crate) fn of_releases(open: &OpenPublication, publication: &Publication) -> 
     }
     let earlier = if are_said { record.periods.clone() } else { (1..=record.number).collect() };
     Ok(Some((earlier, period.number)))
+}
+
+/// What the publisher is told who does not say the period of a snapshot that could have one: at first, and when it is too late.
+pub(super) fn unsaid(publication: &Publication, number: u64) -> Option<String> {
+    let spec = &publication.spec;
+    if publication.period.is_some() || number > 2 || !spec.may_count_periods() || spec.counts_periods() {
+        return None;
+    }
+    let when = if number == 1 { "from the second release on" } else { "from this release on" };
+    Some(format!(
+        "publication: this snapshot does not say which period it is of, so that {when} `reader` is the paper's: whether a value could change between two \
+         releases is not known. Say it with each snapshot from the first on, for example SET anonymize.{PERIOD} = '2026-01' (a day, week, month or quarter)"
+    ))
 }
 
 /// # Errors
@@ -263,13 +286,18 @@ mod tests {
             ["2025-W52", "2026-W01"],
             ["1970-W01", "1970-W02"],
             ["1970-01", "1970-02"],
+            ["1970-Q1", "1970-Q2"],
+            ["2025-Q4", "2026-Q1"],
             ["41", "42"],
         ] {
             let [now, then] = next.map(|text| parse(text).unwrap());
             assert_eq!(then, now.next(), "{next:?}");
             assert_eq!([now, then].map(|period| period.to_string()), next);
         }
-        assert_eq!(["1970-01", "1970-W01", "1970-w01"].map(|text| parse(text).unwrap().number), [1, 1, 1]);
+        assert_eq!(
+            ["1970-01", "1970-W01", "1970-w01", "1970-q1"].map(|text| parse(text).unwrap().number),
+            [1, 1, 1, 1]
+        );
     }
 
     #[test]
@@ -307,6 +335,10 @@ mod tests {
             "26-01-31",
             "2026-W3",
             "2026-3-2",
+            "2026-Q0",
+            "2026-Q5",
+            "2026-Q01",
+            "1969-Q4",
             "2026-+4",
             "+14",
         ];

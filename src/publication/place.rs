@@ -119,6 +119,19 @@ impl Place {
         }
     }
 
+    /// Writes and removes files of the sizes that a release needs where it will be, on a local disk: what is decided and then finds no room, or a
+    /// directory that is another account's, would be in the way of all later ones.
+    ///
+    /// # Errors
+    /// When `bytes` do not fit, or the directory or its log cannot be written to.
+    pub(super) async fn check_room(&self, bytes: u64) -> Result<()> {
+        let Some(local) = &self.local else { return Ok(()) };
+        local.check_room(&[LOG], bytes).await.map_err(|error| {
+            let doing = format!("a release of {bytes} bytes cannot be written to {}; nothing was published", self.url);
+            while_doing(doing, error)
+        })
+    }
+
     /// Whoever reads a table reads what is in its directory: a ledger must not lie there, nor may a public table lie where only
     /// the owner can read.
     ///

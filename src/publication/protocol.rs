@@ -28,6 +28,9 @@ use super::paths::{attempt, numbered, private_probe, probe, staged};
 use super::record::{Record, ReleaseFile};
 use crate::error::refusal;
 
+/// Bytes that are asked for beside those of a release's files.
+const ROOM_FOR_COMMITS: u64 = 1 << 18;
+
 /// Files of an attempt that nobody has decided on yet.
 #[derive(Debug)]
 pub(super) struct Attempt {
@@ -207,6 +210,9 @@ async fn prepare(
     remembered: &Remembered,
 ) -> Result<()> {
     open.public.probe(&probe()?).await?;
+    // Its files, and what commits add.
+    let bytes: u64 = record.files.iter().map(|file| file.size).sum();
+    open.public.check_room(bytes + ROOM_FOR_COMMITS).await?;
     if open.ledger.is_none() {
         // The ledger's own store is asked once.
         open.private.probe(&private_probe(&attempt.name)).await?;

@@ -26,17 +26,25 @@ use crate::error::refusal;
 const PUBLIC_PHASE: u64 = 2;
 const LEDGER_PHASE: u64 = 4;
 
-/// Makes the newest decided release public, if it is not, and clears up then. Returns its number if there was something to do.
+/// A release that is public.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Announced {
+    pub(super) number: u64,
+    /// Whether it was this INSERT that committed it, and not another one at the same time. Of all of them one did.
+    pub(super) here: bool,
+}
+
+/// Makes the newest decided release public, if it is not, and clears up then. Returns it if there was something to do.
 ///
 /// # Errors
 /// When a store fails, when what was staged is damaged, and when somebody else publishes at the same place with another
 /// ledger. The release stays decided, and the next call goes on.
-pub(super) async fn publish(open: &mut OpenPublication) -> Result<Option<u64>> {
+pub(super) async fn publish(open: &mut OpenPublication) -> Result<Option<Announced>> {
     let Some(record) = open.newest().cloned().filter(|record| record.number == open.published() + 1) else {
         return Ok(None);
     };
     let number = record.number;
-    publish_record(open, &record).await.map_err(|error| {
+    let here = publish_record(open, &record).await.map_err(|error| {
         let doing =
             format!("release {number} is decided but not public yet; an INSERT completes it once this is mended");
         while_doing(doing, error)
@@ -44,10 +52,11 @@ pub(super) async fn publish(open: &mut OpenPublication) -> Result<Option<u64>> {
     vacuum(open, number).await;
     delta::sum_up(open.public.log_store(), number, PUBLIC_PHASE).await;
     delta::sum_up(open.private.log_store(), number, LEDGER_PHASE).await;
-    Ok(Some(number))
+    Ok(Some(Announced { number, here }))
 }
 
-async fn publish_record(open: &mut OpenPublication, record: &Record) -> Result<()> {
+/// Returns true if the commit that makes it public was made here.
+async fn publish_record(open: &mut OpenPublication, record: &Record) -> Result<bool> {
     // What readers will see, the ledger must never forget: whoever decided may have died before the disk had it.
     open.private.settle(&commit_uri_from_version(Some(record.number))).await?;
     let Some(first) = record.files.first() else { return Err(breach("a release without files")) };
@@ -61,11 +70,15 @@ async fn publish_record(open: &mut OpenPublication, record: &Record) -> Result<(
     let Some(table) = &open.published else { return Err(breach("there is no public table")) };
     if delta::version(table) + 1 != record.number {
         // Somebody else has completed the same release.
-        return Ok(());
+        return Ok(false);
     }
-    let Err(error) = commit(open, table, record, &schema).await else { return Ok(()) };
+    let Err(error) = commit(open, table, record, &schema).await else { return Ok(true) };
     // Somebody else may have completed the same release, or the store may have failed when all was done.
-    if is_public(open, record).await? { Ok(()) } else { Err(open.public.unwritable(error)) }
+    if !is_public(open, record).await? {
+        return Err(open.public.unwritable(error));
+    }
+    let first = matches!(&error, DataFusionError::ObjectStore(store) if matches!(**store, Error::AlreadyExists { .. }));
+    Ok(!first)
 }
 
 /// Before the first file is copied: the place is this publication's, and the number this release's. A ledger that was copied

@@ -6,7 +6,7 @@ use url::Url;
 use super::periods::Period;
 use crate::error::Result;
 use crate::methods::reposition::{Clock, Late, Reposition};
-use crate::methods::{AnyMethod, StateKind};
+use crate::methods::{AnyMethod, Share, StateKind};
 use crate::microdata::Roles;
 
 /// The one parameter that may change: it is about worlds that a version made which did not know of it.
@@ -215,6 +215,12 @@ pub struct Publication {
     /// Which period the snapshot is of, where values change from period to period; else every release is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<Period>,
+    /// Which share of the people of the newest release may be missing in the next one; `None` if nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_missing: Option<Share>,
+    /// Whether the publication may begin here, where neither of its tables is.
+    #[serde(default)]
+    pub begin: bool,
     /// Whether buckets are balanced as they were when the publication was begun, because nothing else was asked for.
     #[serde(default)]
     pub as_begun: bool,

@@ -8,7 +8,7 @@ use deltalake_core::DeltaTable;
 use futures::{StreamExt, TryStreamExt};
 
 use super::delta;
-use super::failure::while_doing;
+use super::failure::{is_denied, while_doing};
 use super::ledger_state::{self, LedgerState, hash_of_names};
 use super::paths::{CLAIMS, LOG, STAGED, is_probe, is_unnamed, number_of};
 use super::place::Place;
@@ -39,9 +39,14 @@ impl Tables {
     /// When a store fails, or a log is not as it was written.
     pub(super) async fn at_one_time(public: &Place, private: &Place) -> Result<Self> {
         let damaged = |what: &str, place: &Place, error: DataFusionError| {
-            let doing =
-                format!("the {what} at {} cannot be read; if it is damaged, restore it from a backup", place.url());
-            while_doing(doing, error)
+            let cure = match is_denied(&error) {
+                true => {
+                    "this account may not read it: it is another one's, who has made it (root, say). Let that account publish, or give the files to this one \
+                     (chown -R); a new ledger would break what was published"
+                }
+                false => "if it is damaged, restore it from a backup",
+            };
+            while_doing(format!("the {what} at {} cannot be read; {cure}", place.url()), error)
         };
         let no_ledger = |error| damaged("ledger", private, error);
         loop {
@@ -93,7 +98,9 @@ impl PublicFiles {
     /// When the store fails.
     pub(super) async fn list(public: &Place) -> Result<Self> {
         let listed = public.store().list_with_delimiter(None).await.map_err(|error| public.unreadable(error))?;
+        // What is hidden has not got its name yet: somebody is writing it, or was killed.
         let names = listed.objects.iter().filter_map(|object| object.location.filename());
+        let names = names.filter(|name| !is_unnamed(name));
         let (parquet, other): (Vec<&str>, Vec<&str>) = names.partition(|name| name.ends_with(".parquet"));
         let mut prefixes = listed.common_prefixes.iter().map(Path::as_ref);
         Ok(Self {

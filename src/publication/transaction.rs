@@ -16,9 +16,10 @@ use super::open::OpenPublication;
 use super::paths::random_name;
 use super::periods::{self, PERIOD, Period};
 use super::protocol::{self, Attempt, Remembered};
-use super::publish::publish;
+use super::publish::{Announced, publish};
 use super::record::{Beliefs, Figures, HeldBack, Record};
 use super::spec::Publication;
+use super::turnover::Turnover;
 use super::vacuum::vacuum;
 use crate::error::{refusal, thousands};
 use crate::microdata::Layout;
@@ -32,8 +33,8 @@ use crate::microdata::Layout;
 #[derive(Debug)]
 pub(crate) struct Transaction {
     open: OpenPublication,
-    /// Number of the release that this INSERT found decided, and has made public.
-    completed: Option<u64>,
+    /// The release that this INSERT found decided, and that is public now.
+    completed: Option<Announced>,
     observer: Observer,
     release_id: String,
     attempt: Attempt,
@@ -58,8 +59,8 @@ pub(crate) struct Outcome {
     pub(crate) figures: Figures,
     pub(crate) withheld: u64,
     pub(crate) information_loss: f64,
-    /// Whether anybody was in an earlier release.
-    pub(crate) returning: bool,
+    /// People who were in an earlier release.
+    pub(crate) returning: usize,
     /// People who are published once more with the value that they had at first in this period.
     pub(crate) held: usize,
     /// Files of the ledger that are not staged.
@@ -119,8 +120,8 @@ impl Transaction {
         let mut opened = open().await?;
         opened.verify_ledger().await?;
         let completed = publish(&mut opened).await?;
-        if completed.is_some() {
-            opened = open().await.map_err(|error| Completed(completed).before(error))?;
+        if let Some(announced) = completed {
+            opened = open().await.map_err(|error| Completed(Some(announced.number)).before(error))?;
         }
         Ok(Self {
             observer: Observer::new(opened.fingerprint_key()),
@@ -134,7 +135,7 @@ impl Transaction {
 
     /// The release that was completed first.
     pub(crate) fn completed(&self) -> Completed {
-        Completed(self.completed)
+        Completed(self.completed.map(|announced| announced.number))
     }
 
     /// Number of the release that is made.
@@ -262,8 +263,10 @@ impl Transaction {
     }
 
     /// # Errors
-    /// When a method that does not know of earlier releases would make a second one, and nobody has said that its people are others.
+    /// When a method that does not know of earlier releases would make a second one, and nobody has said that its people are others; and when the publication
+    /// was to begin with this release, but has begun before.
     pub(crate) fn check_independence(&self) -> Result<()> {
+        self.open.check_begin()?;
         let spec = &self.publication().spec;
         let method = &spec.method;
         if self.number() == 1 || self.publication().independent || method.state().is_some() {
@@ -284,7 +287,7 @@ impl Transaction {
 
     /// # Errors
     /// When people of the snapshot were in an earlier release, of a method that does not know of it.
-    pub(crate) fn check_people(&self, again: usize) -> Result<()> {
+    pub(crate) fn check_new_people(&self, again: usize) -> Result<()> {
         if again == 0 {
             return Ok(());
         }
@@ -315,6 +318,40 @@ impl Transaction {
         periods::check_order(&self.open, self.publication())
     }
 
+    /// Returns what there is to tell the publisher of a release that is made: who has come and left, and what is not said of its period.
+    ///
+    /// # Errors
+    /// When more people are missing than the publication allows.
+    pub(crate) fn check_people(&self, outcome: &Outcome) -> Result<Vec<String>> {
+        let publication = self.publication();
+        let mut told = Vec::new();
+        if let Some(turnover) = self.turnover(outcome) {
+            turnover.check(publication)?;
+            told.push(turnover.notice(publication));
+        }
+        told.extend(periods::unsaid(publication, self.number()));
+        Ok(told)
+    }
+
+    /// Returns what there is to tell of the machine's clock.
+    pub(crate) async fn clock_notice(&self) -> Option<String> {
+        self.open.clock_notice().await
+    }
+
+    /// Who has returned, come and left, of a method that remembers people.
+    fn turnover(&self, outcome: &Outcome) -> Option<Turnover> {
+        let spec = &self.publication().spec;
+        let newest = self.open.newest()?;
+        spec.method.state().filter(|_| spec.repositioned.is_none())?;
+        let (rows, returned) = (self.observer.rows(), outcome.returning as u64);
+        Some(Turnover {
+            newest: newest.number,
+            before: newest.figures.rows.saturating_sub(newest.figures.counterfeits),
+            returned,
+            came: rows.saturating_sub(returned),
+        })
+    }
+
     /// What is worth knowing where a release was completed first, or one with the same rows was published for another period.
     pub(crate) fn before_this(&self) -> Option<String> {
         let newest = self.open.newest()?;
@@ -329,8 +366,8 @@ impl Transaction {
                 Period { number: then, ..now }
             )
         });
-        let completed = self.completed.map(|completed| {
-            format!("release {completed}, which had been decided and was not public, was completed first, and this is another one")
+        let completed = self.completed.map(|Announced { number, .. }| {
+            format!("release {number}, which had been decided and was not public, was completed first, and this is another one")
         });
         match (completed, again) {
             (None, None) => None,
@@ -371,7 +408,8 @@ impl Transaction {
         }
     }
 
-    /// Decides the release, with all files that were staged, and makes it public. Returns the number of rows of its snapshot.
+    /// Decides the release, with all files that were staged, and makes it public. Returns the number of rows of its snapshot, or 0 if another INSERT
+    /// was faster in making it public, which reports them.
     ///
     /// # Errors
     /// A conflict if another release was decided in the meantime. When a store fails; the error says what is to be done.
@@ -409,8 +447,8 @@ impl Transaction {
         let remembered =
             Remembered { schema: outcome.schema, entries: outcome.entries, staged, merged, held, believed };
         protocol::decide(&mut self.open, record, &remembered).await?;
-        publish(&mut self.open).await?;
-        Ok(rows)
+        let announced = publish(&mut self.open).await?;
+        Ok(if announced.is_some_and(|announced| announced.here) { rows } else { 0 })
     }
 
     fn publication(&self) -> &Publication {
@@ -443,7 +481,7 @@ impl Transaction {
     /// The snapshot is that of a release.
     fn repeated(&self, number: u64) -> Unchanged {
         let rows = self.observer.rows();
-        if self.completed == Some(number) {
+        if self.completed.is_some_and(|completed| completed.number == number && completed.here) {
             return Unchanged { release: number, rows, notice: None };
         }
         let newer = match (self.publication().period, self.open.decided()) {

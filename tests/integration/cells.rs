@@ -326,7 +326,7 @@ fn a_full_disk_while_spilling_publishes_nothing() {
     assert!(output.status.success(), "{}", err(&output));
     let sql = "CREATE EXTERNAL TABLE published (person_id BIGINT, age INT, education INT, occupation INT)
          STORED AS PUBLICATION LOCATION 'published'
-         OPTIONS ('method' 'm_invariant', 'm' '4', 'id' 'person_id', 'quasi' 'age, education', 'sensitive' 'occupation', 'cells' '16');
+         OPTIONS ('begin' 'true', 'method' 'm_invariant', 'm' '4', 'id' 'person_id', 'quasi' 'age, education', 'sensitive' 'occupation', 'cells' '16');
          INSERT INTO published SELECT person_id, age, education, occupation FROM 'people.parquet';";
     std::fs::write(here.path().join("job.sql"), sql).unwrap();
     let limited = "trap '' XFSZ; ulimit -f 40; exec \"$0\" -q -m 24m -f job.sql";

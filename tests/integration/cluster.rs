@@ -613,7 +613,7 @@ fn what_workers_cannot_have_runs_on_the_coordinator() {
             "-c",
             &format!(
                 "CREATE EXTERNAL TABLE p (person_id BIGINT, age INT, occupation INT) STORED AS PUBLICATION LOCATION '{location}/p' OPTIONS
-                 ('method' 'anatomy', 'l' '4', 'id' 'person_id', 'quasi' 'age', 'sensitive' 'occupation');
+                 ('begin' 'true', 'method' 'anatomy', 'l' '4', 'id' 'person_id', 'quasi' 'age', 'sensitive' 'occupation');
                  INSERT INTO p SELECT person_id, age, occupation FROM census(3000, seed => 1)"
             ),
         ],

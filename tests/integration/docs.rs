@@ -6,7 +6,7 @@ use std::path::Path;
 
 use datafusion_anonymize::AnonymizeError;
 
-use super::support::{path, run, session, table};
+use super::support::{path, run_as_it_is as run, session, table};
 
 /// `ANONYMIZE_BLESS=1` writes the outputs instead of comparing them, here and below.
 #[tokio::test]

@@ -562,12 +562,13 @@ async fn a_release_in_cells_at_any_write() {
     }
 }
 
-/// A script of the shell: a publication of made-up people, and one snapshot of it.
-fn script(here: &FilePath, rows: usize) -> PathBuf {
+/// A script of the shell: a publication of made-up people, which may begin with it, and one snapshot of it.
+fn script(here: &FilePath, begins: bool, rows: usize) -> PathBuf {
+    let begin = if begins { "'begin' 'true', " } else { "" };
     let sql = format!(
         "CREATE EXTERNAL TABLE published (person_id BIGINT, age INT, education INT, occupation INT)
          STORED AS PUBLICATION LOCATION 'published'
-         OPTIONS ('method' 'm_invariant', 'm' '4', 'id' 'person_id', 'quasi' 'age, education', 'sensitive' 'occupation');
+         OPTIONS ({begin}'method' 'm_invariant', 'm' '4', 'id' 'person_id', 'quasi' 'age, education', 'sensitive' 'occupation');
          INSERT INTO published SELECT person_id, age, education, occupation FROM census({rows});"
     );
     let path = here.join(format!("{rows}.sql"));
@@ -599,7 +600,7 @@ async fn the_shell_that_is_killed_at_any_time() {
     let here = tempdir().unwrap();
     let mut killed = 0;
     for (round, wait) in [2, 5, 10, 20, 40, 60, 80, 100, 120, 140, 160, 200].into_iter().enumerate() {
-        let script = script(here.path(), 40_000 + 1_000 * round);
+        let script = script(here.path(), round == 0, 40_000 + 1_000 * round);
         let mut child = shell(here.path(), &script).stdout(Stdio::null()).spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(wait));
         child.kill().unwrap();
@@ -628,7 +629,7 @@ async fn the_shell_that_is_killed_at_any_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_without_room() {
     let here = tempdir().unwrap();
-    let (small, large) = (script(here.path(), 200), script(here.path(), 50_000));
+    let (small, large) = (script(here.path(), true, 200), script(here.path(), false, 50_000));
     assert!(shell(here.path(), &small).stdout(Stdio::null()).status().unwrap().success());
     let limited = "trap '' XFSZ; ulimit -f 40; exec \"$0\" -q -f \"$1\"";
     let output = Command::new("sh")
@@ -650,7 +651,7 @@ async fn a_disk_without_room() {
 #[tokio::test(flavor = "multi_thread")]
 async fn small_and_read_only_disks() {
     let here = tempdir().unwrap();
-    let (small, large) = (script(here.path(), 200), script(here.path(), 50_000));
+    let (small, large) = (script(here.path(), true, 200), script(here.path(), false, 50_000));
     let steps = r#"
         set -e
         shell=$0 small=$1 large=$2

@@ -15,7 +15,7 @@ use rand::{Rng, SeedableRng};
 use tempfile::TempDir;
 
 use super::python::environment;
-use super::support::{err, out, path, run, session, shell};
+use super::support::{begun, err, out, path, run, session, shell};
 
 /// A publication, a release and what nobody is to see, in a folder.
 pub(super) fn lake() -> TempDir {
@@ -28,12 +28,13 @@ pub(super) fn lake() -> TempDir {
         )
     };
     let script = format!(
-        "{DECLARED};
+        "{};
          INSERT INTO clinic SELECT patient_id, age, sex, postcode, diagnosis FROM '{first}';
          SET datafusion.execution.parquet.skip_metadata = false;
          COPY (SELECT * FROM {}) TO 'lake/q1.parquet';
          COPY (SELECT * FROM {}) TO 'lake/private.parquet';
          COPY (SELECT age, sex, diagnosis FROM '{first}') TO 'lake/people.parquet';",
+        begun(DECLARED),
         call(""),
         call(", private => true"),
     );

@@ -42,25 +42,50 @@ fn a_snapshot_of_strangers_is_told() {
     let here = tempdir().unwrap();
     let create = "CREATE EXTERNAL TABLE pub (id VARCHAR, age BIGINT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'pub/' OPTIONS \
                   ('method' 'm_invariant', 'm' '3', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')";
+    let begin = |create: &str| create.replace("('method'", "('begin' 'true', 'method'");
     let insert = |id: &str, age: u8| {
         format!(
             "INSERT INTO pub SELECT concat('{id}', value), value % 90 + {age}, concat('d', value % 7) FROM generate_series(1, 70)"
         )
     };
+    let mut declared = begin(create);
     for (id, age, told) in [("0", 0, false), ("", 1, true), ("0", 2, false), ("", 3, false)] {
-        let output = shell(here.path(), &["-q", "-c", create, &insert(id, age)]);
-        assert!(output.status.success(), "{}", err(&output));
-        let notice = "nobody in this snapshot was in an earlier release; if some of them were, column id";
-        assert_eq!(err(&output).contains(notice), told, "{}", err(&output));
+        let output = shell(here.path(), &["-q", "-c", &declared, &insert(id, age)]);
+        declared = create.to_owned();
+        let refused = "nobody in this snapshot was in an earlier release, and release 1 has 70 people";
+        assert_eq!((output.status.success(), err(&output).contains(refused)), (!told, told), "{}", err(&output));
+        if told {
+            // As the refusal says.
+            let allowed = create.replace("('method'", "('max_missing' '1', 'method'");
+            let output = shell(here.path(), &["-q", "-c", &allowed, &insert(id, age)]);
+            assert!(err(&output).contains("mend column id") != output.status.success(), "{}", err(&output));
+            assert!(
+                err(&output).contains("0 people were in an earlier release, 70 are new; at least 70 of the 70"),
+                "{}",
+                err(&output)
+            );
+        } else if age > 0 {
+            assert!(
+                err(&output).contains("70 people were in an earlier release, 0 are new; at least 0 of the 70"),
+                "{}",
+                err(&output)
+            );
+        }
     }
     // Who has become older is no stranger.
     let create = "CREATE EXTERNAL TABLE rows (id VARCHAR, age BIGINT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'rows/' OPTIONS \
                   ('method' 'muco', 'delta' 'equal', 'l' '3', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')";
+    let mut declared = begin(create);
     for (id, age, told) in [("0", 0, false), ("0", 1, false), ("", 1, true)] {
         let insert = insert(id, age).replace("INTO pub", "INTO rows");
-        let output = shell(here.path(), &["-q", "-c", create, &insert]);
-        assert!(output.status.success(), "{}", err(&output));
-        assert_eq!(err(&output).contains("nobody in this snapshot"), told, "{}", err(&output));
+        let output = shell(here.path(), &["-q", "-c", &declared, &insert]);
+        declared = create.to_owned();
+        assert_eq!(
+            (output.status.success(), err(&output).contains("nobody in this snapshot")),
+            (!told, told),
+            "{}",
+            err(&output)
+        );
     }
 }
 
@@ -82,7 +107,7 @@ fn withheld_rows_are_told() {
     let output = shell(here.path(), &["-q", "-c", &format!("EXPLAIN ANALYZE SELECT * FROM {}", call("withhold"))]);
     assert!(out(&output).contains(&format!("withheld_rows={withheld}")), "{}", out(&output));
     let create = "CREATE EXTERNAL TABLE pub (id BIGINT, age BIGINT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'pub/' OPTIONS \
-                  ('method' 'm_invariant', 'm' '3', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease', 'on_ineligible' 'withhold')";
+                  ('begin' 'true', 'method' 'm_invariant', 'm' '3', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease', 'on_ineligible' 'withhold')";
     let insert = format!("INSERT INTO pub {people}");
     let list = "SELECT rows + withheld - counterfeits AS everybody, withheld FROM releases(pub)";
     let output = shell(here.path(), &["-q", "--format", "csv", "-c", create, &insert, list]);
@@ -215,9 +240,12 @@ fn a_script_that_runs_again_publishes_nothing() {
         assert!(output.status.success(), "{}", err(&output));
         output
     };
-    let first = script("");
-    assert_eq!((out(&first).as_str(), err(&first).as_str()), ("count\n10\ncount\n10\ncount\n10\n", ""));
-    let again = script("");
+    let first = script(", 'begin' 'true'");
+    assert_eq!(out(&first), "count\n10\ncount\n10\ncount\n10\n");
+    let returned = "10 people were in an earlier release, 0 are new; at least 0 of the 10";
+    assert!(err(&first).lines().count() == 2 && err(&first).matches(returned).count() == 2, "{}", err(&first));
+    // It has not to be told that it began.
+    let again = script(", 'begin' 'true'");
     assert_eq!(out(&again), "count\n0\ncount\n0\ncount\n0\n");
     let notices = err(&again);
     let said = |number: usize| {
@@ -506,7 +534,7 @@ fn a_stream_that_is_suppressed_says_so() {
     assert!(said(&of(9)).contains("reposition: most rows are suppressed (80 of 100)"), "{}", said(&of(9)));
     assert_eq!(said(&of(6)), "");
     let publication =
-        "CREATE EXTERNAL TABLE clinic (day BIGINT, age BIGINT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'clinic/' OPTIONS ('method'
+        "CREATE EXTERNAL TABLE clinic (day BIGINT, age BIGINT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'clinic/' OPTIONS ('begin' 'true', 'method'
          'reposition', 'inner' 'anatomy', 'l' '2', 'time' 'day', 'window' '2', 'quasi' 'age', 'sensitive' 'disease',
          'allow_independent_releases' 'true'); INSERT INTO clinic SELECT value / 10, value, 'flu' FROM generate_series(0, 99)";
     let output = said(publication);

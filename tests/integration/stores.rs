@@ -25,7 +25,7 @@ use url::Url;
 
 use super::publications::{Q1, Q2, count, declaration, declare, from_the_root};
 use super::python::environment;
-use super::support::{error, number, path, run, session};
+use super::support::{begun, error, number, path, run, session};
 
 /// Objects of a page of a listing.
 const PAGE: usize = 1000;
@@ -383,8 +383,8 @@ fn insert(rows: usize) -> String {
 #[test]
 fn the_shell_against_s3() {
     let Some(mut moto) = Moto::start(&["lake", "ledgers"]) else { return };
-    for rows in [2_000, 2_200] {
-        text(&moto.shell(&insert(rows)).output().unwrap());
+    for (rows, declaration) in [(2_000, begun(S3)), (2_200, S3.to_owned())] {
+        text(&moto.shell(&insert(rows).replace(S3, &declaration)).output().unwrap());
     }
     let read = "CREATE EXTERNAL TABLE r STORED AS PUBLICATION LOCATION 's3://lake/hospital/';
         SELECT count(*) AS releases FROM releases(r); SELECT count(*) AS of_the_first FROM release(r, 1); SELECT count(*) AS now FROM r;";
@@ -456,7 +456,7 @@ fn the_shell_against_s3() {
     assert!(moto.objects("ledgers").iter().all(|name| !name.contains("_staged")));
 
     // A bucket that is not there is named.
-    let missing = insert(100).replace("s3a://ledgers", "s3a://missing");
+    let missing = insert(100).replace(S3, &begun(S3)).replace("s3a://ledgers", "s3a://missing");
     let output = moto.shell(&missing).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && error.contains("s3a://missing/hospital/"), "{error}");
@@ -480,18 +480,19 @@ fn workers_against_s3() {
     let urls = format!("{},{}", workers[0].url, workers[1].url);
     let people = "CREATE EXTERNAL TABLE people STORED AS PARQUET LOCATION 's3://lake/people/';
         SET distributed.file_scan_config_bytes_per_partition = 1;";
-    let on_workers = |sql: &str| {
-        let sql = format!("{people} {S3} {sql}");
+    let on_workers = |declaration: &str, sql: &str| {
+        let sql = format!("{people} {declaration} {sql}");
         moto.anonymize(&["-q", "--workers", &urls, "--format", "csv", "-c", &sql]).output().unwrap()
     };
     let insert = |skipped: u32| format!("INSERT INTO hospital SELECT * FROM people WHERE person_id % 10 <> {skipped}");
-    let explained = text(&on_workers(&format!("EXPLAIN {}", insert(2))));
+    let explained = text(&on_workers(&begun(S3), &format!("EXPLAIN {}", insert(2))));
     assert!(explained.contains("PublishExec") && explained.contains("Stage 1"), "{explained}");
-    for skipped in [1, 2, 3] {
-        let published = text(&on_workers(&insert(skipped)));
+    for (skipped, declaration) in [(1, begun(S3)), (2, S3.to_owned()), (3, S3.to_owned())] {
+        let published = text(&on_workers(&declaration, &insert(skipped)));
         assert!(published.contains("3600"), "{published}");
     }
     let read = text(&on_workers(
+        S3,
         "SELECT count(*) AS releases FROM releases(hospital); SELECT count(*) FILTER (WHERE NOT passed) AS failed FROM audit(hospital);
          SELECT count(*) AS cells FROM m_invariant(people, 4, id => person_id, quasi => age, sensitive => occupation, cells => 3)",
     ));

@@ -17,9 +17,27 @@ pub(super) fn session() -> SessionContext {
     context
 }
 
-/// Runs statements and returns the rows of the last.
+/// Runs statements and returns the rows of the last. A publication that is not there begins.
 pub(super) async fn run(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
+    match run_as_it_is(context, sql).await {
+        Err(error) if sql.contains("STORED AS PUBLICATION") && error.to_string().contains("('begin' 'true'") => {
+            run_as_it_is(context, &begun(sql)).await
+        }
+        result => result,
+    }
+}
+
+/// The same, where no publication begins that does not say so.
+pub(super) async fn run_as_it_is(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     context.sql(sql).await?.collect().await
+}
+
+/// The declaration of a publication that begins.
+pub(super) fn begun(declaration: &str) -> String {
+    let place = declaration.find("OPTIONS").and_then(|start| Some(start + declaration[start..].find('(')? + 1));
+    let mut text = declaration.to_owned();
+    text.insert_str(place.expect("options"), "'begin' 'true', ");
+    text
 }
 
 /// The single number that a query returns.

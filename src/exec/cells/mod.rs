@@ -287,7 +287,13 @@ impl Running {
         let cells_released = MetricBuilder::new(&metrics).counter("cells_released", 0);
         let largest_cell = MetricBuilder::new(&metrics).gauge("largest_cell", 0);
         let batch_size = context.session_config().batch_size();
-        let sink = Arc::new(ReleaseSink { schema: Arc::clone(&schema), order: RowOrder::Random, batch_size, output });
+        let sink = Arc::new(ReleaseSink {
+            schema: Arc::clone(&schema),
+            order: RowOrder::Random,
+            batch_size,
+            output,
+            teller: None,
+        });
         let mut checked = false;
         let mut refusals = Refusals::of(cells);
         while let Some((cell, mut snapshot)) =

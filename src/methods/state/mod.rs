@@ -272,14 +272,16 @@ impl State {
         }
     }
 
-    /// Whether it knows anybody of so many rows.
-    pub(crate) fn knows_anybody(&self, rows: usize) -> bool {
-        let mut rows = 0..rows as u32;
+    /// Returns how many people of so many rows were in an earlier release. Rows of people who have left do not count.
+    pub(crate) fn returning(&self, rows: usize) -> usize {
+        let rows = 0..rows as u32;
         match self {
-            Self::Nothing => false,
-            Self::Signatures(signatures) => rows.any(|row| signatures.number_of(row as usize).is_some()),
-            Self::Dealt(dealt) => !dealt.is_empty(),
-            Self::Worlds(partners) => rows.any(|row| partners.of(row).is_some()),
+            Self::Nothing => 0,
+            Self::Signatures(signatures) => rows.filter(|&row| signatures.number_of(row as usize).is_some()).count(),
+            Self::Dealt(dealt) => rows.filter(|&row| dealt.is_known(row)).count().saturating_sub(dealt.ghosts),
+            Self::Worlds(partners) => {
+                rows.filter(|&row| partners.of(row).is_some()).count().saturating_sub(partners.ghosts)
+            }
         }
     }
 

@@ -29,7 +29,7 @@ fn publication(m: usize, table: &str, people: &TableRoles, schema: &Schema) -> O
     let columns = names.iter().map(column).collect::<Option<Vec<_>>>()?.join(", ");
     let names = names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     Some(format!(
-        "CREATE EXTERNAL TABLE publication ({columns})\nSTORED AS PUBLICATION LOCATION 'publication/'\nOPTIONS ('method' 'm_invariant', 'm' \
+        "CREATE EXTERNAL TABLE publication ({columns})\nSTORED AS PUBLICATION LOCATION 'publication/'\nOPTIONS ('begin' 'true', 'method' 'm_invariant', 'm' \
          '{m}', 'id' '{}', 'quasi' '{}', 'sensitive' '{sensitive}');\nINSERT INTO publication SELECT {names} FROM {table};",
         people.id,
         people.quasi.join(", "),

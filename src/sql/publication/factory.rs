@@ -13,13 +13,13 @@ use super::options::{Options, refused};
 use super::release_table::{ReleaseTable, as_table};
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
-use crate::exec::boxed_method;
+use crate::exec::{REPOSITION, boxed_method};
 use crate::methods::state::ledger_schema;
 use crate::methods::{AnyMethod, LeftOut, StateKind};
 use crate::microdata::{Layout, Role, Roles, TREE_KEY, can_be_part, field_of_parts, name_of_parts};
 use crate::publication::{
-    OpenPublication, PERIOD, Publication, PublicationSpec, Reader, Repositioned, check_apart, check_schema, locate,
-    private_beside, stored_type, type_names,
+    MAX_MISSING, OpenPublication, PERIOD, Publication, PublicationSpec, Reader, Repositioned, check_apart,
+    check_schema, locate, private_beside, stored_type, type_names,
 };
 use crate::release::{Description, Form, Shape, View, reserved_names, schema};
 use crate::sql::arguments::Arguments;
@@ -90,6 +90,7 @@ impl PublicationFactory {
             check_apart(&public, &private)?;
             let moved_from = options.moved_from.as_deref().map(locate).transpose()?;
             let (independent, repeated, period) = (options.independent, options.repeated, options.period);
+            let (begin, max_missing) = (options.begin, options.max_missing);
             let stream = options.reposition(session)?;
             let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
             let method = function.method(&arguments)?;
@@ -103,6 +104,14 @@ impl PublicationFactory {
                     "option allow_independent_releases is for methods without a ledger; releases of {} know of each \
                      other",
                     method.name()
+                ));
+            }
+            if max_missing.is_some() && (method.state().is_none() || stream.is_some()) {
+                return Err(refusal!(
+                    "publication",
+                    argument MAX_MISSING,
+                    "option {MAX_MISSING} is for methods that remember people by their identifiers, which {} does not; leave it out",
+                    if stream.is_some() { REPOSITION } else { method.name() }
                 ));
             }
             let settings = session.config_options().extensions.get::<AnonymizeOptions>().cloned().unwrap_or_default();
@@ -150,7 +159,7 @@ impl PublicationFactory {
                 return Err(refusal!(
                     "publication",
                     argument PERIOD,
-                    "option {PERIOD} is for publications whose values change (m_distinct, and dynamic with {UPDATES}): it says of which day, week or month \
+                    "option {PERIOD} is for publications whose values change (m_distinct, and dynamic with {UPDATES}): it says of which day, week, month or quarter \
                      a snapshot is; leave it out"
                 ));
             }
@@ -188,10 +197,13 @@ impl PublicationFactory {
                 finish,
                 as_begun,
                 period,
+                begin,
+                max_missing,
             };
             // Fails where an INSERT would, but earlier.
             let open = OpenPublication::open(publication.clone(), &runtime).await?;
             let published = open.published();
+            let begun = open.decided().is_some_and(|decided| decided > 0);
             let released = released_schema(&open.publication().spec.method, with_hierarchies, &layout)?;
             let mut released = as_table(&released).await?;
             if published > 0 {
@@ -200,7 +212,7 @@ impl PublicationFactory {
                 released = Arc::new(as_published(&released, &newest));
             }
             let publisher = Publisher { publication, schema: table, parts, hierarchies, updates };
-            Ok(Arc::new(PublicationTable::for_publishing(publisher, released, runtime)))
+            Ok(Arc::new(PublicationTable::for_publishing(publisher, begun, released, runtime)))
         })
     }
 }

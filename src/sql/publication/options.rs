@@ -13,7 +13,8 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
 use crate::error::refusal;
 use crate::exec::REPOSITION;
-use crate::publication::{PERIOD, Period, parse_period};
+use crate::methods::Share;
+use crate::publication::{BEGIN, MAX_MISSING, PERIOD, Period, parse_period};
 use crate::sql::arguments::{Arguments, Scope};
 use crate::sql::method::{MethodFunction, Offered};
 use crate::sql::methods::methods;
@@ -26,8 +27,16 @@ use crate::sql::signature::{FunctionSignature, Parameter, Style, retired, sugges
 const NOT_OFFERED: [Parameter; 4] = [Parameter::INPUT, Parameter::SEED, Parameter::PRIVATE, Parameter::PREVIOUS];
 
 /// Options that are the publication's own.
-const OWN: [&str; 6] =
-    ["method", "private", "moved_from", "allow_independent_releases", "allow_repeated_snapshots", PERIOD];
+const OWN: [&str; 8] = [
+    "method",
+    BEGIN,
+    "private",
+    "moved_from",
+    "allow_independent_releases",
+    "allow_repeated_snapshots",
+    MAX_MISSING,
+    PERIOD,
+];
 
 /// Prefixes of options that are for the object stores.
 const STORES: [&str; 5] = ["aws", "gcp", "oss", "cos", "azure"];
@@ -48,6 +57,10 @@ pub(super) struct Options {
     pub repeated: bool,
     /// Which period snapshots are of.
     pub period: Option<Period>,
+    /// Whether the publication may begin here.
+    pub begin: bool,
+    /// Which share of the people of the newest release may be missing in the next one.
+    pub max_missing: Option<Share>,
 }
 
 impl Options {
@@ -61,6 +74,8 @@ impl Options {
             independent: false,
             repeated: false,
             period: None,
+            begin: false,
+            max_missing: None,
         };
         let mut given: Vec<(&str, &String)> = Vec::new();
         for (key, value) in options {
@@ -86,6 +101,8 @@ impl Options {
                 "allow_independent_releases" => sorted.independent = boolean(name, value)?,
                 "allow_repeated_snapshots" => sorted.repeated = boolean(name, value)?,
                 PERIOD => sorted.period = Some(parse_period(value)?),
+                BEGIN => sorted.begin = boolean(name, value)?,
+                MAX_MISSING => sorted.max_missing = Some(share(name, value)?),
                 _ => sorted.values.push((name.to_owned(), value.clone())),
             }
         }
@@ -95,7 +112,8 @@ impl Options {
     /// Whether nothing is said about how to publish: a publication that is only read.
     pub(super) fn is_for_reading(&self) -> bool {
         let own = self.method.is_some() || self.private.is_some() || self.moved_from.is_some() || self.period.is_some();
-        self.values.is_empty() && !own && !self.independent && !self.repeated
+        let missing = self.max_missing.is_some();
+        self.values.is_empty() && !own && !missing && !self.begin && !self.independent && !self.repeated
     }
 
     /// Of a stream that is repositioned: the arguments for that. What is left is for the method that makes groups, within the published
@@ -209,6 +227,18 @@ fn boolean(name: &str, value: &str) -> Result<bool> {
         "false" => Ok(false),
         _ => Err(refusal!("publication", argument name, "option {name} must be 'true' or 'false'")),
     }
+}
+
+fn share(name: &str, value: &str) -> Result<Share> {
+    let share = value.trim().parse().ok().and_then(|value| Share::try_new(name, value).ok());
+    share.ok_or_else(|| {
+        refusal!(
+            "publication",
+            argument name,
+            "option {name} must be a share from 0 to 1, for example '{name}' '0.2' if up to a fifth of the people of the newest release may be missing in \
+             the next one"
+        )
+    })
 }
 
 /// Reads values that are all texts.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
@@ -59,16 +60,26 @@ pub(in crate::sql) struct PublicationTable {
     pub public: Url,
     pub runtime: Arc<RuntimeEnv>,
     publisher: Option<Publisher>,
+    /// Whether there were releases when it was declared.
+    begun: bool,
+    /// Whether its ledger was there since then.
+    seen: AtomicBool,
     schema: SchemaRef,
     releases: Arc<PublicReleases>,
 }
 
 impl PublicationTable {
-    /// One that can be inserted into, whose releases have columns of `released`.
-    pub(super) fn for_publishing(publisher: Publisher, released: SchemaRef, runtime: Arc<RuntimeEnv>) -> Self {
+    /// One that can be inserted into, whose releases have columns of `released`, and which has `begun` if there are any.
+    pub(super) fn for_publishing(
+        publisher: Publisher,
+        begun: bool,
+        released: SchemaRef,
+        runtime: Arc<RuntimeEnv>,
+    ) -> Self {
         let (schema, public) = (Arc::clone(&publisher.schema), publisher.publication.public.clone());
         let releases = Arc::new(PublicReleases::new(public.clone(), Arc::clone(&runtime), released));
-        Self { public, runtime, publisher: Some(publisher), schema, releases }
+        let seen = AtomicBool::new(begun);
+        Self { public, runtime, publisher: Some(publisher), begun, seen, schema, releases }
     }
 
     /// Its releases.
@@ -85,7 +96,8 @@ impl PublicationTable {
         let newest = ReleaseTable::open_readable(&public, &runtime).await?.schema();
         let schema = Arc::new(Released::try_new(ESTIMATE, &newest)?.schema());
         let releases = Arc::new(PublicReleases::new(public.clone(), Arc::clone(&runtime), newest));
-        Ok(Self { public, runtime, publisher: None, schema, releases })
+        let seen = AtomicBool::new(true);
+        Ok(Self { public, runtime, publisher: None, begun: true, seen, schema, releases })
     }
 
     /// What estimates are made from: the newest release, which is opened when it is scanned, and what is known of it before.
@@ -255,7 +267,7 @@ impl PublicationTable {
                 ));
             };
             refuse_loose_files("publication", &read_files(&hidden.revealed()?), session.runtime_env()).await?;
-            let open = OpenPublication::open(publication.clone(), session.runtime_env()).await?;
+            let open = self.open(publication.clone(), session.runtime_env()).await?;
             let mut publication = open.publication().clone();
             let left_out = marked_columns(&input.schema());
             let remembered = match publication.spec.method.as_method().leaves_out() {
@@ -306,6 +318,19 @@ impl PublicationTable {
             let publishing = PublishExec::try_new(inputs, publication, open.decided().unwrap_or(0))?;
             Ok(Arc::new(publishing) as Arc<dyn ExecutionPlan>)
         })
+    }
+
+    /// Opens it as this statement finds it. It begins where it was declared to, once: what was there and is not any more is away.
+    async fn open(&self, declared: Publication, runtime: &Arc<RuntimeEnv>) -> Result<OpenPublication> {
+        let begin = declared.begin && !self.seen.load(Ordering::Relaxed);
+        // Of a publication that has begun before, the declaration is refused when something else than its first release is published.
+        let late = declared.begin && self.begun;
+        let mut open = OpenPublication::open(Publication { begin, ..declared }, runtime).await?;
+        if open.decided().is_some() {
+            self.seen.store(true, Ordering::Relaxed);
+            open.set_begin(late);
+        }
+        Ok(open)
     }
 
     /// The columns with roles, in the order of the layout. Those sensitive ones that are remembered have any value, which is not looked at.
