@@ -49,7 +49,7 @@ async fn run() -> ExitCode {
     match end {
         Ok(()) => ExitCode::SUCCESS,
         Err(End::Told(status)) => {
-            eprintln!("Error: told to end; what was under way is completed, or begun anew, when the job runs again");
+            shell::signals::say_so();
             ExitCode::from(status)
         }
         Err(End::Failed(error)) => {
@@ -72,6 +72,6 @@ async fn unless_told(job: impl Future<Output = Result<()>>) -> Result<(), End> {
         // Until it waits for the first time, which it does when standard input has been read, signals end the process by themselves.
         biased;
         end = job => end.map_err(End::Failed),
-        status = shell::signals::told_to_end_soon() => Err(End::Told(status)),
+        status = shell::signals::told_to_end(shell::signals::GRACE) => Err(End::Told(status)),
     }
 }

@@ -8,6 +8,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::error::Result;
+
 /// Rows in groups smaller than this are counted as at risk; the smallest cell that many statistics offices publish.
 pub(crate) const SMALL: u32 = 5;
 /// Most columns of a set.
@@ -16,6 +18,11 @@ const LARGEST_SET: usize = 3;
 const KEPT: usize = 5;
 /// Rows on which sets are compared with each other; those that are kept are measured on all rows.
 const COMPARED: usize = 200_000;
+/// Rows that are divided between two looks at whether somebody still waits.
+const AT_A_TIME: usize = 1 << 17;
+
+/// Fails once nobody waits for the answer any more.
+pub(crate) type GoingOn<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 
 /// A column in codes: equal values have equal codes, and NULL is a value.
 #[derive(Debug, Clone, Default)]
@@ -41,17 +48,23 @@ pub(crate) struct Division {
     pub largest: usize,
 }
 
-/// How these columns together divide the rows.
-pub(crate) fn division(columns: &[Coded], set: &[usize]) -> Division {
+/// Tells how these columns together divide the rows.
+///
+/// # Errors
+/// Those of `going_on`.
+pub(crate) fn division(columns: &[Coded], set: &[usize], going_on: GoingOn<'_>) -> Result<Division> {
     let rows = set.first().map_or(0, |&column| columns[column].codes.len());
-    divide(columns, set, 0..rows, 1)
+    divide(columns, set, 0..rows, 1, going_on)
 }
 
 /// The sets of two and of three columns that single out most rows, best first, at most five of each size. Sets grow from the best
 /// of the size below, so not every set is tried.
 ///
 /// `among` are the places of the columns that may be in a set.
-pub(crate) fn singling_out(columns: &[Coded], among: &[usize]) -> Vec<Division> {
+///
+/// # Errors
+/// Those of `going_on`.
+pub(crate) fn singling_out(columns: &[Coded], among: &[usize], going_on: GoingOn<'_>) -> Result<Vec<Division>> {
     let rows = among.first().map_or(0, |&column| columns[column].codes.len());
     let step = rows.div_ceil(COMPARED).max(1);
     let mut found = Vec::new();
@@ -65,7 +78,8 @@ pub(crate) fn singling_out(columns: &[Coded], among: &[usize]) -> Vec<Division> 
             .collect();
         sets.sort_unstable();
         sets.dedup();
-        let mut compared: Vec<Division> = sets.par_iter().map(|set| divide(columns, set, 0..rows, step)).collect();
+        let compared = sets.par_iter().map(|set| divide(columns, set, 0..rows, step, going_on));
+        let mut compared = compared.collect::<Result<Vec<Division>>>()?;
         let order = |a: &Division, b: &Division| {
             (b.unique, b.distinct).cmp(&(a.unique, a.distinct)).then_with(|| a.columns.cmp(&b.columns))
         };
@@ -75,14 +89,17 @@ pub(crate) fn singling_out(columns: &[Coded], among: &[usize]) -> Vec<Division> 
             compared.truncate(KEPT);
             let mut exact: Vec<Division> = match step {
                 1 => compared.clone(),
-                _ => compared.par_iter().map(|set| division(columns, &set.columns)).collect(),
+                _ => {
+                    let exact = compared.par_iter().map(|set| division(columns, &set.columns, going_on));
+                    exact.collect::<Result<_>>()?
+                }
             };
             exact.sort_unstable_by(order);
             found.extend(exact);
         }
         kept = compared.into_iter().map(|division| division.columns).collect();
     }
-    found
+    Ok(found)
 }
 
 fn with(set: &[usize], column: usize) -> Vec<usize> {
@@ -92,7 +109,13 @@ fn with(set: &[usize], column: usize) -> Vec<usize> {
 }
 
 /// Divides every `step`-th row, column by column. Rows that are alone already stay alone.
-fn divide(columns: &[Coded], set: &[usize], rows: Range<usize>, step: usize) -> Division {
+fn divide(
+    columns: &[Coded],
+    set: &[usize],
+    rows: Range<usize>,
+    step: usize,
+    going_on: GoingOn<'_>,
+) -> Result<Division> {
     let mut open: Vec<(u32, u32)> = rows.step_by(step).map(|row| (row as u32, 0)).collect();
     let mut alone = 0;
     let mut sizes: Vec<u32> = vec![open.len() as u32];
@@ -100,14 +123,17 @@ fn divide(columns: &[Coded], set: &[usize], rows: Range<usize>, step: usize) -> 
         let column = &columns[column];
         let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
         sizes.clear();
-        for (row, group) in &mut open {
-            let key = u64::from(*group) << 32 | u64::from(column.codes[*row as usize]);
-            let next = numbers.len() as u32;
-            *group = *numbers.entry(key).or_insert(next);
-            if *group as usize == sizes.len() {
-                sizes.push(0);
+        for rows in open.chunks_mut(AT_A_TIME) {
+            going_on()?;
+            for (row, group) in rows {
+                let key = u64::from(*group) << 32 | u64::from(column.codes[*row as usize]);
+                let next = numbers.len() as u32;
+                *group = *numbers.entry(key).or_insert(next);
+                if *group as usize == sizes.len() {
+                    sizes.push(0);
+                }
+                sizes[*group as usize] += 1;
             }
-            sizes[*group as usize] += 1;
         }
         let before = open.len();
         open.retain(|&(_, group)| sizes[group as usize] > 1);
@@ -117,13 +143,13 @@ fn divide(columns: &[Coded], set: &[usize], rows: Range<usize>, step: usize) -> 
     let small: u32 = groups.clone().filter(|&&size| size < SMALL).sum();
     let if_all_alone = u32::from(alone > 0);
     let largest = groups.clone().max().copied().unwrap_or(if_all_alone);
-    Division {
+    Ok(Division {
         columns: set.to_vec(),
         distinct: alone + groups.count(),
         unique: alone,
         small: alone + small as usize,
         largest: largest as usize,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -133,6 +159,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::error::Error;
+
+    fn always() -> Result<()> {
+        Ok(())
+    }
+
+    /// Nobody waits any more: of sixty columns, none is looked at.
+    #[test]
+    fn who_is_told_to_end_ends() {
+        let columns: Vec<Coded> = (0..60).map(|_| Coded { codes: vec![0; 1000], distinct: 1 }).collect();
+        let cancelled = || -> Result<()> { Err(Error::Cancelled) };
+        let among: Vec<usize> = (0..60).collect();
+        assert!(matches!(singling_out(&columns, &among, &cancelled), Err(Error::Cancelled)));
+        assert!(matches!(division(&columns, &[0], &cancelled), Err(Error::Cancelled)));
+    }
 
     /// The same by the definition.
     fn naive(columns: &[Coded], set: &[usize]) -> Division {
@@ -158,10 +199,10 @@ mod tests {
             let column = |of: fn(&(u32, u32, u32, u32)) -> u32| Coded { codes: rows.iter().map(of).collect(), distinct: 40 };
             let columns = [column(|row| row.0), column(|row| row.1), column(|row| row.2), column(|row| row.3)];
             for set in [vec![0], vec![3], vec![0, 1], vec![1, 3], vec![0, 1, 2], vec![0, 1, 2, 3]] {
-                prop_assert_eq!(division(&columns, &set), naive(&columns, &set));
+                prop_assert_eq!(division(&columns, &set, &always).unwrap(), naive(&columns, &set));
             }
             // With four columns and few sets, the best ones are found.
-            let sets = singling_out(&columns, &[0, 1, 2, 3]);
+            let sets = singling_out(&columns, &[0, 1, 2, 3], &always).unwrap();
             for size in [2, 3] {
                 let best = sets.iter().filter(|set| set.columns.len() == size).map(|set| set.unique).max();
                 let all = (0..16_usize).filter(|bits| bits.count_ones() as usize == size);
@@ -174,7 +215,7 @@ mod tests {
 
     #[test]
     fn nobody_is_in_nothing() {
-        let nothing = division(&[Coded::default()], &[0]);
+        let nothing = division(&[Coded::default()], &[0], &always).unwrap();
         assert_eq!((nothing.distinct, nothing.unique, nothing.small, nothing.largest), (0, 0, 0, 0));
     }
 }

@@ -158,7 +158,8 @@ async fn accept(listener: &TcpListener, server: Arc<Server>) -> Result<()> {
     let (stop, stopped) = watch::channel(false);
     let waiting = Waiting::default();
     let mut connections = JoinSet::new();
-    let asked = told_to_end();
+    // Statements can keep all threads busy.
+    let asked = told_to_end(GRACE + Duration::from_secs(5));
     tokio::pin!(asked);
     loop {
         let next = tokio::select! {

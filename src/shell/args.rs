@@ -69,7 +69,8 @@ pub(crate) struct Args {
 /// What queries may use of the machine.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Limits {
-    /// Memory that queries may use, such as 500m or 8g; three quarters of the machine's by default, where that is known
+    /// Memory that queries may use, such as 500m or 8g; by default three quarters of what the process can have, where that is known: the machine's, or its
+    /// control groups'. The process takes more: 64 MiB for itself, and up to a third of the limit for what is freed and not yet given back
     #[arg(short = 'm', long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<usize>,
 

@@ -11,6 +11,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 
 use super::completion::Editing;
+use super::signals::Interrupts;
 use super::{failure, script};
 
 /// As datafusion-cli keeps it.
@@ -26,6 +27,7 @@ pub(super) async fn run(context: &SessionContext, print: &mut PrintOptions) -> r
     editor.set_helper(Some(Editing::new(context, &dialect(), print.color)));
     // The first session has no history.
     let _ = editor.load_history(HISTORY);
+    let interrupts = Interrupts::start();
     loop {
         match editor.readline("> ") {
             Ok(line) => {
@@ -38,13 +40,14 @@ pub(super) async fn run(context: &SessionContext, print: &mut PrintOptions) -> r
                     }
                     continue;
                 }
+                interrupts.forget();
                 tokio::select! {
                     result = script::run(context, print, &line, "") => {
                         if let Err(error) = result {
                             eprintln!("{}", failure::text(&error));
                         }
                     }
-                    _ = tokio::signal::ctrl_c() => println!("^C"),
+                    () = interrupts.next() => println!("^C"),
                 }
                 if let Some(helper) = editor.helper_mut() {
                     helper.set_dialect(&dialect());

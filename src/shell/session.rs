@@ -23,7 +23,7 @@ use datafusion_cli::pool_type::PoolType;
 use datafusion_cli::print_options::PrintOptions;
 
 use super::args::Limits;
-use super::{Args, memory, stores};
+use super::{Args, memory, signals, stores};
 
 /// Consumers named in the error when memory runs out.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
@@ -35,11 +35,12 @@ pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)>
     }
     let runtime = runtime(&args.limits)?;
     let instrumented_registry = Arc::new(InstrumentedObjectStoreRegistry::new());
-    let runtime = runtime.with_object_store_registry(Arc::clone(&instrumented_registry) as _);
+    let runtime = runtime.with_object_store_registry(Arc::clone(&instrumented_registry) as _).build_arc()?;
+    signals::remove_at_end(&runtime.disk_manager);
 
     let state = SessionStateBuilder::new()
         .with_config(config(args)?)
-        .with_runtime_env(runtime.build_arc()?)
+        .with_runtime_env(runtime)
         .with_default_features()
         .with_physical_optimizer_rule(Arc::new(WholeFiles))
         .with_physical_optimizer_rule(Arc::new(KeepNan));
@@ -72,7 +73,11 @@ pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)>
 pub(super) fn runtime(limits: &Limits) -> Result<RuntimeEnvBuilder> {
     let mut runtime = RuntimeEnvBuilder::new();
     // Whoever says nothing should meet an error, or slower queries, before the operating system ends the process.
-    if let Some(limit) = limits.memory_limit.or_else(|| Some(memory::of_the_machine()? / 4 * 3)) {
+    let there = memory::of_the_machine();
+    if let Some((limit, there)) = limits.memory_limit.zip(there).filter(|(limit, there)| limit > there) {
+        eprintln!("{}", memory::too_much(limit, there));
+    }
+    if let Some(limit) = limits.memory_limit.or_else(|| there.map(memory::of_queries)) {
         let pool: Arc<dyn MemoryPool> = match limits.mem_pool_type {
             PoolType::Fair => Arc::new(TrackConsumersPool::new(FairSpillPool::new(limit), NAMED_CONSUMERS)),
             PoolType::Greedy => Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(limit), NAMED_CONSUMERS)),

@@ -17,7 +17,7 @@ use tonic::transport::Server;
 use url::Url;
 
 use super::args::Limits;
-use super::signals::told_to_end;
+use super::signals::{GRACE, remove_at_end, told_to_end};
 use super::{session, stores};
 
 /// Run parts of the statements of shells that name this worker in --workers
@@ -45,8 +45,9 @@ pub(crate) struct Args {
 /// When it cannot listen.
 pub(crate) async fn run(args: Args) -> Result<()> {
     let runtime = session::runtime(&args.limits)?.with_object_store_registry(Arc::new(OnDemand::default()));
-    let worker =
-        Worker::from_session_builder(distributed::worker).with_runtime_env(runtime.build_arc()?).with_version(VERSION);
+    let runtime = runtime.build_arc()?;
+    remove_at_end(&runtime.disk_manager);
+    let worker = Worker::from_session_builder(distributed::worker).with_runtime_env(runtime).with_version(VERSION);
     let address = SocketAddr::new(args.bind, args.port);
     let listener = TcpListener::bind(address)
         .await
@@ -54,7 +55,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     println!("{VERSION}, worker at http://{}", listener.local_addr()?);
     let service = worker.into_worker_server();
     let server = Server::builder().add_service(service);
-    let served = server.serve_with_incoming_shutdown(TcpListenerStream::new(listener), told_to_end().map(|_| ())).await;
+    let told = told_to_end(GRACE).map(|_| ());
+    let served = server.serve_with_incoming_shutdown(TcpListenerStream::new(listener), told).await;
     served.map_err(|error| exec_datafusion_err!("the worker has ended: {error}"))
 }
 

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::path::Path;
 use std::process::Command;
+#[cfg(unix)]
+use std::time::{Duration, Instant};
 
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tempfile::tempdir;
@@ -545,7 +547,9 @@ fn a_stream_that_is_suppressed_says_so() {
 #[cfg(unix)]
 #[test]
 fn a_job_that_is_told_to_end_leaves_no_rows_behind() {
-    for (signal, status) in [("TERM", 143), ("INT", 130)] {
+    for (signal, status, told_twice) in
+        [("TERM", 143, false), ("INT", 130, false), ("HUP", 129, false), ("TERM", 143, true)]
+    {
         let (here, spilled) = (tempdir().unwrap(), tempdir().unwrap());
         let sort = "COPY (SELECT * FROM census(20000000) ORDER BY occupation, person_id) TO 'sorted.parquet'";
         let mut job = Command::new(env!("CARGO_BIN_EXE_anonymize"))
@@ -559,11 +563,97 @@ fn a_job_that_is_told_to_end_leaves_no_rows_behind() {
             assert!(job.try_wait().unwrap().is_none(), "it has spilled nothing");
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        let told = Command::new("kill").args([format!("-{signal}"), job.id().to_string()]).status().unwrap();
-        assert!(told.success());
+        tell(&job, signal);
+        if told_twice {
+            tell(&job, signal);
+        }
         assert_eq!(job.wait().unwrap().code(), Some(status));
         assert!(files().is_empty(), "{:?}", files().keys());
     }
+}
+
+/// Starts a job that runs for minutes if nobody ends it, and returns once it is at work.
+#[cfg(unix)]
+fn at_work(here: &Path, sql: &str) -> std::process::Child {
+    let job = Command::new(env!("CARGO_BIN_EXE_anonymize"))
+        .args(["-q", "--memory-limit", "1g", "-c", "SELECT 'at work'", sql])
+        .current_dir(here)
+        .env("TMPDIR", here)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn();
+    let mut job = job.unwrap();
+    let mut read = [0; 1];
+    std::io::Read::read_exact(job.stdout.as_mut().unwrap(), &mut read).unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(job.try_wait().unwrap().is_none(), "it has ended by itself: {sql}");
+    job
+}
+
+#[cfg(unix)]
+fn tell(job: &std::process::Child, signal: &str) {
+    let told = Command::new("kill").args([format!("-{signal}"), job.id().to_string()]).status().unwrap();
+    assert!(told.success());
+}
+
+/// Waits for at most so long, and returns the exit status and how long it took.
+#[cfg(unix)]
+fn ended(job: &mut std::process::Child, most: Duration) -> (Option<i32>, Duration) {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = job.try_wait().unwrap() {
+            return (status.code(), start.elapsed());
+        }
+        if start.elapsed() > most {
+            job.kill().unwrap();
+            job.wait().unwrap();
+            panic!("it goes on after {most:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Statements that never let their thread go: the process ends all the same, after ten seconds, and at once where it is told again.
+#[cfg(unix)]
+#[test]
+fn a_job_ends_when_it_is_told_to_whatever_it_does() {
+    let here = tempdir().unwrap();
+    // Nested loops, of which each batch of one side takes very long with the other.
+    let pairs = "FROM generate_series(1, 4000000) a(x) CROSS JOIN generate_series(1, 4000000) b(y)";
+    let counted = format!("SELECT count(*) {pairs} WHERE x % 7 + y % 11 = 40");
+    let joined = "SELECT count(*) FROM census(300000) a JOIN census(300000) b ON a.age + b.age < a.education - b.occupation - 1000";
+    let written = format!("COPY (SELECT x, y {pairs} WHERE x + y < 0) TO 'pairs.parquet'");
+    let mut jobs: Vec<_> =
+        [counted.as_str(), joined, &written].into_iter().map(|sql| (at_work(here.path(), sql), sql)).collect();
+    for ((job, _), signal) in jobs.iter().zip(["TERM", "INT", "HUP"]) {
+        tell(job, signal);
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    tell(&jobs[0].0, "TERM");
+    let (status, took) = ended(&mut jobs[0].0, Duration::from_secs(5));
+    assert_eq!(status, Some(143), "{took:?}");
+    for ((job, sql), status) in jobs.iter_mut().zip([143, 130, 129]).skip(1) {
+        assert_eq!(ended(job, Duration::from_secs(20)).0, Some(status), "{sql}");
+    }
+    let left = super::publications::files(here.path());
+    assert!(left.values().all(Vec::is_empty), "{:?}", left.keys());
+}
+
+/// A look at many columns takes long, and gives up as soon as it is told to.
+#[cfg(unix)]
+#[test]
+fn a_profile_that_is_told_to_end_does_not_need_the_grace() {
+    let here = tempdir().unwrap();
+    let columns: Vec<String> = (1..=60)
+        .map(|column| format!("(value * {column} + value % 97) % 50021 % {} AS c{column}", 20 + column))
+        .collect();
+    let sql = format!("SELECT * FROM profile((SELECT {} FROM generate_series(1, 1500000)))", columns.join(", "));
+    let mut job = at_work(here.path(), &sql);
+    std::thread::sleep(Duration::from_secs(4));
+    tell(&job, "TERM");
+    let (status, took) = ended(&mut job, Duration::from_secs(20));
+    assert_eq!(status, Some(143));
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 /// A file declares what commands use, and the other way round.

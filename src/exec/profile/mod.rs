@@ -24,6 +24,7 @@ use futures::StreamExt;
 use super::computation::{Computation, Resources};
 use super::notices::Notices;
 use crate::error::Error;
+use crate::methods::Monitor;
 use crate::microdata::{ColumnEncoder, ORDER_KEY, Role, TextOrder, published_type};
 use crate::risk::{Coded, Division, SMALL, division, singling_out};
 use remarks::{BYTES_PER_TEXT, Counted};
@@ -123,15 +124,15 @@ impl Computation for Profile {
         let notices = Notices::of(&resources.context);
         let columns = self.columns.clone();
         let rows = resources
-            .off_thread(move |_| {
+            .off_thread(move |monitor| {
                 let remarks = encoders.into_iter().zip(&columns).zip(&coded).map(|((encoder, column), coded)| {
                     encoder.map_or(Ok(None), |encoder| remarks(encoder, column, coded, &notices))
                 });
                 let remarks = remarks.collect::<crate::error::Result<Vec<_>>>()?;
-                Ok(described(&columns, &coded, &nulls, total, remarks))
+                described(&columns, &coded, &nulls, remarks, total, monitor)
             })
             .await?;
-        resources.send(rows?).await;
+        resources.send(rows).await;
         Ok(())
     }
 }
@@ -175,12 +176,15 @@ fn described(
     columns: &[ProfiledColumn],
     coded: &[Coded],
     nulls: &[usize],
-    total: usize,
     remarks: Vec<Option<String>>,
-) -> Result<RecordBatch> {
-    let divisions: Vec<Option<Division>> = (0..columns.len())
-        .map(|i| published_type(columns[i].field.data_type()).map(|_| division(coded, &[i])))
-        .collect();
+    total: usize,
+    monitor: &Monitor,
+) -> crate::error::Result<RecordBatch> {
+    let going_on = || monitor.check();
+    let divided = |i: usize| {
+        published_type(columns[i].field.data_type()).map(|_| division(coded, &[i], &going_on)).transpose()
+    };
+    let divisions = (0..columns.len()).map(divided).collect::<crate::error::Result<Vec<_>>>()?;
     let mut rows = Vec::new();
     let mut quasi = Vec::new();
     let suggested = Table { columns, divisions: &divisions, nulls, rows: total }.suggested();
@@ -209,14 +213,14 @@ fn described(
         why,
         ..Row::default()
     };
-    rows.extend(singling_out(coded, &quasi).into_iter().map(|division| row("set", division, None)));
+    rows.extend(singling_out(coded, &quasi, &going_on)?.into_iter().map(|division| row("set", division, None)));
     if !quasi.is_empty() {
         let why = format!(
             "the table as it is, to somebody who knows these columns; at risk are groups of fewer than {SMALL}"
         );
-        rows.push(row("table", division(coded, &quasi), Some(why)));
+        rows.push(row("table", division(coded, &quasi, &going_on)?, Some(why)));
     }
-    table(&rows, total)
+    Ok(table(&rows, total)?)
 }
 
 fn table(rows: &[Row], total: usize) -> Result<RecordBatch> {
