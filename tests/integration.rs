@@ -22,6 +22,7 @@ mod integration {
     mod experiments;
     mod faults;
     mod flat;
+    mod formats;
     mod helpful;
     mod joint;
     mod kept;

@@ -200,6 +200,9 @@ pub enum AnyMethod {
     NonSequential(NonSequential),
 }
 
+/// What releases of publications say among the parameters, of other things than the method: how many snapshots are held back, and cells.
+const BESIDE: [&str; 2] = ["window", "cells"];
+
 /// Why there are no places for cells where cuts are fair.
 const FAIR_IN_CELLS: &str = "a release with fair cuts cannot be made in cells: the first cuts would be made by a sample, and a cut that was \
                              not made would tell something; leave cells out, or choose other cuts";
@@ -338,10 +341,11 @@ impl AnyMethod {
         self.cells_by(layout, remembered).is_ok()
     }
 
-    /// The method that made a release, by what the release says; `None` if nobody here knows it.
+    /// The method that made a release, by what the release says; `None` if nobody here knows it, or one of its parameters.
     pub(crate) fn described(release: &Description) -> Option<Self> {
         let mut parameters: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(&release.parameters).ok()?;
+        parameters.retain(|name, _| !BESIDE.contains(&name.as_str()));
         parameters.insert("method".to_owned(), release.method.clone().into());
         serde_json::from_value(parameters.into()).ok()
     }
@@ -421,7 +425,7 @@ mod tests {
         ];
         for method in methods {
             let mut parameters = method.parameters().unwrap();
-            parameters.insert("reposition".to_owned(), 1.into());
+            parameters.insert("window".to_owned(), 1.into());
             let description = Description {
                 method: method.name().to_owned(),
                 parameters: serde_json::Value::Object(parameters).to_string(),
@@ -429,8 +433,11 @@ mod tests {
                 number: None,
             };
             assert_eq!(AnyMethod::described(&description), Some(method));
-            let other = Description { method: "reposition".to_owned(), ..description };
+            let other = Description { method: "reposition".to_owned(), ..description.clone() };
             assert_eq!(AnyMethod::described(&other), None);
+            // Of a version that promises, or gives up, something else.
+            let parameters = description.parameters.replacen('{', "{\"unheard_of\": true, ", 1);
+            assert_eq!(AnyMethod::described(&Description { parameters, ..description }), None);
         }
     }
 }

@@ -52,7 +52,7 @@ impl Role {
 
 /// The columns of a table by role. Columns without a role are not published.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Roles {
     /// The identifier.

@@ -22,6 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::failure::input_error;
+use super::format::is_ours;
 
 /// Metadata key of what we say in a commit.
 pub(super) const COMMIT_KEY: &str = "anonymize";
@@ -200,6 +201,11 @@ impl Commit {
     pub(super) fn says_no_more(&self, key: &str, text: &str) -> bool {
         let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
         self.labelled == 0 && self.says(key).and_then(parsed) == parsed(text)
+    }
+
+    /// Whether it says under none of our names but these.
+    pub(super) fn says_only(&self, keys: &[&str]) -> bool {
+        self.says.keys().all(|key| !is_ours(key) || keys.contains(&key.as_str()))
     }
 
     /// What it says under a key.

@@ -6,6 +6,7 @@ use url::Url;
 
 use super::delta;
 use super::failure::input_error;
+use super::format::{self, FORMAT};
 use super::paths::random_name;
 use super::spec::PublicationSpec;
 use crate::error::refusal;
@@ -29,6 +30,8 @@ impl LedgerMetadata {
     const KEY: &str = "anonymize.fingerprint-key";
     const SPEC: &str = "anonymize.terms";
     const PUBLIC: &str = "anonymize.public";
+    /// All of a ledger, beside the format.
+    const ALL: [&str; 4] = [Self::PUBLICATION, Self::KEY, Self::SPEC, Self::PUBLIC];
 
     /// Of a publication that begins.
     pub(super) fn draw(spec: PublicationSpec, public: &Url) -> Result<Self> {
@@ -41,15 +44,45 @@ impl LedgerMetadata {
         })
     }
 
+    /// Checks that this version of the program knows the format of a ledger. What is no ledger is left to [`of`](Self::of).
+    ///
+    /// # Errors
+    /// See [`format::check`].
+    pub(super) fn check_format(ledger: &DeltaTable, place: &Url) -> Result<()> {
+        match delta::setting(ledger, Self::PUBLICATION) {
+            Some(_) => format::check(ledger, "ledger", place, &Self::ALL),
+            None => Ok(()),
+        }
+    }
+
+    /// The same of a public table.
+    ///
+    /// # Errors
+    /// As for a ledger.
+    pub(super) fn check_public_format(table: &DeltaTable, place: &Url) -> Result<()> {
+        match delta::setting(table, Self::PUBLICATION) {
+            Some(_) => format::check(table, "public table", place, &[Self::PUBLICATION]),
+            None => Ok(()),
+        }
+    }
+
     /// Of a ledger.
+    ///
+    /// # Errors
+    /// When it is none, or one of a format that this version does not know.
     pub(super) fn of(ledger: &DeltaTable, place: &Url) -> Result<Self> {
+        Self::check_format(ledger, place)?;
+        let spec = match delta::setting(ledger, Self::SPEC) {
+            Some(text) => Some(format::read(text, &format!("what the ledger at {place} agrees on"))?),
+            None => None,
+        };
         let read = || {
             let setting = |key| delta::setting(ledger, key);
             let key = u128::from_str_radix(setting(Self::KEY)?, 16).ok()?;
             Some(Self {
                 publication: setting(Self::PUBLICATION)?.clone(),
                 key: [(key >> 64) as u64, key as u64],
-                spec: serde_json::from_str(setting(Self::SPEC)?).ok()?,
+                spec: spec?,
                 public: setting(Self::PUBLIC)?.clone(),
             })
         };
@@ -62,7 +95,7 @@ impl LedgerMetadata {
     /// key with another bit no snapshot would be known for one that was published.
     pub(super) fn hash(ledger: &DeltaTable) -> String {
         let mut hasher = blake3::Hasher::new();
-        for key in [Self::PUBLICATION, Self::KEY, Self::SPEC, Self::PUBLIC] {
+        for key in Self::ALL.into_iter().chain([FORMAT]) {
             let said = delta::setting(ledger, key).map(String::as_str).unwrap_or_default();
             hasher.update(&(said.len() as u64).to_le_bytes()).update(said.as_bytes());
         }
@@ -70,7 +103,7 @@ impl LedgerMetadata {
     }
 
     /// As settings of a table.
-    pub(super) fn settings(&self) -> Result<[(&'static str, String); 4]> {
+    pub(super) fn settings(&self) -> Result<[(&'static str, String); 5]> {
         let spec = serde_json::to_string(&self.spec).map_err(input_error)?;
         let key = u128::from(self.key[0]) << 64 | u128::from(self.key[1]);
         Ok([
@@ -78,6 +111,7 @@ impl LedgerMetadata {
             (Self::KEY, format!("{key:032x}")),
             (Self::SPEC, spec),
             (Self::PUBLIC, self.public.clone()),
+            format::setting(),
         ])
     }
 }

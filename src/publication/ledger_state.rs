@@ -13,6 +13,7 @@ use futures::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use super::delta::{self, COMMIT_KEY, Commit};
+use super::format;
 use super::ledger_metadata::LedgerMetadata;
 use super::record::{Record, ReleaseFile};
 use crate::error::refusal;
@@ -26,6 +27,7 @@ const AT_ONCE: usize = 16;
 
 /// See the module.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct LedgerState {
     /// All files of entries.
     pub(super) entries: Vec<LedgerFile>,
@@ -40,10 +42,10 @@ pub(super) struct LedgerState {
 
 /// A file of entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct LedgerFile {
     /// The newest release that it has entries of.
     pub(super) release: u64,
-    #[serde(flatten)]
     pub(super) file: ReleaseFile,
 }
 
@@ -85,17 +87,19 @@ struct Read {
 
 async fn read(ledger: &DeltaTable, number: u64) -> Result<Read> {
     let not_ours = || Err(refusal!("publication", "version {number} of it is not a release that was decided"));
+    let this = format!("version {number} of it");
     let Some(commit) = delta::committed(ledger, number).await? else { return not_ours() };
     let Some(text) = commit.says(COMMIT_KEY) else { return not_ours() };
+    if !commit.says_only(&[COMMIT_KEY, STATE_KEY, HASH_KEY]) {
+        return Err(format::unknown(format!("{this} says something")));
+    }
     let state = match (commit.says(STATE_KEY), commit.says(HASH_KEY)) {
-        (Some(state), Some(hash)) if hash_of(text, state) == hash => serde_json::from_str(state).ok(),
+        (Some(state), Some(hash)) if hash_of(text, state) == hash => Some(format::read(state, &this)?),
         (None, None) => None,
         _ => return Err(refusal!("publication", "version {number} of it is not as it was written")),
     };
-    match serde_json::from_str::<Record>(text) {
-        Ok(record) if record.number == number => Ok(Read { record, state, commit }),
-        _ => not_ours(),
-    }
+    let record: Record = format::read(text, &this)?;
+    if record.number == number { Ok(Read { record, state, commit }) } else { not_ours() }
 }
 
 /// The newest release of a ledger, if there is one, and the state after it. What it forgot, the next release would break: the

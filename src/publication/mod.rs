@@ -18,6 +18,7 @@
 //! | `tables` | both tables as they were at one time |
 //! | `entries` | the ledger's entries, read as they were written or not at all |
 //! | `ledger_metadata`, `ledger_state` | what is written down of the whole of it in the tables' metadata |
+//! | `format` | versions of this program that know what the tables say |
 //! | `types` | which types the tables can keep |
 //! | `delta` | the little that is asked of Delta Lake |
 //! | `place` | where the tables are |
@@ -43,6 +44,7 @@ mod entries;
 mod failure;
 mod files;
 mod fingerprint;
+mod format;
 mod ledger_metadata;
 mod ledger_state;
 mod local_store;

@@ -14,6 +14,7 @@ use deltalake_core::protocol::SaveMode;
 use super::delta;
 use super::failure::{breach, input_error, while_doing};
 use super::files::intact;
+use super::format;
 use super::ledger_metadata::LedgerMetadata;
 use super::open::OpenPublication;
 use super::paths::{claim, staged};
@@ -85,7 +86,7 @@ async fn publish_record(open: &mut OpenPublication, record: &Record) -> Result<b
 /// decides numbers, too.
 async fn claim_number(open: &mut OpenPublication, record: &Record, schema: &SchemaRef) -> Result<()> {
     if open.published.is_none() {
-        let name = [(LedgerMetadata::PUBLICATION, open.metadata.publication.clone())];
+        let name = [(LedgerMetadata::PUBLICATION, open.metadata.publication.clone()), format::setting()];
         let created = delta::create(&open.public.log_store(), schema, &name).await;
         open.published = delta::newest(open.public.log_store()).await?;
         if open.published.is_none() {

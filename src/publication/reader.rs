@@ -126,6 +126,9 @@ impl Reader {
         {
             return Err(refusal!("publication", "the table at {public} is not a publication"));
         }
+        if let Some(table) = &table {
+            LedgerMetadata::check_public_format(table, public)?;
+        }
         Ok(table.filter(|table| delta::version(table) > 0).map(|table| Self { place, table }))
     }
 
@@ -179,7 +182,10 @@ impl Reader {
         runtime: &RuntimeEnv,
     ) -> Result<Vec<Option<ReleaseRow>>> {
         let ledger = match private.map(|url| Place::open(url, Access::Private, runtime)) {
-            Some(Ok(place)) => delta::newest(place.log_store()).await.ok().flatten(),
+            Some(Ok(place)) => {
+                let ledger = delta::newest(place.log_store()).await.ok().flatten();
+                ledger.filter(|ledger| LedgerMetadata::check_format(ledger, place.url()).is_ok())
+            }
             _ => None,
         };
         let ledger = ledger.as_ref();
@@ -216,7 +222,7 @@ impl Reader {
         let rows = futures::stream::iter(1..=self.newest()).map(row).buffered(AT_ONCE);
         let mut rows: Vec<Option<ReleaseRow>> = rows.try_collect().await?;
         // What an earlier release gave away, no later one takes back.
-        let (mut before, mut said, mut last) = (Against::Program, true, 0);
+        let (mut before, mut said, mut last) = (Some(Against::Program), true, 0);
         for row in rows.iter_mut().flatten() {
             // Silence is between releases.
             said &= row.says_its_period() || !row.changes();
@@ -225,10 +231,11 @@ impl Reader {
             row.before_earlier = period < last;
             last = period;
             if row.balanced() == Some(false) || row.silent || row.before_earlier {
-                before = Against::Paper;
+                before = before.map(|_| Against::Paper);
             }
-            row.against = row.against.map(|against| against.min(before));
-            before = row.against.unwrap_or(before);
+            // Nor can anybody tell what a release gave away of which nobody knows how it was made.
+            row.against = row.against.zip(before).map(|(against, before)| against.min(before));
+            before = row.against;
         }
         Ok(rows)
     }

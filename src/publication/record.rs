@@ -7,6 +7,7 @@ use crate::release::Description;
 
 /// A release as it was decided, in the metadata of its commit to the ledger. Whoever finds it can complete the release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Record {
     /// Number of the release, which is the version of both tables.
     pub(crate) number: u64,
@@ -89,6 +90,7 @@ impl Record {
 
 /// The window of a stream, and the counts of all rows so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct HeldBack {
     /// Number of the newest snapshot that is closed.
     pub(crate) newest: Option<i64>,
@@ -109,6 +111,7 @@ pub(crate) struct HeldBack {
 
 /// What a reader believes of people's values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Beliefs {
     /// The highest probability of a value for one of the people in the release; `None` if there are none.
     pub(crate) achieved: Option<f64>,
@@ -118,6 +121,7 @@ pub(crate) struct Beliefs {
 
 /// A file of a release, named alike where it is staged and where it is public; or of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ReleaseFile {
     /// Random name.
     pub(crate) name: String,
@@ -131,6 +135,7 @@ pub(crate) struct ReleaseFile {
 
 /// Figures that follow from the released rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Figures {
     /// Rows, counterfeits included.
     pub(crate) rows: u64,
@@ -142,6 +147,7 @@ pub(crate) struct Figures {
 
 /// A release as the public table's commit describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Announcement {
     /// Number of the release, which is the version of the table.
     pub(crate) number: u64,
@@ -164,7 +170,6 @@ pub(crate) struct Announcement {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) apart: bool,
     /// Figures that follow from the released rows.
-    #[serde(flatten)]
     pub(crate) figures: Figures,
 }
 

@@ -9,6 +9,8 @@ use futures::{StreamExt, TryStreamExt};
 
 use super::delta;
 use super::failure::{is_denied, while_doing};
+use super::format::is_unknown;
+use super::ledger_metadata::LedgerMetadata;
 use super::ledger_state::{self, LedgerState, hash_of_names};
 use super::paths::{CLAIMS, LOG, STAGED, is_probe, is_unnamed, number_of};
 use super::place::Place;
@@ -39,20 +41,28 @@ impl Tables {
     /// When a store fails, or a log is not as it was written.
     pub(super) async fn at_one_time(public: &Place, private: &Place) -> Result<Self> {
         let damaged = |what: &str, place: &Place, error: DataFusionError| {
-            let cure = match is_denied(&error) {
-                true => {
-                    "this account may not read it: it is another one's, who has made it (root, say). Let that account publish, or give the files to this one \
+            let cure = match (is_denied(&error), is_unknown(&error)) {
+                (true, _) => {
+                    "; this account may not read it: it is another one's, who has made it (root, say). Let that account publish, or give the files to this one \
                      (chown -R); a new ledger would break what was published"
                 }
-                false => "if it is damaged, restore it from a backup",
+                // The error says what to do.
+                (_, true) => "",
+                _ => "; if it is damaged, restore it from a backup",
             };
-            while_doing(format!("the {what} at {} cannot be read; {cure}", place.url()), error)
+            while_doing(format!("the {what} at {} cannot be read{cure}", place.url()), error)
         };
         let no_ledger = |error| damaged("ledger", private, error);
         loop {
             let ledger = delta::newest(private.log_store()).await.map_err(no_ledger)?;
             let published = delta::newest(public.log_store()).await;
             let published = published.map_err(|error| damaged("public table", public, error))?;
+            if let Some(ledger) = &ledger {
+                LedgerMetadata::check_format(ledger, private.url())?;
+            }
+            if let Some(published) = &published {
+                LedgerMetadata::check_public_format(published, public.url())?;
+            }
             let noted = match &ledger {
                 Some(ledger) => ledger_state::newest(ledger).await,
                 None => Ok((None, LedgerState::default())),

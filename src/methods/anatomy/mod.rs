@@ -33,6 +33,7 @@ mod tests;
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Anatomy {
     /// Least number of sensitive values in a group, at least 2.

@@ -29,6 +29,7 @@ use crate::release::{Form, Release};
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Dynamic {
     /// Least number of sensitive values in a group, at least 2: the bound is `1/m`.

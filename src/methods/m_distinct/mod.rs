@@ -124,6 +124,7 @@ impl Possible {
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MDistinct {
     /// Least number of sensitive values in a group, at least 2.

@@ -63,6 +63,7 @@ use crate::release::{Body, Form, Groups, Intervals, Release};
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MInvariance {
     /// Least number of sensitive values in a group, at least 2.

@@ -82,6 +82,7 @@ pub enum Cuts {
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Mondrian {
     /// Least number of rows in a group. With 1 and no `l`, groups of a single row are allowed.

@@ -69,6 +69,7 @@ use crate::release::{Body, Form, Groups, Perturbed, Release};
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Muco {
     /// The greatest share of a published value's probability that one row may contribute.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How times are cut into snapshots. Snapshots are numbered so that the one with the epoch (or with 0) is number 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Clock {
     /// So many units of the time column's own: numbers, days of a date, seconds or less of a timestamp.
     Units(i64),

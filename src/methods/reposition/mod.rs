@@ -70,6 +70,7 @@ pub enum Late {
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Reposition {
     /// No value makes up more than `1/l` of a snapshot.

@@ -18,6 +18,7 @@ use crate::release::{Body, Form, Groups, Intervals, Release};
 /// somebody; a reader who sees which people every row covers is then right for one of two, whatever `l` is. Here they are those of the same
 /// worlds that [`Worlds`](super::Worlds) makes: rings and shifts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NonSequential {
     /// People that every row covers, all with different sensitive values.

@@ -79,6 +79,7 @@ pub(crate) const MOST_PART: usize = 1000;
 
 /// A release of people whose worlds are known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SequentialRelease {
     /// Most rows that are matched at a time, up to 1,000.
@@ -96,6 +97,7 @@ pub struct SequentialRelease {
 
 /// Worlds for new people, and a release of everybody: what a publication is made with.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Sequential {
     /// Number of worlds, the true one included.

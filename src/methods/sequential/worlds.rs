@@ -20,6 +20,7 @@ const PIECE: usize = 1 << 10;
 
 /// Worlds for people who have none, as a table for the publisher.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Worlds {
     /// Number of worlds, the true one included: of different sensitive values for everybody.

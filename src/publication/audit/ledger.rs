@@ -55,6 +55,7 @@ impl Ledger {
         let Some(table) = delta::newest(place.log_store()).await? else {
             return Err(refusal!(FUNCTION, "there is no ledger"));
         };
+        LedgerMetadata::check_format(&table, private)?;
         let (newest, state) = ledger_state::newest(&table).await?;
         Ok(Self { metadata: LedgerMetadata::of(&table, private)?, place, table, newest, state })
     }

@@ -28,10 +28,11 @@ use self::promises::{Promises, Remembered};
 use self::reached::Reached;
 use super::blocking::blocking;
 use super::delta;
+use super::format::is_unknown;
 use super::reader::{Reader, ReleaseRow};
 use super::record::{Announcement, Figures};
 use crate::error::{Error, refusal};
-use crate::methods::Against;
+use crate::methods::{Against, AnyMethod};
 use crate::microdata::{Role, compose};
 use crate::risk::{Check, Promise, ReleaseFindings, ReleasedTable, TableColumns};
 
@@ -87,6 +88,12 @@ impl Audit {
                     (ledger, past) = (Some(opened), Some(remembered));
                 }
                 Err(error) if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) => return Err(error),
+                Err(error) if is_unknown(&error) => checks.push(Check::new(
+                    None,
+                    "ledger: can be read",
+                    false,
+                    "it says more than this version of the program knows: a later version wrote it; audit with that one",
+                )),
                 // Errors of stores can say more than is wanted in a table of checks.
                 Err(_) => checks.push(Check::new(
                     None,
@@ -135,7 +142,9 @@ impl Audit {
             let figures = if same { "the same columns" } else { "other columns, or something else of them" };
             checks.push(Check::new(Some(number), "the log says of columns what files do", same, figures));
             let parameters = serde_json::from_str(&row.announcement.parameters).unwrap_or_default();
-            let Some(promises) = Promises::of(&row.announcement.method, &parameters) else {
+            let known = AnyMethod::described(&row.announcement.description()).is_some();
+            let promises = Promises::of(&row.announcement.method, &parameters).filter(|_| known);
+            let Some(promises) = promises else {
                 let figures = "nobody here knows what it promises";
                 checks.push(Check::new(Some(number), "the method is known", false, figures));
                 continue;

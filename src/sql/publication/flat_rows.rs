@@ -11,7 +11,6 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, lit};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::future::BoxFuture;
-use serde_json::{Map, Value};
 
 use super::newest::{PublicReleases, plain, typed};
 use super::table::PublicationTable;
@@ -63,11 +62,7 @@ impl FlatRows {
 fn may_lack(field: &Field) -> bool {
     let metadata = field.metadata();
     let is_sensitive = metadata.get(Role::KEY).is_some_and(|role| role == Role::Sensitive.name());
-    let method = Description::from_metadata(metadata).and_then(|description| {
-        let mut parameters: Map<String, Value> = serde_json::from_str(&description.parameters).ok()?;
-        parameters.insert("method".to_owned(), description.method.into());
-        serde_json::from_value::<AnyMethod>(Value::Object(parameters)).ok()
-    });
+    let method = Description::from_metadata(metadata).and_then(|description| AnyMethod::described(&description));
     is_sensitive && method.is_some_and(|method| method.as_method().leaves_out() == LeftOut::Remembered)
 }
 
