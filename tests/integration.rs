@@ -28,6 +28,7 @@ mod integration {
     mod kept;
     mod lake;
     mod ledgers;
+    mod long_texts;
     mod m_distinct_joint;
     mod mondrian;
     mod muco;

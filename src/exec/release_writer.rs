@@ -160,12 +160,13 @@ impl ReleaseWriter {
     fn write(&mut self, work: &Work, published: &Published, members: &[u32], monitor: &Monitor) -> Result<()> {
         let in_cells = self.written.in_cells;
         // A release of no rows (all are withheld) has a file, too: its schema describes it.
-        let starts = (0..published.len().max(1)).step_by(FILE_ROWS);
-        let rows = starts.map(|start| Piece::Rows(start, published.len().min(start + FILE_ROWS)));
+        let (of_rows, of_entries) = (published.file_rows(FILE_ROWS), published.entry_file_rows(FILE_ROWS));
+        let starts = (0..published.len().max(1)).step_by(of_rows);
+        let rows = starts.map(|start| Piece::Rows(start, published.len().min(start + of_rows)));
         // What does not fill a file waits for entries of other cells.
-        let whole = if in_cells { members.len() / FILE_ROWS * FILE_ROWS } else { members.len() };
+        let whole = if in_cells { members.len() / of_entries * of_entries } else { members.len() };
         let (members, rest) = members.split_at(whole);
-        let pieces: Vec<Piece<'_>> = members.chunks(FILE_ROWS).map(Piece::Entries).chain(rows).collect();
+        let pieces: Vec<Piece<'_>> = members.chunks(of_entries).map(Piece::Entries).chain(rows).collect();
         for round in pieces.chunks(rayon::current_num_threads()) {
             let made =
                 round.par_iter().map(|piece| self.make(piece, published, monitor)).collect::<Result<Vec<_>>>()?;
@@ -185,7 +186,7 @@ impl ReleaseWriter {
             }
         }
         let Some(kind) = self.state.filter(|_| !rest.is_empty()) else { return Ok(()) };
-        for members in rest.chunks(self.batch_size) {
+        for members in rest.chunks(published.entry_rows(self.batch_size)) {
             self.written.pending.push(kind.entries(published, members, self.number, &self.private)?);
         }
         if self.written.pending.iter().map(RecordBatch::num_rows).sum::<usize>() >= FILE_ROWS
@@ -222,7 +223,7 @@ impl ReleaseWriter {
             }
             Piece::Entries(members) => {
                 let Some(kind) = self.state else { return Err(Error::internal("entries of a method without state")) };
-                let batches = members.chunks(self.batch_size).map(|members| {
+                let batches = members.chunks(published.entry_rows(self.batch_size)).map(|members| {
                     monitor.check()?;
                     kind.entries(published, members, self.number, &self.private)
                 });

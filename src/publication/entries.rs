@@ -18,6 +18,7 @@ use deltalake_core::DeltaTable;
 use futures::{Stream, StreamExt, TryStreamExt};
 
 use super::blocking::blocking;
+use super::by_reference::{Views, written_out};
 use super::delta;
 use super::failure::overtaken;
 use super::files::{MadeFile, intact, make};
@@ -28,7 +29,9 @@ use crate::error::{Error, refusal};
 
 /// Files read at a time; each is in memory as a whole.
 const FILES_AT_ONCE: usize = 4;
-/// Rows of a batch.
+/// Bytes of rows that are read at once, several files side by side; those of larger files are read as they are asked for.
+const AT_ONCE: usize = 64 << 20;
+/// Rows of a batch of what is no entries.
 const BATCH: usize = 8192;
 /// Files with fewer rows are merged.
 const SMALL: u64 = 1 << 18;
@@ -117,22 +120,26 @@ impl Entries {
 
 /// Writes the rows of files into as few as possible; no files if their columns differ.
 fn merge(contents: Vec<Bytes>, number: u64) -> Result<Vec<MadeFile>> {
-    let readers =
-        contents.into_iter().map(|contents| ParquetRecordBatchReaderBuilder::try_new(contents).map_err(parquet));
-    let readers = readers.collect::<Result<Vec<_>>>()?;
-    let Some(schema) = readers.first().map(|reader| SchemaRef::clone(reader.schema())) else { return Ok(Vec::new()) };
-    if readers.iter().any(|reader| *reader.schema() != schema) {
+    let files = contents.into_iter().map(Views::of).collect::<Result<Vec<_>>>()?;
+    let Some(schema) = files.first().map(|file| SchemaRef::clone(file.written())) else { return Ok(Vec::new()) };
+    if files.iter().any(|file| *file.written() != schema) {
         return Ok(Vec::new());
     }
-    let readers = readers.into_iter().map(|reader| reader.build().map_err(parquet)).collect::<Result<Vec<_>>>()?;
-    let mut batches = readers.into_iter().flatten().peekable();
+    let readers = files.into_iter().map(Views::read).collect::<Result<Vec<_>>>()?;
+    let pieces = readers.into_iter().flatten().flat_map(|batch| -> Box<dyn Iterator<Item = Result<RecordBatch>>> {
+        match batch {
+            Ok(batch) => Box::new(written_out(&batch, &schema)),
+            Err(error) => Box::new(std::iter::once(Err(error.into()))),
+        }
+    });
+    let mut batches = pieces.peekable();
     let mut made = Vec::new();
     while batches.peek().is_some() {
         let mut rows = 0;
         let some = std::iter::from_fn(|| {
             let batch = if rows < SMALL { batches.next()? } else { return None };
             rows += batch.as_ref().map_or(0, RecordBatch::num_rows) as u64;
-            Some(batch.map_err(Error::from))
+            Some(batch.map_err(|error| Error::Engine(Box::new(error))))
         });
         let file = make(numbered(number)? + ".parquet", &schema, some);
         made.push(file.map_err(|error| error.in_function("publication"))?);
@@ -144,19 +151,42 @@ fn parquet(error: datafusion::parquet::errors::ParquetError) -> DataFusionError 
     DataFusionError::ParquetError(Box::new(error))
 }
 
-/// The rows of a Parquet file in memory, some at a time.
+/// The entries of a file in memory, some at a time; texts are views.
 ///
 /// # Errors
-/// When it is none.
+/// When it is no Parquet file.
 pub(super) fn reader(contents: Bytes) -> Result<ParquetRecordBatchReader> {
-    let file = ParquetRecordBatchReaderBuilder::try_new(contents).map_err(parquet)?;
-    file.with_batch_size(BATCH).build().map_err(parquet)
+    Views::of(contents)?.read()
 }
 
 /// The rows of a Parquet file in memory.
 pub(super) async fn decode(contents: Bytes) -> Result<Vec<RecordBatch>> {
-    let decoded = blocking(move || reader(contents)?.map(|batch| batch.map_err(DataFusionError::from)).collect());
-    decoded.await
+    let decode = move || {
+        let file = ParquetRecordBatchReaderBuilder::try_new(contents).map_err(parquet)?;
+        let reader = file.with_batch_size(BATCH).build().map_err(parquet)?;
+        reader.map(|batch| batch.map_err(DataFusionError::from)).collect()
+    };
+    blocking(decode).await
+}
+
+/// The entries of a file in memory: read already where they are few, so that several files are read side by side.
+async fn entries(contents: Bytes) -> Result<impl Stream<Item = Result<RecordBatch>>> {
+    let read = move || {
+        let file = Views::of(contents)?;
+        let few = file.bytes() <= AT_ONCE;
+        let mut reader = file.read()?;
+        let first = if few { reader.by_ref().collect() } else { Vec::new() };
+        Ok((first, reader))
+    };
+    let (first, reader) = blocking(read).await?;
+    let rest = futures::stream::try_unfold(reader, |mut reader| async move {
+        let next = move || {
+            let batch = reader.next().transpose()?;
+            Ok(batch.map(|batch| (batch, reader)))
+        };
+        blocking(next).await
+    });
+    Ok(futures::stream::iter(first).map_err(DataFusionError::from).chain(rest))
 }
 
 /// Entries as a plan reads them.
@@ -176,9 +206,8 @@ impl PartitionStream for EntriesStream {
         let reads = (0..entries.files.len()).map(move |place| {
             let (entries, columns) = (Arc::clone(&entries), SchemaRef::clone(&columns));
             async move {
-                let batches = decode(entries.read(&entries.files[place]).await?).await?;
-                let chosen = batches.into_iter().map(move |batch| choose(&batch, &columns));
-                Ok::<_, DataFusionError>(futures::stream::iter(chosen))
+                let batches = self::entries(entries.read(&entries.files[place]).await?).await?;
+                Ok::<_, DataFusionError>(batches.map(move |batch| choose(&batch?, &columns)))
             }
         });
         let rows = futures::stream::iter(reads).buffered(FILES_AT_ONCE).try_flatten();

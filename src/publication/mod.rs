@@ -17,6 +17,7 @@
 //! | `open` | an open publication: both tables, which are refused if they do not fit together |
 //! | `tables` | both tables as they were at one time |
 //! | `entries` | the ledger's entries, read as they were written or not at all |
+//! | `buffers`, `by_reference` | batches that share buffers; texts that are read as views |
 //! | `ledger_metadata`, `ledger_state` | what is written down of the whole of it in the tables' metadata |
 //! | `format` | versions of this program that know what the tables say |
 //! | `types` | which types the tables can keep |
@@ -38,6 +39,8 @@
 
 mod audit;
 mod blocking;
+mod buffers;
+mod by_reference;
 mod clock;
 mod delta;
 mod entries;
@@ -67,6 +70,7 @@ mod types;
 mod vacuum;
 
 pub(crate) use audit::{Audit, failed_checks};
+pub(crate) use by_reference::with_view;
 pub(crate) use entries::Merged;
 pub(crate) use files::{MadeFile, make};
 pub(crate) use open::{BEGIN, OpenPublication};

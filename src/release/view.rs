@@ -1,5 +1,6 @@
 //! Rows of a release as record batches, in an order that was drawn.
 
+mod bytes;
 mod gather;
 mod near;
 mod order;
@@ -19,6 +20,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef}
 use rand::Rng;
 use rayon::prelude::*;
 
+use self::bytes::RowBytes;
 use self::gather::{Members, Parts, gather, gather_codes};
 use self::near::{Facts, Near};
 pub use self::order::RowOrder;
@@ -27,7 +29,7 @@ use super::schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
     signature_type,
 };
-use super::{Body, COUNTERFEIT, Form, Release, for_each_of};
+use super::{Body, COUNTERFEIT, Form, Groups, Release, for_each_of};
 use crate::error::{Error, Result};
 use crate::microdata::{Attribute, Codes, Commitments, part, parts_of};
 
@@ -53,6 +55,8 @@ pub(crate) struct Published {
     values: Codes,
     /// Whether the values of every group are different and ascend, so that they are its histogram.
     ascend: bool,
+    /// How long texts are, once that was asked for.
+    row_bytes: OnceLock<RowBytes>,
 }
 
 impl Published {
@@ -75,12 +79,26 @@ impl Published {
         // A field whose metadata are not ours has none.
         let sensitive = release.microdata.sensitive.as_ref();
         let parts = sensitive.and_then(|attribute| parts_of(&attribute.field).ok()).unwrap_or_default();
-        let (values_of_parts, sealing) = Default::default();
+        let (values_of_parts, sealing, row_bytes) = Default::default();
         let ascends = |group: usize| groups.sensitive[groups.range(group)].windows(2).all(|pair| pair[0] < pair[1]);
         let ascend = release.body.form() == Form::Anatomy && (0..groups.len()).into_par_iter().all(ascends);
         let values = Codes::narrowed(std::mem::take(&mut release.groups.sensitive));
         let base = 0;
-        Self { schema, order, leaves, group_of, facts, base, parts, values_of_parts, sealing, values, ascend, release }
+        Self {
+            schema,
+            order,
+            leaves,
+            group_of,
+            facts,
+            base,
+            parts,
+            values_of_parts,
+            sealing,
+            values,
+            ascend,
+            row_bytes,
+            release,
+        }
     }
 
     /// As a part of a release that is made in cells: numbers of groups begin with the cell's tag, which no other cell has.
@@ -102,23 +120,6 @@ impl Published {
     /// The release behind the view; its groups have no sensitive values any more.
     pub(crate) fn release(&self) -> &Release {
         &self.release
-    }
-
-    /// How many rows a batch should have: as many as asked for, but fewer where rows carry long lists.
-    pub(crate) fn batch_rows(&self, wanted: usize) -> usize {
-        const ITEMS: usize = 1 << 19;
-        let lists = self.schema.fields().iter().any(|field| matches!(field.data_type(), DataType::List(_)));
-        let groups = &self.release.groups;
-        let items = match &self.release.body {
-            _ if !lists => 0,
-            Body::Worlds(worlds) => worlds.width,
-            // Lists are as long as their group is large, at most; what counts is the group of a row drawn at random.
-            _ => {
-                let squares = (0..groups.len()).map(|group| groups.range(group).len().pow(2)).sum::<usize>();
-                squares / groups.members.len().max(1)
-            }
-        };
-        wanted.min(ITEMS / items.max(1)).max(1)
     }
 
     /// Rows `start..start + rows` of the order that was drawn.

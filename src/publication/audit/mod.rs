@@ -27,6 +27,7 @@ use self::parts::Parts;
 use self::promises::{Promises, Remembered};
 use self::reached::Reached;
 use super::blocking::blocking;
+use super::buffers::Buffers;
 use super::delta;
 use super::format::is_unknown;
 use super::reader::{Reader, ReleaseRow};
@@ -180,7 +181,7 @@ impl Audit {
                 };
                 // The rows, and their codes.
                 let kept = looked.past.as_ref().map_or(0, Past::size);
-                memory.try_resize(3 * part.get_array_memory_size() + kept)?;
+                memory.try_resize(3 * Buffers::default().add(&part) + kept)?;
                 let groups = match &some {
                     Some(_) => promises.sizes.clone(),
                     None => promises.groups.clone(),

@@ -7,11 +7,11 @@ use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::execute_stream;
-use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use datafusion::prelude::SessionContext;
 use deltalake_core::DeltaTable;
 use futures::StreamExt;
 
+use crate::publication::buffers::Buffers;
 use crate::publication::reader::{introduce, provider};
 use crate::release::GROUP_ID;
 use crate::risk::part_of;
@@ -31,6 +31,7 @@ pub(super) struct Parts {
     /// Whether there was a part.
     taken: bool,
     memory: MemoryReservation,
+    buffers: Buffers,
 }
 
 /// A part has at least so many rows, unless it is the last, and ends where a cell does.
@@ -50,7 +51,8 @@ impl Parts {
         let plan = provider(table).await?.scan(&state, None, &[], None).await?;
         let (schema, rows) = (plan.schema(), execute_stream(plan, session.task_ctx())?);
         let held = Vec::new();
-        Ok(Self { rows, schema, whole, held, held_rows: 0, cell: 0, next: None, taken: false, memory })
+        let buffers = Buffers::default();
+        Ok(Self { rows, schema, whole, held, held_rows: 0, cell: 0, next: None, taken: false, memory, buffers })
     }
 
     /// The next part. There is one at least, if only without rows.
@@ -75,7 +77,7 @@ impl Parts {
     }
 
     fn hold(&mut self, batch: RecordBatch) -> Result<()> {
-        self.memory.try_grow(get_record_batch_memory_size(&batch))?;
+        self.memory.try_grow(self.buffers.add(&batch))?;
         self.held_rows += batch.num_rows();
         self.held.push(batch);
         Ok(())
@@ -86,6 +88,7 @@ impl Parts {
         self.taken = true;
         self.held_rows = 0;
         self.memory.free();
+        self.buffers = Buffers::default();
         Ok(concat_batches(&self.schema, &std::mem::take(&mut self.held))?)
     }
 
@@ -131,7 +134,9 @@ mod tests {
         let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
         let memory = MemoryConsumer::new("test").register(&pool);
         let held = Vec::new();
-        let mut parts = Parts { rows, schema, whole, held, held_rows: 0, cell: 0, next: None, taken: false, memory };
+        let buffers = Buffers::default();
+        let mut parts =
+            Parts { rows, schema, whole, held, held_rows: 0, cell: 0, next: None, taken: false, memory, buffers };
         let mut found = Vec::new();
         while let Some(part) = parts.next().await.unwrap() {
             let numbers = part.column(0).as_primitive::<Int64Type>().values();

@@ -36,7 +36,8 @@ use crate::estimate::{ESTIMATE, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, boxed_method, hide};
 use crate::methods::{LeftOut, StateKind};
 use crate::microdata::Layout;
-use crate::publication::{OpenPublication, PERIOD, Publication, parse_period, periods_of_releases};
+use crate::publication::{OpenPublication, PERIOD, Publication, parse_period, periods_of_releases, with_view};
+use crate::release::SIGNATURE;
 use crate::sql::cells::WantedCells;
 use crate::sql::composite::composed_columns;
 use crate::sql::lake::refuse_loose_files;
@@ -397,6 +398,12 @@ fn ledger(
     let named = |error: Error| error.in_function(publication.spec.method.name());
     let layout = Layout::try_new(microdata, &publication.spec.roles).map_err(named)?;
     let columns = kind.columns_read(&layout).map_err(named)?;
+    // The same long texts come again and again in these.
+    let columns = columns.into_iter().map(|field| match field.name().as_str() {
+        SIGNATURE => Arc::new(with_view(&field)),
+        _ => field,
+    });
+    let columns: Vec<FieldRef> = columns.collect();
     let plan = entries.plan(Arc::new(Schema::new(columns)))?;
     let function = publication.spec.method.name().to_owned();
     let origin = Origin { function, argument: "the ledger".to_owned(), names: Vec::new() };

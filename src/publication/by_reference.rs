@@ -1,0 +1,149 @@
+//! Long texts by reference: in a ledger the same ones come again and again, in few bytes. Read as views, they stay as few.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use datafusion::parquet::errors::ParquetError;
+
+/// Rows of a batch, at most.
+const ROWS: usize = 8192;
+/// Bytes of a batch, about.
+const BYTES: usize = 8 << 20;
+
+/// A Parquet file in memory, whose texts and lists of texts are read as views.
+pub(super) struct Views {
+    file: ParquetRecordBatchReaderBuilder<Bytes>,
+    plain: SchemaRef,
+}
+
+impl Views {
+    /// # Errors
+    /// When it is no Parquet file.
+    pub(super) fn of(contents: Bytes) -> Result<Self> {
+        let metadata = ArrowReaderMetadata::load(&contents, ArrowReaderOptions::new()).map_err(parquet)?;
+        let plain = SchemaRef::clone(metadata.schema());
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(in_views(&plain)));
+        let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).map_err(parquet)?;
+        Ok(Self { file: ParquetRecordBatchReaderBuilder::new_with_metadata(contents, metadata), plain })
+    }
+
+    /// The columns as they were written.
+    pub(super) fn written(&self) -> &SchemaRef {
+        &self.plain
+    }
+
+    /// Bytes of all rows: of texts that come again, once.
+    pub(super) fn bytes(&self) -> usize {
+        self.file.metadata().row_groups().iter().map(|group| group.total_byte_size() as usize).sum()
+    }
+
+    /// The rows, some at a time.
+    ///
+    /// # Errors
+    /// When Parquet fails.
+    pub(super) fn read(self) -> Result<ParquetRecordBatchReader> {
+        let rows = self.file.metadata().file_metadata().num_rows() as usize;
+        let of_row = self.bytes() / rows.max(1);
+        self.file.with_batch_size(ROWS.min(BYTES / of_row.max(1)).max(1)).build().map_err(parquet)
+    }
+}
+
+fn parquet(error: ParquetError) -> DataFusionError {
+    DataFusionError::ParquetError(Box::new(error))
+}
+
+fn in_views(schema: &Schema) -> Schema {
+    let fields = schema.fields().iter().map(|field| Arc::new(with_view(field))).collect::<Vec<FieldRef>>();
+    Schema::new_with_metadata(fields, schema.metadata().clone())
+}
+
+/// The column with texts as views, or lists of them.
+pub(crate) fn with_view(field: &Field) -> Field {
+    field.clone().with_data_type(view_type(field.data_type()))
+}
+
+fn view_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::List(item) => DataType::List(Arc::new(with_view(item))),
+        other => other.clone(),
+    }
+}
+
+/// The rows with columns of these types, in pieces that are small even where each text is written out.
+pub(super) fn written_out(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
+    let bytes: usize = batch.columns().iter().map(text_bytes).sum();
+    let rows = (BYTES / (bytes / batch.num_rows().max(1)).max(1)).clamp(1, ROWS);
+    let (batch, schema) = (batch.clone(), SchemaRef::clone(schema));
+    (0..batch.num_rows()).step_by(rows).map(move |start| {
+        let piece = batch.slice(start, rows.min(batch.num_rows() - start));
+        let columns = piece.columns().iter().zip(schema.fields());
+        let columns = columns.map(|(column, field)| cast(column, field.data_type()));
+        Ok(RecordBatch::try_new(SchemaRef::clone(&schema), columns.collect::<std::result::Result<_, _>>()?)?)
+    })
+}
+
+/// Bytes of a column of views, or lists of them, if each is written out.
+fn text_bytes(column: &ArrayRef) -> usize {
+    let all = |views: &[u128]| views.iter().map(|view| *view as u32 as usize).sum();
+    match column.data_type() {
+        DataType::Utf8View => all(column.as_string_view().views()),
+        DataType::BinaryView => all(column.as_binary_view().views()),
+        DataType::List(_) => {
+            let lists = column.as_list::<i32>();
+            let ends = lists.value_offsets();
+            let (first, last) = (ends[0] as usize, ends[ends.len() - 1] as usize);
+            text_bytes(&lists.values().slice(first, last - first))
+        }
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Int64Array, ListArray, StringArray};
+    use datafusion::arrow::buffer::OffsetBuffer;
+
+    use super::*;
+    use crate::publication::files::make;
+
+    /// Lists of long texts, of which there are few: they are read in as few bytes as they were written in, and written out in small pieces.
+    #[test]
+    fn long_texts_are_read_in_few_bytes_and_are_the_same() {
+        let texts: Vec<String> = (0..6).map(|text| format!("{text:03}x").repeat(25_000)).collect();
+        let values: StringArray = (0..3000).map(|place| Some(&texts[place * 5 % 6])).collect();
+        let item = Arc::new(Field::new_list_field(DataType::Utf8, true));
+        let lists = ListArray::new(item, OffsetBuffer::from_lengths([3; 1000]), Arc::new(values), None);
+        let ids = Int64Array::from_iter_values(0..1000);
+        let columns: [(&str, ArrayRef); 2] = [("id", Arc::new(ids)), ("signature", Arc::new(lists))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let file = make("x".to_owned(), &batch.schema(), [Ok(batch.clone())]).unwrap();
+        let views = Views::of(file.contents.into()).unwrap();
+        assert_eq!(*views.written(), batch.schema());
+        assert!(views.bytes() < 2 << 20, "{}", views.bytes());
+        let (mut rows, mut pieces) = (Vec::new(), 0);
+        for read in views.read().unwrap() {
+            let read = read.unwrap();
+            assert!(read.get_array_memory_size() < 4 << 20, "{}", read.get_array_memory_size());
+            for piece in written_out(&read, &batch.schema()) {
+                let piece = piece.unwrap();
+                assert!(piece.get_array_memory_size() < 2 * BYTES, "{}", piece.get_array_memory_size());
+                pieces += 1;
+                rows.push(piece);
+            }
+        }
+        assert!(pieces > 30);
+        assert_eq!(datafusion::arrow::compute::concat_batches(&batch.schema(), &rows).unwrap(), batch);
+    }
+}
