@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BinaryViewBuilder, ListArray, RecordBatch, RecordBatchOptions, StringViewBuilder,
+    StructArray,
+};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::{DataFusionError, Result};
@@ -59,7 +62,8 @@ fn parquet(error: ParquetError) -> DataFusionError {
     DataFusionError::ParquetError(Box::new(error))
 }
 
-fn in_views(schema: &Schema) -> Schema {
+/// The columns with texts as views, or lists of them.
+pub(super) fn in_views(schema: &Schema) -> Schema {
     let fields = schema.fields().iter().map(|field| Arc::new(with_view(field))).collect::<Vec<FieldRef>>();
     Schema::new_with_metadata(fields, schema.metadata().clone())
 }
@@ -74,8 +78,54 @@ fn view_type(data_type: &DataType) -> DataType {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
         DataType::List(item) => DataType::List(Arc::new(with_view(item))),
+        DataType::Struct(fields) => {
+            DataType::Struct(fields.iter().map(|field| Arc::new(with_view(field))).collect::<Vec<FieldRef>>().into())
+        }
         other => other.clone(),
     }
+}
+
+/// The rows with texts as views, in whose buffers long ones are once. `schema` is that of [`in_views`].
+pub(super) fn each_once(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let columns = batch.columns().iter().map(once).collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &options)?)
+}
+
+fn once(column: &ArrayRef) -> Result<ArrayRef> {
+    /// Shorter ones, on average, are not worth looking for.
+    const LONG: usize = 64;
+    let data_type = view_type(column.data_type());
+    Ok(match &data_type {
+        DataType::Utf8View | DataType::BinaryView => {
+            let column = cast(column, &data_type)?;
+            if text_bytes(&column) / LONG < column.len().max(1) {
+                return Ok(column);
+            }
+            match data_type {
+                DataType::Utf8View => {
+                    let mut texts = StringViewBuilder::new().with_deduplicate_strings();
+                    column.as_string_view().iter().for_each(|text| texts.append_option(text));
+                    Arc::new(texts.finish())
+                }
+                _ => {
+                    let mut texts = BinaryViewBuilder::new().with_deduplicate_strings();
+                    column.as_binary_view().iter().for_each(|text| texts.append_option(text));
+                    Arc::new(texts.finish())
+                }
+            }
+        }
+        DataType::List(item) => {
+            let (_, offsets, values, nulls) = column.as_list::<i32>().clone().into_parts();
+            Arc::new(ListArray::try_new(FieldRef::clone(item), offsets, once(&values)?, nulls)?)
+        }
+        DataType::Struct(fields) => {
+            let (_, columns, nulls) = column.as_struct().clone().into_parts();
+            let columns = columns.iter().map(once).collect::<Result<Vec<_>>>()?;
+            Arc::new(StructArray::try_new(fields.clone(), columns, nulls)?)
+        }
+        _ => ArrayRef::clone(column),
+    })
 }
 
 /// The rows with columns of these types, in pieces that are small even where each text is written out.
@@ -112,10 +162,11 @@ fn text_bytes(column: &ArrayRef) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{Int64Array, ListArray, StringArray};
+    use datafusion::arrow::array::{Int64Array, StringArray};
     use datafusion::arrow::buffer::OffsetBuffer;
 
     use super::*;
+    use crate::publication::buffers::Buffers;
     use crate::publication::files::make;
 
     /// Lists of long texts, of which there are few: they are read in as few bytes as they were written in, and written out in small pieces.
@@ -145,5 +196,11 @@ mod tests {
         }
         assert!(pieces > 30);
         assert_eq!(datafusion::arrow::compute::concat_batches(&batch.schema(), &rows).unwrap(), batch);
+        // And what was read by others, where each text is written out.
+        let once = each_once(&batch, &Arc::new(in_views(&batch.schema()))).unwrap();
+        let bytes = Buffers::default().add(&once);
+        assert!((600_000..1 << 20).contains(&bytes), "{bytes}");
+        let pieces = written_out(&once, &batch.schema()).collect::<Result<Vec<_>>>().unwrap();
+        assert_eq!(datafusion::arrow::compute::concat_batches(&batch.schema(), &pieces).unwrap(), batch);
     }
 }

@@ -552,7 +552,7 @@ fn a_job_that_is_told_to_end_leaves_no_rows_behind() {
     {
         let (here, spilled) = (tempdir().unwrap(), tempdir().unwrap());
         let sort = "COPY (SELECT * FROM census(20000000) ORDER BY occupation, person_id) TO 'sorted.parquet'";
-        let mut job = Command::new(env!("CARGO_BIN_EXE_anonymize"))
+        let mut job = hearing()
             .args(["-q", "--memory-limit", "256m", "-c", sort])
             .current_dir(here.path())
             .env("TMPDIR", spilled.path())
@@ -561,7 +561,7 @@ fn a_job_that_is_told_to_end_leaves_no_rows_behind() {
         let files = || super::publications::files(spilled.path());
         while files().values().all(|file| file.is_empty()) {
             assert!(job.try_wait().unwrap().is_none(), "it has spilled nothing");
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
         tell(&job, signal);
         if told_twice {
@@ -572,10 +572,22 @@ fn a_job_that_is_told_to_end_leaves_no_rows_behind() {
     }
 }
 
+/// The shell, which hears SIGINT also where what started this test does not, as what runs in the background.
+#[cfg(unix)]
+fn hearing() -> Command {
+    let shell = env!("CARGO_BIN_EXE_anonymize");
+    if cfg!(not(target_os = "linux")) {
+        return Command::new(shell);
+    }
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT,HUP", shell]);
+    command
+}
+
 /// Starts a job that runs for minutes if nobody ends it, and returns once it is at work.
 #[cfg(unix)]
 fn at_work(here: &Path, sql: &str) -> std::process::Child {
-    let job = Command::new(env!("CARGO_BIN_EXE_anonymize"))
+    let job = hearing()
         .args(["-q", "--memory-limit", "1g", "-c", "SELECT 'at work'", sql])
         .current_dir(here)
         .env("TMPDIR", here)

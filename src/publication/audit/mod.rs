@@ -60,6 +60,8 @@ impl Audit {
         };
         // Files are read from their beginning to their end, one after the other: the order of rows is a thing to check.
         let config = SessionConfig::new().with_target_partitions(1).with_repartition_file_scans(false);
+        // Of long texts, rows take much memory until those that come again are found.
+        let config = config.with_batch_size(1024);
         let session = SessionContext::new_with_config_rt(config, Arc::clone(&runtime));
         let memory = MemoryConsumer::new(FUNCTION).register(context.memory_pool());
         let mut checks = Vec::new();

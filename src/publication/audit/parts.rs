@@ -1,5 +1,7 @@
 //! The rows of a release in parts that fit memory: cell by cell, as they were made.
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Int64Type, SchemaRef};
@@ -12,6 +14,7 @@ use deltalake_core::DeltaTable;
 use futures::StreamExt;
 
 use crate::publication::buffers::Buffers;
+use crate::publication::by_reference::{each_once, in_views};
 use crate::publication::reader::{introduce, provider};
 use crate::release::GROUP_ID;
 use crate::risk::part_of;
@@ -49,7 +52,7 @@ impl Parts {
         let state = session.state();
         introduce(table, &state)?;
         let plan = provider(table).await?.scan(&state, None, &[], None).await?;
-        let (schema, rows) = (plan.schema(), execute_stream(plan, session.task_ctx())?);
+        let (schema, rows) = (Arc::new(in_views(&plan.schema())), execute_stream(plan, session.task_ctx())?);
         let held = Vec::new();
         let buffers = Buffers::default();
         Ok(Self { rows, schema, whole, held, held_rows: 0, cell: 0, next: None, taken: false, memory, buffers })
@@ -66,17 +69,19 @@ impl Parts {
                 },
             };
             let Some(end) = self.end_of_part(&batch)? else {
-                self.hold(batch)?;
+                self.hold(&batch)?;
                 continue;
             };
-            self.hold(batch.slice(0, end))?;
+            self.hold(&batch.slice(0, end))?;
             self.next = Some(batch.slice(end, batch.num_rows() - end));
             return self.take().map(Some);
         }
         if self.held.is_empty() && self.taken { Ok(None) } else { self.take().map(Some) }
     }
 
-    fn hold(&mut self, batch: RecordBatch) -> Result<()> {
+    fn hold(&mut self, batch: &RecordBatch) -> Result<()> {
+        // Of long texts, which come again, many rows take a few bytes.
+        let batch = each_once(batch, &self.schema)?;
         self.memory.try_grow(self.buffers.add(&batch))?;
         self.held_rows += batch.num_rows();
         self.held.push(batch);
@@ -114,8 +119,6 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use datafusion::arrow::array::{ArrayRef, Int64Array};
     use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, UnboundedMemoryPool};
     use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
