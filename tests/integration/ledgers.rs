@@ -296,8 +296,12 @@ async fn one_of_two(here: &Path, ledgers: [&str; 2], releases: usize) {
     let won = results.iter().position(Result::is_ok).expect("one gets through");
     let lost = results[1 - won].as_ref().expect_err("the other does not").strip_backtrace();
     // In the act; or, if it came too late for that, when it opened the publication or saw the other's files.
-    let told =
-        ["somebody with another ledger", "publication: the ledger", "are of none of the releases that the ledger"];
+    let told = [
+        "somebody with another ledger",
+        "publication: the ledger",
+        "are of none of the releases that the ledger",
+        "but no publication",
+    ];
     assert!(told.iter().any(|told| lost.contains(told)), "{lost}");
     assert_eq!(parquet_files(&here.join("hospital")).len(), releases, "the loser wrote something public");
     // The winner goes on, the loser does not.
