@@ -15,7 +15,7 @@ use super::frames::Frame;
 use super::log;
 use super::served::Served;
 use super::work::Work;
-use crate::shell::signals::told_to_end;
+use crate::shell::signals::leave_to_parent;
 
 /// Frames that wait to be written.
 const WAITING: usize = 2;
@@ -27,11 +27,7 @@ const WAITING: usize = 2;
 pub(super) async fn run(args: &Args, folder: &Path) -> Result<()> {
     log::start(args.quiet);
     // The server has been told, too, and lets statements end.
-    tokio::spawn(async {
-        loop {
-            told_to_end().await;
-        }
-    });
+    leave_to_parent();
     let asked = listen(folder);
     let served = Served::open(args).await?;
     let threads = engine::threads()?;

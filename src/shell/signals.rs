@@ -52,6 +52,18 @@ pub(crate) async fn told_to_end(grace: Duration) -> u8 {
     }
 }
 
+/// Does nothing at signals from now on: the process that has started this one is told as well, and ends it.
+pub(crate) fn leave_to_parent() {
+    let _ = on_a_thread(|runtime| {
+        runtime.block_on(async {
+            let mut signals = Signals::listen();
+            loop {
+                signals.next().await;
+            }
+        })
+    });
+}
+
 /// What interrupts statements of a session.
 #[derive(Debug, Default)]
 pub(super) struct Interrupts {

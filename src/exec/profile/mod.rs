@@ -181,9 +181,8 @@ fn described(
     monitor: &Monitor,
 ) -> crate::error::Result<RecordBatch> {
     let going_on = || monitor.check();
-    let divided = |i: usize| {
-        published_type(columns[i].field.data_type()).map(|_| division(coded, &[i], &going_on)).transpose()
-    };
+    let divided =
+        |i: usize| published_type(columns[i].field.data_type()).map(|_| division(coded, &[i], &going_on)).transpose();
     let divisions = (0..columns.len()).map(divided).collect::<crate::error::Result<Vec<_>>>()?;
     let mut rows = Vec::new();
     let mut quasi = Vec::new();
