@@ -15,7 +15,10 @@ fn a_ledger_without_labels_is_not_continued() {
     let now = Schema::new([IDENTIFIER, SIGNATURE, LABEL, RELEASE].map(column).to_vec());
     let then = Schema::new([IDENTIFIER, SIGNATURE, RELEASE].map(column).to_vec());
     assert!(StateKind::LabelledSignatures.check_ledger(&now).is_ok());
-    assert!(StateKind::Signatures.check_ledger(&then).is_ok());
+    let sealed = Schema::new([IDENTIFIER, SIGNATURE, SEAL, RELEASE].map(column).to_vec());
+    assert!(StateKind::Signatures.check_ledger(&sealed).is_ok());
+    let text = StateKind::Signatures.check_ledger(&then).unwrap_err().to_string();
+    assert!(text.contains("does not say with which value") && text.contains("new publication"), "{text}");
     let text = StateKind::LabelledSignatures.check_ledger(&then).unwrap_err().to_string();
     assert!(text.contains("does not say whose value is whose") && text.contains("new publication"), "{text}");
 }
