@@ -68,7 +68,7 @@ struct Waiter {
 #[derive(Debug)]
 struct Used {
     seconds: f64,
-    at: Instant,
+    last: Instant,
     running: usize,
 }
 
@@ -82,30 +82,33 @@ struct State {
 }
 
 impl State {
-    fn rank(&self, who: &str) -> f64 {
-        self.used.get(who).map_or(RUNNING, |used| used.now() + used.running as f64 * RUNNING)
+    /// The time is that of one choice: ranks of one reader are equal in it.
+    fn rank(&self, who: &str, now: Instant) -> f64 {
+        self.used.get(who).map_or(RUNNING, |used| used.at(now) + used.running as f64 * RUNNING)
     }
 
-    fn is_light(&self, who: &str) -> bool {
-        self.rank(who) < RUNNING
+    fn is_light(&self, who: &str, now: Instant) -> bool {
+        self.rank(who, now) < RUNNING
     }
 
     /// Returns the place in the queue of the statement that may run now.
     fn next(&self, room: Room) -> Option<usize> {
+        let now = Instant::now();
         let free = room.quick.saturating_sub(self.quick);
         let may_run = |waiter: &Waiter| match waiter.lane {
-            Lane::Quick => free > room.kept() || free > 0 && self.is_light(&waiter.who),
+            Lane::Quick => free > room.kept() || free > 0 && self.is_light(&waiter.who, now),
             Lane::Long => self.long < room.long,
         };
         let ranked = self.waiting.iter().enumerate().filter(|(_, waiter)| may_run(waiter));
-        let ranked = ranked.map(|(place, waiter)| (self.rank(&waiter.who), waiter.number, place));
+        let ranked = ranked.map(|(place, waiter)| (self.rank(&waiter.who, now), waiter.number, place));
         ranked.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, _, place)| place)
     }
 }
 
 impl Used {
-    fn now(&self) -> f64 {
-        self.seconds * f64::exp2(-self.at.elapsed().as_secs_f64() / HALF.as_secs_f64())
+    fn at(&self, now: Instant) -> f64 {
+        let since = now.saturating_duration_since(self.last).as_secs_f64();
+        self.seconds * f64::exp2(-since / HALF.as_secs_f64())
     }
 }
 
@@ -150,13 +153,13 @@ impl Turns {
                 state.waiting.retain(|waiter| !waiter.wake.is_closed());
                 let Some(place) = state.next(self.room) else { return };
                 let Waiter { who, lane, wake, .. } = state.waiting.remove(place);
-                let is_light = state.is_light(&who);
+                let is_light = state.is_light(&who, Instant::now());
                 match lane {
                     Lane::Quick => state.quick += 1,
                     Lane::Long => state.long += 1,
                 }
                 let used = state.used.entry(who.clone());
-                used.or_insert_with(|| Used { seconds: 0.0, at: Instant::now(), running: 0 }).running += 1;
+                used.or_insert_with(|| Used { seconds: 0.0, last: Instant::now(), running: 0 }).running += 1;
                 (Turn { turns: Arc::clone(self), who, lane, is_light, computed: 0.0 }, wake)
             };
             // Outside of the lock: the turn of somebody who has gone just now ends here.
@@ -213,9 +216,11 @@ impl Turn {
     /// Returns true if a reader who has computed less waits for a turn in this lane.
     pub(super) fn is_wanted(&self) -> bool {
         let state = self.turns.state();
-        let own = state.rank(&self.who) + self.charge();
-        let is_next =
-            |waiter: &Waiter| waiter.lane == self.lane && !waiter.wake.is_closed() && state.rank(&waiter.who) < own;
+        let now = Instant::now();
+        let own = state.rank(&self.who, now) + self.charge();
+        let is_next = |waiter: &Waiter| {
+            waiter.lane == self.lane && !waiter.wake.is_closed() && state.rank(&waiter.who, now) < own
+        };
         state.waiting.iter().any(is_next)
     }
 }
@@ -223,21 +228,21 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         {
-            let charge = self.charge();
+            let (charge, now) = (self.charge(), Instant::now());
             let mut state = self.turns.state();
             match self.lane {
                 Lane::Quick => state.quick -= 1,
                 Lane::Long => state.long -= 1,
             }
             if let Some(used) = state.used.get_mut(&self.who) {
-                used.seconds = used.now() + charge;
-                used.at = Instant::now();
+                used.seconds = used.at(now) + charge;
+                used.last = now;
                 used.running -= 1;
             }
             if state.used.len() > REMEMBERED {
-                state.used.retain(|_, used| used.running > 0 || used.now() > RUNNING);
+                state.used.retain(|_, used| used.running > 0 || used.at(now) > RUNNING);
             }
-            state.used.retain(|_, used| used.running > 0 || used.at.elapsed() < MEMORY);
+            state.used.retain(|_, used| used.running > 0 || used.last.elapsed() < MEMORY);
         }
         self.turns.wake();
     }
