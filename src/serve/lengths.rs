@@ -123,11 +123,11 @@ mod tests {
     async fn long_values_are_refused_before_they_are_made() {
         let table = "(VALUES ('a', 1), ('b', 2)) AS t (a, b)";
         let long = format!("'{}'", "x".repeat(4000));
-        let texts = vec![long.as_str(); 5].join(", ");
+        let texts = [long.as_str(); 5].join(", ");
         for much in [
             format!("SELECT max(length(concat({texts}, a))) FROM {table}"),
             format!("SELECT concat({texts}) FROM {table}"),
-            format!("SELECT {} || a FROM {table}", vec![long.as_str(); 5].join(" || ")),
+            format!("SELECT {} || a FROM {table}", [long.as_str(); 5].join(" || ")),
             format!("SELECT 1 FROM {table} WHERE concat_ws('-', {texts}) > a"),
             format!("SELECT 1 FROM {table} ORDER BY concat({texts}, a)"),
             format!("SELECT l.a FROM {table} JOIN (VALUES ('a')) AS l (a) ON concat({texts}, l.a) = t.a"),

@@ -150,7 +150,7 @@ async fn runner(args: &Args) -> Result<Runner> {
     let (room, memory) = (args.room(), args.statement_memory);
     let recipe = Recipe::of_this_process(memory)?;
     let pool = Pool::start(recipe, room.quick, room.kept()).await?;
-    Ok(Runner { turns: Turns::new(room), pool, memory, time: args.statement_time() })
+    Ok(Runner::new(Turns::new(room), pool, memory, args.statement_time()))
 }
 
 /// Accepts connections until the process is asked to stop, and then waits for statements that run.

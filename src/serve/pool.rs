@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::log;
@@ -23,6 +24,15 @@ const GROWN: usize = 96 << 20;
 struct State {
     idle: Vec<Process>,
     starting: usize,
+    /// Those that start processes, and that wait until one has come to rest.
+    tasks: JoinSet<()>,
+}
+
+impl State {
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        while self.tasks.try_join_next().is_some() {}
+        self.tasks.spawn(task);
+    }
 }
 
 /// Processes that have opened everything. There are always some, or some are being started.
@@ -46,7 +56,7 @@ impl Pool {
     pub(super) async fn start(recipe: Recipe, most: usize, kept: usize) -> std::io::Result<Arc<Self>> {
         let first = (0..=kept.min(1)).map(|_| Process::start(&recipe));
         let idle = try_join_all(first).await?;
-        let (state, ready) = (Mutex::new(State { idle, starting: 0 }), Notify::new());
+        let (state, ready) = (Mutex::new(State { idle, ..State::default() }), Notify::new());
         let pool = Arc::new(Self { recipe, spare: most.div_ceil(2) + kept, most, kept: kept.min(1), state, ready });
         pool.fill();
         Ok(pool)
@@ -62,7 +72,7 @@ impl Pool {
         while state.idle.len() + state.starting < self.spare {
             state.starting += 1;
             let pool = Arc::clone(self);
-            tokio::spawn(async move { pool.add().await });
+            state.spawn(async move { pool.add().await });
         }
     }
 
@@ -117,7 +127,7 @@ impl Pool {
     /// Takes a process back whose statement was stopped, when it has come to rest.
     pub(super) fn give_back_later(self: &Arc<Self>, process: Process) {
         let pool = Arc::clone(self);
-        tokio::spawn(async move {
+        self.state().spawn(async move {
             sleep(REST).await;
             let before = process.used().computed;
             sleep(REST).await;

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use datafusion::common::runtime::SpawnedTask;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
@@ -103,6 +104,7 @@ pub(super) struct Process {
     child: Child,
     to: ChildStdin,
     frames: mpsc::Receiver<Frame>,
+    _reading: SpawnedTask<()>,
     folder: PathBuf,
     /// What it had used when it was ready.
     at_first: Used,
@@ -122,7 +124,7 @@ impl Process {
             return Err(Error::from(ErrorKind::BrokenPipe));
         };
         let (sender, frames) = mpsc::channel(AHEAD);
-        tokio::spawn(async move {
+        let reading = SpawnedTask::spawn(async move {
             let mut from = BufReader::with_capacity(64 << 10, from);
             while let Ok(frame) = Frame::read(&mut from).await {
                 if sender.send(frame).await.is_err() {
@@ -130,7 +132,7 @@ impl Process {
                 }
             }
         });
-        let mut process = Self { child, to, frames, folder, at_first: Used::default() };
+        let mut process = Self { child, to, frames, _reading: reading, folder, at_first: Used::default() };
         match timeout(TO_OPEN, process.next()).await {
             Ok(Some(Frame::Ready)) => {}
             _ => return Err(Error::other("a process for statements has not opened what is served")),
@@ -171,10 +173,7 @@ impl Process {
         let mut command = Command::new("renice");
         command.args(["-n", NICEST, "-p"]).args(threads);
         // A statement that is not slowed down is slower for others only.
-        let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        if let Ok(mut child) = started {
-            tokio::spawn(async move { child.wait().await });
-        }
+        let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pgwire::messages::data::DataRow;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::errors::Failure;
@@ -40,11 +41,13 @@ pub(super) enum Reply {
 /// Runs statements in processes.
 #[derive(Debug)]
 pub(super) struct Runner {
-    pub turns: Arc<Turns>,
-    pub pool: Arc<Pool>,
-    pub memory: usize,
+    turns: Arc<Turns>,
+    pool: Arc<Pool>,
+    memory: usize,
     /// How long a statement may take, until its last row is sent.
-    pub time: Duration,
+    time: Duration,
+    /// Statements, also those that nobody waits for and that are being stopped.
+    tasks: Mutex<JoinSet<()>>,
 }
 
 /// How an attempt to run a statement ended.
@@ -55,11 +58,17 @@ enum End {
 }
 
 impl Runner {
+    pub(super) fn new(turns: Arc<Turns>, pool: Arc<Pool>, memory: usize, time: Duration) -> Self {
+        Self { turns, pool, memory, time, tasks: Mutex::default() }
+    }
+
     /// Starts a statement. It stops when the receiver is dropped.
     pub(super) fn start(self: &Arc<Self>, who: String, question: Question) -> mpsc::Receiver<Reply> {
         let (out, replies) = mpsc::channel(1);
         let runner = Arc::clone(self);
-        tokio::spawn(async move { runner.run(&who, question, out).await });
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move { runner.run(&who, question, out).await });
         replies
     }
 

@@ -9,8 +9,6 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rand::Rng;
-use rand::seq::IteratorRandom;
 use tokio::task::AbortHandle;
 
 /// Connections that may wait without a word, and those that have spoken.
@@ -43,15 +41,15 @@ impl All {
         }
     }
 
-    /// Draws a connection that has spoken.
-    fn drawn(&self, random: &mut impl Rng) -> Option<usize> {
+    /// Returns the connection that has spoken and that a lot falls on.
+    fn drawn(&self, lot: usize) -> Option<usize> {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         for (_, waiter) in self.of(true) {
             *counts.entry(waiter.address).or_default() += 1;
         }
         let most = counts.values().copied().max()?;
         let places = self.of(true).filter(|(_, waiter)| counts.get(&waiter.address) == Some(&most));
-        places.map(|(place, _)| place).choose(random)
+        places.map(|(place, _)| place).nth(lot % most)
     }
 }
 
@@ -91,7 +89,7 @@ impl Turn {
     pub(super) fn speaks(&self) {
         let mut all = self.waiting.all();
         if all.of(true).count() >= MOST {
-            let drawn = all.drawn(&mut rand::rng());
+            let drawn = all.drawn(rand::random::<u32>() as usize);
             all.close(drawn);
         }
         if let Some(waiter) = all.waiting.iter_mut().find(|waiter| waiter.number == self.number) {

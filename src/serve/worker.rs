@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::common::exec_datafusion_err;
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::Result;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::args::Args;
 use super::engine;
@@ -76,12 +78,13 @@ async fn answer(mut asked: mpsc::Receiver<Frame>, work: Arc<Work>, out: mpsc::Se
         // A statement that was to stop may have ended before.
         let Frame::Ask(question) = frame else { continue };
         let (work, sender) = (Arc::clone(&work), out.clone());
-        let mut task = tokio::spawn(async move { work.run(*question, &sender).await });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move { work.run(*question, &sender).await });
         let done = loop {
             tokio::select! {
-                done = &mut task => break done,
+                done = tasks.join_next() => break done,
                 frame = asked.recv() => match frame {
-                    Some(Frame::Cancel) => task.abort(),
+                    Some(Frame::Cancel) => tasks.abort_all(),
                     // The server asks one at a time.
                     Some(_) => {}
                     None => return,
@@ -89,10 +92,10 @@ async fn answer(mut asked: mpsc::Receiver<Frame>, work: Arc<Work>, out: mpsc::Se
             }
         };
         let last = match done {
-            Ok(Ok(())) => Frame::Done,
-            Ok(Err(failure)) => Frame::Failed(failure),
-            Err(error) if error.is_cancelled() => Frame::Failed(Failure::cancelled()),
-            Err(_) => Frame::Failed(Failure::internal()),
+            Some(Ok(Ok(()))) => Frame::Done,
+            Some(Ok(Err(failure))) => Frame::Failed(failure),
+            Some(Err(error)) if error.is_cancelled() => Frame::Failed(Failure::cancelled()),
+            Some(Err(_)) | None => Frame::Failed(Failure::internal()),
         };
         if out.send(last).await.is_err() {
             return;

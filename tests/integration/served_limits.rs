@@ -193,7 +193,7 @@ fn parameters_have_the_limits_of_texts() {
     assert_eq!(bound("SELECT max(length($1 || diagnosis)) FROM q1", &long), [""; 0]);
     assert_eq!(bound("SELECT max(length($1 || diagnosis)) FROM q1", &"x".repeat(200_000)), ["54001"]);
     assert_eq!(bound("SELECT count(*) FROM q1 WHERE diagnosis = $1", &"x".repeat(5000)), ["54001"]);
-    let many = format!("SELECT max(length(concat({}, diagnosis))) FROM q1", vec!["$1"; 12].join(", "));
+    let many = format!("SELECT max(length(concat({}, diagnosis))) FROM q1", ["$1"; 12].join(", "));
     assert_eq!(bound(&many, &long), ["54001"]);
     wire.is_answered();
 }
