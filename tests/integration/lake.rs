@@ -144,7 +144,7 @@ async fn external_tables_are_delta_tables_or_refused() {
         assert!(text.contains(expected), "{sql}: {text}");
     }
     let publication = "CREATE EXTERNAL TABLE published (id BIGINT, age BIGINT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'public/'
-         OPTIONS ('method' 'm_invariant', 'm' '2', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')";
+         OPTIONS ('begin' 'true', 'method' 'm_invariant', 'm' '2', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')";
     let inserted = printed(here.path(), &[publication, "INSERT INTO published SELECT * FROM 'lake/people/'"]);
     assert_eq!(inserted, format!("count\n{PEOPLE}\n"));
 }
