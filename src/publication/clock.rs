@@ -9,6 +9,12 @@ use crate::error::refusal;
 /// Seconds that clocks of machines differ by, commonly.
 const COMMON: i64 = 60;
 
+/// Returns the time that it shows.
+#[expect(clippy::disallowed_methods, reason = "logs date their commits; what is published does not depend on it")]
+pub(super) fn now() -> SystemTime {
+    SystemTime::now()
+}
+
 /// # Errors
 /// When the clock is before 1970, which no log can say.
 pub(super) fn check(now: SystemTime) -> Result<()> {

@@ -4,8 +4,6 @@
 //! else means that one of them was lost, exchanged or restored from a backup, and then nothing may be published: a release
 //! that does not know of an earlier one breaks it.
 
-use std::time::SystemTime;
-
 use bytes::Bytes;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -56,7 +54,7 @@ impl OpenPublication {
     /// # Errors
     /// When the specification is not that of the publication, when its tables do not fit together, and when a store fails.
     pub(crate) async fn open(publication: Publication, runtime: &RuntimeEnv) -> Result<Self> {
-        clock::check(SystemTime::now())?;
+        clock::check(clock::now())?;
         let public = Place::open(&publication.public, Access::Public, runtime)?;
         let private = Place::open(&publication.private, Access::Private, runtime)?;
         let tables = Tables::at_one_time(&public, &private).await?;
@@ -157,7 +155,7 @@ impl OpenPublication {
         let ledger = self.ledger.as_ref()?;
         let number = delta::version(ledger);
         let then = delta::committed(ledger, number).await.ok()??.time?;
-        clock::behind(number, then, SystemTime::now()).filter(|_| number > 0)
+        clock::behind(number, then, clock::now()).filter(|_| number > 0)
     }
 
     /// In how many cells its releases are made, if it was begun.

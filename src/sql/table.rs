@@ -72,7 +72,7 @@ impl AnonymizedTable {
         let fixed = seed.is_some();
         let secret = seed.map_or_else(Seed::from_entropy, Ok)?;
         let names = Seed::from_entropy()?;
-        let schema = release_schema(&prepared, &method, view, names.release_id())?;
+        let schema = release_schema(&prepared, &method, view, &names.release_id())?;
         Ok(Self { prepared, method, view, secret, fixed, cells, names, start: None, schema })
     }
 
@@ -95,7 +95,7 @@ impl AnonymizedTable {
     /// The table as one query sees it: the release has an id of its own.
     pub(super) fn started(&self, start: QueryStart) -> Result<Self> {
         let release_id = start.seed(&self.names).release_id();
-        let schema = release_schema(&self.prepared, &self.method, self.view, release_id)?;
+        let schema = release_schema(&self.prepared, &self.method, self.view, &release_id)?;
         Ok(Self { start: Some(start), schema, ..self.clone() })
     }
 
@@ -108,14 +108,14 @@ impl AnonymizedTable {
     }
 }
 
-fn release_schema(prepared: &Prepared, method: &AnyMethod, view: View, release_id: String) -> Result<SchemaRef> {
+fn release_schema(prepared: &Prepared, method: &AnyMethod, view: View, release_id: &str) -> Result<SchemaRef> {
     let parameters = method.parameters_text().map_err(|error| error.in_function(method.name()))?;
     let description =
-        Description { method: method.name().to_owned(), parameters, release_id: release_id.clone(), number: None };
+        Description { method: method.name().to_owned(), parameters, release_id: release_id.to_owned(), number: None };
     let nodes = prepared.hierarchies.is_some();
     let (signatures, labels) = method.state().map_or((false, false), StateKind::shown);
     let shape = Shape { view, form: method.form(), signatures, labels, nodes, counted: false };
-    Ok(prepared.followed.noted(Arc::new(schema(&prepared.layout, shape, &description)), &release_id))
+    Ok(prepared.followed.noted(Arc::new(schema(&prepared.layout, shape, &description)), release_id))
 }
 
 impl fmt::Debug for AnonymizedTable {
