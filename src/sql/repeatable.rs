@@ -1,5 +1,7 @@
 //! Whether a relation is the same table whenever it is read: a release is of one table, and a query may read it several times.
 
+use std::borrow::Cow;
+
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::utils::quote_identifier;
 use datafusion::common::{Dependency, Result};
@@ -48,7 +50,7 @@ pub(super) fn check_choices(function: &str, subject: &str, plan: &LogicalPlan, u
             _ => None,
         };
         if let Some(choice) = choice {
-            let example = unique.first().map_or("age, patient_id".into(), |name| quote_identifier(name));
+            let example = unique.first().map_or(Cow::Borrowed("age, patient_id"), |name| quote_identifier(name));
             return Err(refusal!(
                 function,
                 "{subject} contains a {choice} without an ORDER BY that leaves no choice, so it is another table whenever it is read; \

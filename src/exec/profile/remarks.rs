@@ -184,21 +184,21 @@ mod tests {
 
     use super::*;
 
-    fn remarks(values: ArrayRef, rows: &[usize]) -> String {
-        Counted { values: &values, rows }.remarks("Sex").unwrap().join("\n")
+    fn remarks(values: &ArrayRef, rows: &[usize]) -> String {
+        Counted { values, rows }.remarks("Sex").unwrap().join("\n")
     }
 
     #[test]
     fn spellings_and_no_answers_are_counted_and_not_told() {
         let texts: ArrayRef =
             Arc::new(StringViewArray::from(vec![Some("male"), Some("Male "), Some("f"), None, Some("N/A"), Some("?")]));
-        let text = remarks(Arc::clone(&texts), &[5, 2, 7, 1, 3, 4]);
+        let text = remarks(&texts, &[5, 2, 7, 1, 3, 4]);
         assert!(text.contains("2 values, in 7 rows") && text.contains("lower(trim(\"Sex\"))"), "{text}");
         assert!(text.contains("7 rows may have no answer") && !text.to_lowercase().contains("male"), "{text}");
         let inner: ArrayRef = Arc::new(StringViewArray::from(vec!["a b", "a  B", "c"]));
-        assert!(remarks(inner, &[1, 1, 1]).contains("regexp_replace"));
+        assert!(remarks(&inner, &[1, 1, 1]).contains("regexp_replace"));
         let plain: ArrayRef = Arc::new(StringViewArray::from(vec!["a", "b", "none of these 99"]));
-        assert_eq!(remarks(plain, &[1, 1, 1]), "");
+        assert_eq!(remarks(&plain, &[1, 1, 1]), "");
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         let of = |numbers: &[(i64, usize)]| {
             let values: ArrayRef = Arc::new(numbers.iter().map(|number| number.0).collect::<Int64Array>());
             let rows: Vec<usize> = numbers.iter().map(|number| number.1).collect();
-            remarks(values, &rows)
+            remarks(&values, &rows)
         };
         assert!(of(&[(20, 3), (80, 2), (999, 1)]).contains("1 rows may"));
         assert!(of(&[(20, 3), (80, 2), (99, 4), (-1, 2)]).contains("6 rows may"));
