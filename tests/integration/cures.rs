@@ -150,10 +150,10 @@ const CURED: &[(&str, [&str; 2])] = &[
     ("mondrian(t, <k = 2>, quasi => age)", ["write ", " instead of"]),
     ("mondrian(t<>, quasi => age)", ["for example ", ""]),
     ("mondrian(t, <quas> => age, k => 2)", ["did you mean ", "?"]),
-    ("mondrian(t, k => 2, quasi => <aeg>)", ["did you mean ", "?"]),
+    ("mondrian(t, k => 2, quasi => <agee>)", ["did you mean ", "?"]),
     ("mondrian(<tt>, k => 2, quasi => age)", ["did you mean ", "?"]),
     ("mondrian((SELECT * FROM t <> LIMIT 100), k => 2, id => person_id, quasi => age)", ["for example ", ""]),
-    ("muco(t, 0.05, <l => 10>, quasi => age, sensitive => often)", ["or give ", " or more"]),
+    ("muco(t, <0.05>, l => 5, quasi => age, sensitive => often)", ["can be from ", " up to"]),
     (
         "m_distinct(t, <3>, updates => 'any', previous => first, id => person_id, quasi => age, sensitive => often)",
         ["that they allow is ", ""],
