@@ -88,11 +88,14 @@ impl Counted<'_> {
             ));
         }
         if unanswered > 0 {
+            let condition = match self.values.data_type().is_numeric() {
+                true => format!("{name} IN (-1, -9, -99, -999, 99, 999, 9999)"),
+                false => format!("lower(trim({name})) IN ('', 'na', 'n/a', 'unknown', '?', '-', '99')"),
+            };
             remarks.push(format!(
-                "{} rows may have no answer (values like NA, unknown, ?, -, n/a, 99): give them one spelling, or NULL, as nullif({name}, {}) AS \
-                 {name}",
-                thousands(unanswered),
-                if self.values.data_type().is_numeric() { "99" } else { "'NA'" }
+                "{} rows may have no answer (values like NA, unknown, ?, -, n/a, 99): give them one spelling, or NULL, as CASE WHEN {condition} \
+                 THEN NULL ELSE {name} END AS {name}",
+                thousands(unanswered)
             ));
         }
         Ok(remarks)
