@@ -39,7 +39,7 @@ fn seen(release: &Release) -> Vec<Group> {
         let row = |place: usize| {
             let code = release.body.perturbed().and_then(|perturbed| perturbed.codes.of(place as u32).next());
             let range = release.body.intervals().and_then(|intervals| intervals.of(group as u32).next());
-            (range.or(code.map(|code| [code, code])).unwrap_or_default(), groups.sensitive[place])
+            (range.or_else(|| code.map(|code| [code, code])).unwrap_or_default(), groups.sensitive[place])
         };
         let mut rows: Vec<([u32; 2], u32)> = range.map(row).collect();
         rows.sort_unstable();
