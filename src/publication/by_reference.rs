@@ -7,6 +7,7 @@ use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewBuilder, ListArray, RecordBatch, RecordBatchOptions, StringViewBuilder,
     StructArray,
 };
+use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::{DataFusionError, Result};
@@ -139,9 +140,20 @@ pub(super) fn written_out(
     (0..batch.num_rows()).step_by(rows).map(move |start| {
         let piece = batch.slice(start, rows.min(batch.num_rows() - start));
         let columns = piece.columns().iter().zip(schema.fields());
-        let columns = columns.map(|(column, field)| cast(column, field.data_type()));
-        Ok(RecordBatch::try_new(SchemaRef::clone(&schema), columns.collect::<std::result::Result<_, _>>()?)?)
+        let columns = columns.map(|(column, field)| Ok(cast(&with_own_items(column)?, field.data_type())?));
+        Ok(RecordBatch::try_new(SchemaRef::clone(&schema), columns.collect::<Result<_>>()?)?)
     })
+}
+
+/// Lists without the items of others: a slice has all of them, and a cast writes all of them out.
+fn with_own_items(column: &ArrayRef) -> Result<ArrayRef> {
+    let Some(lists) = column.as_list_opt::<i32>() else { return Ok(ArrayRef::clone(column)) };
+    let DataType::List(item) = lists.data_type() else { return Ok(ArrayRef::clone(column)) };
+    let ends = lists.value_offsets();
+    let (first, last) = (ends[0] as usize, ends[ends.len() - 1] as usize);
+    let offsets = OffsetBuffer::from_lengths(ends.windows(2).map(|ends| (ends[1] - ends[0]) as usize));
+    let items = lists.values().slice(first, last - first);
+    Ok(Arc::new(ListArray::try_new(FieldRef::clone(item), offsets, items, lists.nulls().cloned())?))
 }
 
 /// Bytes of a column of views, or lists of them, if each is written out.
@@ -163,7 +175,6 @@ fn text_bytes(column: &ArrayRef) -> usize {
 #[cfg(test)]
 mod tests {
     use datafusion::arrow::array::{Int64Array, StringArray};
-    use datafusion::arrow::buffer::OffsetBuffer;
 
     use super::*;
     use crate::publication::buffers::Buffers;
