@@ -99,7 +99,7 @@ impl Mount {
         // is shown is nowhere to be seen, and what is shown is what there is.
         let below = Path::new(path).strip_prefix(&self.group).ok().filter(|below| !below.starts_with(".."));
         let place = root.join(self.place.strip_prefix("/").unwrap_or(&self.place));
-        let own = place.join(below.unwrap_or(Path::new("")));
+        let own = place.join(below.unwrap_or_else(|| Path::new("")));
         let folders = own.ancestors().take_while(|folder| folder.starts_with(&place));
         folders.filter_map(|folder| self.version.limit(folder)).min()
     }

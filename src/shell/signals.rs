@@ -90,7 +90,7 @@ impl Interrupts {
                     here.told.notify_one();
                 }
             });
-            end(status)
+            end(status);
         });
         interrupts
     }
