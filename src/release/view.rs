@@ -29,7 +29,7 @@ use super::schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
     signature_type,
 };
-use super::{Body, COUNTERFEIT, Form, Groups, Release, for_each_of};
+use super::{COUNTERFEIT, Form, Release, for_each_of};
 use crate::error::{Error, Result};
 use crate::microdata::{Attribute, Codes, Commitments, part, parts_of};
 
