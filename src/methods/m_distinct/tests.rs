@@ -89,7 +89,7 @@ fn encode_with(
         ("signature", Arc::new(signatures.finish())),
     ];
     if kind.is_none() {
-        let own = known.values().map(|(values, label)| values.iter().nth(*label as usize));
+        let own = known.values().map(|(values, label)| values.get(*label));
         columns.push(("disease", Arc::new(own.collect::<StringArray>())));
     }
     if kind.is_some() {
