@@ -125,7 +125,7 @@ fn encode(
     let signatures: ArrayRef = Arc::new(lists(known.values().map(|(values, _)| values)));
     let mut previous = vec![("id", ids), ("signature", signatures)];
     if kind == Some(StateKind::Signatures) {
-        let own = known.values().map(|(values, place)| values[*place as usize]);
+        let own = known.values().map(|(values, place)| values[*place]);
         previous.push(("occupation", Arc::new(own.collect::<Int32Array>())));
     }
     if kind == Some(StateKind::LabelledSignatures) {

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::common::exec_datafusion_err;
-use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::Result;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;

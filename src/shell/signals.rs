@@ -60,7 +60,7 @@ pub(crate) fn leave_to_parent() {
             loop {
                 signals.next().await;
             }
-        })
+        });
     });
 }
 

@@ -1,7 +1,6 @@
 //! Programs against an independent solver, tables and draws against their definitions, releases against what they promise.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus, ZeroConeT};
