@@ -141,7 +141,7 @@ pub mod internals {
         crate::sql::signatures()
     }
 
-    /// What is to be said of an error of the engine that is of a range.
+    /// Returns what is to be said of an error of the engine that is of a range.
     pub fn about_range(error: &datafusion::error::DataFusionError) -> Option<crate::AnonymizeError> {
         crate::error::about_range(error)
     }

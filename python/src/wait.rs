@@ -54,7 +54,7 @@ impl Watch {
         (self.progress(&Arc::default()), Notices::new(move |notice| notices.note(notice.to_owned())))
     }
 
-    /// What is told of the progress of one statement. The number of the release that it publishes goes into `published`.
+    /// Returns what is told of the progress of one statement. The number of the release that it publishes goes into `published`.
     pub(crate) fn progress(self: &Arc<Self>, published: &Arc<AtomicU64>) -> Progress {
         let (steps, published) = (Arc::clone(self), Arc::clone(published));
         Progress::new(move |step| {

@@ -9,20 +9,20 @@ pub struct Refusal {
     cures: Option<Box<Cures>>,
 }
 
-/// What would do, which depends on where the method was asked: what a publication began with cannot change.
+/// Holds what would do, which depends on where the method was asked: what a publication began with cannot change.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cures {
     /// A parameter and the largest value of it that these rows allow.
     pub lower: Option<(&'static str, usize)>,
     /// Another parameter with a value by which the rows are taken.
     pub or: Option<(&'static str, &'static str)>,
-    /// What rows can be added.
+    /// Says what rows can be added.
     pub rows: &'static str,
-    /// What else there is to say.
+    /// Says what else there is to say.
     pub remark: &'static str,
 }
 
-/// Where a method is asked for a release.
+/// Says where a method is asked for a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Asked {
     /// In a call of its function.

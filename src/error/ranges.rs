@@ -1,4 +1,4 @@
-//! What is said where a query takes a range for a value.
+//! Describes what is said where a query takes a range for a value.
 
 use datafusion::common::utils::quote_identifier;
 use datafusion::error::DataFusionError;

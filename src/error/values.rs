@@ -106,7 +106,7 @@ pub fn hide_values(error: DataFusionError) -> DataFusionError {
     }
 }
 
-/// Whether the engine says something of names in a statement, and nothing of rows: each text with what it begins and ends with.
+/// Returns true if the engine says something of names in a statement, and nothing of rows: each text with what it begins and ends with.
 fn is_of_names(text: &str) -> bool {
     const TEXTS: [[&str; 2]; 13] = [
         ["Table '", "' already exists"],

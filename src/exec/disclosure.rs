@@ -75,11 +75,11 @@ pub(crate) struct DisclosureComputation {
     pub budget: u64,
     /// Whether every value can become every other.
     pub any_update: bool,
-    /// Whether what follows from several updates can happen at once.
+    /// True if what follows from several updates can happen at once.
     pub closed: bool,
     /// When each release was made, in steps of the update relation; empty if each is a step of its own.
     pub times: Vec<u64>,
-    /// How many people were in each release, where who was there is not said; empty if nobody knows.
+    /// Says how many people were in each release, where who was there is not said; empty if nobody knows.
     pub people: Vec<u64>,
     /// Wanted columns of the result, by their places among all.
     pub wanted: Option<Vec<usize>>,

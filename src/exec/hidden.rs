@@ -139,7 +139,7 @@ pub struct HiddenExec {
     root: bool,
     /// Whether who looks for a node finds the one in here, as a planner that distributes plans must.
     open: bool,
-    /// Whether the node in here keeps its children to itself.
+    /// True if the node in here keeps its children to itself.
     whole: bool,
     files: Option<Files>,
     casts: Option<Casts>,

@@ -78,14 +78,14 @@ pub(super) struct ReleaseSink {
     pub order: RowOrder,
     pub batch_size: usize,
     pub output: Sender<Result<RecordBatch>>,
-    /// Who is told of a release that is made as a whole.
+    /// Says who is told of a release that is made as a whole.
     pub teller: Option<Teller>,
 }
 
 /// Tells the publisher what is worth knowing of a release.
 pub(super) struct Teller {
     notices: Notices,
-    /// Whether earlier releases were given.
+    /// True if earlier releases were given.
     remembers: bool,
 }
 

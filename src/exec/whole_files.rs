@@ -66,7 +66,7 @@ struct WholeSink {
     original: DataSinkExec,
     /// What is done instead with a local file.
     aside: Option<Aside>,
-    /// Where a private view goes that is not written aside, on a local disk.
+    /// Says where a private view goes that is not written aside, on a local disk.
     private: Option<Place>,
 }
 

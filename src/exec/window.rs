@@ -40,7 +40,7 @@ pub(super) struct WindowStep {
     pub batch_size: usize,
     /// Number of the release.
     pub number: u64,
-    /// Whether nobody may be in two releases.
+    /// True if nobody may be in two releases.
     pub once: bool,
 }
 
@@ -310,7 +310,7 @@ impl Identities {
         }
     }
 
-    /// Whether somebody has two rows.
+    /// Returns true if somebody has two rows.
     fn is_twice<'a>(&self, rows: impl Iterator<Item = &'a RecordBatch>) -> Result<bool> {
         let Some(field) = &self.field else { return Ok(false) };
         let converter = RowConverter::new(vec![SortField::new(field.data_type().clone())])?;

@@ -32,7 +32,7 @@ pub(super) struct Work {
     floor: usize,
     progress: Progress,
     notices: Notices,
-    /// Whether it was said already which columns are in the order of texts: a release is made in cells, one after the other.
+    /// True if it was said already which columns are in the order of texts: a release is made in cells, one after the other.
     told_of_texts: AtomicBool,
     asked: Asked,
 }

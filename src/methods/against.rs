@@ -103,7 +103,7 @@ impl AnyMethod {
         }
     }
 
-    /// What a participant can infer of others. Of `anatomy` what its groups say, for values are dealt uniformly and no group depends on
+    /// Returns what a participant can infer of others. Of `anatomy` what its groups say, for values are dealt uniformly and no group depends on
     /// another; in all other methods something ties groups together (`participants`).
     pub(crate) fn of_participants(&self) -> OfParticipants {
         match self {

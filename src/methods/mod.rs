@@ -90,7 +90,7 @@ use mondrian::{Diversity, Mondrian, PlacePrinciple};
 use muco::Muco;
 use sequential::{NonSequential, Sequential, SequentialRelease, Worlds};
 
-/// What to write where a method refuses changed values, as a part of what it says.
+/// Sets what to write where a method refuses changed values, as a part of what it says.
 pub(crate) const WHERE_VALUES_CHANGE: &str = "Where values really change, begin with 'method' 'dynamic', 'updates' 'changes' (in a call: \
     m_distinct(.., updates => changes, exact => true)), for people who are not in these releases; changes has the columns from_value, to_value and \
     probability";
@@ -200,7 +200,7 @@ pub enum AnyMethod {
     NonSequential(NonSequential),
 }
 
-/// What releases of publications say among the parameters, of other things than the method: how many snapshots are held back, and cells.
+/// Sets what releases of publications say among the parameters, of other things than the method: how many snapshots are held back, and cells.
 const BESIDE: [&str; 2] = ["window", "cells"];
 
 /// Why there are no places for cells where cuts are fair.

@@ -1,4 +1,4 @@
-//! What a *participant* learns: somebody of the table, who knows their own value beside all that a stranger knows.
+//! Describes what a *participant* learns: somebody of the table, who knows their own value beside all that a stranger knows.
 //!
 //! Bounds are for strangers, who know nobody's value. Everybody in a table is a participant of it. The reader knows everybody's
 //! quasi-identifiers, which group holds whom, how often each value occurs, and the code. All ways to give out the values (*worlds*) are released
@@ -27,7 +27,7 @@ const SELDOM: f64 = 60.0;
 /// A group: who is in it, where that can be known, and its rows: range and value.
 type Group = (Vec<u32>, Vec<([u32; 2], u32)>);
 
-/// What the reader sees of a release.
+/// Returns what the reader sees of a release.
 fn seen(release: &Release) -> Vec<Group> {
     let (microdata, groups) = (&release.microdata, &release.groups);
     let of_rows = matches!(release.body, Body::Rows { .. });
@@ -50,16 +50,16 @@ fn seen(release: &Release) -> Vec<Group> {
     seen
 }
 
-/// What is learned of somebody else, on average over draws, people and others.
+/// Holds what is learned of somebody else, on average over draws, people and others.
 #[derive(Debug, Clone, Copy)]
 struct Learned {
-    /// How probable the best guess of somebody's value is to a stranger, at most.
+    /// Says how probable the best guess of somebody's value is to a stranger, at most.
     stranger: f64,
     /// Of how many of the three others a participant is certain.
     certain: f64,
-    /// How often of all three.
+    /// How often the values of all three are certain.
     everybody: f64,
-    /// How probable a participant's best guess of another one's value is.
+    /// Says how probable a participant's best guess of another one's value is.
     guess: f64,
 }
 

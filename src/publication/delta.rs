@@ -203,7 +203,7 @@ impl Commit {
         self.labelled == 0 && self.says(key).and_then(parsed) == parsed(text)
     }
 
-    /// Whether it says under none of our names but these.
+    /// Returns true if it says under none of our names but these.
     pub(super) fn says_only(&self, keys: &[&str]) -> bool {
         self.says.keys().all(|key| !is_ours(key) || keys.contains(&key.as_str()))
     }

@@ -52,7 +52,7 @@ pub(super) fn check(table: &DeltaTable, what: &str, place: &Url, settings: &[&st
     }
 }
 
-/// Whether a name is one of those that only this program gives.
+/// Returns true if a name is one of those that only this program gives.
 pub(super) fn is_ours(name: &str) -> bool {
     name.starts_with(OURS)
 }
@@ -83,7 +83,7 @@ pub(super) fn unknown(what: impl std::fmt::Display) -> DataFusionError {
     )
 }
 
-/// Whether an error says that a later version wrote what was read.
+/// Returns true if an error says that a later version wrote what was read.
 pub(super) fn is_unknown(error: &DataFusionError) -> bool {
     AnonymizeError::of(error).is_some_and(|error| error.argument() == Some(FORMAT))
 }

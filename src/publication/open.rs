@@ -150,7 +150,7 @@ impl OpenPublication {
         self.publication.begin = begin;
     }
 
-    /// What there is to tell if the clock is behind the time of the newest release.
+    /// Returns what there is to tell if the clock is behind the time of the newest release.
     pub(super) async fn clock_notice(&self) -> Option<String> {
         let ledger = self.ledger.as_ref()?;
         let number = delta::version(ledger);

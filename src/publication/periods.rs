@@ -235,7 +235,7 @@ pub(crate) fn of_releases(open: &OpenPublication, publication: &Publication) -> 
     Ok(Some((earlier, period.number)))
 }
 
-/// What the publisher is told who does not say the period of a snapshot that could have one: at first, and when it is too late.
+/// Returns what the publisher is told who does not say the period of a snapshot that could have one: at first, and when it is too late.
 pub(super) fn unsaid(publication: &Publication, number: u64) -> Option<String> {
     let spec = &publication.spec;
     if publication.period.is_some() || number > 2 || !spec.may_count_periods() || spec.counts_periods() {

@@ -42,11 +42,11 @@ pub(crate) struct ReleaseRow {
     pub(crate) record: Option<Record>,
     /// Against whom its bound holds, beside all releases before it; `None` if nobody here knows its method.
     pub(crate) against: Option<Against>,
-    /// Whether its method knows of no earlier release, and nobody checks that its people are in none.
+    /// True if its method knows of no earlier release, and nobody checks that its people are in none.
     pub(crate) alone: bool,
-    /// Whether it has columns that are kept as they are.
+    /// True if it has columns that are kept as they are.
     pub(crate) kept: bool,
-    /// What people of the table can infer of others, beside all releases before it; `None` as above.
+    /// Says what people of the table can infer of others, beside all releases before it; `None` as above.
     pub(crate) of_participants: Option<OfParticipants>,
     /// Whether values can change, and it or an earlier release does not say its period: that nothing was published told of values.
     pub(crate) silent: bool,
@@ -72,7 +72,7 @@ impl ReleaseRow {
         self.against.map(|against| against.but(self.alone, self.kept))
     }
 
-    /// Whether it stands beside earlier releases that its method does not know of, and that may be of the same people.
+    /// Returns true if it stands beside earlier releases that its method does not know of, and that may be of the same people.
     fn is_alone(announcement: &Announcement) -> bool {
         let method = AnyMethod::described(&announcement.description());
         announcement.number > 1 && !announcement.apart && method.is_some_and(|method| method.state().is_none())

@@ -96,13 +96,13 @@ impl PublicationSpec {
         }
     }
 
-    /// What the ledger remembers of people: what the method's releases leave to later ones; of methods that know of none, who was published, where
+    /// Returns what the ledger remembers of people: what the method's releases leave to later ones; of methods that know of none, who was published, where
     /// rows have identifiers.
     pub(crate) fn remembers(&self) -> Option<StateKind> {
         self.method.state().or_else(|| self.roles.id.is_some().then_some(StateKind::People))
     }
 
-    /// Whether the publisher checks that nobody is in two releases, of a method that knows of no earlier one.
+    /// Returns true if the publisher checks that nobody is in two releases, of a method that knows of no earlier one.
     pub(crate) fn keeps_apart(&self) -> bool {
         self.remembers() == Some(StateKind::People)
     }
@@ -221,7 +221,7 @@ pub struct Publication {
     /// Which share of the people of the newest release may be missing in the next one; `None` if nobody said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_missing: Option<Share>,
-    /// Whether the publication may begin here, where neither of its tables is.
+    /// True if the publication may begin here, where neither of its tables is.
     #[serde(default)]
     pub begin: bool,
     /// Whether buckets are balanced as they were when the publication was begun, because nothing else was asked for.

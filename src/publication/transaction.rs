@@ -148,7 +148,7 @@ impl Transaction {
         &self.release_id
     }
 
-    /// What looks at the update relation while it is read.
+    /// Returns what looks at the update relation while it is read.
     pub(crate) fn observer(&mut self) -> &mut Observer {
         &mut self.observer
     }
@@ -338,7 +338,7 @@ impl Transaction {
         self.open.clock_notice().await
     }
 
-    /// Who has returned, come and left, of a method that remembers people.
+    /// Returns who has returned, come and left, of a method that remembers people.
     fn turnover(&self, outcome: &Outcome) -> Option<Turnover> {
         let spec = &self.publication().spec;
         let newest = self.open.newest()?;

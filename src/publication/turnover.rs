@@ -1,4 +1,4 @@
-//! How many people have returned, come and left: what tells the publisher that identifiers are no longer written as they were.
+//! Counts people who have returned, come and left, which tells the publisher that identifiers are no longer written as they were.
 //!
 //! All of it is for the publisher alone.
 
@@ -10,7 +10,7 @@ use crate::error::{refusal, thousands};
 /// Name of the option.
 pub(crate) const MAX_MISSING: &str = "max_missing";
 
-/// Where nobody returns and nothing else was said, snapshots after a release of so many people are refused.
+/// Refuses snapshots in which nobody returns, after a release of so many people, where nothing else was said.
 const MANY: u64 = 20;
 
 /// The people of a snapshot beside those of earlier releases.
@@ -66,7 +66,7 @@ impl Turnover {
         ))
     }
 
-    /// What the publisher is told.
+    /// Returns what the publisher is told.
     pub(super) fn notice(self, publication: &Publication) -> String {
         let [returned, came, missing, before] =
             [self.returned, self.came, self.missing(), self.before].map(|count| thousands(count as usize));

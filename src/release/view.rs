@@ -55,7 +55,7 @@ pub(crate) struct Published {
     values: Codes,
     /// Whether the values of every group are different and ascend, so that they are its histogram.
     ascend: bool,
-    /// How long texts are, once that was asked for.
+    /// Says how long texts are, once that was asked for.
     row_bytes: OnceLock<RowBytes>,
 }
 

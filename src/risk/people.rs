@@ -1,4 +1,4 @@
-//! Whether everybody is in one release only, of methods that know of no earlier one, and releases have the rows of a ledger's people.
+//! Checks whether everybody is in one release only, of methods that know of no earlier one, and releases have the rows of a ledger's people.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::audit::Check;
 use crate::error::{Result, thousands};
 use crate::microdata::ColumnEncoder;
 
-/// Who was published, and how many rows releases have.
+/// Says who was published, and how many rows releases have.
 pub(crate) struct Appearances {
     ids: ColumnEncoder,
     /// Entries of each person, by number.

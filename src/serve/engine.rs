@@ -32,7 +32,7 @@ const MOST_STATEMENTS: usize = 50;
 pub(super) struct Engine {
     parser: Arc<PostgresCompatibilityParser>,
     threads: Handle,
-    /// Who has one reads.
+    /// Permits of those who read.
     turns: Arc<Semaphore>,
     runner: Arc<Runner>,
 }

@@ -83,7 +83,7 @@ impl From<Failure> for PgWireError {
     }
 }
 
-/// What stands in the place of a path.
+/// Sets what stands in the place of a path.
 const PATH: &str = "..";
 
 /// Returns the text without paths and URLs. Also those that the reader has written are left out: an error that shows some of them, or

@@ -38,11 +38,11 @@ fn too_large(message: &str) -> Failure {
     Failure::new("54001", message).hint("Use what is computed fewer times in what is computed of it")
 }
 
-/// What is known of the inputs of a node.
+/// Holds what is known of the inputs of a node.
 pub(super) struct Below<'a> {
     pub schemas: Vec<&'a DFSchema>,
     columns: Vec<Vec<f64>>,
-    /// What a subquery gives weighs at most this.
+    /// Most that the value of a subquery weighs.
     pub subquery: f64,
 }
 

@@ -1,4 +1,4 @@
-//! How many pairs of rows a statement compares, known before it runs: of a join without equal columns it is all of them.
+//! Counts the pairs of rows that a statement compares before it runs: of a join without equal columns it is all of them.
 
 use std::sync::Arc;
 

@@ -11,12 +11,12 @@ use pgwire::api::Type;
 use pgwire::api::portal::Portal;
 use pgwire::error::PgWireResult;
 
-/// What is known of a parameter.
+/// Holds what is known of a parameter.
 #[derive(Debug, Clone)]
 pub(super) struct Parameter {
     /// The engine's type, if the statement tells.
     inferred: Option<DataType>,
-    /// What the reader's program is told.
+    /// Says what the reader's program is told.
     pub wire: Type,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn parameters(plan: &LogicalPlan) -> Result<Vec<Parameter>> {
     Ok((1..=most).map(parameter).collect())
 }
 
-/// What an expression tells of a parameter: `$1::int`, and columns of object identifiers, which drivers send as such.
+/// Returns what an expression tells of a parameter: `$1::int`, and columns of object identifiers, which drivers send as such.
 fn look(expr: &Expr, types: &mut HashMap<String, Option<DataType>>, aliases: &mut HashMap<String, Type>) {
     match expr {
         Expr::Cast(cast) => {

@@ -18,7 +18,7 @@ use super::frames::Frame;
 
 /// The argument that makes a process one of these. It is followed by the process's folder.
 pub(super) const ARGUMENT: &str = "--worker";
-/// How long a process may take to open everything.
+/// Sets how long a process may take to open everything.
 const TO_OPEN: Duration = Duration::from_secs(120);
 /// Address space beyond the memory of a statement: programs, stacks of threads, and what allocators reserve and do not use.
 const ADDRESSES: usize = 16 << 30;
@@ -26,11 +26,11 @@ const ADDRESSES: usize = 16 << 30;
 const AHEAD: usize = 1;
 /// Ticks of a second of computing, in `/proc`.
 const TICKS: u64 = 100;
-/// How friendly processes are to others at first, and when a statement takes long.
+/// Sets how friendly processes are to others at first, and when a statement takes long.
 const NICE: &str = "1";
 const NICEST: &str = "19";
 
-/// How processes are started.
+/// Says how processes are started.
 #[derive(Debug)]
 pub(super) struct Recipe {
     program: PathBuf,
@@ -90,7 +90,7 @@ fn private_folder(folder: &PathBuf) -> Result<()> {
     builder.create(folder)
 }
 
-/// What a process has used.
+/// Holds what a process has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Used {
     /// Bytes of memory.
@@ -106,7 +106,7 @@ pub(super) struct Process {
     frames: mpsc::Receiver<Frame>,
     _reading: SpawnedTask<()>,
     folder: PathBuf,
-    /// What it had used when it was ready.
+    /// Says what it had used when it was ready.
     at_first: Used,
 }
 

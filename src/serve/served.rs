@@ -35,7 +35,7 @@ pub(super) struct Served {
     pub state: SessionState,
     /// Kinds and names, for the line at the start.
     pub tables: Vec<String>,
-    /// What is irregular about released tables.
+    /// Says what is irregular about released tables.
     pub notices: Vec<String>,
 }
 

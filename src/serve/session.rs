@@ -28,7 +28,7 @@ pub(super) enum Kept {
 pub(super) struct Session {
     pub number: i32,
     pub user: String,
-    /// Who stands for what the session computes: the user, or the session where names are free.
+    /// Says who stands for what the session computes: the user, or the session where names are free.
     pub payer: String,
     settings: Mutex<Settings>,
     /// What was prepared and not forgotten, and when.

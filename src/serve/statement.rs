@@ -16,20 +16,20 @@ use super::pool::Pool;
 use super::process::{Process, Used};
 use super::turns::{Lane, Turn, Turns};
 
-/// How often a process is looked at.
+/// Sets how often a process is looked at.
 const TICK: Duration = Duration::from_millis(20);
-/// What a statement of the quick lane may compute.
+/// Sets what a statement of the quick lane may compute.
 const COMPUTED: Duration = Duration::from_millis(250);
-/// How long a reader may leave rows where they are while others wait.
+/// Sets how long a reader may leave rows where they are while others wait.
 const LEFT: Duration = Duration::from_secs(1);
 /// Memory of a process that operators do not account for: batches on their way, threads, and what the allocator has not given back.
 const UNCOUNTED: usize = 192 << 20;
-/// How long a statement may take to stop when nobody waits for it.
+/// Sets how long a statement may take to stop when nobody waits for it.
 const TO_STOP: Duration = Duration::from_millis(100);
 /// Frames that wait for the reader.
 const WAITING: usize = 2;
 
-/// What comes of a statement.
+/// Holds what comes of a statement.
 #[derive(Debug)]
 pub(super) enum Reply {
     Described(Described),
@@ -44,13 +44,13 @@ pub(super) struct Runner {
     turns: Arc<Turns>,
     pool: Arc<Pool>,
     memory: usize,
-    /// How long a statement may take, until its last row is sent.
+    /// Says how long a statement may take, until its last row is sent.
     time: Duration,
     /// Statements, also those that nobody waits for and that are being stopped.
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// How an attempt to run a statement ended.
+/// Says how an attempt to run a statement ended.
 enum End {
     Over,
     /// It takes long, and has to wait for its turn in the long lane. Nothing was sent of it.
@@ -127,7 +127,7 @@ struct Watched<'a> {
     runner: &'a Runner,
     turn: Turn,
     process: Process,
-    /// What the process had computed before.
+    /// Says what the process had computed before.
     computed: Duration,
     began: Instant,
     has_sent: bool,

@@ -64,7 +64,7 @@ struct Waiter {
     wake: oneshot::Sender<Turn>,
 }
 
-/// What a reader has computed of late.
+/// Holds what a reader has computed of late.
 #[derive(Debug)]
 struct Used {
     seconds: f64,

@@ -41,7 +41,7 @@ use super::{functions, log};
 /// Bytes of a batch that are encoded and sent at a time.
 const PIECE: usize = 1 << 20;
 
-/// What plans and runs, one statement at a time.
+/// Holds what plans and runs, one statement at a time.
 pub(super) struct Work {
     state: SessionState,
     parser: PostgresCompatibilityParser,

@@ -30,7 +30,7 @@ pub(crate) fn text(error: &DataFusionError) -> String {
     }
 }
 
-/// What failed is not shown, so it is said how to find it.
+/// Adds how to find the value that failed, which is not shown.
 fn with_cure(message: &str) -> String {
     match message.starts_with("a cast failed") {
         true => format!("{message}; find the rows with WHERE column IS NOT NULL AND try_cast(column AS type) IS NULL"),

@@ -23,7 +23,7 @@ pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// Time to remove spilled files before the process ends all the same.
 const CLEANING: Duration = Duration::from_secs(5);
 
-/// Where sessions of this process spill.
+/// Says where sessions of this process spill.
 static SPILLED: Mutex<Vec<Weak<DiskManager>>> = Mutex::new(Vec::new());
 
 /// Has the files that a session spills removed where the process is ended before the session is.
@@ -64,7 +64,7 @@ pub(crate) fn leave_to_parent() {
     });
 }
 
-/// What interrupts statements of a session.
+/// Holds what interrupts statements of a session.
 #[derive(Debug, Default)]
 pub(super) struct Interrupts {
     /// An interrupt that no statement has heard of yet.

@@ -104,7 +104,7 @@ fn order_of(scan: &TableScan, column: &str, session: &SessionState) -> Option<St
     (categories.len() == number).then(|| serde_json::to_string(&categories).ok()).flatten()
 }
 
-/// How many categories a column has that pandas says are ordered.
+/// Returns how many categories a column has that pandas says are ordered.
 fn number_of_categories(schema: &Schema, column: &str) -> Option<usize> {
     let said: Value = serde_json::from_str(schema.metadata().get(PANDAS)?).ok()?;
     let of_column = |said: &&Value| said["field_name"].as_str() == Some(column);

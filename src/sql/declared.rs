@@ -1,4 +1,4 @@
-//! What a publication says of itself: taken where a call does not say it.
+//! Describes what a publication says of itself: taken where a call does not say it.
 
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder};
@@ -10,7 +10,7 @@ pub(super) const WHO: &str = "(who)";
 /// Column of who was in a release: its number.
 pub(super) const RELEASE: &str = "release";
 
-/// What is declared, and what is known of releases.
+/// Holds what is declared, and what is known of releases.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
     /// The identifier, which releases do not show.
@@ -21,33 +21,33 @@ pub(super) struct Declared {
     pub sensitive: Vec<String>,
     /// Which values can become which.
     pub updates: Option<LogicalPlan>,
-    /// Whether every value can become every other.
+    /// True if every value can become every other.
     pub any_update: bool,
-    /// Whether what follows from several updates can happen at once.
+    /// True if what follows from several updates can happen at once.
     pub closed: bool,
     pub hierarchies: Option<LogicalPlan>,
     /// The period of each release; empty if each is one.
     pub times: Vec<u64>,
-    /// How many people were in each release; empty if nobody knows.
+    /// Says how many people were in each release; empty if nobody knows.
     pub people: Vec<u64>,
-    /// Who was in which release.
+    /// Says who was in which release.
     pub presence: Presence,
 }
 
-/// Who was in which release of those that are looked at.
+/// Says who was in which release of those that are looked at.
 #[derive(Debug, Default)]
 pub(super) enum Presence {
     /// Everybody, unless what is known says otherwise.
     #[default]
     Everybody,
-    /// Whoever came, from then on, as these rows say: identifier ([`WHO`]) and number of the release.
+    /// Everybody from the release on in which they came, as these rows say: identifier ([`WHO`]) and number of the release.
     Since(LogicalPlan),
     /// The same, with the sensitive value that somebody had then ([`OWN_VALUE`]).
     Valued(LogicalPlan),
 }
 
 impl Input {
-    /// What is known of people, release by release: as it says itself, or else as the ledger knows who was in which.
+    /// Returns what is known of people, release by release: as it says itself, or else as the ledger knows who was in which.
     ///
     /// # Errors
     /// When identifiers have another type.

@@ -20,7 +20,7 @@ use super::ranges::is_range;
 use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
 
-/// What errors of a file name, and what they suggest.
+/// Sets what errors of a file name, and what they suggest.
 const COPY: (&str, &str) = ("COPY", "write a Parquet file (TO '..parquet')");
 /// The same of results that are printed.
 const PRINTED: (&str, &str) = ("csv", "print JSON (--format json)");

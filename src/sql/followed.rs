@@ -32,7 +32,7 @@ pub(super) struct Followed {
     own: BTreeSet<String>,
     /// Ids of releases that these were made with.
     earlier: BTreeSet<String>,
-    /// Whether some rows are of a release that does not say which one it is.
+    /// True if some rows are of a release that does not say which one it is.
     unknown: bool,
 }
 
@@ -95,7 +95,7 @@ impl Followed {
         self.earlier.extend(ids(schema, FOLLOWS));
     }
 
-    /// Whether rows are of a release that does not say which one it is, so that nobody can tell whether others are missing.
+    /// Returns true if rows are of a release that does not say which one it is, so that nobody can tell whether others are missing.
     pub(super) fn is_unknown(&self) -> bool {
         self.unknown
     }

@@ -1,4 +1,4 @@
-//! Who is in a table twice, or was in an earlier release, counted by the engine: people who may be in several cells are not met in any of them, and methods
+//! Counts, by the engine, who is in a table twice or was in an earlier release: people who may be in several cells are not met in any of them, and methods
 //! that know of no earlier release do not look for anybody.
 
 use datafusion::arrow::datatypes::DataType;

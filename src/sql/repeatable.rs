@@ -132,7 +132,7 @@ fn is_settled(plan: &LogicalPlan, unique: &[String]) -> bool {
     }
 }
 
-/// Whether no two rows are equal in all keys, unless they are equal altogether. `unique` are columns that no two rows share a value of, but
+/// Returns true if no two rows are equal in all keys, unless they are equal altogether. `unique` are columns that no two rows share a value of, but
 /// for those of `on`: of rows that share these values one is chosen.
 fn settle(keys: &[SortExpr], input: &LogicalPlan, unique: &[String], on: &[Expr]) -> bool {
     let schema = input.schema();

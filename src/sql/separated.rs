@@ -4,7 +4,7 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 
-/// What separates columns, if commas do not.
+/// Sets what separates columns, if commas do not.
 const SEPARATORS: [(char, &str); 3] = [(';', "';'"), ('\t', "E'\\t'"), ('|', "'|'")];
 
 /// Says that names of columns hold a separator, so that a file was read as fewer columns than it has, and how it is declared.

@@ -1,4 +1,4 @@
-//! Where a publication begins, once, and what it says of storage that is away, full or another account's, and of people who are missing.
+//! Tests where a publication begins, once, and what it says of storage that is away, full or another account's, and of people who are missing.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -223,7 +223,7 @@ fn of_eight_that_publish_one_snapshot_one_reports_it() {
     }
 }
 
-/// Whoever runs the tests may be root, who may do everything; then it is somebody else.
+/// Runs as another account where the tests run as root, who may do everything.
 #[cfg(unix)]
 mod accounts {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

@@ -14,9 +14,9 @@ use super::support::{microdata, number, run, session};
 const PEOPLE: usize = 50_000;
 /// How many of the surest guesses are looked at.
 const SUREST: usize = 1000;
-/// How often the reader learns from what the last round believes.
+/// Sets how often the reader learns from what the last round believes.
 const ROUNDS: usize = 8;
-/// How often shares are scaled to one for each person, and to as many of each value as the group has.
+/// Sets how often shares are scaled to one for each person, and to as many of each value as the group has.
 const SCALINGS: usize = 25;
 
 /// Columns of whole numbers that a query returns.
@@ -72,7 +72,7 @@ impl Bayes {
     }
 }
 
-/// What the reader has: everybody's quasi-identifiers, and values as codes to compare guesses with.
+/// Holds what the reader has: everybody's quasi-identifiers, and values as codes to compare guesses with.
 struct People {
     known: Vec<Vec<usize>>,
     sizes: Vec<usize>,
@@ -203,7 +203,7 @@ impl Data<'_> {
         format!("{method}, id => person, quasi => ({quasi}), sensitive => value, seed => 1{more})")
     }
 
-    /// What is right about guesses from a release in groups.
+    /// Returns what is right about guesses from a release in groups.
     async fn groups(&self, context: &SessionContext, method: &str) -> [f64; 2] {
         let (people, codes) = self.people(context).await;
         run(
@@ -253,7 +253,7 @@ impl Data<'_> {
         );
     }
 
-    /// What is right by chance, with room for it.
+    /// Returns what is right by chance, with room for it.
     fn chance(&self) -> f64 {
         let bound = 1.0 / self.m as f64;
         bound + 4.5 * (bound * (1.0 - bound) / SUREST as f64).sqrt()

@@ -1,4 +1,4 @@
-//! What refusals say would do, does: the SQL is cut out of the message and run.
+//! Runs what refusals say would do: the SQL is cut out of the message.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ impl Here {
         out(&output)
     }
 
-    /// What the shell says of statements of which one is refused, on one line.
+    /// Returns what the shell says of statements of which one is refused, on one line.
     fn refused(&self, sql: &[&str]) -> String {
         let output = shell(self.path(), &[&["-q", "-c"], sql].concat());
         assert!(!output.status.success(), "{sql:?} should be refused: {}", out(&output));
@@ -216,7 +216,7 @@ fn what_is_written_instead_runs() {
     here.printed(&[&format!("SELECT count(*) AS n FROM anatomy({input} {left}, 2, quasi => age, {sensitive})")]);
 }
 
-/// What a publication began with stays: there, refusals say what can be done in a publication.
+/// Refusals say in a publication what can be done there: what it began with stays.
 #[test]
 fn publications_are_told_what_publications_can_do() {
     let here = Here::new();

@@ -87,7 +87,7 @@ async fn columns_that_the_newest_release_lacks_are_null() {
     assert_eq!(number(&context, "SELECT count(disease) FROM clinic_flat").await, 2);
 }
 
-/// What the shell prints for programs has the columns that a file has.
+/// The shell prints for programs the columns that a file has.
 #[test]
 fn separated_values_of_the_shell_are_those_of_a_file() {
     let here = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a later version of this program writes, this one neither publishes beside nor vouches for.
+//! Refuses to publish beside, and to vouch for, what a later version of this program has written.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What columns that are kept as they are tell a reader who knows everybody's quasi-identifiers and this program, and takes all ways to give the values to the
+//! Tests what columns that are kept as they are tell a reader who knows everybody's quasi-identifiers and this program, and takes all ways to give the values to the
 //! people for equally likely: black boxes, asked by SQL.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const AGES: [i64; PEOPLE] = [10, 20, 30, 40];
 /// Ages at a second release, by which others are together.
 const LATER: [i64; PEOPLE] = [10, 30, 20, 40];
 
-/// Who has which of two values, and who has which kept value.
+/// Says who has which of two values, and who has which kept value.
 #[derive(Clone, Copy)]
 struct World {
     values: [usize; PEOPLE],
@@ -33,7 +33,7 @@ fn worlds() -> Vec<World> {
     kept.flat_map(|kept| values.iter().map(move |&values| World { values, kept })).collect()
 }
 
-/// What a release says of each world: its groups with their ranges, sensitive and kept values. Worlds are parts of one table.
+/// Returns what a release says of each world: its groups with their ranges, sensitive and kept values. Worlds are parts of one table.
 async fn seen(context: &SessionContext, worlds: &[World], ages: [i64; PEOPLE], call: &str) -> Vec<Vec<[i64; 5]>> {
     let row = |(part, world): (usize, &World)| {
         let of_person = |person: usize| {

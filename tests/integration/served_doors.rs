@@ -1,4 +1,4 @@
-//! What `anonymize serve` tells beside its answers: nothing of files to readers, and what is irregular about a release to whoever runs it.
+//! Tests what `anonymize serve` tells beside its answers: nothing of files to readers, and what is irregular about a release to whoever runs it.
 
 use std::path::Path;
 

@@ -124,7 +124,7 @@ fn a_hundred_hostile_statements() {
     reader.is_answered();
 }
 
-/// What has ended for the reader has ended for the machine, too, also where it never waits for anything.
+/// A statement that has ended for the reader has ended for the machine, too, also where it never waits for anything.
 #[test]
 fn statements_end_at_their_time() {
     let folder = lake();

@@ -1,4 +1,4 @@
-//! Who gets in: readers far away while others open connections and say nothing, and users beside one who takes all the sessions there are for them.
+//! Tests who gets in: readers far away while others open connections and say nothing, and users beside one who takes all the sessions there are for them.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};

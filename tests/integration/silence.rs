@@ -1,4 +1,4 @@
-//! What a reader learns from whether there is a release: tiny worlds, all of them, with the public table as the only thing that is looked at.
+//! Tests what a reader learns from whether there is a release: tiny worlds, all of them, with the public table as the only thing that is looked at.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -86,7 +86,7 @@ async fn which_snapshots_of_a_day_are_published_tells_no_value() {
     run(&context, "SET anonymize.period = ''").await.unwrap();
 }
 
-/// What a reader sees of a publication: how many releases there are, and how many counterfeits the newest one has. Of everybody, how many worlds look like
+/// Holds what a reader sees of a publication: how many releases there are, and how many counterfeits the newest one has. Of everybody, how many worlds look like
 /// that, and in how many of them they have cancer.
 type Beliefs = BTreeMap<(i64, i64), (usize, [usize; 4])>;
 

@@ -137,7 +137,7 @@ impl Computation for Profile {
     }
 }
 
-/// What there is to remark of the values of a column. A notice tells of texts in another order than what they stand for.
+/// Returns what there is to remark of the values of a column. A notice tells of texts in another order than what they stand for.
 fn remarks(
     encoder: ColumnEncoder,
     column: &ProfiledColumn,

@@ -110,7 +110,7 @@ const KNOWN: [&str; 37] = [
     "discharge",
 ];
 
-/// What the name of a column says of it.
+/// Holds what the name of a column says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
     /// The identifier of a person: who has it in two rows is in the table twice.
@@ -119,10 +119,10 @@ pub(super) enum Named {
     Called,
     /// A number or key of something.
     Number,
-    /// What nobody should learn.
+    /// A value that nobody should learn.
     Sensitive,
     FreeText,
-    /// What others know of a person.
+    /// A value that others know of a person.
     Known,
     Anything,
 }

@@ -1,4 +1,4 @@
-//! What the values of a column may hide: different spellings of one value, and values that stand for no answer.
+//! Describes what the values of a column may hide: different spellings of one value, and values that stand for no answer.
 //!
 //! Remarks have counts and the name of the column, and none of its values.
 
@@ -59,7 +59,7 @@ pub(super) struct Counted<'a> {
 }
 
 impl Counted<'_> {
-    /// What there is to remark of a column of this name.
+    /// Returns what there is to remark of a column of this name.
     ///
     /// # Errors
     /// When Arrow cannot read texts or numbers.
@@ -117,7 +117,7 @@ impl Counted<'_> {
         Some(Spelled { values, rows, inner: at_ends < values })
     }
 
-    /// How many values have the same form as another one, and in how many rows they are.
+    /// Returns how many values have the same form as another one, and in how many rows they are.
     fn alike(&self, form: &dyn Fn(&str) -> String) -> (usize, usize) {
         let mut forms: FxHashMap<u64, (usize, usize)> = FxHashMap::default();
         for (text, rows) in self.texts() {
@@ -149,7 +149,7 @@ impl Counted<'_> {
 struct Spelled {
     values: usize,
     rows: usize,
-    /// Whether some differ in blanks between words.
+    /// True if some differ in blanks between words.
     inner: bool,
 }
 

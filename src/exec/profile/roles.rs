@@ -16,7 +16,7 @@ pub(crate) const SEVERAL_ROWS: &str = "people have several rows";
 /// A role, and why.
 pub(super) type Suggested = (Option<Role>, String);
 
-/// What is known of the columns. Of a column that cannot be published there is no division.
+/// Holds what is known of the columns. Of a column that cannot be published there is no division.
 pub(super) struct Table<'a> {
     pub columns: &'a [ProfiledColumn],
     pub divisions: &'a [Option<Division>],
@@ -48,7 +48,7 @@ impl Table<'_> {
         self.columns.iter().any(|column| column.role == Some(role))
     }
 
-    /// Whether every row has a value of its own.
+    /// Returns true if every row has a value of its own.
     fn every_row(&self, place: usize) -> bool {
         let alone = self.divisions[place].as_ref().is_some_and(|division| division.unique == self.rows);
         self.rows > 1 && alone && self.nulls[place] == 0
@@ -59,7 +59,7 @@ impl Table<'_> {
         column.role.is_none() && self.divisions[place].is_some() && !column.field.data_type().is_floating()
     }
 
-    /// Whether nearly every row has a value of its own: a row that is there twice does not make it something else.
+    /// Returns true if nearly every row has a value of its own: a row that is there twice does not make it something else.
     fn nearly(&self, place: usize) -> bool {
         self.rows >= 10
             && self.divisions[place].as_ref().is_some_and(|division| division.distinct * 10 >= self.rows * 9)
@@ -139,7 +139,7 @@ impl Table<'_> {
         }
     }
 
-    /// Whether what is called a number has few values, as codes of regions have.
+    /// Returns true if what is called a number has few values, as codes of regions have.
     fn is_code(&self, named: Named, division: &Division) -> bool {
         named == Named::Number && division.distinct <= 50 && division.distinct * 10 <= self.rows
     }

@@ -357,7 +357,7 @@ proptest! {
         prop_assert_eq!(rest.iter().map(order).collect::<Vec<_>>(), left);
     }
 
-    /// How many records of each value are published at a time follows from the records up to then: no later one changes it, not even within
+    /// The number of records of each value that is published at a time follows from the records up to then: no later one changes it, not even within
     /// the window, whether it comes or the stream ends.
     #[test]
     fn later_records_change_no_count_of_a_day(params in parameters(), snapshots in snapshots(), key: u64) {

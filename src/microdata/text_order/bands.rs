@@ -7,12 +7,12 @@ const ABOVE: [&str; 7] = [">=", ">", "≥", "over", "above", "more than", "at le
 const OPEN: [&str; 8] = ["+", "and over", "and above", "and older", "and more", "or more", "or over", "or older"];
 const BETWEEN: [&str; 6] = ["–", "—", "..", " to ", ";", "-"];
 
-/// How numbers in bands are padded with zeros, so that texts are in the order of the numbers.
+/// Says how numbers in bands are padded with zeros, so that texts are in the order of the numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Padding {
     /// Digits of each number.
     pub digits: usize,
-    /// Whether bands that begin with a word for "less than" get a blank in front.
+    /// True if bands that begin with a word for "less than" get a blank in front.
     pub below: bool,
 }
 
@@ -58,7 +58,7 @@ impl Padding {
         })
     }
 
-    /// What the expression in SQL makes of a text.
+    /// Returns what the expression in SQL makes of a text.
     fn padded(&self, text: &str) -> String {
         let mut padded = String::new();
         for (before, digits) in runs(text) {

@@ -35,11 +35,11 @@ const NO_ANSWER: [&str; 21] = [
     "no answer",
 ];
 
-/// What the texts of a column are, and where their order is not that of what they stand for.
+/// Holds what the texts of a column are, and where their order is not that of what they stand for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TextOrder {
     kind: Kind,
-    /// Whether some texts are no answer.
+    /// True if some texts are no answer.
     unanswered: bool,
 }
 

@@ -1,14 +1,14 @@
 //! Numbers as people write them.
 
-/// How numbers are written.
+/// Says how numbers are written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Style {
     pub commas: Commas,
-    /// Whether all are whole.
+    /// True if all are whole.
     pub whole: bool,
 }
 
-/// What is to be taken out before a number can be read.
+/// Holds what is to be taken out before a number can be read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Commas {
     /// Nothing.

@@ -2,7 +2,7 @@
 
 use super::super::{UpdateGraph, Version};
 
-/// What is left of a person's candidates, release by release in ascending order; `time` tells when a release was made, in steps of the update relation. `None` if
+/// Returns what is left of a person's candidates, release by release in ascending order; `time` tells when a release was made, in steps of the update relation. `None` if
 /// no history of values explains all of them.
 pub(super) fn versions_at(
     graph: &mut UpdateGraph<'_>,

@@ -1,4 +1,4 @@
-//! What `disclosure(..)` takes from a publication: its releases, and what its publisher has declared and its ledger knows.
+//! Describes what `disclosure(..)` takes from a publication: its releases, and what its publisher has declared and its ledger knows.
 
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ fn declared_by(publisher: &Publisher, rows: &[ReleaseRow], runtime: &Arc<Runtime
     })
 }
 
-/// What the ledger knows of who was in which release: of some methods all, of others since when.
+/// Returns what the ledger knows of who was in which release: of some methods all, of others since when.
 fn presence(publication: &Publication, rows: &[ReleaseRow], runtime: &Arc<RuntimeEnv>) -> Result<Presence> {
     let kind = publication.spec.method.state();
     if kind.is_none() || rows.len() < 2 {
@@ -122,7 +122,7 @@ fn presence(publication: &Publication, rows: &[ReleaseRow], runtime: &Arc<Runtim
     Ok(Presence::Since(there.project([column(WHO), column("number").alias(RELEASE)])?.build()?))
 }
 
-/// How many people were in each release, withheld ones included.
+/// Returns how many people were in each release, withheld ones included.
 fn people(rows: &[ReleaseRow]) -> Vec<u64> {
     let people = |row: &ReleaseRow| {
         let figures = &row.announcement.figures;

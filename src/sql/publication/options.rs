@@ -57,7 +57,7 @@ pub(super) struct Options {
     pub repeated: bool,
     /// Which period snapshots are of.
     pub period: Option<Period>,
-    /// Whether the publication may begin here.
+    /// True if the publication may begin here.
     pub begin: bool,
     /// Which share of the people of the newest release may be missing in the next one.
     pub max_missing: Option<Share>,

@@ -1,4 +1,4 @@
-//! What an INSERT reads beside its rows: its rows again, where it is made in cells that do not follow from the identifier, and where nobody may be in
+//! Describes what an INSERT reads beside its rows: its rows again, where it is made in cells that do not follow from the identifier, and where nobody may be in
 //! two releases.
 
 use std::fmt;

@@ -61,9 +61,9 @@ pub(in crate::sql) struct PublicationTable {
     pub public: Url,
     pub runtime: Arc<RuntimeEnv>,
     publisher: Option<Publisher>,
-    /// Whether there were releases when it was declared.
+    /// True if there were releases when it was declared.
     begun: bool,
-    /// Whether its ledger was there since then.
+    /// True if its ledger was there since then.
     seen: AtomicBool,
     schema: SchemaRef,
     releases: Arc<PublicReleases>,
