@@ -248,8 +248,11 @@ pub(super) fn unsaid(publication: &Publication, number: u64) -> Option<String> {
     ))
 }
 
+/// Checks that a release may be of this period. Where values are not held within a period (`m_distinct` without `exact`), a period has one release: of a
+/// second one, whatever changes beside values that stay is a counterfeit's.
+///
 /// # Errors
-/// When the next release is of a period before that of an earlier one, or may be.
+/// When the next release is of a period before that of an earlier one, or may be; or of the same one, where a period has one release.
 pub(crate) fn check_order(open: &OpenPublication, publication: &Publication) -> Result<()> {
     of_releases(open, publication)?;
     let (Some(newest), Some(period)) = (open.newest(), publication.period) else { return Ok(()) };
@@ -259,6 +262,16 @@ pub(crate) fn check_order(open: &OpenPublication, publication: &Publication) -> 
     // Nobody knows which period releases without one were of.
     let unsaid = newest.periods.is_empty();
     let newest = newest_period(newest, period.unit);
+    if period.number == newest.number && !unsaid && !publication.spec.counts_periods() {
+        return Err(refusal!(
+            "publication",
+            argument PERIOD,
+            "the newest release is of {period}, too, and m_distinct without exact publishes one snapshot of a period: in a second one, whatever changes is \
+             a counterfeit's. Nothing was published; INSERT the next snapshot in its own period: SET anonymize.{PERIOD} = '{}'; several snapshots of a period \
+             take a publication with 'exact' 'true', or 'method' 'dynamic', from the start",
+            period.next()
+        ));
+    }
     if period.number > newest.number || period.number == newest.number && !unsaid {
         return Ok(());
     }
