@@ -857,7 +857,10 @@ async fn answers_are_those_of_the_shell() {
     let folder = lake();
     let server = Server::start(folder.path(), &[]);
     let mut random = StdRng::seed_from_u64(27);
-    let questions: Vec<String> = (0..200).map(|_| question(&mut random)).collect();
+    let mut questions: Vec<String> = (0..200).map(|_| question(&mut random)).collect();
+    // Subqueries in the SELECT list, which are rewritten in what programs ask of the catalog.
+    questions.push("SELECT (SELECT count(*) FROM clinic WHERE clinic.age > 50) AS older".to_owned());
+    questions.push("SELECT 1 + (SELECT count(*) FROM clinic WHERE clinic.sex = 'F') AS more".to_owned());
     let file = folder.path().join("questions.json");
     std::fs::write(&file, serde_json::to_string(&questions).unwrap()).unwrap();
     let Some(found) = clients(&server, &["questions", &file.display().to_string()]) else { return };
