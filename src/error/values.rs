@@ -99,7 +99,13 @@ pub fn hide_values(error: DataFusionError) -> DataFusionError {
         DataFusionError::Execution(text) if is_of_names(text) => error,
         // What stores say has no data in it.
         DataFusionError::ObjectStore(_) => error,
-        _ => {
+        root => {
+            if AnonymizeError::of(&error).is_none()
+                && let Some(Cause::Told(text)) = Cause::of_storage(root)
+            {
+                let message = format!("a file or store could not be read or written: {text}");
+                return AnonymizeError::new("query", ErrorKind::Input, message).into();
+            }
             let what = if let Cause::Malformed(_) = Cause::of(&error) { "a file of the query" } else { "the query" };
             planning_without_values(error, "query", what)
         }
@@ -147,23 +153,37 @@ impl Cause {
             DataFusionError::NotImplemented(_) => Self::Failed("something that DataFusion does not have"),
             DataFusionError::ParquetError(error) => Self::of_parquet(error),
             DataFusionError::ArrowError(error, _) => Self::of_arrow(error),
-            _ => Self::Failed("an expression"),
+            root => Self::of_storage(root).unwrap_or(Self::Failed("an expression")),
         }
     }
 
     /// What the operating system says has no data in it; what others put into such errors can have.
     fn of_io(error: &std::io::Error) -> Self {
-        match error.raw_os_error() {
-            Some(_) => Self::Told(error.to_string()),
-            None => Self::Told(error.kind().to_string()),
+        Self::of_storage(error).unwrap_or_else(|| Self::Told(error.kind().to_string()))
+    }
+
+    /// Returns what a store or the operating system says, if one of them is what an error comes from: a full disk, a folder of another account.
+    fn of_storage(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(store) = error.downcast_ref::<object_store::Error>() {
+                return Some(Self::Told(store.to_string()));
+            }
+            next = match error.downcast_ref::<std::io::Error>() {
+                Some(io) if io.raw_os_error().is_some() => return Some(Self::Told(io.to_string())),
+                Some(io) => io.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static)),
+                None => error.source(),
+            };
         }
+        None
     }
 
     fn of_parquet(error: &ParquetError) -> Self {
         match error {
-            ParquetError::External(inner) if inner.is::<object_store::Error>() => Self::Told(inner.to_string()),
-            _ => Self::Malformed("is no Parquet file, or a damaged one".to_owned()),
+            ParquetError::External(inner) => Self::of_storage(inner.as_ref()),
+            _ => None,
         }
+        .unwrap_or_else(|| Self::Malformed("is no Parquet file, or a damaged one".to_owned()))
     }
 
     fn of_arrow(error: &ArrowError) -> Self {
@@ -292,6 +312,14 @@ mod tests {
         let cast = ArrowError::CastError(format!("Cannot cast string '{SECRET}' to value of Int32 type"));
         let hidden = hide_values(DataFusionError::from(cast)).strip_backtrace();
         assert!(!hidden.contains(SECRET) && hidden.contains("a cast failed"), "{hidden}");
+        let full = std::io::Error::other(std::io::Error::from_raw_os_error(28));
+        for failed in [
+            DataFusionError::External(Box::new(std::io::Error::from_raw_os_error(28))),
+            DataFusionError::from(ParquetError::External(Box::new(full))),
+        ] {
+            let told = hide_values(failed).strip_backtrace();
+            assert!(told.contains("could not be read or written: No space left on device"), "{told}");
+        }
         let named = exec_datafusion_err!("Table 'people' already exists");
         assert!(hide_values(named).strip_backtrace().ends_with("Table 'people' already exists"));
     }
