@@ -65,16 +65,29 @@ impl Table<'_> {
             && self.divisions[place].as_ref().is_some_and(|division| division.distinct * 10 >= self.rows * 9)
     }
 
-    /// The identifier of people that shows that people have several rows.
+    /// The column that shows that people have several rows: their identifier, or, where rows have only a number of their own, what names people.
     fn repeated(&self, names: &[Named]) -> Option<usize> {
         (0..self.columns.len()).find(|&place| {
-            let values = self.divisions[place].as_ref().map_or(0, |division| division.distinct);
-            names[place] == Named::Person
-                && self.may_identify(place)
-                && values > 1
-                && !self.every_row(place)
-                && !self.nearly(place)
+            let Some(division) = self.divisions[place].as_ref().filter(|_| self.may_identify(place)) else {
+                return false;
+            };
+            match names[place] {
+                Named::Person => division.distinct > 1 && !self.every_row(place) && !self.nearly(place),
+                Named::Called => self.names_again(place, division),
+                _ => false,
+            }
         })
+    }
+
+    /// Returns true if a column that names people has most of its values more than once, and no column identifies people: whole names are rarely those of
+    /// several people.
+    fn names_again(&self, place: usize, division: &Division) -> bool {
+        let identifies = |(place, column): (usize, &ProfiledColumn)| {
+            Named::of(column.field.name()) == Named::Person && self.every_row(place)
+        };
+        division.distinct > 1
+            && division.distinct * 2 <= self.rows - self.nulls[place]
+            && !self.columns.iter().enumerate().any(identifies)
     }
 
     fn identifier(&self, names: &[Named]) -> Option<usize> {
@@ -151,6 +164,12 @@ impl Table<'_> {
             Named::Person if repeats && !self.given(Role::Id) => format!(
                 "by its name it identifies people, and {} rows have {} of its values: {SEVERAL_ROWS}, and a release \
                  needs one: GROUP BY {name}",
+                thousands(self.rows),
+                thousands(division.distinct)
+            ),
+            Named::Called if !self.given(Role::Id) && self.names_again(place, division) => format!(
+                "it names people, and {} rows have {} of its values: {SEVERAL_ROWS}, or it is a part of their names. A release needs one row each: \
+                 GROUP BY {name}; if rows are people's, name their identifier: id => ..",
                 thousands(self.rows),
                 thousands(division.distinct)
             ),
