@@ -1,87 +1,125 @@
 //! The last look at a release before a row leaves: definitions, word by word, on the tables that rows were drawn from.
+//!
+//! What is drawn of a group is looked at while its tables are at hand, for they are most of the work; groups and the whole are looked at in the end.
 
 use rayon::prelude::*;
 
 use super::Muco;
-use super::tables::Source;
+use super::tables::{GroupTables, Source};
 use crate::error::{Error, Result};
 use crate::methods::seen::Seen;
 use crate::release::{Groups, Perturbed};
 
-/// What is drawn: rows, their groups and their published values.
+/// The groups, and whether all of what was drawn is there.
 pub(super) fn check(source: &Source<'_>, groups: &Groups, perturbed: &Perturbed, params: &Muco) -> Result<()> {
     let broken = (0..groups.len())
         .into_par_iter()
         .with_min_len(64)
-        .map(|group| broken_promise(source, groups, perturbed, group, params).unwrap_or(Some("tables")))
+        .map(|group| broken_group(source, groups, group, params))
         .find_map_any(|broken| broken);
     let once = || {
         let seen = Seen::once(source.microdata.rows, groups.members.iter().copied());
         (!seen.is_some_and(|seen| seen.is_all())).then_some("a row that is not in one place")
     };
-    let ends = || groups.starts.last().is_none_or(|&end| end as usize != groups.members.len());
     let d = source.distances.len();
+    let ends = || groups.starts.last().is_none_or(|&end| end as usize != groups.members.len());
     let whole = || (ends() || !perturbed.codes.are_of(groups.members.len(), d)).then_some("rows missing");
-    match broken.or_else(whole).or_else(once) {
+    passed(broken.or_else(whole).or_else(once))
+}
+
+/// What is drawn of a group: `published` has the codes of its rows, row after row, and `tables` are those that they were drawn from.
+pub(super) fn check_drawn(
+    source: &Source<'_>,
+    members: &[u32],
+    tables: &GroupTables,
+    published: &[u32],
+    params: &Muco,
+) -> Result<()> {
+    let d = source.distances.len();
+    let present =
+        published.len() == members.len() * d && tables.tables.iter().all(|table| table.own.len() == members.len());
+    let missing = (!present).then_some("rows missing");
+    passed(
+        missing
+            .or_else(|| broken_tables(source, tables, published, params))
+            .or_else(|| broken_rows(source, members, tables, published)),
+    )
+}
+
+/// # Errors
+/// What is wrong, if anything.
+pub(super) fn passed(broken: Option<&'static str>) -> Result<()> {
+    match broken {
         None => Ok(()),
         Some(what) => Err(Error::internal(format!("the release failed its own check ({what}); nothing was published"))),
     }
 }
 
 /// What is wrong with a group, if anything.
-fn broken_promise(
-    source: &Source<'_>,
-    groups: &Groups,
-    perturbed: &Perturbed,
-    group: usize,
-    params: &Muco,
-) -> Result<Option<&'static str>> {
-    let Source { microdata, distances, .. } = source;
+fn broken_group(source: &Source<'_>, groups: &Groups, group: usize, params: &Muco) -> Option<&'static str> {
     let members = &groups.members[groups.range(group)];
     if members.len() < params.l {
-        return Ok(Some("a group of less than l rows"));
+        return Some("a group of less than l rows");
     }
     let sensitive = &groups.sensitive[groups.range(group)];
-    if members.iter().zip(sensitive).any(|(&row, &value)| microdata.sensitive_codes.at(row) != value) {
-        return Ok(Some("a row with another's sensitive value"));
+    let own = |(&row, &value): (&u32, &u32)| source.microdata.sensitive_codes.at(row) == value;
+    if !members.iter().zip(sensitive).all(own) {
+        return Some("a row with another's sensitive value");
     }
-    if groups.histogram(group).iter().any(|&(_, count)| count > 1) {
-        return Ok(Some("a group with a sensitive value twice"));
-    }
-    let d = distances.len();
-    let mut published = Vec::with_capacity(members.len() * d);
-    perturbed.codes.append_to(&mut published, groups.starts[group]..groups.starts[group + 1]);
-    let tables = source.tables(members)?;
+    let mut twice = false;
+    groups.for_each_value(group, |_, count| twice |= count > 1);
+    twice.then_some("a group with a sensitive value twice")
+}
+
+/// What is wrong with tables, and with values that were drawn from them, if anything.
+fn broken_tables(source: &Source<'_>, tables: &GroupTables, published: &[u32], params: &Muco) -> Option<&'static str> {
+    let d = source.distances.len();
     for table in &tables.tables {
         let codes = &table.values.codes;
         if !table.keeps(tables.whole, params.delta.get()) {
-            return Ok(Some("a random output table that does not keep delta"));
+            return Some("a random output table that does not keep delta");
         }
-        let in_range = |code: &u32| match distances[table.attribute].range(codes) {
+        let in_range = |code: &u32| match source.distances[table.attribute].range(codes) {
             Some([first, last]) => (first..=last).contains(code),
             None => codes.contains(code),
         };
         if !table.columns.iter().all(in_range) {
-            return Ok(Some("a value out of the range of the group"));
+            return Some("a value out of the range of the group");
         }
         for (published, &own) in published.chunks_exact(d).zip(&table.own) {
             let column = table.columns.binary_search(&published[table.attribute]);
             if column.map_or(0, |column| table.row(own)[column]) == 0 {
-                return Ok(Some("a value that its output table does not have"));
+                return Some("a value that its output table does not have");
             }
         }
     }
+    None
+}
+
+/// What is wrong with rows that can stay as they are or whose values nobody has, if anything.
+fn broken_rows(source: &Source<'_>, members: &[u32], tables: &GroupTables, published: &[u32]) -> Option<&'static str> {
+    let Source { microdata, distances, .. } = source;
+    let d = distances.len();
     if tables.must_change() && !tables.always_change() {
-        return Ok(Some("tables by which a row can stay as it is"));
+        return Some("tables by which a row can stay as it is");
     }
-    let constant = |j: &usize| tables.tables.iter().all(|table| table.attribute != *j);
+    let mut constant = vec![true; d];
+    tables.tables.iter().for_each(|table| constant[table.attribute] = false);
     for (&row, published) in members.iter().zip(published.chunks_exact(d)) {
-        if (0..d).filter(constant).any(|j| published[j] != microdata.quasi_at(row, j)) {
-            return Ok(Some("a value that no row of the group has"));
+        let original = || microdata.quasi_of(row);
+        let kept =
+            original().zip(published).zip(&constant).all(|((code, other), constant)| !constant || code == *other);
+        if !kept {
+            return Some("a value that no row of the group has");
         }
-        if tables.must_change() && published.iter().copied().eq(microdata.quasi_of(row)) {
-            return Ok(Some("a row that is unchanged although it could change"));
+        if tables.must_change() && published.iter().copied().eq(original()) {
+            return Some("a row that is unchanged although it could change");
         }
     }
-    Ok(None)
+    // Whose value is whose: places are those of the rows themselves.
+    let strayed = |table: &super::tables::GroupTable| {
+        let own = |(&row, &own): (&u32, &usize)| microdata.quasi_at(row, table.attribute) == table.values.codes[own];
+        !members.iter().zip(&table.own).all(own)
+    };
+    tables.tables.iter().any(strayed).then_some("a table of other rows")
 }

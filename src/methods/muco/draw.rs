@@ -14,6 +14,7 @@ use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 
 use super::tables::{GroupTable, GroupTables, Source};
+use super::{Muco, check};
 use crate::error::Result;
 use crate::methods::Monitor;
 use crate::microdata::RowCodes;
@@ -23,19 +24,34 @@ use crate::release::{Groups, Perturbed};
 const CHUNK: usize = 32;
 
 impl Source<'_> {
-    /// Draws for all groups. Each has a stream of random numbers of its own, so threads do not matter.
-    pub(super) fn draw(&self, groups: &Groups, secret: [u8; 32], monitor: &Monitor) -> Result<Perturbed> {
+    /// Draws for all groups, and checks what is drawn of each. Each has a stream of random numbers of its own, so threads do not matter.
+    ///
+    /// # Errors
+    /// What the check finds, and when it is cancelled.
+    pub(super) fn draw(
+        &self,
+        groups: &Groups,
+        secret: [u8; 32],
+        params: &Muco,
+        monitor: &Monitor,
+    ) -> Result<Perturbed> {
         let chunks: Vec<Range<usize>> =
             (0..groups.len()).step_by(CHUNK).map(|start| start..groups.len().min(start + CHUNK)).collect();
         let draw_chunk = |chunk: Range<usize>| {
-            monitor.check()?;
             let (mut drawn, mut codes) = (Perturbed::default(), Vec::new());
             for group in chunk {
+                monitor.check()?;
                 let mut rng = ChaCha20Rng::from_seed(secret);
                 rng.set_stream(group as u64);
-                self.draw_group(&groups.members[groups.range(group)], &mut drawn, &mut codes, &mut rng)?;
+                let (members, first) = (&groups.members[groups.range(group)], codes.len());
+                let tables = self.draw_group(members, &mut drawn, &mut codes, &mut rng)?;
+                check::check_drawn(self, members, &tables, &codes[first..], params)?;
             }
-            drawn.codes = RowCodes::narrowed(self.distances.len(), codes);
+            let d = self.distances.len();
+            drawn.codes = RowCodes::from_codes(d, codes.iter().copied().collect());
+            let kept = |(row, codes): (u32, &[u32])| drawn.codes.of(row).eq(codes.iter().copied());
+            let all = (0..).zip(codes.chunks_exact(d.max(1))).all(kept);
+            check::passed((!all).then_some("another value than was drawn"))?;
             Ok(drawn)
         };
         let drawn: Vec<Result<Perturbed>> = chunks.into_par_iter().map(draw_chunk).collect();
@@ -46,8 +62,14 @@ impl Source<'_> {
         Ok(all)
     }
 
-    /// Appends what the rows of a group publish to `codes`.
-    fn draw_group(&self, rows: &[u32], drawn: &mut Perturbed, codes: &mut Vec<u32>, rng: &mut impl Rng) -> Result<()> {
+    /// Appends what the rows of a group publish to `codes`; the tables that it was drawn from.
+    fn draw_group(
+        &self,
+        rows: &[u32],
+        drawn: &mut Perturbed,
+        codes: &mut Vec<u32>,
+        rng: &mut impl Rng,
+    ) -> Result<GroupTables> {
         let d = self.distances.len();
         let tables = self.tables(rows)?;
         drawn.mixed += usize::from(tables.mixed);
@@ -60,7 +82,7 @@ impl Source<'_> {
             tables.draw_row(place, &mut codes[first..], &mut order, rng);
             drawn.unchanged += usize::from(codes[first..first + d].iter().copied().eq(original));
         }
-        Ok(())
+        Ok(tables)
     }
 }
 

@@ -36,7 +36,8 @@
 //!
 //! # Cost
 //! O(n log n) for the cuts, and a linear program for every group and quasi-identifier that is not like one before, cubic in its number of
-//! different values. Mixing takes as long as a look at the tables. Parallel over groups.
+//! different values. Mixing takes as long as a look at the tables. Each group is checked when it is drawn, so no program is solved for the check.
+//! Parallel over groups.
 
 mod check;
 mod draw;
@@ -143,7 +144,7 @@ impl Muco {
         let all = microdata.quasi.iter().zip(&distances);
         let widest: Vec<f64> = all.map(|(attribute, distance)| distance.widest(&ends(attribute))).collect();
         let source = Source { microdata, distances: &distances, memo: &memo, widest: &widest };
-        let perturbed = monitor.phase("drawing", || source.draw(&groups, drawing, monitor))?;
+        let perturbed = monitor.phase("drawing", || source.draw(&groups, drawing, self, monitor))?;
         monitor.phase("check", || check::check(&source, &groups, &perturbed, self))?;
         Ok((groups, perturbed))
     }

@@ -251,7 +251,7 @@ fn draws_have_the_probabilities_of_the_tables() {
     for draw in 0..DRAWS {
         let mut secret = [0; 32];
         secret[..8].copy_from_slice(&(draw as u64).to_le_bytes());
-        let drawn = source.draw(&groups, secret, &monitor).unwrap();
+        let drawn = source.draw(&groups, secret, &params, &monitor).unwrap();
         counts.iter_mut().zip(drawn.codes.iter()).for_each(|(counts, code)| *counts.entry(code).or_default() += 1.0);
         mixed += drawn.mixed;
         assert_eq!((drawn.unchanged, drawn.unchangeable), (0, 0));
