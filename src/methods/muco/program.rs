@@ -8,6 +8,11 @@
 //! "every row is covered once", and as many variables as there are covers. So it is solved by the primal
 //! simplex method with column generation (Dantzig and Wolfe 1960): the cover that saves most for given prices of rows is found by taking the
 //! rows that gain most until there are enough, a fractional knapsack. Ties are broken lexicographically, so that it ends.
+//!
+//! Which covers make a table depends on the numbers of rows only; distances say which of these tables is best. So pivoting may begin with a basis that
+//! is optimal for the same numbers of rows at other distances (see [`starts`](super::starts)).
+
+use std::sync::Arc;
 
 /// Reduced costs and ratios are told from zero by this much, where the greatest distance is 1.
 const TOLERANCE: f64 = 1e-10;
@@ -51,8 +56,9 @@ impl Program<'_> {
         (0..d * d).map(of).sum()
     }
 
-    /// An optimal table, row after row. Its sums are right to rounding.
-    pub(super) fn solve(&self) -> Vec<f64> {
+    /// An optimal table, row after row. Its sums are right to rounding. `start` is asked for where to begin, if pivots are needed at all: a basis of the
+    /// same rows.
+    pub(super) fn solve(&self, start: impl FnOnce() -> Option<Arc<Basis>>) -> Vec<f64> {
         let d = self.values();
         let widest = self.distances.iter().copied().fold(0.0, f64::max);
         let rows: f64 = self.weights.iter().copied().map(f64::from).sum();
@@ -69,19 +75,26 @@ impl Program<'_> {
             (0..d).for_each(|i| table[i * d + value] = 1.0);
             return table;
         }
-        // With less and less trust in what many pivots leave of an inverse; where nothing helps the first basis is right, if not the best.
-        let optimal = [FRESH, 1].into_iter().find_map(|fresh| {
-            let mut basis = Basis::new(&program);
-            basis.optimize(&program, fresh);
-            basis.covers_all(d).then_some(basis)
-        });
-        let basis = optimal.unwrap_or_else(|| Basis::new(&program));
+        // Where nothing helps the first basis is right, if not the best.
+        let optimal = start().and_then(|start| program.optimum(start.at(&program), FRESH));
+        let basis = optimal.or_else(|| program.optimal()).unwrap_or_else(|| Basis::new(&program));
         for (place, &value) in basis.values.iter().enumerate().filter(|(_, value)| **value != ARTIFICIAL) {
             for i in 0..d {
                 table[i * d + value] += basis.levels[place].max(0.0) * basis.shares[place * d + i];
             }
         }
         table
+    }
+
+    /// An optimal basis, where the greatest distance is 1; with less and less trust in what many pivots leave of an inverse.
+    pub(super) fn optimal(&self) -> Option<Basis> {
+        [FRESH, 1].into_iter().find_map(|fresh| self.optimum(Basis::new(self), fresh))
+    }
+
+    /// The optimal basis that pivots from this one lead to.
+    fn optimum(&self, mut basis: Basis, fresh: usize) -> Option<Basis> {
+        basis.optimize(self, fresh);
+        basis.covers_all(self.values()).then_some(basis)
     }
 
     /// What it costs if these rows all publish one value, and which.
@@ -137,7 +150,8 @@ impl Program<'_> {
 }
 
 /// A basis: as many covers as there are values.
-struct Basis {
+#[derive(Debug, Clone)]
+pub(super) struct Basis {
     /// Published value of each cover.
     values: Vec<usize>,
     /// How much of each row is in each cover, 0 to 1; cover after cover.
@@ -187,6 +201,23 @@ impl Basis {
             basis.costs[last] = (start..end).map(cost).sum();
         }
         basis
+    }
+
+    /// The same covers at the distances of another program of the same rows.
+    fn at(&self, program: &Program<'_>) -> Self {
+        let d = program.values();
+        let mut basis = Self { next: 0, ..self.clone() };
+        for (place, &value) in self.values.iter().enumerate().filter(|(_, value)| **value != ARTIFICIAL) {
+            let of = |row: usize| self.shares[place * d + row] * program.distances[row * d + value];
+            basis.costs[place] = (0..d).map(|row| f64::from(program.weights[row]) * of(row)).sum();
+        }
+        basis
+    }
+
+    /// Bytes held.
+    pub(super) fn size(&self) -> usize {
+        let d = self.values.len();
+        size_of::<Self>() + d * size_of::<usize>() + 2 * d * (d + 1) * size_of::<f64>()
     }
 
     /// Pivots until no cover saves anything. The inverse is computed anew after so many of them.

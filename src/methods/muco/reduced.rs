@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::program::Program;
+use super::starts::Starts;
 use super::table::OutputTable;
 use crate::microdata::Distance;
 
@@ -75,6 +76,7 @@ impl Key {
 /// Tables by their problems.
 pub(super) struct Memo {
     delta: f64,
+    starts: Starts,
     shards: Vec<Mutex<Shard>>,
 }
 
@@ -86,7 +88,8 @@ struct Shard {
 
 impl Memo {
     pub(super) fn new(delta: f64) -> Self {
-        Self { delta, shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { delta, starts: Starts::new(cover(delta)), shards }
     }
 
     /// The table for these values of an attribute. The same whoever solved it.
@@ -97,7 +100,7 @@ impl Memo {
         if let Some(table) = lock().tables.get(&key) {
             return Arc::clone(table);
         }
-        let table = Arc::new(solve(distance, values, self.delta));
+        let table = Arc::new(self.solve(distance, values));
         let mut shard = lock();
         let bytes = table.size() + size_of::<(Key, Arc<OutputTable>)>() + values.codes.len() * 16;
         if shard.bytes + bytes <= REMEMBERED / SHARDS {
@@ -108,40 +111,45 @@ impl Memo {
         }
         table
     }
+
+    fn solve(&self, distance: &Distance, values: &Values) -> OutputTable {
+        let codes = &values.codes;
+        // Of the codes, only differences may count: that is what the key has.
+        let along: Option<Vec<f64>> = match distance {
+            Distance::Line(places) => {
+                let mut at = 0.0;
+                let steps = codes.windows(2).map(|pair| places[pair[1] as usize] - places[pair[0] as usize]);
+                Some(
+                    std::iter::once(0.0)
+                        .chain(steps)
+                        .map(|step| {
+                            at += step;
+                            at
+                        })
+                        .collect(),
+                )
+            }
+            Distance::Apart | Distance::Tree(_) => None,
+        };
+        let between = |i: usize, j: usize| match &along {
+            Some(along) => (along[i] - along[j]).abs(),
+            None => distance.between(codes[i], codes[j]),
+        };
+        let d = codes.len();
+        let distances: Vec<f64> = (0..d * d).map(|at| between(at / d, at % d)).collect();
+        let program = Program {
+            weights: &values.weights,
+            distances: &distances,
+            line: along.is_some(),
+            cover: cover(self.delta),
+        };
+        let start = || along.as_ref().and_then(|_| self.starts.of(&values.weights));
+        OutputTable::new(&program.solve(start), &values.weights, self.delta)
+    }
 }
 
 /// Rows that delta asks for: 1 / delta, exact where delta is the double next to a unit fraction.
 pub(super) fn cover(delta: f64) -> f64 {
     let whole = (1.0 / delta).round();
     if 1.0 / whole == delta { whole } else { 1.0 / delta }
-}
-
-fn solve(distance: &Distance, values: &Values, delta: f64) -> OutputTable {
-    let codes = &values.codes;
-    // Of the codes, only differences may count: that is what the key has.
-    let along: Option<Vec<f64>> = match distance {
-        Distance::Line(places) => {
-            let mut at = 0.0;
-            let steps = codes.windows(2).map(|pair| places[pair[1] as usize] - places[pair[0] as usize]);
-            Some(
-                std::iter::once(0.0)
-                    .chain(steps)
-                    .map(|step| {
-                        at += step;
-                        at
-                    })
-                    .collect(),
-            )
-        }
-        Distance::Apart | Distance::Tree(_) => None,
-    };
-    let between = |i: usize, j: usize| match &along {
-        Some(along) => (along[i] - along[j]).abs(),
-        None => distance.between(codes[i], codes[j]),
-    };
-    let d = codes.len();
-    let distances: Vec<f64> = (0..d * d).map(|at| between(at / d, at % d)).collect();
-    let program =
-        Program { weights: &values.weights, distances: &distances, line: along.is_some(), cover: cover(delta) };
-    OutputTable::new(&program.solve(), &values.weights, delta)
 }

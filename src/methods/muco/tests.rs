@@ -12,6 +12,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::program::Program;
+use super::starts::Starts;
 use super::table::OutputTable;
 use super::*;
 use crate::methods::AnyMethod;
@@ -67,7 +68,7 @@ fn a_hair_of_a_row() {
     for (weights, places, cover) in cases {
         let distances = on_a_line(places);
         let program = Program { weights, distances: &distances, line: true, cover };
-        let table = program.solve();
+        let table = program.solve(|| None);
         assert!(is_feasible(&program, &table), "{table:?}");
         if let Some(independent) = independent(&program) {
             assert!((program.cost(&table) - independent).abs() < 1e-4 * (1.0 + independent), "{cover} {independent}");
@@ -113,12 +114,16 @@ proptest! {
     #[test]
     fn the_optimum_is_that_of_an_independent_solver((weights, distances, line, cover) in programs()) {
         let program = Program { weights: &weights, distances: &distances, line, cover };
-        let table = program.solve();
+        let table = program.solve(|| None);
         prop_assert!(is_feasible(&program, &table), "{table:?}");
         let (own, independent) = (program.cost(&table), independent(&program));
         // An interior point method that does not get near says nothing.
         let Some(independent) = independent else { return Ok(()) };
         prop_assert!((own - independent).abs() < 1e-5 * (1.0 + independent), "{own} {independent}");
+        // So is it from the optimum of other distances.
+        let from = program.solve(|| Starts::new(cover).of(&weights));
+        prop_assert!(is_feasible(&program, &from), "{from:?}");
+        prop_assert!((program.cost(&from) - independent).abs() < 1e-5 * (1.0 + independent), "{from:?} {independent}");
         // What is published is as good, and exact.
         let delta = 1.0 / cover;
         if delta >= 1.0 / f64::from(weights.iter().sum::<u32>()) {
