@@ -227,14 +227,14 @@ fn publications_are_told_what_publications_can_do() {
         )
     };
     let rows = "INSERT INTO p VALUES (1, 20, 'a'), (2, 30, 'a'), (3, 40, 'b'), (4, 50, 'c')";
-    let begun = declare("'m' '3'", "begun");
+    let begun = declare("'begin' 'true', 'm' '3'", "begun");
     let text = here.refused(&[&begun, rows]);
     let option = between(&text, "declare the publication anew with ", " (nothing was published yet)");
     assert_eq!(option, "'m' '2'");
-    here.printed(&[&declare(option, "begun"), rows]);
+    here.printed(&[&declare(&format!("'begin' 'true', {option}"), "begun"), rows]);
     let padded = between(&text, "or declare it with ", ";");
     assert_eq!(padded, "'on_ineligible' 'counterfeit'");
-    here.printed(&[&declare(&format!("'m' '3', {padded}"), "padded"), rows]);
+    here.printed(&[&declare(&format!("'begin' 'true', 'm' '3', {padded}"), "padded"), rows]);
     // Later on m and on_ineligible stay, and are not proposed.
     let begun = declare("'m' '2'", "begun");
     let next =
@@ -328,7 +328,7 @@ fn failing_casts_name_their_column() {
     let text = here.refused(&["SELECT count(*) AS n FROM mondrian((SELECT CAST(age AS INT) AS age, CAST(disease AS INT) AS d FROM 'ages.csv'), k => 2, quasi => (age, d))"]);
     assert!(text.contains("of one of the columns age, disease"), "{text}");
     // What an INSERT casts by itself.
-    let declare = "CREATE EXTERNAL TABLE p (id BIGINT, age INT, s VARCHAR) STORED AS PUBLICATION LOCATION 'cast/' OPTIONS ('method' 'm_invariant', 'm' '2', 'id' 'id', 'quasi' 'age', 'sensitive' 's')";
+    let declare = "CREATE EXTERNAL TABLE p (id BIGINT, age INT, s VARCHAR) STORED AS PUBLICATION LOCATION 'cast/' OPTIONS ('begin' 'true', 'method' 'm_invariant', 'm' '2', 'id' 'id', 'quasi' 'age', 'sensitive' 's')";
     let text = here.refused(&[declare, "INSERT INTO p SELECT id, age, disease AS s FROM 'ages.csv'"]);
     assert!(text.contains("a cast of column age to INT"), "{text}");
 }
@@ -338,7 +338,7 @@ fn failing_casts_name_their_column() {
 fn files_of_delta_tables_name_their_table() {
     let here = Here::new();
     here.printed(&[
-        "CREATE EXTERNAL TABLE p (id BIGINT, age INT, s VARCHAR) STORED AS PUBLICATION LOCATION 'lake/p/' OPTIONS ('method' 'm_invariant', \
+        "CREATE EXTERNAL TABLE p (id BIGINT, age INT, s VARCHAR) STORED AS PUBLICATION LOCATION 'lake/p/' OPTIONS ('begin' 'true', 'method' 'm_invariant', \
          'm' '2', 'id' 'id', 'quasi' 'age', 'sensitive' 's')",
         "INSERT INTO p VALUES (1, 20, 'a'), (2, 30, 'b')",
     ]);
