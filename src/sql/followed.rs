@@ -4,21 +4,21 @@ use std::collections::BTreeSet;
 
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
-use datafusion::common::Result;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, LogicalPlan, Operator};
 
 use super::described::schemas_of_files;
 use super::opaque::OpaqueTable;
 use super::table::AnonymizedTable;
 use crate::error::{refusal, thousands};
 use crate::microdata::Role;
-use crate::release::{Description, PARTNERS, SIGNATURE};
+use crate::release::{COUNTERFEIT_MARK, PARTNERS, SIGNATURE};
 
-/// Begins the metadata keys of the identifier of a private view that end with the id of the release, and of all releases that it was made with. Where
+/// Begins the metadata keys of the identifier, the signature and the partners of a private view that end with the id of the release, and of all releases that it was made with. Where
 /// rows of several releases become one table, an engine drops what these say otherwise, or takes what one of them says; keys of their own it keeps
 /// or drops together.
 const OWN: &str = "anonymize.own.";
@@ -32,28 +32,29 @@ pub(super) struct Followed {
     own: BTreeSet<String>,
     /// Ids of releases that these were made with.
     earlier: BTreeSet<String>,
-    /// True if some rows are of a release that does not say which one it is.
+    /// True if some rows are of a release that does not say which one it is, or a query can leave out rows of one.
     unknown: bool,
 }
 
 impl Followed {
-    /// Reads which releases the tables of a relation are of. `session` finds what files say of themselves.
+    /// Reads which releases the tables of a relation are of. `id` is the identifier, and `session` finds what files say of themselves.
     ///
     /// # Errors
     /// When a table cannot be read.
-    pub(super) fn by(plan: &LogicalPlan, session: Option<&SessionState>) -> Result<Self> {
-        let mut found = Self::default();
-        plan.apply(|node| {
-            if let LogicalPlan::TableScan(scan) = node
-                && let Ok(table) = source_as_provider(&scan.source)
-            {
-                match table.get_logical_plan() {
-                    Some(view) => found.add(Self::by(view.as_ref(), session)?),
+    pub(super) fn by(plan: &LogicalPlan, id: Option<&str>, session: Option<&SessionState>) -> Result<Self> {
+        let mut found = Self { unknown: !keeps_everybody(plan, id), ..Self::default() };
+        if let LogicalPlan::TableScan(scan) = plan {
+            match source_as_provider(&scan.source) {
+                Ok(table) => match table.get_logical_plan() {
+                    Some(view) => found.add(Self::by(view.as_ref(), id, session)?),
                     None => found.add_table(table.as_ref(), session)?,
-                }
+                },
+                Err(_) => found.unknown = true,
             }
-            Ok(TreeNodeRecursion::Continue)
-        })?;
+        }
+        for input in plan.inputs() {
+            found.add(Self::by(input, id, session)?);
+        }
         Ok(found)
     }
 
@@ -84,18 +85,24 @@ impl Followed {
     }
 
     fn add_schema(&mut self, schema: &Schema) {
-        let mut own = ids(schema, OWN);
-        if own.is_empty() {
-            let mut described = schema.fields().iter().filter_map(|field| Description::from_metadata(field.metadata()));
-            own.extend(described.next().map(|description| description.release_id));
-        }
-        let remembers = [SIGNATURE, PARTNERS].iter().any(|name| schema.column_with_name(name).is_some());
-        self.unknown |= own.is_empty() && remembers;
+        let own = ids(schema, OWN);
+        self.unknown |= own.is_empty();
         self.own.extend(own);
         self.earlier.extend(ids(schema, FOLLOWS));
     }
 
-    /// Returns true if rows are of a release that does not say which one it is, so that nobody can tell whether others are missing.
+    /// Returns true if some of these releases were made with some of the others.
+    pub(super) fn follows(&self, others: &Self) -> bool {
+        !self.earlier.is_disjoint(&others.own)
+    }
+
+    /// How many releases these were made with: more than any of those has.
+    pub(super) fn depth(&self) -> usize {
+        self.earlier.len()
+    }
+
+    /// Returns true if rows are of a release that does not say which one it is, or not all rows of a release are taken, so that nobody can tell
+    /// whether people are missing.
     pub(super) fn is_unknown(&self) -> bool {
         self.unknown
     }
@@ -128,7 +135,9 @@ impl Followed {
         if !schema.fields().iter().any(is_id) {
             return schema;
         }
-        let note = |field: &FieldRef| match is_id(field) {
+        // One of them can be computed in a copy, and then says nothing.
+        let is_noted = |field: &FieldRef| is_id(field) || [SIGNATURE, PARTNERS].contains(&field.name().as_str());
+        let note = |field: &FieldRef| match is_noted(field) {
             true => {
                 let mut metadata = field.metadata().clone();
                 metadata.insert(format!("{OWN}{release_id}"), String::new());
@@ -142,6 +151,57 @@ impl Followed {
     }
 }
 
+/// Returns true if everybody who is in the inputs of a node is in its rows, too.
+fn keeps_everybody(plan: &LogicalPlan, id: Option<&str>) -> bool {
+    let is_id = |expr: &Expr| matches!(expr, Expr::Column(column) if Some(column.name.as_str()) == id);
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let names = projection.schema.fields().iter().map(|field| field.name().as_str());
+            let mut identifiers = projection.expr.iter().zip(names).filter(|(_, name)| Some(*name) == id);
+            identifiers.all(|(expr, _)| is_column(expr))
+        }
+        LogicalPlan::TableScan(scan) => {
+            scan.fetch.is_none() && scan.filters.iter().all(|filter| is_of_people(filter, id))
+        }
+        LogicalPlan::Filter(filter) => {
+            split_conjunction(&filter.predicate).into_iter().all(|part| is_of_people(part, id))
+        }
+        LogicalPlan::Sort(sort) => sort.fetch.is_none(),
+        LogicalPlan::Distinct(Distinct::On(distinct)) => distinct.on_expr.iter().any(is_id),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.iter().any(is_id),
+        LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Union(_)
+        | LogicalPlan::Window(_)
+        | LogicalPlan::Repartition(_)
+        | LogicalPlan::Distinct(Distinct::All(_)) => true,
+        _ => false,
+    }
+}
+
+/// Returns true for a column, whatever its new name and type.
+fn is_column(expr: &Expr) -> bool {
+    match expr {
+        Expr::Alias(alias) => is_column(&alias.expr),
+        Expr::Cast(cast) => is_column(&cast.expr),
+        expr => matches!(expr, Expr::Column(_)),
+    }
+}
+
+/// Returns true for a condition that only leaves out rows that are of nobody, which counterfeits are.
+fn is_of_people(condition: &Expr, id: Option<&str>) -> bool {
+    let is =
+        |expr: &Expr, names: &[&str]| matches!(expr, Expr::Column(column) if names.contains(&column.name.as_str()));
+    match condition {
+        Expr::IsNotNull(expr) => is(expr, &[id.unwrap_or(SIGNATURE), SIGNATURE, PARTNERS]),
+        Expr::Not(expr) | Expr::IsFalse(expr) | Expr::IsNotTrue(expr) => is(expr, &[COUNTERFEIT_MARK]),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            is(left, &[COUNTERFEIT_MARK])
+                && matches!(right.as_ref(), Expr::Literal(ScalarValue::Boolean(Some(false)), _))
+        }
+        _ => false,
+    }
+}
+
 /// The ids that keys of columns end with.
 fn ids(schema: &Schema, key: &str) -> BTreeSet<String> {
     let keys = schema.fields().iter().flat_map(|field| field.metadata().keys());
@@ -150,7 +210,11 @@ fn ids(schema: &Schema, key: &str) -> BTreeSet<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use datafusion::arrow::datatypes::{DataType, Field};
+    use datafusion::datasource::empty::EmptyTable;
+    use datafusion::prelude::SessionContext;
 
     use super::*;
 
@@ -158,7 +222,9 @@ mod tests {
         let id = Field::new("id", DataType::Int64, true);
         let role = [(Role::KEY.to_owned(), Role::Id.name().to_owned())].into_iter().collect();
         let age = Field::new("age", DataType::Int64, true);
-        with.noted(SchemaRef::new(Schema::new(vec![id.with_metadata(role), age])), own)
+        let signature = Field::new(SIGNATURE, DataType::Int64, true);
+        let mark = Field::new(COUNTERFEIT_MARK, DataType::Boolean, true);
+        with.noted(SchemaRef::new(Schema::new(vec![id.with_metadata(role), age, signature, mark])), own)
     }
 
     fn of(schemas: &[&Schema]) -> Followed {
@@ -199,5 +265,77 @@ mod tests {
         let third = private_view("c", &found);
         assert!(of(&[&both, &third]).check("m_invariant", "previous").is_ok());
         assert!(of(&[&third]).check("m_invariant", "previous").is_err());
+    }
+
+    #[tokio::test]
+    async fn rows_that_can_be_missing_are_noticed() {
+        let context = SessionContext::new();
+        let first = private_view("a", &Followed::default());
+        let second = private_view("b", &of(&[&first]));
+        let unnamed = SchemaRef::new(Schema::new(
+            first.fields().iter().map(|f| f.as_ref().clone().with_metadata([].into())).collect::<Vec<_>>(),
+        ));
+        let plain = SchemaRef::new(Schema::new(vec![
+            Field::new("a", DataType::Int64, true),
+            Field::new("b", DataType::Int64, true),
+        ]));
+        for (name, schema) in [("q1", first), ("q2", second), ("unnamed", unnamed), ("renamed", plain)] {
+            context.register_table(name, Arc::new(EmptyTable::new(schema))).unwrap();
+        }
+        let both = |first: &str| format!("SELECT id, signature FROM {first} UNION ALL SELECT id, signature FROM q2");
+        for (query, is_unknown) in [
+            (both("q1"), false),
+            (both("(SELECT CAST(id AS INT) AS id, age AS years, signature FROM q1 ORDER BY id)"), false),
+            (both("(SELECT DISTINCT id, signature FROM q1)"), false),
+            (both("(SELECT id, max(signature) AS signature FROM q1 GROUP BY id)"), false),
+            (both("q1 WHERE id IS NOT NULL"), false),
+            (both(&format!("q1 WHERE id IS NOT NULL AND NOT {COUNTERFEIT_MARK}")), false),
+            (both(&format!("q1 WHERE {COUNTERFEIT_MARK} = false")), false),
+            (both(&format!("q1 WHERE {COUNTERFEIT_MARK}")), true),
+            (both("q1 WHERE false"), true),
+            (both("q1 WHERE id > 30"), true),
+            (both("(SELECT * FROM q1 LIMIT 0)"), true),
+            (both("(SELECT DISTINCT ON (age) id, signature FROM q1)"), true),
+            (both("(SELECT max(id) AS id, signature FROM q1 GROUP BY signature)"), true),
+            (both("(SELECT id + 0 AS id, signature FROM q1)"), true),
+            (both("(SELECT CASE WHEN id > 30 THEN id END AS id, signature FROM q1)"), true),
+            ("SELECT q2.id, q2.signature FROM q1 RIGHT JOIN q2 ON q1.id = q2.id".to_owned(), true),
+            ("SELECT id, signature FROM q1 INTERSECT SELECT id, signature FROM q2".to_owned(), true),
+            ("SELECT * FROM q1 UNION ALL SELECT * FROM unnamed".to_owned(), true),
+            ("SELECT id, signature FROM q1 UNION ALL SELECT a AS id, b AS signature FROM renamed".to_owned(), true),
+            ("SELECT a AS id, b AS signature FROM renamed".to_owned(), true),
+            ("SELECT id, signature FROM q1 UNION ALL VALUES (1, 2)".to_owned(), true),
+        ] {
+            let plan = context.sql(&query).await.unwrap().into_unoptimized_plan();
+            let found = Followed::by(&plan, Some("id"), None).unwrap();
+            assert_eq!(found.is_unknown(), is_unknown, "{query}");
+        }
+    }
+
+    /// Either column says it when the other is computed; a description alone does not.
+    #[test]
+    fn a_copy_that_is_computed_says_it_still() {
+        let first = private_view("a", &Followed::default());
+        let second = private_view("b", &of(&[&first]));
+        let without = |places: &[usize]| {
+            let plain = |(place, field): (usize, &FieldRef)| match places.contains(&place) {
+                true => field.as_ref().clone().with_metadata([].into()),
+                false => field.as_ref().clone(),
+            };
+            Schema::new(second.fields().iter().enumerate().map(plain).collect::<Vec<_>>())
+        };
+        for computed in [[0], [2]] {
+            let found = of(&[&without(&computed)]);
+            assert!(found.check("m_invariant", "previous").is_err() && !found.is_unknown(), "{computed:?}");
+        }
+        assert!(of(&[&without(&[0, 2])]).is_unknown());
+    }
+
+    #[test]
+    fn a_later_release_follows() {
+        let first = private_view("a", &Followed::default());
+        let second = private_view("b", &of(&[&first]));
+        let (first, second) = (of(&[&first]), of(&[&second]));
+        assert!(second.follows(&first) && !first.follows(&second) && first.depth() < second.depth());
     }
 }

@@ -13,7 +13,7 @@ use super::followed::Followed;
 use super::input::{DOMAIN, Input, PREVIOUS, UPDATES, WORLDS};
 use super::opaque::OpaqueTable;
 use super::options::AnonymizeOptions;
-use super::previous::ledgers;
+use super::previous::{check_order, ledgers};
 use super::roles::{roles, sensitive_columns};
 use super::table::{AnonymizedTable, Prepared};
 use super::trees;
@@ -84,19 +84,20 @@ pub(super) fn prepare(
             earlier.into_iter().map(|plan| Input { function, argument: PREVIOUS, plan }).collect();
         for one in &earlier {
             refuse_new_draws(one)?;
-            followed.add(Followed::by(&one.plan, arguments.session().ok())?);
+            followed.add(Followed::by(&one.plan, roles.id.as_deref(), arguments.session().ok())?);
         }
         followed.check(function, PREVIOUS)?;
         let signatures = |kind: &StateKind| kind.shown().0;
         let Some(kind) = method.state().filter(signatures) else {
             return internal_err!("{function}: previous of a method without signatures");
         };
+        check_order(&earlier, kind, |plan| Followed::by(plan, roles.id.as_deref(), arguments.session().ok()))?;
         previous = Some((kind, PREVIOUS, ledgers(earlier, &mut columns, &roles, kind)?));
     }
     if let Some(plan) = arguments.relation_if_given(WORLDS) {
         let earlier = Input { function, argument: WORLDS, plan };
         refuse_new_draws(&earlier)?;
-        followed.add(Followed::by(&earlier.plan, arguments.session().ok())?);
+        followed.add(Followed::by(&earlier.plan, roles.id.as_deref(), arguments.session().ok())?);
         followed.check(function, WORLDS)?;
         previous = Some((StateKind::Worlds, WORLDS, earlier.worlds(&mut columns, &roles)?));
     }

@@ -1,8 +1,10 @@
 //! Several earlier releases as one relation: `previous => ('q1_private.parquet', 'q2_private.parquet')`.
 
-use datafusion::common::Result;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
+use super::followed::Followed;
 use super::input::{Input, InputColumn};
 use crate::error::refusal;
 use crate::methods::StateKind;
@@ -36,9 +38,97 @@ pub(super) fn ledgers(
     all.map_or_else(|| LogicalPlanBuilder::empty(false).build(), Ok)
 }
 
+/// Checks that releases have greater numbers than those that they were made with, where numbers count. `followed` tells which they are of.
+///
+/// # Errors
+/// When one has not.
+pub(super) fn check_order(
+    earlier: &[Input],
+    kind: StateKind,
+    followed: impl Fn(&LogicalPlan) -> Result<Followed>,
+) -> Result<()> {
+    let Some(one) = earlier.first().filter(|_| kind != StateKind::Signatures) else { return Ok(()) };
+    let mut parts = Vec::new();
+    for part in earlier {
+        if let Some(place) = part.plan.schema().fields().iter().position(|field| field.name() == RELEASE) {
+            collect_numbered(&part.plan, place, &mut parts)?;
+        }
+    }
+    let numbers = parts.iter().map(|(number, part)| Ok((*number, followed(part)?))).collect::<Result<Vec<_>>>()?;
+    if let Some((number, other)) = reversed(&numbers) {
+        return Err(refusal!(
+            one.function,
+            argument one.argument,
+            "{RELEASE} is {number} in a release that was made with one in which it is {other}; number the releases in the order in which they were \
+             made: previous => (SELECT *, 1 AS {RELEASE} FROM first UNION ALL SELECT *, 2 FROM second)"
+        ));
+    }
+    if earlier.iter().any(has_number) {
+        return Ok(());
+    }
+    let places = earlier.iter().zip(1..).map(|(part, place)| Ok((place, followed(&part.plan)?)));
+    let mut places = places.collect::<Result<Vec<(i64, Followed)>>>()?;
+    let Some((place, other)) = reversed(&places) else { return Ok(()) };
+    places.sort_by_key(|(_, part)| part.depth());
+    let order: Vec<String> = places.iter().map(|(place, _)| place.to_string()).collect();
+    let cure = match reversed(&places.into_iter().zip(1..).map(|((_, part), place)| (place, part)).collect::<Vec<_>>())
+    {
+        None => format!("pass the same ones in the order {}: previous => (first, second)", order.join(", ")),
+        Some(_) => {
+            "pass every release by itself, in the order in which they were made: previous => (first, second)".to_owned()
+        }
+    };
+    Err(refusal!(
+        one.function,
+        argument one.argument,
+        "the relations in previous are numbered in the order in which they are given, but number {place} was made with number {other}, which is \
+         the earlier one; {cure}"
+    ))
+}
+
+/// The numbers of a release and of one that it was made with, if that has not a lesser one.
+fn reversed(parts: &[(i64, Followed)]) -> Option<(i64, i64)> {
+    let pairs = parts.iter().flat_map(|later| parts.iter().map(move |earlier| (later, earlier)));
+    let mut wrong = pairs.filter(|((number, later), (other, earlier))| number <= other && later.follows(earlier));
+    wrong.next().map(|((number, _), (other, _))| (*number, *other))
+}
+
+/// Collects the parts of a relation in which the column at a place is one number, as far as that is written in the query.
+fn collect_numbered<'a>(plan: &'a LogicalPlan, place: usize, parts: &mut Vec<(i64, &'a LogicalPlan)>) -> Result<()> {
+    match plan {
+        LogicalPlan::Union(union) => union.inputs.iter().try_for_each(|input| collect_numbered(input, place, parts)),
+        LogicalPlan::SubqueryAlias(alias) => collect_numbered(&alias.input, place, parts),
+        LogicalPlan::Projection(projection) => match uncast(&projection.expr[place]) {
+            Expr::Literal(value, _) => {
+                if let Ok(ScalarValue::Int64(Some(number))) = value.cast_to(&DataType::Int64) {
+                    parts.push((number, plan));
+                }
+                Ok(())
+            }
+            Expr::Column(column) => {
+                collect_numbered(&projection.input, projection.input.schema().index_of_column(column)?, parts)
+            }
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// An expression without the name and the type that it is given.
+fn uncast(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => uncast(&alias.expr),
+        Expr::Cast(cast) => uncast(&cast.expr),
+        expr => expr,
+    }
+}
+
+fn has_number(one: &Input) -> bool {
+    one.plan.schema().fields().iter().any(|field| field.name() == RELEASE)
+}
+
 /// The relations with a column of their places, if there are several, none has one, and numbers count.
 fn numbered(earlier: Vec<Input>, kind: StateKind) -> Result<Vec<Input>> {
-    let has_number = |one: &Input| one.plan.schema().fields().iter().any(|field| field.name() == RELEASE);
     let say = earlier.iter().filter(|one| has_number(one)).count();
     if earlier.len() < 2 || say == earlier.len() || kind == StateKind::Signatures {
         return Ok(earlier);

@@ -15,7 +15,7 @@ use super::cells::{ChosenCells, WantedCells};
 use super::composite::Composite;
 use super::followed::Followed;
 use super::identifiers;
-use super::input::UPDATES;
+use super::input::{PREVIOUS, UPDATES};
 use super::opaque::Relation;
 use super::planned::{planned, planned_if_given};
 use super::query_start::QueryStart;
@@ -148,9 +148,11 @@ impl Relation for AnonymizedTable {
         Box::pin(async move {
             let name = self.method.name();
             if self.prepared.followed.is_unknown() {
+                let argument = self.prepared.previous.as_ref().map_or(PREVIOUS, |(_, argument, _)| *argument);
                 Notices::of_config(session.config()).tell(&format!(
-                    "{name}: not all rows of previous say which release they are of (a table that was made of several, a file that is not Parquet), so \
-                     that one that is missing is not noticed; pass the private views as they were written"
+                    "{name}: not all rows of {argument} say which release they are of (what was computed, a table that was made of several, a file that is \
+                     not Parquet), or rows of one are left out (WHERE, LIMIT, JOIN), so that people who are missing are not noticed; pass the private views \
+                     as they were written"
                 ));
             }
             let Prepared { microdata, previous, hierarchies, updates, .. } = &self.prepared;
