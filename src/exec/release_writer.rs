@@ -63,6 +63,12 @@ pub(super) struct Written {
     information_loss: f64,
     /// People who were in an earlier release.
     returning: usize,
+    /// People who were in the newest release, as far as that is known.
+    stayed: usize,
+    /// Whether it is not, of some part.
+    stayed_unknown: bool,
+    /// People of earlier releases, where that is known.
+    known: Option<usize>,
     /// People who are published once more with the value that they had at first in this period.
     held: usize,
     /// Quasi-identifiers that were NULL for everybody so far.
@@ -106,6 +112,12 @@ impl ReleaseWriter {
         let Made { release, state, mut rng } = work.make(snapshot, rng, monitor)?;
         self.written.count(&release);
         self.written.returning += state.returning(release.microdata.rows);
+        match state.staying(release.microdata.rows) {
+            Some(staying) => self.written.stayed += staying,
+            None => self.written.stayed_unknown = true,
+        }
+        // Of cells without rows nobody would be counted.
+        self.written.known = state.known().filter(|_| tag.is_none());
         self.written.held += state.held();
         self.written.in_cells = tag.is_some();
         if tag.is_none() {
@@ -141,14 +153,28 @@ impl ReleaseWriter {
         if let Some(rest) = self.pending_file()? {
             self.hand_over(Finished::Entries(rest))?;
         }
-        let Written { rows, groups, counterfeits, withheld, information_loss, returning, held, kept, believed, .. } =
-            self.written;
+        let stayed = (!self.written.stayed_unknown).then_some(self.written.stayed);
+        let Written {
+            rows,
+            groups,
+            counterfeits,
+            withheld,
+            information_loss,
+            returning,
+            known,
+            held,
+            kept,
+            believed,
+            ..
+        } = self.written;
         let figures = Figures { rows, groups, counterfeits };
         Ok(Outcome {
             figures,
             withheld,
             information_loss,
             returning,
+            stayed,
+            known,
             held,
             entries: kept,
             schema: self.private,

@@ -19,7 +19,7 @@ use super::protocol::{self, Attempt, Remembered};
 use super::publish::{Announced, publish};
 use super::record::{Beliefs, Figures, HeldBack, Record};
 use super::spec::Publication;
-use super::turnover::Turnover;
+use super::turnover::{self, Turnover};
 use super::vacuum::vacuum;
 use crate::error::{refusal, thousands};
 use crate::microdata::Layout;
@@ -61,6 +61,10 @@ pub(crate) struct Outcome {
     pub(crate) information_loss: f64,
     /// People who were in an earlier release.
     pub(crate) returning: usize,
+    /// People who were in the newest release, where that is known.
+    pub(crate) stayed: Option<usize>,
+    /// People of earlier releases, where that is known.
+    pub(crate) known: Option<usize>,
     /// People who are published once more with the value that they had at first in this period.
     pub(crate) held: usize,
     /// Files of the ledger that are not staged.
@@ -329,6 +333,10 @@ impl Transaction {
             turnover.check(publication)?;
             told.push(turnover.notice(publication));
         }
+        let new = outcome.figures.rows.saturating_sub(outcome.figures.counterfeits);
+        if publication.spec.keeps_apart() && self.number() > 1 && new > 0 {
+            told.push(turnover::of_new_people(publication, self.number(), new));
+        }
         told.extend(periods::unsaid(publication, self.number()));
         Ok(told)
     }
@@ -348,6 +356,9 @@ impl Transaction {
             newest: newest.number,
             before: newest.figures.rows.saturating_sub(newest.figures.counterfeits),
             returned,
+            stayed: outcome.stayed.map(|count| count as u64),
+            // Everybody has one entry at least.
+            known: outcome.known.map_or(u64::MAX, |count| count as u64).min(self.open.state.rows()),
             came: rows.saturating_sub(returned),
         })
     }

@@ -285,6 +285,23 @@ impl State {
         }
     }
 
+    /// Returns how many people of so many rows were in the newest release, where that is known.
+    pub(crate) fn staying(&self, rows: usize) -> Option<usize> {
+        match self {
+            _ if self.returning(rows) == 0 => Some(0),
+            Self::Signatures(signatures) => signatures.staying,
+            _ => None,
+        }
+    }
+
+    /// Returns how many people were ever published, where that is known.
+    pub(crate) fn known(&self) -> Option<usize> {
+        match self {
+            Self::Signatures(signatures) => signatures.people,
+            _ => None,
+        }
+    }
+
     fn of_another_kind() -> Error {
         Error::internal("state of another kind than the method's")
     }

@@ -38,6 +38,10 @@ pub struct Signatures {
     changed: Vec<bool>,
     /// People who were published in this period with another value than they have now, and are again.
     pub(super) held: usize,
+    /// People of the microdata who were in the newest release, where that is known.
+    pub(super) staying: Option<usize>,
+    /// People who were ever published, where entries say it.
+    pub(super) people: Option<usize>,
 }
 
 /// A number of each row that has one. Kept as one more, so that 0 is that of the others.
@@ -105,6 +109,8 @@ impl Signatures {
             first: Arc::clone(&self.first),
             changed: rows.iter().filter_map(|&row| self.changed.get(row as usize)).copied().collect(),
             held: 0,
+            staying: None,
+            people: None,
         }
     }
 
@@ -487,6 +493,13 @@ impl SignaturesReader {
                 steps_of_rows = OfRows::new(end, entries.rows(), |row| steps[row as usize]);
             }
         }
+        let again: usize = entries.several().map(|run| run.len() - 1).sum();
+        let people = Some(signature_of.len() - again);
+        let staying = number.filter(|_| dated).map(|number| {
+            let stayed =
+                |row: &usize| entries.of(*row).is_some_and(|entry| last_of[entry as usize] + 1 == number as i64);
+            (0..entries.rows()).filter(stayed).count()
+        });
         let signatures = sets.into_iter().map(|(set, _)| set).collect();
         Ok(Signatures {
             number_of: signatures_of_rows,
@@ -496,6 +509,8 @@ impl SignaturesReader {
             first: first.into(),
             changed,
             held: 0,
+            staying,
+            people,
         })
     }
 }
