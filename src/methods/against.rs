@@ -23,12 +23,13 @@ pub(crate) enum Against {
 }
 
 impl Against {
-    /// The same with what the bound does not cover: beside earlier releases of the same people if it is `alone`, and what is known of columns that are
-    /// `kept` as they are.
-    pub(crate) fn but(self, alone: bool, kept: bool) -> String {
+    /// The same with what the bound does not cover: beside earlier releases of the same people if it is `alone`, several rows of one person if nobody
+    /// is `named`, and what is known of columns that are `kept` as they are.
+    pub(crate) fn but(self, alone: bool, named: bool, kept: bool) -> String {
         let of_each = if alone { ", of each release by itself" } else { "" };
         let no_value = if kept { ", no insensitive value" } else { "" };
-        format!("{self}{no_value}{of_each}")
+        let if_others = if named { "" } else { ", if every row is another person" };
+        format!("{self}{no_value}{of_each}{if_others}")
     }
 }
 

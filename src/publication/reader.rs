@@ -44,6 +44,8 @@ pub(crate) struct ReleaseRow {
     pub(crate) against: Option<Against>,
     /// True if its method knows of no earlier release, and nobody checks that its people are in none.
     pub(crate) alone: bool,
+    /// True if its method knows of no earlier release, and rows have no identifiers, so that several can be one person's.
+    pub(crate) nameless: bool,
     /// True if it has columns that are kept as they are.
     pub(crate) kept: bool,
     /// Says what people of the table can infer of others, beside all releases before it; `None` as above.
@@ -69,13 +71,13 @@ impl ReleaseRow {
 
     /// The reader against whom its bound holds, in words.
     pub(crate) fn reader(&self) -> Option<String> {
-        self.against.map(|against| against.but(self.alone, self.kept))
+        self.against.map(|against| against.but(self.alone, !self.nameless, self.kept))
     }
 
-    /// Returns true if it stands beside earlier releases that its method does not know of, and that may be of the same people.
-    fn is_alone(announcement: &Announcement) -> bool {
+    /// Returns true if nobody knows whose its rows are: they can be of people of earlier releases, and several of one person.
+    fn is_nameless(announcement: &Announcement) -> bool {
         let method = AnyMethod::described(&announcement.description());
-        announcement.number > 1 && !announcement.apart && method.is_some_and(|method| method.state().is_none())
+        !announcement.apart && method.is_some_and(|method| method.state().is_none())
     }
 
     /// Whether values can change, so that silence tells something of them. What the ledger knows counts for versions that did not announce it.
@@ -204,12 +206,14 @@ impl Reader {
             };
             let same = noted.filter(|(record, _)| record.release_id == announcement.release_id);
             let (against, of_participants) = ReleaseRow::against(&announcement).unzip();
-            // Whoever knows kept values of others knows more than their own value.
-            let of_participants = if kept { of_participants.map(|_| OfParticipants::NONE) } else { of_participants };
-            let alone = ReleaseRow::is_alone(&announcement);
+            let nameless = ReleaseRow::is_nameless(&announcement);
+            // Whoever knows kept values of others, or has several rows, knows more than one value.
+            let of_participants =
+                if kept || nameless { of_participants.map(|_| OfParticipants::NONE) } else { of_participants };
             Ok(Some(ReleaseRow {
+                alone: nameless && number > 1,
+                nameless,
                 announcement,
-                alone,
                 kept,
                 time,
                 record: same.map(|(record, _)| record),

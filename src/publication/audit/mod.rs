@@ -255,7 +255,8 @@ fn held_against(row: &ReleaseRow) -> Option<Check> {
     let kept = if row.kept { "; not one who knows an insensitive value of somebody" } else { "" };
     let alone =
         if row.alone { "; of this release by itself: nobody checks that its people are in no other" } else { "" };
-    let figures = format!("{figures}{kept}{alone}");
+    let nameless = if row.nameless { "; if every row is another person: without an id nobody checks it" } else { "" };
+    let figures = format!("{figures}{kept}{alone}{nameless}");
     Some(Check::new(Some(row.announcement.number), "the reader that the bound is for", agree, figures))
 }
 
