@@ -132,7 +132,8 @@ fn who_comes_back_does_not_make_up_for_who_is_missing() {
         let here = tempdir().unwrap();
         let job = |options: &str, insert: &str| {
             let declared = DECLARED.replace("id BIGINT", "id VARCHAR").replace("'m_invariant', 'm' '2'", method);
-            let law = "CREATE TABLE law AS SELECT 'a' AS from_value, 'a' AS to_value, 1.0 AS probability UNION ALL SELECT 'b', 'b', 1.0";
+            let law = "CREATE TABLE law AS SELECT * FROM (VALUES ('a', 'c', 0.1), ('c', 'a', 0.1), ('b', 'd', 0.1), ('d', 'b', 0.1)) \
+                   AS t(from_value, to_value, probability)";
             shell(here.path(), &["-q", "--format", "csv", "-c", &format!("{law}; {declared}{options}); {insert}")])
         };
         for (options, of) in [(BEGIN, "0, 39"), (", 'max_missing' '0.5'", "0, 19")] {
