@@ -55,14 +55,16 @@ impl LedgerMetadata {
         }
     }
 
-    /// The same of a public table.
+    /// The same of a public table. What is a ledger is left to [`of`](Self::of), too.
     ///
     /// # Errors
     /// As for a ledger.
     pub(super) fn check_public_format(table: &DeltaTable, place: &Url) -> Result<()> {
         match delta::setting(table, Self::PUBLICATION) {
-            Some(_) => format::check(table, "public table", place, &[Self::PUBLICATION]),
-            None => Ok(()),
+            Some(_) if delta::setting(table, Self::KEY).is_none() => {
+                format::check(table, "public table", place, &[Self::PUBLICATION])
+            }
+            _ => Ok(()),
         }
     }
 

@@ -264,7 +264,7 @@ async fn deleted_rows_are_not_read() {
     let explained = printed(here.path(), &[&format!("EXPLAIN SELECT * FROM mondrian('people/', {CALL})")]);
     assert!(explained.contains("DeltaScanExec"), "{explained}");
     let publication = "CREATE EXTERNAL TABLE published (id BIGINT, age BIGINT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'public/'
-         OPTIONS ('method' 'm_invariant', 'm' '2', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')";
+         OPTIONS ('begin' 'true', 'method' 'm_invariant', 'm' '2', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')";
     let inserted = printed(here.path(), &[publication, "INSERT INTO published SELECT id, age, disease FROM 'people/'"]);
     assert_eq!(inserted, "count\n35\n");
 }
