@@ -132,6 +132,11 @@ fn is_of_names(text: &str) -> bool {
     !text.contains('\n') && TEXTS.iter().any(|[begin, end]| text.starts_with(begin) && text.ends_with(end))
 }
 
+/// Returns true if the engine says that there is no more room for spilled rows than it may take. Its text has a number.
+pub(crate) fn is_spilled(error: &std::io::Error) -> bool {
+    error.to_string().starts_with("The used disk space during the spilling process has exceeded the allowable limit")
+}
+
 enum Cause {
     /// Memory or disk: the pool says which consumers have it.
     Resources,
@@ -170,7 +175,7 @@ impl Cause {
                 return Some(Self::Told(store.to_string()));
             }
             next = match error.downcast_ref::<std::io::Error>() {
-                Some(io) if io.raw_os_error().is_some() => return Some(Self::Told(io.to_string())),
+                Some(io) if io.raw_os_error().is_some() || is_spilled(io) => return Some(Self::Told(io.to_string())),
                 Some(io) => io.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static)),
                 None => error.source(),
             };
