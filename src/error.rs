@@ -19,7 +19,7 @@ pub(crate) use cures::{Asked, Cures};
 pub(crate) use ranges::{about_range, range_refused};
 pub use values::hide_values;
 #[cfg(feature = "distributed")]
-pub(crate) use values::is_spilled;
+pub(crate) use values::spilled;
 #[cfg(feature = "publication")]
 pub(crate) use values::told;
 pub(crate) use values::{failed_cast, is_conversion, planning_without_values, unreadable, without_values};

@@ -151,7 +151,7 @@ def test_an_insert_tells_its_own_release(tmp_path: pathlib.Path, q1: an.Table, q
 def test_fractions_are_not_left_out_without_a_word(tmp_path: pathlib.Path) -> None:
     pandas = pytest.importorskip("pandas")
     rows = pandas.DataFrame({"person": [1, 2, 3, 4], "year": [1990, 1991, 1992, 1993], "disease": ["flu", "cold", "flu", "cold"]})
-    publication = an.publication(tmp_path / "ward", method="m_invariant", m=2, schema=rows, id="person", quasi="year", sensitive="disease")
+    publication = an.publication(tmp_path / "ward", begin=True, method="m_invariant", m=2, schema=rows, id="person", quasi="year", sensitive="disease")
     with pytest.raises(an.Refused, match="fractions in year") as caught:
         publication.insert(rows.assign(year=[1990.5, 1991.0, 1992.0, 1993.0]))
     assert "1990" not in str(caught.value) and len(publication.releases()) == 0

@@ -144,7 +144,8 @@ def test_reposition() -> None:
         (4, DATE '2025-03-01', 52, 'cough'), (5, DATE '2025-03-02', 33, 'cough'), (6, DATE '2025-03-02', 44, 'asthma'),
         (7, DATE '2025-03-02', 58, 'cough'), (8, DATE '2025-03-03', 29, 'asthma')) AS t(visit, day, age, disease)""")
     later = an.reposition(visits, l=2, time="day", window=3, sensitive="disease", finish=True)
-    assert len(later) == 8 and set(later.columns) >= {"visit", "day", "age", "disease"}
+    # One of the three with flu on the first day may have nobody to be moved to.
+    assert len(later) in (7, 8) and set(later.columns) >= {"visit", "day", "age", "disease"}
 
 
 def test_non_sequential_and_profile_and_advise(people: an.Table) -> None:

@@ -21,7 +21,7 @@ use url::Url;
 
 use super::VERSION;
 use super::guard::after_the_journey;
-use crate::error::{AnonymizeError, ErrorKind, is_spilled};
+use crate::error::{AnonymizeError, ErrorKind, spilled};
 
 /// Opens connections by another resolver (the engine's own by default), asks a worker once for its version, and names the worker in
 /// errors that it or the way to it is the cause of.
@@ -140,10 +140,8 @@ fn told(url: &Url, error: DataFusionError) -> DataFusionError {
     if let DataFusionError::ResourcesExhausted(text) = error.find_root() {
         return DataFusionError::ResourcesExhausted(format!("worker {url}: {text}"));
     }
-    if let DataFusionError::IoError(io) = error.find_root()
-        && is_spilled(io)
-    {
-        return DataFusionError::ResourcesExhausted(format!("worker {url}: {io}"));
+    if let Some(text) = spilled(&error) {
+        return DataFusionError::ResourcesExhausted(format!("worker {url}: {text}"));
     }
     let text = error.to_string();
     let refused = |text: String| AnonymizeError::new(CLUSTER, ErrorKind::Refused, text).into();

@@ -17,6 +17,8 @@ use super::{AnonymizeError, ErrorKind};
 const HIDDEN: &str = "what it failed on is data, and not shown";
 const CAST: &str = "a cast";
 const PARSING: &str = "parsing";
+/// Beginning of what the engine says of spilled rows.
+const SPILLED: &str = "The used disk space during the spilling process has exceeded the allowable limit";
 
 /// An error that came up while `function` read `what`, such as "the input", from a file if that is known.
 pub(crate) fn without_values(
@@ -133,8 +135,17 @@ fn is_of_names(text: &str) -> bool {
 }
 
 /// Returns true if the engine says that there is no more room for spilled rows than it may take. Its text has a number.
-pub(crate) fn is_spilled(error: &std::io::Error) -> bool {
-    error.to_string().starts_with("The used disk space during the spilling process has exceeded the allowable limit")
+fn is_spilled(error: &std::io::Error) -> bool {
+    error.to_string().starts_with(SPILLED)
+}
+
+/// Returns what the engine says of that, wherever in an error it is.
+#[cfg(feature = "distributed")]
+pub(crate) fn spilled(error: &DataFusionError) -> Option<String> {
+    match Cause::of_storage(error.find_root()) {
+        Some(Cause::Told(text)) if text.starts_with(SPILLED) => Some(text),
+        _ => None,
+    }
 }
 
 enum Cause {

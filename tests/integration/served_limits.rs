@@ -118,7 +118,7 @@ fn a_hundred_hostile_statements() {
     assert!(waits.len() >= 10, "{waits:?}");
     // Other tests compute as well.
     let nearly_all = waits[waits.len() * 9 / 10];
-    assert!(nearly_all < ANSWERED && longest < 4 * ANSWERED, "{waits:?}");
+    assert!(median < ANSWERED && nearly_all < 2 * ANSWERED && longest < 8 * ANSWERED, "{waits:?}");
     assert!(server.process.try_wait().unwrap().is_none(), "the server has ended: {}", server.log());
     assert!(largest < 1_000_000, "the server had {largest} kB");
     reader.is_answered();

@@ -57,7 +57,7 @@ def drivers():
         # A statement is cancelled, and the session goes on.
         threading.Timer(0.5, connection.cancel).start()
         try:
-            connection.execute("SELECT count(*) FROM q1 a, q1 b, q1 c, q1 d, q1 e WHERE sin(a.group_id + b.group_id) + cos(c.group_id + d.group_id) > 9 + tan(e.group_id)")
+            connection.execute("SELECT count(*) FROM q1 a, q1 b, q1 c, q1 d, q1 e WHERE sin(a.group_id + e.group_id) + cos(b.group_id + e.group_id) + tan(c.group_id + e.group_id) * atan(d.group_id + e.group_id) > 1000 + sin(a.group_id + b.group_id + c.group_id + d.group_id + e.group_id)")
             raise AssertionError("not cancelled")
         except psycopg.errors.QueryCanceled:
             connection.rollback()
