@@ -669,7 +669,7 @@ fn hostile_readers() {
     for _ in 0..20 {
         wire.is_answered();
     }
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     let (well, log) = {
         drop(slow);
         drop(wire);

@@ -19,7 +19,10 @@ fn hostile() -> Vec<String> {
     let by_constants = "(SELECT 1 AS k, * FROM q1) a JOIN (SELECT 1 AS k, * FROM q1) b ON a.k = b.k JOIN (SELECT 1 AS k, * FROM q1) c ON b.k = c.k
         JOIN (SELECT 1 AS k, * FROM q1) d ON c.k = d.k JOIN (SELECT 1 AS k, * FROM q1) e ON d.k = e.k";
     vec![
-        format!("SELECT count(*) FROM {product} WHERE sin(a.group_id + b.group_id) + cos(c.group_id + d.group_id) > 9 + tan(e.group_id)"),
+        format!(
+            "SELECT count(*) FROM {product} WHERE sin(a.group_id + e.group_id) + cos(b.group_id + e.group_id) + tan(c.group_id + e.group_id) * \
+             atan(d.group_id + e.group_id) > 1000 + sin(a.group_id + b.group_id + c.group_id + d.group_id + e.group_id)"
+        ),
         format!("SELECT count(*) FROM {product}, q1 f WHERE a.group_id + b.group_id + c.group_id + d.group_id = e.group_id * f.group_id"),
         format!("SELECT max(length(concat({texts}, a.group_id))) FROM q1 a, q1 b, q1 c"),
         format!("SELECT sum(sin(a.group_id) * cos(b.group_id + c.group_id) * tan(d.group_id + e.group_id)) FROM {by_constants}"),
