@@ -24,7 +24,7 @@ impl Notices {
         Self::of_config(context.session_config())
     }
 
-    /// Those of a session with this configuration.
+    /// Returns the notices of a session with this configuration.
     pub(crate) fn of_config(config: &SessionConfig) -> Self {
         config.get_extension::<Self>().map_or_else(Self::default, |found| found.as_ref().clone())
     }

@@ -65,7 +65,7 @@ pub(super) struct Written {
     returning: usize,
     /// People who were in the newest release, as far as that is known.
     stayed: usize,
-    /// Whether it is not, of some part.
+    /// True if it is not known of some part.
     stayed_unknown: bool,
     /// People of earlier releases, where that is known.
     known: Option<usize>,

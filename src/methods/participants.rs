@@ -57,7 +57,7 @@ struct Learned {
     stranger: f64,
     /// Of how many of the three others a participant is certain.
     certain: f64,
-    /// How often the values of all three are certain.
+    /// Share of draws in which the values of all three are certain.
     everybody: f64,
     /// Says how probable a participant's best guess of another one's value is.
     guess: f64,

@@ -59,7 +59,7 @@ impl Turnover {
         if self.before == 0 { 0.0 } else { self.most() as f64 / self.before as f64 }
     }
 
-    /// How many are missing, in words.
+    /// Says in words how many are missing.
     fn missing(self) -> String {
         let [least, most] = [self.least(), self.most()].map(|count| thousands(count as usize));
         if least == most { least } else { format!("between {least} and {most}") }

@@ -24,7 +24,7 @@ const GROWN: usize = 96 << 20;
 struct State {
     idle: Vec<Process>,
     starting: usize,
-    /// Those that start processes, and that wait until one has come to rest.
+    /// Tasks that start processes, and that wait until one has come to rest.
     tasks: JoinSet<()>,
 }
 

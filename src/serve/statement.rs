@@ -1,4 +1,4 @@
-//! One statement at work in a process: asked, watched, and ended when it takes more than it may.
+//! Runs a statement in a process: asked, watched, and ended when it takes more than it may.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -53,7 +53,7 @@ pub(super) struct Runner {
 /// Says how an attempt to run a statement ended.
 enum End {
     Over,
-    /// It takes long, and has to wait for its turn in the long lane. Nothing was sent of it.
+    /// The statement takes long, and has to wait for its turn in the long lane. Nothing was sent of it.
     Again,
 }
 

@@ -72,7 +72,7 @@ impl Work {
     /// Runs a statement, and sends what comes of it but for the last frame.
     ///
     /// # Errors
-    /// What the reader is to be told.
+    /// Message for the reader.
     pub(super) async fn run(&self, question: Question, out: &mpsc::Sender<Frame>) -> Result<(), Failure> {
         let Question { user, sql, place, given } = question;
         let context = self.context(&user);

@@ -96,7 +96,7 @@ impl Followed {
         !self.earlier.is_disjoint(&others.own)
     }
 
-    /// How many releases these were made with: more than any of those has.
+    /// Counts the releases that these were made with: more than any of those has.
     pub(super) fn depth(&self) -> usize {
         self.earlier.len()
     }

@@ -1,6 +1,6 @@
 //! The last look at a release before a row leaves: definitions, word by word, on the tables that rows were drawn from.
 //!
-//! What is drawn of a group is looked at while its tables are at hand, for they are most of the work; groups and the whole are looked at in the end.
+//! Checks a group while its tables are at hand, for they are most of the work; groups and the whole are looked at in the end.
 
 use rayon::prelude::*;
 
@@ -27,7 +27,7 @@ pub(super) fn check(source: &Source<'_>, groups: &Groups, perturbed: &Perturbed,
     passed(broken.or_else(whole).or_else(once))
 }
 
-/// What is drawn of a group: `published` has the codes of its rows, row after row, and `tables` are those that they were drawn from.
+/// Holds the draw of a group: `published` has the codes of its rows, row after row, and `tables` are those that they were drawn from.
 pub(super) fn check_drawn(
     source: &Source<'_>,
     members: &[u32],
@@ -47,7 +47,7 @@ pub(super) fn check_drawn(
 }
 
 /// # Errors
-/// What is wrong, if anything.
+/// Returns the first fault, if there is one.
 pub(super) fn passed(broken: Option<&'static str>) -> Result<()> {
     match broken {
         None => Ok(()),
@@ -71,7 +71,7 @@ fn broken_group(source: &Source<'_>, groups: &Groups, group: usize, params: &Muc
     twice.then_some("a group with a sensitive value twice")
 }
 
-/// What is wrong with tables, and with values that were drawn from them, if anything.
+/// Returns the first fault of tables, and of values that were drawn from them.
 fn broken_tables(source: &Source<'_>, tables: &GroupTables, published: &[u32], params: &Muco) -> Option<&'static str> {
     let d = source.distances.len();
     for table in &tables.tables {
@@ -96,7 +96,7 @@ fn broken_tables(source: &Source<'_>, tables: &GroupTables, published: &[u32], p
     None
 }
 
-/// What is wrong with rows that can stay as they are or whose values nobody has, if anything.
+/// Returns the first fault of rows: some can stay as they are, or have values that nobody has.
 fn broken_rows(source: &Source<'_>, members: &[u32], tables: &GroupTables, published: &[u32]) -> Option<&'static str> {
     let Source { microdata, distances, .. } = source;
     let d = distances.len();

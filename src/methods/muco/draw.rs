@@ -27,7 +27,7 @@ impl Source<'_> {
     /// Draws for all groups, and checks what is drawn of each. Each has a stream of random numbers of its own, so threads do not matter.
     ///
     /// # Errors
-    /// What the check finds, and when it is cancelled.
+    /// Faults that the check finds, and cancelling.
     pub(super) fn draw(
         &self,
         groups: &Groups,

@@ -1,4 +1,4 @@
-//! Where programs on a line begin: at what is optimal for values at equal distances.
+//! Begins programs on a line at the optimum for values at equal distances.
 //!
 //! Which covers make a table depends on how many rows each value has, not on where it lies. Of ten people who all differ in an attribute there are as
 //! many programs as there are groups, but one such set of covers. So it is looked for once, at equal distances, and from there an optimum for other
