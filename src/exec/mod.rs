@@ -36,6 +36,8 @@ mod run;
 mod seed;
 #[cfg(feature = "distributed")]
 mod shipped;
+#[cfg(feature = "publication")]
+mod snapshot;
 mod trees;
 mod whole_files;
 mod whole_input;

@@ -16,21 +16,20 @@ use futures::StreamExt;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::beliefs::BeliefsStep;
-use super::cells::{
-    ByCell, CellCount, Refusals, Tried, by_cell, expected_rows, in_a_cell, in_cells, people_again, tags,
-};
+use super::cells::{ByCell, CellCount, Refusals, Tried, by_cell, expected_rows, in_a_cell, in_cells, tags};
 use super::inputs::{InputKinds, Inputs, Streams, facts};
 use super::notices::Notices;
 use super::progress::Reporting;
 use super::release_writer::{Finished, ReleaseWriter, Written};
+use super::snapshot::{People, Rows, Snapshot};
 use super::window::{Before, WindowStep};
 use super::work::Work;
 use super::{AnonymizeJob, Job, Progress, Seed, Step, WholeInputExec};
-use crate::error::{Asked, Error, thousands};
+use crate::error::{Asked, Error};
 use crate::methods::state::ledger_schema;
 use crate::methods::{LeftOut, StateKind};
 use crate::microdata::{Layout, Trees};
-use crate::publication::{Held, Merged, Outcome, Publication, Repositioned, Transaction, Unchanged};
+use crate::publication::{Checked, Ended, Held, Outcome, Publication, Published, Reading, Repositioned};
 use crate::release::{Description, Shape, View, schema};
 
 /// Publishes its input as the next release of a publication.
@@ -181,225 +180,134 @@ impl Publishing {
     /// Returns the number of rows that were published.
     async fn run(self, work: Arc<Work>, streams: Streams, context: &TaskContext) -> Result<u64> {
         let progress = Reporting(Progress::of(context));
-        let transaction = Transaction::begin(&self.publication, self.decided, &context.runtime_env()).await?;
-        let completed = transaction.completed();
-        let published = self.publish(transaction, work, streams, &progress.0, context).await;
-        published.map_err(|error| completed.before(error))
+        let reading = Reading::begin(&self.publication, self.decided, &context.runtime_env()).await?;
+        let completed = reading.completed();
+        let published = match self.publish(reading, work, streams, &progress.0, context).await {
+            Ok(published) | Err(Ended::Repeated(published)) => published,
+            Err(Ended::Failed(error)) => return Err(completed.before(error)),
+        };
+        progress.0.tell(Step::Published { release: published.release });
+        published.notices.iter().for_each(|notice| Notices::of(context).tell(notice));
+        Ok(published.rows)
     }
 
     async fn publish(
         &self,
-        mut transaction: Transaction,
-        work: Arc<Work>,
-        mut streams: Streams,
-        progress: &Progress,
-        context: &TaskContext,
-    ) -> Result<u64> {
-        let periods = transaction.periods()?;
-        streams.microdata = transaction.look_at(streams.microdata, &self.layout, &self.left_out)?;
-        let domain = self.publication.spec.has_domain();
-        let observer = transaction.observer();
-        streams.updates = streams.updates.map(|updates| observer.update_relation(updates, domain));
-        if self.cells > 1 {
-            return Box::pin(self.publish_in_cells(transaction, periods, work, streams, progress, context)).await;
-        }
-        let people = streams.identifiers.take();
-        // Charged until what is held back is in the ledger.
-        let window = MemoryConsumer::new("PublishExec: window").register(context.memory_pool());
-        let mut held = None;
-        if let Some(repositioned) = &self.publication.spec.repositioned {
-            let mut arriving = collect(&mut streams.microdata, &window).await?;
-            if let Some(unchanged) = transaction.unchanged().await? {
-                return Ok(tell(&unchanged, context));
-            }
-            if transaction.is_known() {
-                // Its rows are in the window, which is to be published.
-                arriving.clear();
-            }
-            let step = WindowStep {
-                repositioned: repositioned.clone(),
-                layout: self.layout.clone(),
-                late: self.publication.late,
-                finish: self.publication.finish,
-                batch_size: self.batch_size,
-                number: transaction.number(),
-                once: self.publication.spec.keeps_apart(),
-            };
-            let record = transaction.held_record().cloned();
-            let before = Before { held: transaction.held_rows().await?, record };
-            let windowed = step.take(before, arriving, &window, &self.metrics, &Notices::of(context)).await?;
-            streams.microdata = windowed.published;
-            held = Some(windowed.held);
-        }
-        let mut snapshot = work.collect(streams).await?;
-        snapshot.set_number(transaction.number());
-        snapshot.set_periods(periods);
-        snapshot.remember(&self.remembered());
-        let trees = snapshot.microdata.trees().map_err(|error| error.in_function(work.method.name()))?;
-        transaction.check_updates().await?;
-        if held.is_none()
-            && let Some(unchanged) = transaction.unchanged().await?
-        {
-            return Ok(tell(&unchanged, context));
-        }
-        transaction.check_independence()?;
-        transaction.check_period()?;
-        // Rows that are held back were looked at when they came.
-        if !transaction.is_known() {
-            transaction.check_new_people(people_again(people, &self.layout, &work, &window).await?)?;
-        }
-
-        let (files, made) = channel(1);
-        let mut writer = self.writer(transaction.number(), transaction.release_id(), &trees, files)?;
-        let beliefs = MemoryConsumer::new("PublishExec: beliefs").register(context.memory_pool());
-        writer.beliefs = self.beliefs(&transaction, &beliefs).await?;
-        let seed = Seed::from_entropy()?;
-        let (outcome, staged) = futures::join!(
-            work.off_thread(move |work, monitor| writer.add(work, snapshot, seed.rng(), None, monitor)?.finish()),
-            stage(&mut transaction, made, progress)
-        );
-        // Charged until the files are in the ledger.
-        let ledger = MemoryConsumer::new("PublishExec: ledger").register(context.memory_pool());
-        let merged = async {
-            // If staging failed, the writer ended for lack of takers.
-            let outcome = staged.and(outcome)?;
-            Ok((outcome, transaction.merge(&ledger).await?))
-        };
-        let (outcome, merged) = match merged.await {
-            Ok(made) => made,
-            Err(error) => {
-                transaction.discard().await;
-                return Err(error);
-            }
-        };
-        progress.tell(Step::Announcing);
-        Box::pin(self.announce(transaction, outcome, merged, held, context)).await
-    }
-
-    /// Decides the release and makes it public, unless too many people are missing. Says who has returned, come and left: of an identifier that is
-    /// written in another way than before, nobody is known, and no promise holds about anybody.
-    async fn announce(
-        &self,
-        transaction: Transaction,
-        outcome: Outcome,
-        merged: Merged,
-        held: Option<Held>,
-        context: &TaskContext,
-    ) -> Result<u64> {
-        let mut notices = match transaction.check_people(&outcome) {
-            Ok(notices) => notices,
-            Err(error) => {
-                transaction.discard().await;
-                return Err(error);
-            }
-        };
-        notices.extend(transaction.before_this());
-        notices.extend(transaction.clock_notice().await);
-        if outcome.held > 0 {
-            notices.push(format!(
-                "publication: {} people have another value than in an earlier release of this period, and are published with that one: values change from \
-                 one period to the next (or say a later one with SET anonymize.period, if the snapshot is of that)",
-                thousands(outcome.held)
-            ));
-        }
-        let release = transaction.number();
-        let rows = transaction.publish(outcome, merged, held).await?;
-        Progress::of(context).tell(Step::Published { release });
-        notices.iter().for_each(|notice| Notices::of(context).tell(notice));
-        Ok(rows)
-    }
-
-    /// The same cell by cell. Whether the snapshot was published before is known when all of it was read, and then what was staged goes.
-    async fn publish_in_cells(
-        &self,
-        mut transaction: Transaction,
-        periods: Option<(Vec<u64>, u64)>,
+        mut reading: Reading,
         work: Arc<Work>,
         streams: Streams,
         progress: &Progress,
         context: &TaskContext,
-    ) -> Result<u64> {
-        let mut cells = ByCell::try_new(streams, self.cells, &work, context).await?;
-        transaction.check_updates().await?;
-        let allowed = transaction.check_independence().and_then(|()| transaction.check_period());
-        if let Err(error) = allowed.and_then(|()| transaction.check_new_people(cells.again())) {
-            // It may be the same snapshot again.
-            cells.pass_over().await?;
-            let unchanged = transaction.unchanged().await?;
-            return unchanged.map_or(Err(error), |unchanged| Ok(tell(&unchanged, context)));
-        }
-        if cells.is_empty().await?
-            && let Some(unchanged) = transaction.unchanged().await?
-        {
-            return Ok(tell(&unchanged, context));
-        }
+    ) -> Result<Published, Ended> {
+        // Charged until what is held back is in the ledger.
+        let window = MemoryConsumer::new("PublishExec: window").register(context.memory_pool());
+        let (mut snapshot, held) = self.read(&mut reading, &work, streams, &window, context).await?;
+        let mut checked = reading.check(&mut snapshot).await?;
         let (files, made) = channel(1);
-        let (number, release_id) = (transaction.number(), transaction.release_id().to_owned());
-        let (outcome, staged) = futures::join!(
-            self.write_cells(work, cells, periods, (number, &release_id), files),
-            stage(&mut transaction, made, progress)
-        );
-        let ledger = MemoryConsumer::new("PublishExec: ledger").register(context.memory_pool());
-        let merged = async {
-            let outcome = staged.and(outcome)?;
-            if let Some(unchanged) = transaction.unchanged().await? {
-                return Ok(Err(unchanged));
-            }
-            Ok(Ok((outcome, transaction.merge(&ledger).await?)))
+        let beliefs = MemoryConsumer::new("PublishExec: beliefs").register(context.memory_pool());
+        let writing = Writing {
+            number: checked.number(),
+            release_id: checked.release_id().to_owned(),
+            beliefs: self.beliefs(&checked, &beliefs).await?,
+            files,
         };
-        match merged.await {
-            Ok(Ok((outcome, merged))) => {
-                progress.tell(Step::Announcing);
-                Box::pin(self.announce(transaction, outcome, merged, None, context)).await
-            }
-            Ok(Err(unchanged)) => {
-                transaction.discard().await;
-                Ok(tell(&unchanged, context))
-            }
-            Err(error) => {
-                transaction.discard().await;
-                Err(error)
-            }
-        }
+        let (outcome, staged) =
+            futures::join!(self.write(work, snapshot, writing), stage(&mut checked, made, progress));
+        // If staging failed, the writer ended for lack of takers.
+        let staged = checked.staged(staged.and(outcome)).await?;
+        // Charged until the files are in the ledger.
+        let ledger = MemoryConsumer::new("PublishExec: ledger").register(context.memory_pool());
+        let merged = staged.merge(&ledger).await?;
+        progress.tell(Step::Announcing);
+        Ok(Box::pin(merged.publish(held)).await?)
     }
 
-    async fn write_cells(
+    /// Reads the snapshot, but for cells, which are read one by one; and what a stream holds back.
+    async fn read(
         &self,
-        work: Arc<Work>,
-        mut cells: ByCell,
-        periods: Option<(Vec<u64>, u64)>,
-        (number, release_id): (u64, &str),
-        files: Sender<Finished>,
-    ) -> Result<Outcome> {
+        reading: &mut Reading,
+        work: &Arc<Work>,
+        mut streams: Streams,
+        window: &MemoryReservation,
+        context: &TaskContext,
+    ) -> Result<(Snapshot, Option<Held>), Ended> {
+        streams.microdata = reading.snapshot(streams.microdata, &self.layout, &self.left_out);
+        streams.updates = streams.updates.map(|updates| reading.update_relation(updates));
+        if self.cells > 1 {
+            let cells = ByCell::try_new(streams, self.cells, work, context).await?;
+            return Ok((Snapshot::new(reading, self.remembered(), Rows::InCells(Box::new(cells))), None));
+        }
+        let held = match &self.publication.spec.repositioned {
+            Some(stream) => Some(self.take_in(stream, reading, &mut streams, window, context).await?),
+            None => None,
+        };
+        let counts = streams.identifiers.take();
+        let mut whole = work.collect(streams).await?;
+        // Malformed hierarchies are refused before all else.
+        whole.microdata.trees().map_err(|error| error.in_function(work.method.name()))?;
+        let people = People { counts, layout: self.layout.clone(), work: Arc::clone(work), memory: window.new_empty() };
+        let rows = Rows::Whole(Some(Box::new(whole)), Box::new(people));
+        Ok((Snapshot::new(reading, self.remembered(), rows), held))
+    }
+
+    /// Takes the rows of a stream into its window. Those that leave it are the snapshot. Returns the others.
+    async fn take_in(
+        &self,
+        stream: &Repositioned,
+        reading: &Reading,
+        streams: &mut Streams,
+        window: &MemoryReservation,
+        context: &TaskContext,
+    ) -> Result<Held, Ended> {
+        let mut arriving = collect(&mut streams.microdata, window).await?;
+        reading.recognize().await?;
+        if reading.is_known() {
+            // Its rows are in the window, which is to be published.
+            arriving.clear();
+        }
+        let step = WindowStep {
+            repositioned: stream.clone(),
+            layout: self.layout.clone(),
+            late: self.publication.late,
+            finish: self.publication.finish,
+            batch_size: self.batch_size,
+            number: reading.number(),
+            once: self.publication.spec.keeps_apart(),
+        };
+        let before = Before { held: reading.held_rows().await?, record: reading.held_record().cloned() };
+        let windowed = step.take(before, arriving, window, &self.metrics, &Notices::of(context)).await?;
+        streams.microdata = windowed.published;
+        Ok(windowed.held)
+    }
+
+    /// Makes the release, and hands over its files as they are finished.
+    async fn write(&self, work: Arc<Work>, mut snapshot: Snapshot, mut writing: Writing) -> Result<Outcome> {
         let seed = Seed::from_entropy()?;
-        let tags = tags(&seed, self.cells);
         let (name, count) = (self.publication.spec.method.name(), self.cells);
+        let tags = if count > 1 { tags(&seed, count) } else { Vec::new() };
         let mut writer = None;
         let mut refusals = Refusals::of(count);
-        while let Some((cell, mut snapshot)) = cells.next(&work).await.map_err(|error| in_a_cell(error, name, count))? {
-            snapshot.set_number(number);
-            snapshot.set_periods(periods.clone());
-            snapshot.remember(&self.remembered());
+        while let Some((cell, mut rows)) = snapshot.next(&work).await.map_err(|error| in_a_cell(error, name, count))? {
             let begun = match writer.take() {
                 Some(begun) => Some(begun),
                 None if refusals.any() => None,
                 None => {
-                    let trees = snapshot.microdata.trees().map_err(|error| error.in_function(name))?;
-                    Some(self.writer(number, release_id, &trees, files.clone())?)
+                    let trees = rows.microdata.trees().map_err(|error| error.in_function(name))?;
+                    Some(self.writer(&mut writing, &trees)?)
                 }
             };
-            let rows = snapshot.microdata.rows();
+            let of_rows = rows.microdata.rows();
             let (rng, tag) = (seed.rng_of_cell(cell), tags.get(cell as usize).copied());
             let made = Arc::clone(&work).off_thread(move |work, monitor| {
                 Tried::of(match begun {
-                    Some(begun) => begun.add(work, snapshot, rng, tag, monitor).map(Some),
-                    None => work.make(snapshot, rng, monitor).map(|_| None),
+                    Some(begun) => begun.add(work, rows, rng, tag, monitor).map(Some),
+                    None => work.make(rows, rng, monitor).map(|_| None),
                 })
             });
             let made = made.await.map_err(|error| in_a_cell(error, name, count))?;
-            writer = refusals.take(made, rows).flatten();
+            writer = refusals.take(made, of_rows).flatten();
         }
-        refusals.check(name, if number == 1 { Asked::First } else { Asked::Later })?;
+        refusals.check(name, if writing.number == 1 { Asked::First } else { Asked::Later })?;
         match writer {
             Some(writer) => work.off_thread(move |_, _| writer.finish()).await,
             None => Err(Error::internal("a release without cells").in_function(name)),
@@ -407,14 +315,15 @@ impl Publishing {
     }
 
     /// What readers believe before the release; `None` where that is not looked at, or is not known.
-    async fn beliefs(&self, transaction: &Transaction, memory: &MemoryReservation) -> Result<Option<BeliefsStep>> {
+    async fn beliefs(&self, checked: &Checked, memory: &MemoryReservation) -> Result<Option<BeliefsStep>> {
         let spec = &self.publication.spec;
         // Steps of the law are counted by release there.
-        if !BeliefsStep::is_of(&spec.method) || self.publication.period.is_some() || !transaction.knows_beliefs() {
+        let counted = self.cells == 1 && self.publication.period.is_none();
+        if !counted || !BeliefsStep::is_of(&spec.method) || !checked.knows_beliefs() {
             return Ok(None);
         }
-        let before = transaction.beliefs(memory).await?;
-        Ok(Some(BeliefsStep::new(before, transaction.number())))
+        let before = checked.beliefs(memory).await?;
+        Ok(Some(BeliefsStep::new(before, checked.number())))
     }
 
     /// The columns that the INSERT does not name, where people have in them what they had.
@@ -434,15 +343,15 @@ impl Publishing {
         }
     }
 
-    fn writer(&self, number: u64, release_id: &str, trees: &Trees, files: Sender<Finished>) -> Result<ReleaseWriter> {
+    fn writer(&self, writing: &mut Writing, trees: &Trees) -> Result<ReleaseWriter> {
         let spec = &self.publication.spec;
         let named = |error: Error| error.in_function(spec.method.name());
         let state = spec.remembers();
         let description = Description {
             method: spec.method.name().to_owned(),
             parameters: spec.parameters_text().map_err(named)?,
-            release_id: release_id.to_owned(),
-            number: Some(number),
+            release_id: writing.release_id.clone(),
+            number: Some(writing.number),
         };
         let (view, form, nodes) = (View::Public, spec.method.form(), spec.hierarchies);
         let counted = state.is_some_and(StateKind::is_counted);
@@ -454,13 +363,22 @@ impl Publishing {
             leave_out: self.leave_out(),
             left_out: self.left_out.clone(),
             remembered: self.remembered(),
-            number,
+            number: writing.number,
             batch_size: self.batch_size,
-            beliefs: None,
-            files,
+            beliefs: writing.beliefs.take(),
+            files: writing.files.clone(),
             written: Written::default(),
         })
     }
+}
+
+/// What all cells of a release are written with.
+struct Writing {
+    number: u64,
+    release_id: String,
+    /// What readers believe before it, where that is looked at.
+    beliefs: Option<BeliefsStep>,
+    files: Sender<Finished>,
 }
 
 /// All rows, charged to the memory pool.
@@ -475,26 +393,17 @@ async fn collect(rows: &mut SendableRecordBatchStream, memory: &MemoryReservatio
 }
 
 /// Stages files as they are made.
-async fn stage(transaction: &mut Transaction, mut made: Receiver<Finished>, progress: &Progress) -> Result<()> {
+async fn stage(checked: &mut Checked, mut made: Receiver<Finished>, progress: &Progress) -> Result<()> {
     let mut rows = 0;
     while let Some(finished) = made.recv().await {
         match finished {
             Finished::Rows(file, of) => {
                 rows += file.file.rows as usize;
-                transaction.stage(file).await?;
+                checked.stage(file).await?;
                 progress.tell(Step::Written { rows, of });
             }
-            Finished::Entries(file) => transaction.stage_entries(file).await?,
+            Finished::Entries(file) => checked.stage_entries(file).await?,
         }
     }
     Ok(())
-}
-
-/// Says that a snapshot was published before. Returns the number of its rows that were published now.
-fn tell(unchanged: &Unchanged, context: &TaskContext) -> u64 {
-    if let Some(notice) = &unchanged.notice {
-        Notices::of(context).tell(notice);
-    }
-    Progress::of(context).tell(Step::Published { release: unchanged.release });
-    unchanged.rows
 }

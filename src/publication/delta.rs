@@ -22,8 +22,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::failure::input_error;
-use super::format::is_ours;
 
+/// Beginning of the names of our settings, and of what we say in commits.
+const OURS: &str = "anonymize";
 /// Metadata key of what we say in a commit.
 pub(super) const COMMIT_KEY: &str = "anonymize";
 /// Versions from one checkpoint to the next: whoever opens a table reads at most so many commits.
@@ -35,6 +36,11 @@ const KEEP: [(&str, &str); 3] = [
     ("delta.logRetentionDuration", "interval 36500 days"),
     ("delta.deletedFileRetentionDuration", "interval 36500 days"),
 ];
+
+/// Returns true if a name is one of those that only this program gives.
+pub(super) fn is_ours(name: &str) -> bool {
+    name.starts_with(OURS)
+}
 
 /// The newest version, if there is a table.
 pub(super) async fn newest(log: LogStoreRef) -> Result<Option<DeltaTable>> {

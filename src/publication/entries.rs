@@ -48,7 +48,7 @@ pub(crate) struct Entries {
 
 /// Files that become others with the same rows.
 #[derive(Debug, Default)]
-pub(crate) struct Merged {
+pub(crate) struct Compaction {
     pub(super) gone: Vec<LedgerFile>,
     pub(super) made: Vec<MadeFile>,
 }
@@ -102,10 +102,10 @@ impl Entries {
     ///
     /// # Errors
     /// As for [`verify`](Self::verify), and when there is not enough memory.
-    pub(crate) async fn merge(&self, number: u64, memory: &MemoryReservation) -> Result<Merged> {
+    pub(crate) async fn merge(&self, number: u64, memory: &MemoryReservation) -> Result<Compaction> {
         let small: Vec<LedgerFile> = self.files.iter().filter(|kept| kept.file.rows < SMALL).cloned().collect();
         if small.len() < FEW {
-            return Ok(Merged::default());
+            return Ok(Compaction::default());
         }
         // What is read, what is made of it, and a batch.
         let bytes: u64 = small.iter().map(|kept| kept.file.size).sum();
@@ -114,7 +114,7 @@ impl Entries {
         let contents: Vec<Bytes> =
             futures::stream::iter(reads.collect::<Vec<_>>()).buffered(FILES_AT_ONCE).try_collect().await?;
         let made = blocking(move || merge(contents, number)).await?;
-        Ok(if made.is_empty() { Merged::default() } else { Merged { gone: small, made } })
+        Ok(if made.is_empty() { Compaction::default() } else { Compaction { gone: small, made } })
     }
 }
 

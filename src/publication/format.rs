@@ -13,8 +13,6 @@ use crate::error::{AnonymizeError, refusal};
 pub(super) const FORMAT: &str = "anonymize.format";
 /// The format that this version writes, and the newest that it knows. It is one higher for whatever an earlier version would have to know of.
 const NEWEST: u64 = 1;
-/// Beginning of the names of our settings, and of what we say in commits.
-const OURS: &str = "anonymize";
 
 /// Returns the setting of a table that begins.
 pub(super) fn setting() -> (&'static str, String) {
@@ -36,7 +34,10 @@ pub(super) fn check(table: &DeltaTable, what: &str, place: &Url, settings: &[&st
         )),
         Some(Ok(1..)) => {
             let configuration = table.snapshot().map_err(delta::failed)?.metadata().configuration();
-            match configuration.keys().find(|key| is_ours(key) && *key != FORMAT && !settings.contains(&key.as_str())) {
+            match configuration
+                .keys()
+                .find(|key| delta::is_ours(key) && *key != FORMAT && !settings.contains(&key.as_str()))
+            {
                 None => Ok(()),
                 Some(_) => Err(unknown(format!("the {what} at {place} has a setting"))),
             }
@@ -50,11 +51,6 @@ pub(super) fn check(table: &DeltaTable, what: &str, place: &Url, settings: &[&st
             "the {what} at {place} does not say its format: a version of the program before 0.1.0 wrote it; begin a new publication at another location"
         )),
     }
-}
-
-/// Returns true if a name is one of those that only this program gives.
-pub(super) fn is_ours(name: &str) -> bool {
-    name.starts_with(OURS)
 }
 
 /// Reads what a table or commit says as JSON.

@@ -5,14 +5,14 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `transaction` | one INSERT: whether its snapshot is published at all, and the steps until the release is public |
+//! | `transaction` | one INSERT: whether its snapshot is published at all, and the steps until the release is public, each a type |
 //! | `publish` | making a decided release public |
 //! | `vacuum` | removing what killed attempts leave behind |
 //! | `protocol` | stage and decide; what makes a publication safe is the order of these writes |
 //! | `observer` | fingerprints of what an INSERT reads, made while it is read |
 //! | `audit` | whether all of a publication keeps its promises |
 //! | `turnover` | how many people have returned, come and left |
-//! | `periods` | which step of a law of changes a snapshot is of |
+//! | `periods` | whether a release may be of its period |
 //! | `reader` | releases as readers see them |
 //! | `open` | an open publication: both tables, which are refused if they do not fit together |
 //! | `tables` | both tables as they were at one time |
@@ -28,6 +28,7 @@
 //! | `files` | Parquet files without statistics |
 //! | `record` | what is written down about a release |
 //! | `spec` | what a publication promises, and what its first release fixes |
+//! | `period` | the day, week, month or quarter that a snapshot is of |
 //! | `fingerprint` | snapshots and update relations recognized |
 //! | `rehearsal` | snapshots of the past, and what of them would be refused |
 //! | `clock` | the machine's clock, by which releases are dated |
@@ -55,6 +56,7 @@ mod log_cache;
 mod observer;
 mod open;
 mod paths;
+mod period;
 mod periods;
 mod place;
 mod protocol;
@@ -71,17 +73,17 @@ mod vacuum;
 
 pub(crate) use audit::{Audit, failed_checks};
 pub(crate) use by_reference::with_view;
-pub(crate) use entries::Merged;
 pub(crate) use files::{MadeFile, make};
 pub(crate) use open::{BEGIN, OpenPublication};
 pub(crate) use paths::{numbered, random_name};
-pub(crate) use periods::{PERIOD, of_releases as periods_of_releases, parse as parse_period};
-pub use periods::{Period, PeriodUnit};
+pub(crate) use period::{PERIOD, parse as parse_period};
+pub use period::{Period, PeriodUnit};
+pub(crate) use periods::of_releases as periods_of_releases;
 pub(crate) use place::{check_apart, locate, private_beside};
 pub(crate) use reader::{Reader, ReleaseRow, introduce, newest_version, provider};
 pub(crate) use record::{Beliefs, Figures, HeldBack};
 pub(crate) use rehearsal::{Change, Changes, Findings, Rehearsal};
 pub use spec::{Publication, PublicationSpec, Repositioned};
-pub(crate) use transaction::{Believed, Held, Outcome, Transaction, Unchanged};
+pub(crate) use transaction::{Believed, Checked, Ended, Held, Outcome, Published, Reading, Snapshot};
 pub(crate) use turnover::MAX_MISSING;
 pub(crate) use types::{check_schema, stored_type, type_names};

@@ -18,7 +18,7 @@ use deltalake_core::DeltaTable;
 use deltalake_core::protocol::SaveMode;
 
 use super::delta;
-use super::entries::Merged;
+use super::entries::Compaction;
 use super::failure::{breach, conflict, while_doing};
 use super::files::{MadeFile, intact};
 use super::ledger_metadata::LedgerMetadata;
@@ -62,7 +62,7 @@ pub(super) struct Remembered {
     /// Those of them that are staged with the release, because they are too many for memory.
     pub(super) staged: Vec<ReleaseFile>,
     /// Earlier entries in fewer files.
-    pub(super) merged: Merged,
+    pub(super) merged: Compaction,
     /// What is held back; only the record refers to it.
     pub(super) held: Option<MadeFile>,
     /// What a reader believes; only the record refers to it.
@@ -187,7 +187,7 @@ async fn next_state(
     open: &OpenPublication,
     ledger: &DeltaTable,
     record: &Record,
-    merged: &Merged,
+    merged: &Compaction,
 ) -> Result<LedgerState> {
     let before = delta::committed(ledger, record.number - 1).await?.map(|commit| commit.hash).unwrap_or_default();
     let newest = |gone: &[LedgerFile]| gone.iter().map(|kept| kept.release).max().unwrap_or_default();

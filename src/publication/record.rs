@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::periods::PeriodUnit;
+use super::period::PeriodUnit;
 use crate::release::Description;
 
 /// A release as it was decided, in the metadata of its commit to the ledger. Whoever finds it can complete the release.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::periods::Period;
+use super::period::Period;
 use crate::error::Result;
 use crate::methods::reposition::{Clock, Late, Reposition};
 use crate::methods::{AnyMethod, Share, StateKind};

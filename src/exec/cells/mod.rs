@@ -327,6 +327,9 @@ impl Running {
 /// Where memory does not suffice for a cell, smaller ones may do; where it does not for the sorts that go with it, fewer at a time may, too.
 pub(super) fn in_a_cell(error: DataFusionError, function: &str, cells: u32) -> DataFusionError {
     let DataFusionError::ResourcesExhausted(text) = error.find_root() else { return error };
+    if cells == 1 {
+        return error;
+    }
     let more = cells.saturating_mul(2);
     // The engine's error says no more of who asked than its name; some pools list others after it.
     let asked = text.split("with top memory consumers").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Cells that cannot be released: all of them are looked for, so that who made the release knows whether it was one or most.
+//! Cells that cannot be released: all of them are looked for, so that the publisher knows whether it was one or most.
 
 use datafusion::common::Result;
 
@@ -36,12 +36,15 @@ impl Refusals {
         }
     }
 
-    /// When all cells were looked at.
+    /// When all cells were looked at. A release that is made as a whole has one, whose refusal is said as it is.
     ///
     /// # Errors
     /// When some were refused; nothing may be published then.
     pub(in crate::exec) fn check(self, function: &str, asked: Asked) -> Result<()> {
         let Some((first, rows)) = self.first else { return Ok(()) };
+        if self.of == 1 {
+            return Err(Error::Refused(first).said(asked).in_function(function));
+        }
         let (refused, of, rows) = (thousands(self.refused), thousands(self.of as usize), thousands(rows));
         let whole = match asked {
             Asked::Call => " (cells => 1 makes the release as a whole)",

@@ -1,0 +1,112 @@
+//! One INSERT into a publication, step by step. Each step is a type that only the step before it makes: nothing is written before all that
+//! can be refused was looked at, and nothing is public before it was decided.
+//!
+//! | step | what is known | next |
+//! |---|---|---|
+//! | [`Reading`] | the publication, and the period of the snapshot, whose rows are looked at as they pass | [`check`](Reading::check) |
+//! | [`Checked`] | the release may be made, and its files are staged as they are made | [`staged`](Checked::staged) |
+//! | [`Staged`] | all rows were read, and all files are staged | [`merge`](Staged::merge) |
+//! | [`Merged`] | what the ledger is to be | [`publish`](Merged::publish) decides the release and makes it public |
+//!
+//! A step that fails after [`Checked`] removes what was staged.
+
+mod checked;
+mod decided;
+mod reading;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::DataFusionError;
+
+pub(crate) use self::checked::{Checked, Snapshot};
+pub(crate) use self::reading::Reading;
+use super::failure::while_doing;
+use super::files::MadeFile;
+use super::publish::Announced;
+use super::record::{Beliefs, Figures, HeldBack};
+
+/// Why an INSERT makes no release.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The snapshot was published before.
+    Repeated(Published),
+    /// The INSERT failed.
+    Failed(DataFusionError),
+}
+
+impl From<DataFusionError> for Ended {
+    fn from(error: DataFusionError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The release that has the rows of a snapshot.
+#[derive(Debug)]
+pub(crate) struct Published {
+    /// Its number.
+    pub(crate) release: u64,
+    /// Rows that this INSERT has published: 0 if another one has made the release public.
+    pub(crate) rows: u64,
+    /// What the publisher is told.
+    pub(crate) notices: Vec<String>,
+}
+
+/// What was made of a snapshot.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) figures: Figures,
+    pub(crate) withheld: u64,
+    pub(crate) information_loss: f64,
+    /// People who were in an earlier release.
+    pub(crate) returning: usize,
+    /// People who were in the newest release, where that is known.
+    pub(crate) stayed: Option<usize>,
+    /// People of earlier releases, where that is known.
+    pub(crate) known: Option<usize>,
+    /// People who are published once more with the value that they had at first in this period.
+    pub(crate) held: usize,
+    /// Files of the ledger that are not staged.
+    pub(crate) entries: Vec<MadeFile>,
+    /// Columns of the ledger.
+    pub(crate) schema: SchemaRef,
+    /// What a reader believes who knows how probable changes are, where that is known.
+    pub(crate) believed: Option<Believed>,
+}
+
+/// What a reader believes of people's values.
+#[derive(Debug)]
+pub(crate) struct Believed {
+    pub(crate) record: Beliefs,
+    /// The probabilities.
+    pub(crate) file: MadeFile,
+}
+
+/// What is held back of a stream.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) record: HeldBack,
+    /// The rows, if there are any.
+    pub(crate) file: Option<MadeFile>,
+}
+
+/// The release that an INSERT has completed before its own, which errors about that one must say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Completed(Option<u64>);
+
+impl Completed {
+    fn of(completed: Option<Announced>) -> Self {
+        Self(completed.map(|announced| announced.number))
+    }
+
+    /// The same error, after the completed release if there is one.
+    pub(crate) fn before(self, error: DataFusionError) -> DataFusionError {
+        match self.0 {
+            Some(number) => while_doing(
+                format!(
+                    "release {number}, which was decided earlier, is public now; what follows is about the next one"
+                ),
+                error,
+            ),
+            None => error,
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What an INSERT reads, and whether a release is made of it.
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::Result;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::runtime_env::RuntimeEnv;
+
+use super::{Completed, Ended, Published};
+use crate::error::{refusal, thousands};
+use crate::microdata::Layout;
+use crate::publication::failure::overtaken;
+use crate::publication::observer::{Counted, Observer};
+use crate::publication::open::OpenPublication;
+use crate::publication::period::{PERIOD, Period};
+use crate::publication::periods;
+use crate::publication::publish::{Announced, publish};
+use crate::publication::record::HeldBack;
+use crate::publication::spec::Publication;
+use crate::publication::vacuum::vacuum;
+
+/// An INSERT whose rows are read: nothing was written for it.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub(super) open: OpenPublication,
+    /// The release that this INSERT found decided, and that is public now.
+    pub(super) completed: Option<Announced>,
+    pub(super) observer: Observer,
+    /// Periods of earlier releases, and that of this one, where values change by a law from period to period.
+    pub(super) periods: Option<(Vec<u64>, u64)>,
+}
+
+impl Reading {
+    /// Opens a publication as it was when `decided` was its newest release, and makes that public if it is not yet.
+    ///
+    /// # Errors
+    /// A conflict when another release was decided since. When the publication cannot be opened, its ledger is damaged, or a store fails. When nobody says
+    /// of which period the snapshot is, and somebody must.
+    pub(crate) async fn begin(publication: &Publication, decided: u64, runtime: &RuntimeEnv) -> Result<Self> {
+        // What was read of the ledger is all there is.
+        let open = || async {
+            let open = OpenPublication::open(publication.clone(), runtime).await?;
+            if open.decided().unwrap_or(0) == decided { Ok(open) } else { Err(overtaken()) }
+        };
+        let mut opened = open().await?;
+        opened.verify_ledger().await?;
+        let completed = publish(&mut opened).await?;
+        if completed.is_some() {
+            opened = open().await.map_err(|error| Completed::of(completed).before(error))?;
+        }
+        let periods = periods::of_releases(&opened, &opened.publication);
+        let periods = periods.map_err(|error| Completed::of(completed).before(error))?;
+        Ok(Self { observer: Observer::new(opened.fingerprint_key()), open: opened, completed, periods })
+    }
+
+    /// The release that was completed first.
+    pub(crate) fn completed(&self) -> Completed {
+        Completed::of(self.completed)
+    }
+
+    /// Number of the release that is made.
+    pub(crate) fn number(&self) -> u64 {
+        self.open.decided().unwrap_or(0) + 1
+    }
+
+    /// Periods of earlier releases, and that of this one, where values change by a law from period to period.
+    pub(crate) fn periods(&self) -> Option<&(Vec<u64>, u64)> {
+        self.periods.as_ref()
+    }
+
+    /// The rows of the snapshot, looked at while they are read. `left_out` are columns that the INSERT does not name.
+    pub(crate) fn snapshot(
+        &self,
+        rows: SendableRecordBatchStream,
+        layout: &Layout,
+        left_out: &[String],
+    ) -> SendableRecordBatchStream {
+        let counted = if self.periods.is_some() { Counted::Held } else { Counted::All };
+        self.observer.snapshot(rows, layout, counted, left_out)
+    }
+
+    /// The rows of the update relation, or of the domain, looked at while they are read.
+    pub(crate) fn update_relation(&mut self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        let domain = self.publication().spec.has_domain();
+        self.observer.update_relation(rows, domain)
+    }
+
+    /// What the newest release has written down about rows that are held back, of a stream.
+    pub(crate) fn held_record(&self) -> Option<&HeldBack> {
+        self.open.newest()?.held_back.as_ref()
+    }
+
+    /// The rows that are held back.
+    ///
+    /// # Errors
+    /// When their file is missing or damaged, or the store fails.
+    pub(crate) async fn held_rows(&self) -> Result<Vec<RecordBatch>> {
+        self.open.held_back().await
+    }
+
+    /// Whether the rows of the snapshot are published or held back already.
+    pub(crate) fn is_known(&self) -> bool {
+        self.published_before().is_some()
+    }
+
+    /// Ends the INSERT if its snapshot, of which all rows were read, was published before. What killed attempts have left goes then.
+    ///
+    /// # Errors
+    /// Also when there is nothing to be published.
+    pub(crate) async fn recognize(&self) -> Result<(), Ended> {
+        let (streamed, finish) = (self.publication().spec.repositioned.is_some(), self.publication().finish);
+        let held = self.held_record();
+        // The last INSERT of a stream publishes what is held back, whatever comes with it.
+        let finishes = streamed && finish && held.is_some_and(|held| !held.finished);
+        if let Some(number) = self.published_before().filter(|_| !finishes) {
+            vacuum(&self.open, self.open.published()).await;
+            return Err(Ended::Repeated(self.repeated(number)));
+        }
+        if self.observer.rows() > 0 {
+            return Ok(());
+        }
+        let holds = finish && held.is_some_and(|held| held.rows > 0);
+        let error = match streamed {
+            true if holds => return Ok(()),
+            true => refusal!(
+                "publication",
+                argument "finish",
+                "there are no rows; nothing was published. To publish what is held back, declare the publication with 'finish' 'true'"
+            ),
+            false => refusal!(
+                "publication",
+                "the snapshot has no rows; nothing was published, because a release of nobody is hardly meant and could not be \
+                 taken back"
+            ),
+        };
+        Err(error.into())
+    }
+
+    pub(super) fn publication(&self) -> &Publication {
+        &self.open.publication
+    }
+
+    /// The release that was made of this snapshot, if there is one (of the same people with the same values that can be told, where values are held within a
+    /// period): a job that was killed runs again, somebody is in doubt, or a
+    /// whole script runs again. Where snapshots may be repeated, only the newest release counts, as to the first two.
+    /// Where periods are counted, only those of the same period: that nothing has changed since another one must be published, too, or it would
+    /// be told by silence.
+    fn published_before(&self) -> Option<u64> {
+        let newest = self.open.newest()?;
+        let (fingerprint, rows) = (self.observer.fingerprint(), self.observer.rows());
+        let publication = self.publication();
+        let counts = |release: u64| match publication.period {
+            Some(period) => newest.period_of(release).unwrap_or(release) == period.number,
+            None => true,
+        };
+        let found = newest.made_of(&fingerprint, rows).find(|release| counts(*release))?;
+        (!publication.repeated || newest.number == found).then_some(found)
+    }
+
+    /// Returns true if the snapshot differs from that of a release, the newest one, in sensitive values, which are held within a period.
+    fn has_other_values(&self, number: u64) -> bool {
+        let newest = self.open.newest().filter(|newest| newest.number == number);
+        newest.is_some_and(|newest| newest.whole != self.observer.whole())
+    }
+
+    /// The snapshot is that of a release.
+    fn repeated(&self, number: u64) -> Published {
+        let rows = self.observer.rows();
+        if self.completed.is_some_and(|completed| completed.number == number && completed.here) {
+            return Published { release: number, rows, notices: Vec::new() };
+        }
+        let newer = match (self.publication().period, self.open.decided()) {
+            (Some(period), _) => format!(
+                "; both are of {period}, and values of people who were published in a period change with the next one{}: if this snapshot is of a later \
+                 period, say so (SET anonymize.{PERIOD} = '{}'), for that nothing has changed is published, too",
+                if self.has_other_values(number) { ", as some have here" } else { "" },
+                period.next()
+            ),
+            (None, Some(newest)) if newest > number => format!(
+                "; readers see release {newest}, which is newer: if the table has really come back to what it was then, declare \
+                 the publication with 'allow_repeated_snapshots' 'true'"
+            ),
+            _ => String::new(),
+        };
+        let rows = thousands(rows as usize);
+        let notice = format!(
+            "publication: this snapshot of {rows} rows is that of release {number}; nothing was published{newer}"
+        );
+        Published { release: number, rows: 0, notices: vec![notice] }
+    }
+
+    /// What is worth knowing where a release was completed first, or one with the same rows was published for another period.
+    pub(super) fn before_this(&self) -> Option<String> {
+        let newest = self.open.newest()?;
+        let fingerprint = self.observer.fingerprint();
+        let same = newest.made_of(&fingerprint, self.observer.rows()).find(|release| *release == newest.number);
+        let same = same.filter(|_| newest.whole == self.observer.whole());
+        let again = same.and_then(|same| newest.period_of(same)).zip(self.publication().period).map(|(then, now)| {
+            format!(
+                "this snapshot has the rows of release {}, which is of {}, and is published again because it is said to be of {now}; if it is the same \
+                 one, go on with the next period's",
+                newest.number,
+                Period { number: then, ..now }
+            )
+        });
+        let completed = self.completed.map(|Announced { number, .. }| {
+            format!("release {number}, which had been decided and was not public, was completed first, and this is another one")
+        });
+        match (completed, again) {
+            (None, None) => None,
+            (Some(what), None) | (None, Some(what)) => Some(format!("publication: {what}")),
+            (Some(completed), Some(again)) => Some(format!("publication: {completed}; {again}")),
+        }
+    }
+}
