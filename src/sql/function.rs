@@ -106,9 +106,6 @@ pub(super) struct PlainFunction(pub Arc<dyn RelationFunction>);
 
 impl TableFunctionImpl for PlainFunction {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
-        if let Some(asked) = resolve::asked(&args) {
-            return asked;
-        }
         let options = args.session().config_options().extensions.get::<AnonymizeOptions>();
         let options = options.cloned().unwrap_or_default();
         let arguments = args.exprs().iter().map(|expr| (None, expr.clone())).collect();

@@ -83,6 +83,7 @@ pub use release_files::ReleaseFiles;
 
 use crate::exec::{KeepNan, WholeFiles, cell_function};
 use function::{FunctionPlanner, PlainFunction, RelationFunction};
+use resolve::SessionFunction;
 
 /// Everything there is.
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
@@ -127,7 +128,8 @@ fn table_functions(functions: Vec<Arc<dyn RelationFunction>>) -> Vec<Arc<TableFu
         let name = function.signature().name.to_owned();
         Arc::new(TableFunction::new(name, Arc::new(PlainFunction(function))))
     });
-    plain.collect()
+    let session = Arc::new(TableFunction::new(SessionFunction::NAME.to_owned(), Arc::new(SessionFunction)));
+    plain.chain([session]).collect()
 }
 
 /// Adds what says of a range in a query that it is no value.

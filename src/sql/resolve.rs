@@ -1,18 +1,16 @@
 //! Tables by name, wherever a session keeps them.
 //!
-//! DataFusion looks up the tables of a statement before it plans it, and an argument of a function is no table to it. So the plain
-//! form of one of our functions, reached through the planner's context, asks the session's catalogs if it is called in a way that
-//! nobody would.
+//! DataFusion looks up the tables of a statement before it plans it, and an argument of a function is no table to it. So the planner of calls
+//! needs the session. DataFusion gives it to table functions alone: [`SessionFunction`] hands it on. docs/decisions/planning.md says more.
 
 use std::future::Future;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::catalog::{Session, TableFunctionArgs, TableProvider};
-use datafusion::common::{Result, ScalarValue, TableReference, exec_datafusion_err, internal_err, plan_datafusion_err};
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::{Result, TableReference, exec_datafusion_err, internal_err, plan_datafusion_err, plan_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Expr, TableSource, lit};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::planner::ContextProvider;
 use futures::FutureExt;
@@ -27,50 +25,28 @@ use crate::error::unreadable;
 #[derive(Debug)]
 pub(super) struct OnlyReaders;
 
-/// The function that is called: one that is always there.
-const CARRIER: &str = "estimated";
+/// The table function that carries the session to the planner of calls.
+#[derive(Debug)]
+pub(super) struct SessionFunction;
 
-/// Its first argument, which is of a type that no parameter has.
-const BY_NAME: &[u8] = b"anonymize: a table by name";
-
-/// What is asked for by [`source`] or [`session`], if that is what a function is called for: a table, given the parts of its name, of
-/// which some may be missing; without any a table that knows the session, and has no rows.
-pub(super) fn asked(args: &TableFunctionArgs) -> Option<Result<Arc<dyn TableProvider>>> {
-    let [Expr::Literal(ScalarValue::Binary(Some(mark)), _), parts @ ..] = args.exprs() else { return None };
-    (mark == BY_NAME).then(|| {
-        let part = |expr: &Expr| match expr {
-            Expr::Literal(value, _) => value.try_as_str().flatten().map(str::to_owned),
-            _ => None,
-        };
-        let reference = match parts.iter().map(part).collect::<Option<Vec<_>>>().as_deref() {
-            Some([]) => return Ok(Arc::new(OpaqueTable(SessionTable(session_state(args.session())?.clone()))) as _),
-            Some([table]) => TableReference::bare(table.as_str()),
-            Some([schema, table]) => TableReference::partial(schema.as_str(), table.as_str()),
-            Some([catalog, schema, table]) => TableReference::full(catalog.as_str(), schema.as_str(), table.as_str()),
-            _ => return internal_err!("a table's name has one to three parts"),
-        };
-        table(args.session(), &reference)
-    })
+impl SessionFunction {
+    /// Name in a session, for nobody to call.
+    pub(super) const NAME: &str = "anonymize_session";
 }
 
-fn ask(context: &dyn ContextProvider, parts: Vec<String>) -> Result<Arc<dyn TableSource>> {
-    let mark = Expr::Literal(ScalarValue::Binary(Some(BY_NAME.to_vec())), None);
-    let args = std::iter::once(mark).chain(parts.into_iter().map(lit)).collect();
-    context.get_table_function_source(CARRIER, args)
+impl TableFunctionImpl for SessionFunction {
+    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        Ok(Arc::new(OpaqueTable(SessionTable(session_state(args.session())?.clone()))))
+    }
 }
 
-/// The table's source by way of the planner's context.
-pub(super) fn source(context: &dyn ContextProvider, reference: &TableReference) -> Result<Arc<dyn TableSource>> {
-    ask(context, reference.to_vec())
-}
-
-/// Carries a session from the function that is called to [`session`].
+/// A table without rows that knows the session.
 #[derive(Debug)]
 struct SessionTable(SessionState);
 
 impl Relation for SessionTable {
     fn function(&self) -> &str {
-        CARRIER
+        SessionFunction::NAME
     }
 
     fn schema(&self) -> SchemaRef {
@@ -82,16 +58,19 @@ impl Relation for SessionTable {
         _session: &'a dyn Session,
         _projection: Option<&'a Vec<usize>>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
-        ready(internal_err!("a session has no rows")).boxed()
+        ready(plan_err!("{} has no rows", SessionFunction::NAME)).boxed()
     }
 }
 
 /// The session by way of the planner's context.
+///
+/// # Errors
+/// When the session is not one of DataFusion's own kind.
 pub(super) fn session(context: &dyn ContextProvider) -> Result<SessionState> {
-    let table = source_as_provider(&ask(context, Vec::new())?)?;
+    let table = source_as_provider(&context.get_table_function_source(SessionFunction::NAME, Vec::new())?)?;
     match OpaqueTable::<SessionTable>::relation(table.as_ref()) {
         Some(SessionTable(session)) => Ok(session.clone()),
-        None => internal_err!("{CARRIER} is another function"),
+        None => internal_err!("{} is another function", SessionFunction::NAME),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Calls as SQL syntax, where a relation planner sees them.
 
 use datafusion::common::{DFSchema, Result, ScalarValue, TableReference, plan_err};
+use datafusion::datasource::provider_as_source;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::planner::RelationPlannerContext;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -103,8 +104,8 @@ impl SqlScope<'_> {
     }
 
     fn scan(&self, reference: TableReference) -> Result<LogicalPlan> {
-        let source = resolve::source(self.context.context_provider(), &reference)?;
-        LogicalPlanBuilder::scan(reference, source, None)?.build()
+        let table = resolve::table(&self.session()?, &reference)?;
+        LogicalPlanBuilder::scan(reference, provider_as_source(table), None)?.build()
     }
 }
 
