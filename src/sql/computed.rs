@@ -14,17 +14,36 @@ use futures::future::BoxFuture;
 
 use super::opaque::{OpaqueTable, Relation};
 use super::planned::planned;
+use super::trees::MadeWith;
 use crate::exec::{Computation, ComputationExec};
 
 /// The table that a computation's result is.
 pub(super) fn computed(computation: Arc<dyn Computation>, inputs: Vec<LogicalPlan>) -> Arc<dyn TableProvider> {
-    Arc::new(OpaqueTable(Computed { computation, inputs }))
+    Computed::new(computation, inputs).table()
 }
 
+/// A computation over relations.
 #[derive(Debug)]
-struct Computed {
+pub(super) struct Computed {
     computation: Arc<dyn Computation>,
     inputs: Vec<LogicalPlan>,
+    made_with: Option<MadeWith>,
+}
+
+impl Computed {
+    pub(super) fn new(computation: Arc<dyn Computation>, inputs: Vec<LogicalPlan>) -> Self {
+        Self { computation, inputs, made_with: None }
+    }
+
+    /// The same about releases whose hierarchies are checked first.
+    pub(super) fn made_with(self, made_with: Option<MadeWith>) -> Self {
+        Self { made_with, ..self }
+    }
+
+    /// The table that its result is.
+    pub(super) fn table(self) -> Arc<dyn TableProvider> {
+        Arc::new(OpaqueTable(self))
+    }
 }
 
 impl Relation for Computed {
@@ -42,6 +61,9 @@ impl Relation for Computed {
         projection: Option<&'a Vec<usize>>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         Box::pin(async move {
+            if let Some(made_with) = &self.made_with {
+                made_with.check(session).await?;
+            }
             let mut inputs = Vec::new();
             for (place, input) in self.inputs.iter().enumerate() {
                 inputs.push(planned(session, input, self.function(), self.computation.argument(place)).await?);

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
 use super::choice::Choice;
-use super::computed::computed;
+use super::computed::Computed;
 use super::declared::{Declared, RELEASE};
 use super::described::released_columns;
 use super::function::RelationFunction;
@@ -21,7 +21,7 @@ use super::numbers::{Integer, Number};
 use super::options::{AnonymizeOptions, split_names};
 use super::perturbed;
 use super::signature::{FunctionSignature, Kind, Parameter};
-use super::trees;
+use super::trees::MadeWith;
 use crate::error::refusal;
 use crate::exec::DisclosureComputation;
 use crate::microdata::{Role, name_of_parts};
@@ -152,10 +152,13 @@ impl RelationFunction for DisclosureFunction {
             Some(plan) => Some(input(HIERARCHIES, plan).hierarchies()?),
             None => None,
         };
-        if let (Some(plan), Ok(session)) = (&hierarchies, arguments.session()) {
-            let plans = releases.iter().map(|release| &release.plan);
-            trees::check(function, plan, plans, &roles.quasi, session)?;
-        }
+        let made_with = match (&hierarchies, arguments.session()) {
+            (Some(plan), Ok(session)) => {
+                let plans = releases.iter().map(|release| &release.plan);
+                MadeWith::of(function, plan, plans, &roles.quasi, session)
+            }
+            _ => None,
+        };
         let question = DisclosureComputation {
             any_update,
             closed: declared.closed && !is_given,
@@ -167,7 +170,7 @@ impl RelationFunction for DisclosureFunction {
         };
         let mut plans = columns.project(known, releases)?;
         plans.extend(updates.into_iter().chain(facts).chain(hierarchies));
-        Ok(computed(Arc::new(question), plans))
+        Ok(Computed::new(Arc::new(question), plans).made_with(made_with).table())
     }
 }
 

@@ -9,7 +9,7 @@ use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
-use super::computed::computed;
+use super::computed::Computed;
 use super::described::released_columns;
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
@@ -17,7 +17,7 @@ use super::muco;
 use super::options::AnonymizeOptions;
 use super::perturbed::is_perturbed;
 use super::signature::{FunctionSignature, Kind, Parameter};
-use super::trees;
+use super::trees::MadeWith;
 use crate::error::refusal;
 use crate::exec::InformationLoss;
 use crate::microdata::Role;
@@ -57,11 +57,12 @@ impl RelationFunction for InformationLossFunction {
             Some(names) => names,
             None => released_attributes(&columns)?,
         };
-        if let (Some(plan), Ok(session)) = (&hierarchies, arguments.session()) {
-            trees::check(function, plan, [&release.plan], &attributes, session)?;
-        }
+        let made_with = match (&hierarchies, arguments.session()) {
+            (Some(plan), Ok(session)) => MadeWith::of(function, plan, [&release.plan], &attributes, session),
+            _ => None,
+        };
         if let Some(id) = paired_by(&arguments, &release, &columns, &attributes)? {
-            return pairs(original, release, hierarchies, &attributes, &id);
+            return Ok(pairs(original, release, hierarchies, &attributes, &id)?.made_with(made_with).table());
         }
         let (mut originals, mut ends) = (Vec::new(), Vec::new());
         for name in &attributes {
@@ -96,7 +97,7 @@ impl RelationFunction for InformationLossFunction {
             ends.push(Expr::Column(Column::from_name(GROUP_ID)));
         }
         let release = LogicalPlanBuilder::from(release.plan).project(ends)?.build()?;
-        measured(original, originals, release, hierarchies, false)
+        Ok(measured(original, originals, release, hierarchies, false)?.made_with(made_with).table())
     }
 }
 
@@ -138,7 +139,7 @@ fn pairs(
     hierarchies: Option<LogicalPlan>,
     attributes: &[String],
     id: &str,
-) -> Result<Arc<dyn TableProvider>> {
+) -> Result<Computed> {
     let function = SIGNATURE.name;
     let (mut before, mut after, mut ends, mut originals) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (place, name) in attributes.iter().map(String::as_str).chain([id]).enumerate() {
@@ -171,10 +172,10 @@ fn measured(
     release: LogicalPlan,
     hierarchies: Option<LogicalPlan>,
     pairs: bool,
-) -> Result<Arc<dyn TableProvider>> {
+) -> Result<Computed> {
     let attributes = originals.iter().map(|column| Arc::clone(&column.field)).collect();
     let inputs = [original.project(originals)?, release].into_iter().chain(hierarchies).collect();
-    Ok(computed(Arc::new(InformationLoss { attributes, pairs }), inputs))
+    Ok(Computed::new(Arc::new(InformationLoss { attributes, pairs }), inputs))
 }
 
 /// The quasi-identifiers of a release: by their metadata, else all columns that are intervals.

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
 use super::choice::{Choice, DISTRIBUTION};
-use super::computed::computed;
+use super::computed::Computed;
 use super::described::{Described, describe};
 use super::estimate::{intact, prior, refuse_publication};
 use super::function::RelationFunction;
@@ -18,7 +18,7 @@ use super::input::{Input, InputColumn, common_type};
 use super::numbers::{Integer, Number};
 use super::options::AnonymizeOptions;
 use super::signature::{FunctionSignature, Kind, Parameter};
-use super::trees;
+use super::trees::MadeWith;
 use crate::error::refusal;
 use crate::estimate::{Aggregate, BY_PERSON, Form, Released, Workload};
 use crate::exec::{QueryAccuracy, Seed};
@@ -128,10 +128,13 @@ impl RelationFunction for QueryAccuracyFunction {
                 "the release was made with hierarchies; pass the same ones: hierarchies => .."
             ));
         }
-        if let Some(plan) = &hierarchies {
-            let names: Vec<String> = of_role(Role::Quasi).map(|column| column.name().to_owned()).collect();
-            trees::check(function, plan, [&release.plan], &names, arguments.session()?)?;
-        }
+        let made_with = match &hierarchies {
+            Some(plan) => {
+                let names: Vec<String> = of_role(Role::Quasi).map(|column| column.name().to_owned()).collect();
+                MadeWith::of(function, plan, [&release.plan], &names, arguments.session()?)
+            }
+            None => None,
+        };
         let (mut originals, mut exprs) = (Vec::new(), Vec::new());
         for column in &mut columns {
             let mut found = original.column(column.name())?;
@@ -190,7 +193,7 @@ impl RelationFunction for QueryAccuracyFunction {
             distribution,
             seed,
         };
-        Ok(computed(Arc::new(computation), inputs))
+        Ok(Computed::new(Arc::new(computation), inputs).made_with(made_with).table())
     }
 }
 

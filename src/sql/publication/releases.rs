@@ -6,17 +6,21 @@ use datafusion::arrow::array::{
     ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use datafusion::catalog::TableProvider;
+use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
-use datafusion::datasource::MemTable;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::future::BoxFuture;
+use url::Url;
 
 use super::release::PUBLICATION;
 use super::table::PublicationTable;
 use crate::publication::{Figures, Reader, ReleaseRow};
 use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
+use crate::sql::opaque::{OpaqueTable, Relation};
 use crate::sql::options::AnonymizeOptions;
-use crate::sql::resolve::wait_long_for;
 use crate::sql::signature::FunctionSignature;
 
 /// The list of releases.
@@ -32,18 +36,48 @@ impl RelationFunction for Releases {
 
     fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
         let plan = arguments.relation(PUBLICATION.name)?;
-        let rows = PublicationTable::with(&plan, SIGNATURE.name, |publication| {
-            let (public, private, runtime) = (&publication.public, publication.private(), &publication.runtime);
-            wait_long_for(|| async move {
-                match Reader::open(public, runtime).await? {
-                    Some(reader) => reader.releases(private, runtime).await,
-                    None => Ok(Vec::new()),
-                }
-            })
-        })?;
-        let schema = schema();
-        let batch = batch(&schema, &rows)?;
-        Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))
+        PublicationTable::with(&plan, SIGNATURE.name, |publication| {
+            let (public, private) = (publication.public.clone(), publication.private().cloned());
+            let runtime = Arc::clone(&publication.runtime);
+            Ok(Arc::new(OpaqueTable(ListedReleases { public, private, runtime })) as Arc<dyn TableProvider>)
+        })
+    }
+}
+
+/// The list of releases of a publication, read when it is scanned.
+#[derive(Debug)]
+struct ListedReleases {
+    public: Url,
+    /// Where the ledger is, if this is the publisher's.
+    private: Option<Url>,
+    runtime: Arc<RuntimeEnv>,
+}
+
+impl Relation for ListedReleases {
+    fn function(&self) -> &str {
+        SIGNATURE.name
+    }
+
+    fn schema(&self) -> SchemaRef {
+        schema()
+    }
+
+    fn plan<'a>(
+        &'a self,
+        _session: &'a dyn Session,
+        projection: Option<&'a Vec<usize>>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            let rows = match Reader::open(&self.public, &self.runtime).await? {
+                Some(reader) => reader.releases(self.private.as_ref(), &self.runtime).await?,
+                None => Vec::new(),
+            };
+            let schema = schema();
+            let rows = batch(&schema, &rows)?;
+            let plan: Arc<dyn ExecutionPlan> =
+                MemorySourceConfig::try_new_exec(&[vec![rows]], schema, projection.cloned())?;
+            Ok(plan)
+        })
     }
 }
 
