@@ -42,7 +42,6 @@ mod previous;
 mod profile;
 #[cfg(feature = "publication")]
 mod publication;
-mod query_accuracy;
 mod query_start;
 mod ranges;
 mod readers;
@@ -97,7 +96,7 @@ fn functions() -> Vec<Arc<dyn RelationFunction>> {
     functions.push(Arc::new(flat::FlatFunction));
     functions.push(Arc::new(profile::ProfileFunction));
     functions.push(Arc::new(advise::AdviseFunction));
-    functions.push(Arc::new(query_accuracy::QueryAccuracyFunction));
+    functions.push(Arc::new(estimate::QueryAccuracyFunction));
     functions.push(Arc::new(census::CensusFunction));
     functions.push(Arc::new(disclosure::DisclosureFunction));
     functions.push(Arc::new(reposition::RepositionFunction));

@@ -46,35 +46,45 @@ impl RelationFunction for EstimatedFunction {
 
     fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
         let function = SIGNATURE.name;
-        let release = arguments.relation("release")?;
-        let distribution = DISTRIBUTION.of(&arguments);
-        let hierarchies = match arguments.relation_if_given("hierarchies") {
-            Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
-            None => None,
-        };
-        let prior = prior(function, &mut arguments)?;
-        refuse_publication(function, &release)?;
-        let Described { fields, without_null, by_person } = describe(function, &release, arguments.session()?)?;
-        let released = Released::try_new(function, &Schema::new(fields))?;
-        released.refuse_people(function, by_person)?;
-        let intact = intact(function, &release)?;
+        let (source, by_person) = source_of(function, &mut arguments)?;
+        source.released.refuse_people(function, by_person)?;
         // The rule that uses them runs when everything else has its types.
         let session = arguments.session()?;
         let analyzed = |plan| session.analyzer().execute_and_check(plan, session.config_options(), |_, _| {});
-        let (release, hierarchies) = (analyzed(release)?, hierarchies.map(analyzed).transpose()?);
-        let prior = prior.map(analyzed).transpose()?;
+        let release = analyzed(source.release)?;
+        let hierarchies = source.hierarchies.map(analyzed).transpose()?;
+        let prior = source.prior.map(analyzed).transpose()?;
         // One qualifier for all columns, whatever was renamed.
         let release = LogicalPlanBuilder::from(release).alias("release")?.build()?;
-        let source = Source { release, released, hierarchies, prior, without_null, distribution, intact };
+        let source = Source { release, hierarchies, prior, ..source };
         Ok(Arc::new(OpaqueTable(EstimatedTable::new(source))))
     }
+}
+
+/// Reads what functions of estimates take, and whether rows of the release were chosen by what only the publisher knows.
+///
+/// # Errors
+/// When the release cannot be described, or an argument is malformed.
+pub(super) fn source_of(function: &'static str, arguments: &mut Arguments) -> Result<(Source, bool)> {
+    let release = arguments.relation("release")?;
+    let distribution = DISTRIBUTION.of(arguments);
+    let hierarchies = match arguments.relation_if_given("hierarchies") {
+        Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
+        None => None,
+    };
+    let prior = prior(function, arguments)?;
+    refuse_publication(function, &release)?;
+    let Described { fields, without_null, by_person } = describe(function, &release, arguments.session()?)?;
+    let released = Released::try_new(function, &Schema::new(fields))?;
+    let intact = intact(function, &release)?;
+    Ok((Source { release, released, hierarchies, prior, without_null, distribution, intact }, by_person))
 }
 
 /// What is known of the distributions of attributes.
 ///
 /// # Errors
 /// When it lacks a column, or values are to be spread evenly all the same.
-pub(in crate::sql) fn prior(function: &'static str, arguments: &mut Arguments) -> Result<Option<LogicalPlan>> {
+fn prior(function: &'static str, arguments: &mut Arguments) -> Result<Option<LogicalPlan>> {
     let Some(plan) = arguments.relation_if_given("prior") else { return Ok(None) };
     if DISTRIBUTION.of(arguments) == Distribution::Uniform {
         return Err(refusal!(

@@ -31,7 +31,7 @@ pub(in crate::sql) const ROWS_OF_GROUPS: &str = "rows_of_groups";
 
 /// What the table must hold that a query over a release selects columns and rows of: it is true, or fails. `None` if there is nothing to
 /// compare, or a method makes the rows as they are read, which checks its groups itself.
-pub(in crate::sql) fn intact(function: &'static str, release: &LogicalPlan) -> Result<Option<Expr>> {
+pub(super) fn intact(function: &'static str, release: &LogicalPlan) -> Result<Option<Expr>> {
     const NAME: &str = ROWS_OF_GROUPS;
     let Some(table) = table_of(release) else { return Ok(None) };
     let provider = source_as_provider(&table.source)?;

@@ -1,4 +1,4 @@
-//! Aggregates over releases: `estimated(..)`, and the rule that rewrites what is asked of it.
+//! Aggregates over releases: `estimated(..)`, the rule that rewrites what is asked of it, and `query_accuracy(..)`, which measures the answers.
 
 mod aggregate;
 mod chain;
@@ -7,6 +7,7 @@ mod estimated;
 mod intact;
 mod interval;
 mod named;
+mod query_accuracy;
 mod rule;
 mod source;
 mod sources;
@@ -14,8 +15,7 @@ mod sources;
 pub(super) use deviations::{DeviationPlanner, deviations};
 pub(super) use estimated::EstimatedFunction;
 use estimated::EstimatedTable;
-pub(super) use estimated::prior;
-pub(super) use intact::{ROWS_OF_GROUPS, intact};
+pub(super) use intact::ROWS_OF_GROUPS;
+pub(super) use query_accuracy::QueryAccuracyFunction;
 pub(super) use rule::EstimateRule;
 use source::Source;
-pub(super) use sources::refuse_publication;

@@ -71,7 +71,7 @@ pub(super) fn is_estimate(table: &dyn TableProvider) -> bool {
 /// # Errors
 /// When a relation that is to be a release is a publication, which has several.
 #[cfg(feature = "publication")]
-pub(in crate::sql) fn refuse_publication(function: &str, release: &LogicalPlan) -> Result<()> {
+pub(super) fn refuse_publication(function: &str, release: &LogicalPlan) -> Result<()> {
     let mut found = None;
     release.apply(|node| {
         if let LogicalPlan::TableScan(scan) = node
@@ -95,6 +95,6 @@ pub(in crate::sql) fn refuse_publication(function: &str, release: &LogicalPlan) 
 /// Without publications there are none.
 #[cfg(not(feature = "publication"))]
 #[expect(clippy::unnecessary_wraps, reason = "that of the feature fails")]
-pub(in crate::sql) fn refuse_publication(_function: &str, _release: &LogicalPlan) -> Result<()> {
+pub(super) fn refuse_publication(_function: &str, _release: &LogicalPlan) -> Result<()> {
     Ok(())
 }

@@ -2,32 +2,31 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 
-use super::arguments::Arguments;
-use super::choice::{Choice, DISTRIBUTION};
-use super::computed::Computed;
-use super::described::{Described, describe};
-use super::estimate::{intact, prior, refuse_publication};
-use super::function::RelationFunction;
-use super::input::{Input, InputColumn, common_type};
-use super::numbers::{Integer, Number};
-use super::options::AnonymizeOptions;
-use super::signature::{FunctionSignature, Kind, Parameter};
-use super::trees::MadeWith;
+use super::Source;
+use super::estimated::source_of;
 use crate::error::refusal;
-use crate::estimate::{Aggregate, BY_PERSON, Form, Released, Workload};
+use crate::estimate::{Aggregate, BY_PERSON, Form, Workload};
 use crate::exec::{QueryAccuracy, Seed};
 use crate::microdata::Role;
 use crate::release::{COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LO, NULLS};
+use crate::sql::arguments::Arguments;
+use crate::sql::choice::{Choice, DISTRIBUTION};
+use crate::sql::computed::Computed;
+use crate::sql::function::RelationFunction;
+use crate::sql::input::{Input, InputColumn, common_type};
+use crate::sql::numbers::{Integer, Number};
+use crate::sql::options::AnonymizeOptions;
+use crate::sql::signature::{FunctionSignature, Kind, Parameter};
+use crate::sql::trees::MadeWith;
 
 /// How accurate estimates from a release are.
 #[derive(Debug)]
-pub(super) struct QueryAccuracyFunction;
+pub(in crate::sql) struct QueryAccuracyFunction;
 
 /// How many queries.
 static QUERIES: Integer = Integer::optional("queries", 1, "10000").or(10_000).at_most(100_000_000);
@@ -68,15 +67,7 @@ impl RelationFunction for QueryAccuracyFunction {
         let workload = workload(&arguments)?;
         let seed = arguments.seed("seed").map_or_else(Seed::from_entropy, Ok)?;
         let original = Input { function, argument: "original", plan: arguments.relation("original")? };
-        let release = Input { function, argument: "release", plan: arguments.relation("release")? };
-        let hierarchies = match arguments.relation_if_given("hierarchies") {
-            Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
-            None => None,
-        };
-        let prior = prior(function, &mut arguments)?;
-        refuse_publication(function, &release.plan)?;
-        let Described { fields, by_person, .. } = describe(function, &release.plan, arguments.session()?)?;
-        let released = Released::try_new(function, &Schema::new(fields))?;
+        let (source, by_person) = source_of(function, &mut arguments)?;
         if by_person {
             return Err(refusal!(
                 function,
@@ -84,10 +75,11 @@ impl RelationFunction for QueryAccuracyFunction {
                 "argument release has rows that were chosen by person; {BY_PERSON}"
             ));
         }
-        let release = match intact(function, &release.plan)? {
-            Some(intact) => Input { plan: LogicalPlanBuilder::from(release.plan).filter(intact)?.build()?, ..release },
-            None => release,
-        };
+        let Source { mut release, released, hierarchies, prior, distribution, intact, .. } = source;
+        if let Some(intact) = intact {
+            release = LogicalPlanBuilder::from(release).filter(intact)?.build()?;
+        }
+        let release = Input { function, argument: "release", plan: release };
         let is = |role: Role| {
             move |field: &datafusion::arrow::datatypes::FieldRef| {
                 field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role)
@@ -180,7 +172,6 @@ impl RelationFunction for QueryAccuracyFunction {
         let inputs = [original.project(originals)?, rows].into_iter().chain(hierarchies).chain(prior).collect();
         let (hierarchies, prior) = given;
         let (sensitive, counts, alone) = (sensitive.is_some(), released.groups, released.alone);
-        let distribution = DISTRIBUTION.of(&arguments);
         let computation = QueryAccuracy {
             workload,
             columns,
