@@ -15,15 +15,20 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::logical_plan::{TableScan, Union};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
-use super::input::{DOMAIN, UPDATES};
 use super::resolve::wait_long_for;
+use super::signature::Parameter;
 
 /// Metadata of a column that was read as text, whatever its values look like.
 const KEY: &str = "anonymize.as_written";
 
 /// Arguments that list values, and their columns that are numbers all the same.
-const LISTS: [(&str, &[&str]); 5] =
-    [("hierarchies", &[]), (UPDATES, &["probability"]), (DOMAIN, &[]), ("prior", &["share"]), ("facts", &["release"])];
+const LISTS: [(&str, &[&str]); 5] = [
+    ("hierarchies", &[]),
+    (Parameter::UPDATES.name, &["probability"]),
+    (Parameter::DOMAIN.name, &[]),
+    ("prior", &["share"]),
+    ("facts", &["release"]),
+];
 
 /// Returns true if a column was read as text because nobody has declared its type.
 pub(super) fn is_as_written(field: &Field) -> bool {

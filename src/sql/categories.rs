@@ -22,7 +22,7 @@ use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
 use serde_json::Value;
 
-use super::described::schemas_of_files;
+use super::footers::schemas_of_files;
 use super::resolve::wait_long_for;
 use crate::microdata::ORDER_KEY;
 

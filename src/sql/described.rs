@@ -4,34 +4,21 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{Field, FieldRef, Schema};
-use datafusion::catalog::TableProvider;
+use datafusion::arrow::datatypes::{Field, FieldRef};
 use datafusion::common::Result;
 use datafusion::datasource::listing::ListingTable;
-use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
-use datafusion::datasource::physical_plan::{FileScanConfig, ParquetSource};
-use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::source_as_provider;
-use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::logical_plan::TableScan;
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::object_store::ObjectMeta;
-use datafusion::parquet::arrow::parquet_to_arrow_schema;
-use datafusion::parquet::file::metadata::ParquetMetaData;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, visit_execution_plan};
-use futures::{StreamExt, TryStreamExt};
 
+use super::footers::{Footer, footers_of};
 use super::input::Input;
 use super::opaque::OpaqueTable;
-use super::resolve::wait_long_for;
 use super::table::AnonymizedTable;
 use crate::error::refusal;
 use crate::microdata::Role;
-use crate::release::{COUNTERFEIT_MARK, Description, LO};
-
-/// Footers read at a time.
-const AT_ONCE: usize = 16;
+use crate::release::{COUNTERFEIT_MARK, Description};
 
 /// Columns of a relation with the metadata that they had when they were released.
 #[derive(Debug, Default)]
@@ -132,24 +119,6 @@ fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<
     Ok(Described { fields, without_null: complete, by_person: false })
 }
 
-/// The schemas of a table's Parquet files, with all that they say.
-///
-/// # Errors
-/// When they cannot be read.
-pub(super) fn schemas_of_files(table: &dyn TableProvider, session: &SessionState) -> Result<Vec<Schema>> {
-    Ok(footers_of(table, session)?.into_iter().map(|(schema, _)| schema).collect())
-}
-
-fn footers_of(table: &dyn TableProvider, session: &SessionState) -> Result<Vec<Footer>> {
-    wait_long_for(|| async {
-        let plan = table.scan(session, None, &[], None).await?;
-        footers(plan.as_ref(), session).await
-    })
-}
-
-/// A file's schema and the columns whose intervals have no NULL.
-type Footer = (Schema, BTreeSet<String>);
-
 /// What all files say alike; `None` if they are not of a release.
 fn one_release(function: &str, footers: &[Footer]) -> Result<Option<Footer>> {
     let of = |(schema, _): &Footer| {
@@ -171,57 +140,4 @@ fn one_release(function: &str, footers: &[Footer]) -> Result<Option<Footer>> {
     let complete = footers.iter().map(|(_, complete)| complete.clone());
     let complete = complete.reduce(|a, b| a.intersection(&b).cloned().collect()).unwrap_or_default();
     Ok(Some((first.0.clone(), complete)))
-}
-
-async fn footers(plan: &dyn ExecutionPlan, session: &SessionState) -> Result<Vec<Footer>> {
-    let mut files = Files::default();
-    visit_execution_plan(plan, &mut files)?;
-    let cache = session.runtime_env().cache_manager.get_file_metadata_cache();
-    let footers = files.0.into_iter().map(|(url, file)| {
-        let cache = Arc::clone(&cache);
-        async move {
-            let store = session.runtime_env().object_store(&url)?;
-            let reader = DFParquetMetadata::new(store.as_ref(), &file).with_file_metadata_cache(Some(cache));
-            let metadata = reader.fetch_metadata().await?;
-            let parquet = metadata.file_metadata();
-            let schema = parquet_to_arrow_schema(parquet.schema_descr(), parquet.key_value_metadata())?;
-            let complete = complete(&metadata);
-            Ok((schema, complete))
-        }
-    });
-    let footers: Vec<_> = footers.collect();
-    futures::stream::iter(footers).buffered(AT_ONCE).try_collect().await
-}
-
-/// Columns whose intervals have no NULL, according to the statistics.
-fn complete(metadata: &ParquetMetaData) -> BTreeSet<String> {
-    let mut nulls: HashMap<&str, Option<u64>> = HashMap::new();
-    for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
-        if let [name, end] = column.column_path().parts()
-            && end == LO
-        {
-            let more = column.statistics().and_then(|statistics| statistics.null_count_opt());
-            let all = nulls.entry(name).or_insert(Some(0));
-            *all = all.zip(more).map(|(all, more)| all + more);
-        }
-    }
-    nulls.into_iter().filter(|(_, nulls)| *nulls == Some(0)).map(|(name, _)| name.to_owned()).collect()
-}
-
-/// The Parquet files that a plan reads.
-#[derive(Default)]
-struct Files(Vec<(ObjectStoreUrl, ObjectMeta)>);
-
-impl ExecutionPlanVisitor for Files {
-    type Error = datafusion::common::DataFusionError;
-
-    fn pre_visit(&mut self, plan: &dyn ExecutionPlan) -> Result<bool> {
-        let scan: Option<&DataSourceExec> = plan.downcast_ref();
-        if let Some((config, _)) = scan.and_then(|scan| scan.downcast_to_file_source::<ParquetSource>()) {
-            let FileScanConfig { object_store_url, file_groups, .. } = config;
-            let files = file_groups.iter().flat_map(|group| group.iter());
-            self.0.extend(files.map(|file| (object_store_url.clone(), file.object_meta.clone())));
-        }
-        Ok(true)
-    }
 }

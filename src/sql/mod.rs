@@ -19,6 +19,7 @@ mod encodings;
 mod estimate;
 mod flat;
 mod followed;
+mod footers;
 mod function;
 mod help;
 mod identifiers;

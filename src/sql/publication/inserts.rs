@@ -9,13 +9,13 @@ use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::{provider_as_source, source_as_provider};
-use datafusion::logical_expr::expr::{Alias, Cast};
 use datafusion::logical_expr::logical_plan::{DmlStatement, WriteOp};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::future::BoxFuture;
 
+use super::left_out::{SNAPSHOT, left_out, marked, marked_columns};
 use super::newest::typed;
 use super::positions::check_positions;
 use super::table::PublicationTable;
@@ -24,9 +24,6 @@ use crate::sql::computed::project;
 use crate::sql::opaque::{OpaqueTable, Relation};
 use crate::sql::planned::planned;
 use crate::sql::repeatable::{check_choices, check_volatile};
-
-/// What the rows are called in errors.
-pub(super) const SNAPSHOT: &str = "the rows of the INSERT";
 
 /// Puts the rows of an INSERT into a publication behind a scan, so that they are planned like the input of a function.
 #[derive(Debug)]
@@ -76,53 +73,6 @@ fn snapshot(insert: &DmlStatement) -> Result<Option<LogicalPlan>> {
     let schema = Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()));
     let rows = OpaqueTable(Snapshot { plan: LogicalPlan::clone(&insert.input), schema });
     Ok(Some(LogicalPlanBuilder::scan("snapshot", provider_as_source(Arc::new(rows)), None)?.build()?))
-}
-
-/// Metadata key of a column of the rows that the INSERT does not name. That it has no values is no sign of it: who has a value may have left.
-const LEFT_OUT: &str = "anonymize.left_out";
-
-fn marked(field: &FieldRef) -> FieldRef {
-    let mut metadata = field.metadata().clone();
-    metadata.insert(LEFT_OUT.to_owned(), String::new());
-    Arc::new(field.as_ref().clone().with_metadata(metadata))
-}
-
-/// The columns of the rows that the INSERT does not name.
-pub(super) fn marked_columns(rows: &Schema) -> Vec<String> {
-    let marked = rows.fields().iter().filter(|field| field.metadata().contains_key(LEFT_OUT));
-    marked.map(|field| field.name().clone()).collect()
-}
-
-/// The columns that are NULL by the words of the INSERT.
-fn left_out(rows: &LogicalPlan) -> Vec<String> {
-    let names = rows.schema().fields().iter().map(|field| field.name().clone());
-    names.enumerate().filter(|(place, _)| is_null(rows, *place)).map(|(_, name)| name).collect()
-}
-
-/// Whether a column of a relation is NULL by its words.
-fn is_null(rows: &LogicalPlan, place: usize) -> bool {
-    match rows {
-        LogicalPlan::Projection(projection) => match value(&projection.expr[place]) {
-            Expr::Literal(value, _) => value.is_null(),
-            Expr::Column(column) => {
-                let place = projection.input.schema().maybe_index_of_column(column);
-                place.is_some_and(|place| is_null(&projection.input, place))
-            }
-            _ => false,
-        },
-        LogicalPlan::SubqueryAlias(alias) => is_null(&alias.input, place),
-        LogicalPlan::Filter(filter) => is_null(&filter.input, place),
-        LogicalPlan::Sort(sort) => is_null(&sort.input, place),
-        _ => false,
-    }
-}
-
-/// What is cast or renamed.
-fn value(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Alias(Alias { expr, .. }) | Expr::Cast(Cast { expr, .. }) => value(expr),
-        other => other,
-    }
 }
 
 struct Snapshot {

@@ -5,6 +5,7 @@ mod evidence;
 mod factory;
 mod flat_rows;
 mod inserts;
+mod left_out;
 mod newest;
 mod options;
 mod positions;

@@ -14,7 +14,7 @@ use datafusion::physical_plan::execution_plan::reset_plan_states;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 
-use super::inserts::SNAPSHOT;
+use super::left_out::SNAPSHOT;
 use crate::exec::{Inputs, Survey};
 use crate::methods::{AnyMethod, CellsBy};
 use crate::microdata::Layout;

@@ -26,7 +26,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use url::Url;
 
-use super::inserts::marked_columns;
+use super::left_out::marked_columns;
 use super::newest::{NewestRelease, PublicReleases};
 use super::options::refused;
 use super::release_table::ReleaseTable;

@@ -1,0 +1,108 @@
+//! Reads which releases the tables of a relation are of.
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::datasource::listing::ListingTable;
+use datafusion::datasource::source_as_provider;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, LogicalPlan, Operator};
+
+use super::{FOLLOWS, Followed, ids};
+use crate::release::{COUNTERFEIT_MARK, PARTNERS, SIGNATURE};
+use crate::sql::footers::schemas_of_files;
+use crate::sql::opaque::OpaqueTable;
+use crate::sql::table::AnonymizedTable;
+
+impl Followed {
+    /// Reads which releases the tables of a relation are of. `id` is the identifier, and `session` finds what files say of themselves.
+    ///
+    /// # Errors
+    /// When a table cannot be read.
+    pub(in crate::sql) fn by(plan: &LogicalPlan, id: Option<&str>, session: Option<&SessionState>) -> Result<Self> {
+        let mut found = Self { unknown: !keeps_everybody(plan, id), ..Self::default() };
+        if let LogicalPlan::TableScan(scan) = plan {
+            match source_as_provider(&scan.source) {
+                Ok(table) => match table.get_logical_plan() {
+                    Some(view) => found.add(Self::by(view.as_ref(), id, session)?),
+                    None => found.add_table(table.as_ref(), session)?,
+                },
+                Err(_) => found.unknown = true,
+            }
+        }
+        for input in plan.inputs() {
+            found.add(Self::by(input, id, session)?);
+        }
+        Ok(found)
+    }
+
+    fn add_table(&mut self, table: &dyn TableProvider, session: Option<&SessionState>) -> Result<()> {
+        let schema = table.schema();
+        if OpaqueTable::<AnonymizedTable>::relation(table).is_some() {
+            // Its id is another one in every query, though its rows are the same.
+            self.earlier.extend(ids(&schema, FOLLOWS));
+            return Ok(());
+        }
+        // Files can be of several releases, and the table then says nothing.
+        let files = match session.filter(|_| table.is::<ListingTable>()) {
+            Some(session) => schemas_of_files(table, session)?,
+            None => Vec::new(),
+        };
+        match files.is_empty() {
+            true => self.add_schema(&schema),
+            false => files.iter().for_each(|file| self.add_schema(file)),
+        }
+        Ok(())
+    }
+}
+
+/// Returns true if everybody who is in the inputs of a node is in its rows, too.
+fn keeps_everybody(plan: &LogicalPlan, id: Option<&str>) -> bool {
+    let is_id = |expr: &Expr| matches!(expr, Expr::Column(column) if Some(column.name.as_str()) == id);
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let names = projection.schema.fields().iter().map(|field| field.name().as_str());
+            let mut identifiers = projection.expr.iter().zip(names).filter(|(_, name)| Some(*name) == id);
+            identifiers.all(|(expr, _)| is_column(expr))
+        }
+        LogicalPlan::TableScan(scan) => {
+            scan.fetch.is_none() && scan.filters.iter().all(|filter| is_of_people(filter, id))
+        }
+        LogicalPlan::Filter(filter) => {
+            split_conjunction(&filter.predicate).into_iter().all(|part| is_of_people(part, id))
+        }
+        LogicalPlan::Sort(sort) => sort.fetch.is_none(),
+        LogicalPlan::Distinct(Distinct::On(distinct)) => distinct.on_expr.iter().any(is_id),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.iter().any(is_id),
+        LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Union(_)
+        | LogicalPlan::Window(_)
+        | LogicalPlan::Repartition(_)
+        | LogicalPlan::Distinct(Distinct::All(_)) => true,
+        _ => false,
+    }
+}
+
+/// Returns true for a column, whatever its new name and type.
+fn is_column(expr: &Expr) -> bool {
+    match expr {
+        Expr::Alias(alias) => is_column(&alias.expr),
+        Expr::Cast(cast) => is_column(&cast.expr),
+        expr => matches!(expr, Expr::Column(_)),
+    }
+}
+
+/// Returns true for a condition that only leaves out rows that are of nobody, which counterfeits are.
+fn is_of_people(condition: &Expr, id: Option<&str>) -> bool {
+    let is =
+        |expr: &Expr, names: &[&str]| matches!(expr, Expr::Column(column) if names.contains(&column.name.as_str()));
+    match condition {
+        Expr::IsNotNull(expr) => is(expr, &[id.unwrap_or(SIGNATURE), SIGNATURE, PARTNERS]),
+        Expr::Not(expr) | Expr::IsFalse(expr) | Expr::IsNotTrue(expr) => is(expr, &[COUNTERFEIT_MARK]),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            is(left, &[COUNTERFEIT_MARK])
+                && matches!(right.as_ref(), Expr::Literal(ScalarValue::Boolean(Some(false)), _))
+        }
+        _ => false,
+    }
+}
