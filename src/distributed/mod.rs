@@ -36,9 +36,9 @@
 
 mod channels;
 mod codec;
+mod finish_after_write;
 mod guard;
 mod planner;
-mod settled;
 mod stages;
 mod tasks;
 #[cfg(test)]

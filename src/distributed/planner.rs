@@ -16,7 +16,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_distributed::{DistributedConfig, DistributedExec, display_plan_ascii};
 use futures::future::BoxFuture;
 
-use super::settled::settled;
+use super::finish_after_write::finish_after_write;
 use super::stages::{self, Unshippable};
 use crate::exec::{HiddenExec, Notices, as_operator, boxed_method, spread};
 
@@ -165,7 +165,7 @@ impl ClusterPlanner {
             Some(setting) => Err(Unshippable(setting.to_owned())),
         };
         match guarded {
-            Ok(plan) => Ok(settled(plan)),
+            Ok(plan) => Ok(finish_after_write(plan)),
             Err(Unshippable(node)) => {
                 let notices = session.config().get_extension::<Notices>();
                 if let Some(notices) = notices {

@@ -14,7 +14,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use serde::{Deserialize, Serialize};
 
 use super::inputs::{InputKinds, Inputs, facts};
-use super::{Job, Seed, WholeInputExec, run};
+use super::{Job, Seed, WholeInputExec, release_stream};
 use crate::methods::AnyMethod;
 use crate::microdata::{Layout, Role, Roles};
 use crate::release::{GROUP_ID, GROUP_ROLES, RowOrder, View};
@@ -152,7 +152,7 @@ impl Job for Anonymization {
         let (method, seed) = (self.job.method.clone(), self.job.seed.clone());
         // Where these rows do not have the number, an order by it would tell it. A projection above that leaves it out is the query's own.
         let order = if self.output_order().is_some() { RowOrder::Groups } else { RowOrder::Random };
-        Ok(run::run(inputs, method, seed, Arc::clone(&self.schema), order, metrics, context))
+        Ok(release_stream::run(inputs, method, seed, Arc::clone(&self.schema), order, metrics, context))
     }
 }
 

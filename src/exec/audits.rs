@@ -32,7 +32,7 @@ mod publication {
     use futures::future::BoxFuture;
 
     use super::FailedAudits;
-    use crate::exec::boxed::boxed_method;
+    use crate::exec::boxed_futures::boxed_method;
     use crate::exec::computation::{Computation, Resources};
     use crate::publication::Audit;
     use crate::risk::Check;

@@ -5,7 +5,7 @@ mod anonymize;
 mod audits;
 #[cfg(feature = "publication")]
 mod beliefs;
-mod boxed;
+mod boxed_futures;
 mod buffered_rows;
 mod casts;
 mod cells;
@@ -13,8 +13,6 @@ mod computation;
 mod disclosure;
 mod files;
 mod hidden;
-mod in_order;
-mod in_turn;
 mod inputs;
 mod loss;
 mod notices;
@@ -25,19 +23,21 @@ mod profile;
 mod progress;
 #[cfg(feature = "publication")]
 mod publish;
-#[cfg(feature = "publication")]
-mod rehearsal;
+mod release_stream;
 #[cfg(feature = "publication")]
 mod release_writer;
 mod reposition;
 mod reposition_job;
 mod repositioning;
-mod run;
 mod seed;
 #[cfg(feature = "distributed")]
 mod shipped;
 #[cfg(feature = "publication")]
 mod snapshot;
+#[cfg(feature = "publication")]
+mod snapshot_check;
+mod sort_by_time;
+mod time_ordered_files;
 mod trees;
 mod whole_files;
 mod whole_input;
@@ -50,7 +50,7 @@ pub use anonymize::{Anonymization, AnonymizeExec, AnonymizeJob};
 pub use audits::FailedAudits;
 #[cfg(feature = "publication")]
 pub(crate) use audits::PublicationAudit;
-pub(crate) use boxed::boxed_method;
+pub(crate) use boxed_futures::boxed_method;
 #[cfg(feature = "distributed")]
 pub(crate) use cells::place_function;
 pub use cells::{CellCount, Cells, CellsExec};
@@ -74,14 +74,14 @@ pub(crate) use progress::Reporting;
 pub use progress::{Progress, Step};
 #[cfg(feature = "publication")]
 pub use publish::{PublishExec, PublishJob};
-#[cfg(feature = "publication")]
-pub(crate) use rehearsal::SnapshotsCheck;
 pub use reposition::{RepositionExec, Repositioning};
 pub use reposition_job::RepositionJob;
 pub(crate) use reposition_job::{ORIGINAL_TIME, REPOSITION, STATUS, repositioned_schema};
 pub use seed::Seed;
 #[cfg(feature = "distributed")]
 pub(crate) use shipped::{Shipped, as_operator, spread};
+#[cfg(feature = "publication")]
+pub(crate) use snapshot_check::SnapshotsCheck;
 pub(crate) use trees::read_hierarchies;
 pub use whole_files::WholeFiles;
 pub use whole_input::{Job, WholeInputExec};

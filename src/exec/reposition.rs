@@ -14,9 +14,9 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::TryStreamExt;
 
-use super::in_order::in_order;
-use super::in_turn::Files;
 use super::reposition_job::{REPOSITION, RepositionJob, repositioned_schema};
+use super::sort_by_time::in_order;
+use super::time_ordered_files::Files;
 use super::{Job, WholeInputExec, repositioning};
 use crate::methods::reposition::Clock;
 use crate::release::View;

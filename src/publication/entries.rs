@@ -18,13 +18,13 @@ use deltalake_core::DeltaTable;
 use futures::{Stream, StreamExt, TryStreamExt};
 
 use super::blocking::blocking;
-use super::by_reference::{Views, written_out};
 use super::delta;
 use super::failure::overtaken;
 use super::files::{MadeFile, intact, make};
 use super::ledger_state::LedgerFile;
 use super::paths::numbered;
 use super::place::Place;
+use super::text_views::{Views, written_out};
 use crate::error::{Error, refusal};
 
 /// Files read at a time; each is in memory as a whole.

@@ -17,7 +17,7 @@
 //! | `open` | an open publication: both tables, which are refused if they do not fit together |
 //! | `tables` | both tables as they were at one time |
 //! | `entries` | the ledger's entries, read as they were written or not at all |
-//! | `buffers`, `by_reference` | batches that share buffers; texts that are read as views |
+//! | `buffer_bytes`, `text_views` | batches that share buffers; texts that are read as views |
 //! | `ledger_metadata`, `ledger_state` | what is written down of the whole of it in the tables' metadata |
 //! | `format` | versions of this program that know what the tables say |
 //! | `types` | which types the tables can keep |
@@ -30,7 +30,7 @@
 //! | `spec` | what a publication promises, and what its first release fixes |
 //! | `period` | the day, week, month or quarter that a snapshot is of |
 //! | `fingerprint` | snapshots and update relations recognized |
-//! | `rehearsal` | snapshots of the past, and what of them would be refused |
+//! | `dry_run` | snapshots of the past, and what of them would be refused |
 //! | `clock` | the machine's clock, by which releases are dated |
 //! | `failure`, `blocking` | errors, in one sentence; work on threads that may block |
 //!
@@ -40,10 +40,10 @@
 
 mod audit;
 mod blocking;
-mod buffers;
-mod by_reference;
+mod buffer_bytes;
 mod clock;
 mod delta;
+mod dry_run;
 mod entries;
 mod failure;
 mod files;
@@ -63,16 +63,16 @@ mod protocol;
 mod publish;
 mod reader;
 mod record;
-mod rehearsal;
 mod spec;
 mod tables;
+mod text_views;
 mod transaction;
 mod turnover;
 mod types;
 mod vacuum;
 
 pub(crate) use audit::{Audit, failed_checks};
-pub(crate) use by_reference::with_view;
+pub(crate) use dry_run::{Change, Changes, DryRun, Findings};
 pub(crate) use files::{MadeFile, make};
 pub(crate) use open::{BEGIN, OpenPublication};
 pub(crate) use paths::{numbered, random_name};
@@ -82,8 +82,8 @@ pub(crate) use periods::of_releases as periods_of_releases;
 pub(crate) use place::{check_apart, locate, private_beside};
 pub(crate) use reader::{Reader, ReleaseRow, introduce, newest_version, provider};
 pub(crate) use record::{Beliefs, Figures, HeldBack};
-pub(crate) use rehearsal::{Change, Changes, Findings, Rehearsal};
 pub use spec::{Publication, PublicationSpec, Repositioned};
+pub(crate) use text_views::with_view;
 pub(crate) use transaction::{Believed, Checked, Ended, Held, Outcome, Published, Reading, Snapshot};
 pub(crate) use turnover::MAX_MISSING;
 pub(crate) use types::{check_schema, stored_type, type_names};

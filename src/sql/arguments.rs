@@ -8,13 +8,13 @@ use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusi
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
-use super::as_written::as_written;
 use super::categories::with_orders;
 use super::input::WORLDS;
 use super::lake::refuse_loose;
 use super::options::{AnonymizeOptions, split_names};
 use super::repeatable::{check_choices, check_volatile};
 use super::signature::{FunctionSignature, Kind, Parameter, Style, retired, suggestion, whole as in_whole};
+use super::verbatim_columns::as_written;
 use crate::error::{AnonymizeError, planning_without_values, refusal};
 use crate::exec::Seed;
 

@@ -23,7 +23,7 @@ use futures::StreamExt;
 use serde_json::Value;
 
 use super::footers::schemas_of_files;
-use super::resolve::wait_long_for;
+use super::session_tables::block_on_io;
 use crate::microdata::ORDER_KEY;
 
 /// Metadata of a file that pandas has written.
@@ -100,7 +100,7 @@ fn order_of(scan: &TableScan, column: &str, session: &SessionState) -> Option<St
         [Some(number)] => *number,
         _ => return None,
     };
-    let categories = wait_long_for(|| categories(&table, column, session)).ok()??;
+    let categories = block_on_io(|| categories(&table, column, session)).ok()??;
     (categories.len() == number).then(|| serde_json::to_string(&categories).ok()).flatten()
 }
 

@@ -12,9 +12,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use futures::future::BoxFuture;
 
+use super::hierarchy_checks::MadeWith;
+use super::input_plans::planned;
 use super::opaque::{OpaqueTable, Relation};
-use super::planned::planned;
-use super::trees::MadeWith;
 use crate::exec::{Computation, ComputationExec};
 
 /// The table that a computation's result is.

@@ -17,7 +17,7 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, visit_execution_plan};
 use futures::{StreamExt, TryStreamExt};
 
-use super::resolve::wait_long_for;
+use super::session_tables::block_on_io;
 use crate::release::LO;
 
 /// Footers read at a time.
@@ -36,7 +36,7 @@ pub(super) fn schemas_of_files(table: &dyn TableProvider, session: &SessionState
 /// # Errors
 /// When they cannot be read.
 pub(super) fn footers_of(table: &dyn TableProvider, session: &SessionState) -> Result<Vec<Footer>> {
-    wait_long_for(|| async {
+    block_on_io(|| async {
         let plan = table.scan(session, None, &[], None).await?;
         footers(plan.as_ref(), session).await
     })

@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{ObjectName, TableFactor};
 
 use super::arguments::{Arguments, Scope};
 use super::options::{AnonymizeOptions, split_names};
-use super::resolve;
+use super::session_tables;
 use super::signature::{FunctionSignature, suggestion};
 use super::syntax::{Call, SqlScope, constant};
 
@@ -135,7 +135,7 @@ impl Scope for PlainScope<'_, '_, '_> {
             },
             _ => return plan_err!("expected the name of a table"),
         };
-        let table = resolve::table(self.args.session(), &reference)?;
+        let table = session_tables::table(self.args.session(), &reference)?;
         LogicalPlanBuilder::scan(reference, provider_as_source(table), None)?.build()
     }
 
@@ -168,7 +168,7 @@ impl Scope for PlainScope<'_, '_, '_> {
     }
 
     fn session(&self) -> Result<SessionState> {
-        resolve::session_state(self.args.session()).cloned()
+        session_tables::session_state(self.args.session()).cloned()
     }
 
     fn options(&self) -> AnonymizeOptions {

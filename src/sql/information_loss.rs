@@ -10,14 +10,14 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
 use super::computed::Computed;
-use super::described::released_columns;
 use super::function::RelationFunction;
+use super::hierarchy_checks::MadeWith;
 use super::input::{Input, InputColumn, common_type};
 use super::muco;
 use super::options::AnonymizeOptions;
 use super::perturbed::is_perturbed;
+use super::release_description::released_columns;
 use super::signature::{FunctionSignature, Kind, Parameter};
-use super::trees::MadeWith;
 use crate::error::refusal;
 use crate::exec::InformationLoss;
 use crate::microdata::Role;

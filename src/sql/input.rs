@@ -9,9 +9,9 @@ use datafusion::common::utils::quote_identifier;
 use datafusion::common::{Column, Result, TableReference, internal_err};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
 
-use super::as_written::is_as_written;
-use super::separated::separated;
+use super::csv_separators::separated;
 use super::signature::{Parameter, suggested_column};
+use super::verbatim_columns::is_as_written;
 use crate::error::refusal;
 use crate::exec::unpublishable;
 use crate::methods::StateKind;

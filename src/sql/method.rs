@@ -6,6 +6,7 @@ use std::sync::Arc;
 use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
 
+use super::anonymized_table::AnonymizedTable;
 use super::arguments::Arguments;
 use super::cells::WantedCells;
 use super::function::RelationFunction;
@@ -13,7 +14,6 @@ use super::opaque::OpaqueTable;
 use super::options::AnonymizeOptions;
 use super::prepare::prepare;
 use super::signature::FunctionSignature;
-use super::table::AnonymizedTable;
 use crate::error::refusal;
 use crate::methods::AnyMethod;
 use crate::release::{Form, View};

@@ -2,19 +2,19 @@
 
 mod advise;
 mod anatomy;
-mod apart;
+mod anonymized_table;
 mod arguments;
-mod as_written;
 mod categories;
 mod cells;
 mod census;
 mod choice;
 mod composite;
 mod computed;
-mod declared;
-mod described;
+mod csv_separators;
 mod disclosure;
+mod distinct_calls;
 mod dynamic;
+mod earlier_releases;
 mod encodings;
 mod estimate;
 mod flat;
@@ -22,42 +22,42 @@ mod followed;
 mod footers;
 mod function;
 mod help;
+mod hierarchy_checks;
 mod identifiers;
 mod information_loss;
 mod input;
+mod input_plans;
 mod lake;
 mod m_distinct;
 mod m_invariant;
 mod method;
 mod methods;
-mod missing;
+mod missing_tables;
 mod mondrian;
 mod muco;
 mod numbers;
 mod opaque;
 mod options;
 mod perturbed;
-mod planned;
 mod prepare;
-mod previous;
 mod profile;
 #[cfg(feature = "publication")]
 mod publication;
+mod publication_terms;
 mod query_start;
 mod ranges;
 mod readers;
+mod release_description;
 mod release_files;
+mod release_ids;
 mod repeatable;
 mod reposition;
-mod resolve;
 mod roles;
-mod separated;
 mod sequential;
+mod session_tables;
 mod signature;
-mod stamp;
 mod syntax;
-mod table;
-mod trees;
+mod verbatim_columns;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub(crate) use flat::flat_rows;
 pub(crate) use help::signatures;
 pub use help::{function_arguments, function_example, function_help, function_overview, function_parameters};
 pub use lake::enable_url_table;
-pub use missing::NamedFiles;
+pub use missing_tables::NamedFiles;
 pub use options::AnonymizeOptions;
 pub use readers::{flat_table, is_public_release, register_readers, released_table};
 #[cfg(feature = "publication")]
@@ -83,7 +83,7 @@ pub use release_files::ReleaseFiles;
 
 use crate::exec::{KeepNan, WholeFiles, cell_function};
 use function::{FunctionPlanner, PlainFunction, RelationFunction};
-use resolve::SessionFunction;
+use session_tables::SessionFunction;
 
 /// Everything there is.
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
@@ -117,10 +117,10 @@ fn planner(functions: Vec<Arc<dyn RelationFunction>>) -> Arc<dyn RelationPlanner
 }
 
 /// The rule that keeps calls of one function apart, and the tables that a release is compared with itself by.
-fn tell_apart(functions: &[Arc<dyn RelationFunction>]) -> Arc<apart::TellApart> {
+fn distinct_calls(functions: &[Arc<dyn RelationFunction>]) -> Arc<distinct_calls::DistinctCalls> {
     let mut names: Vec<&'static str> = functions.iter().map(|function| function.signature().name).collect();
     names.push(estimate::ROWS_OF_GROUPS);
-    Arc::new(apart::TellApart { names })
+    Arc::new(distinct_calls::DistinctCalls { names })
 }
 
 fn table_functions(functions: Vec<Arc<dyn RelationFunction>>) -> Vec<Arc<TableFunction>> {
@@ -191,8 +191,8 @@ pub fn register_all(context: &SessionContext) -> Result<()> {
     context.add_analyzer_rule(Arc::new(publication::CheckInserts));
     context.add_analyzer_rule(Arc::new(flat::FlattenCsv));
     context.add_analyzer_rule(Arc::new(encodings::EncodeReleases));
-    context.add_analyzer_rule(tell_apart(&functions()));
-    context.add_optimizer_rule(Arc::new(stamp::StampReleases));
+    context.add_analyzer_rule(distinct_calls(&functions()));
+    context.add_optimizer_rule(Arc::new(release_ids::ReleaseIds));
     // Registered last, so asked first.
     context.register_relation_planner(planner(functions()))
 }
@@ -233,8 +233,8 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
     builder
         .with_analyzer_rule(Arc::new(flat::FlattenCsv))
         .with_analyzer_rule(Arc::new(encodings::EncodeReleases))
-        .with_analyzer_rule(tell_apart(&functions()))
-        .with_optimizer_rule(Arc::new(stamp::StampReleases))
+        .with_analyzer_rule(distinct_calls(&functions()))
+        .with_optimizer_rule(Arc::new(release_ids::ReleaseIds))
         .with_physical_optimizer_rule(Arc::new(WholeFiles))
         .with_physical_optimizer_rule(Arc::new(KeepNan))
 }

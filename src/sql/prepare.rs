@@ -7,16 +7,16 @@ use datafusion::common::{Result, internal_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
 
+use super::anonymized_table::{AnonymizedTable, Prepared};
 use super::arguments::Arguments;
 use super::composite::Composite;
+use super::earlier_releases::{check_order, ledgers};
 use super::followed::Followed;
+use super::hierarchy_checks;
 use super::input::{DOMAIN, Input, PREVIOUS, UPDATES, WORLDS};
 use super::opaque::OpaqueTable;
 use super::options::AnonymizeOptions;
-use super::previous::{check_order, ledgers};
 use super::roles::{roles, sensitive_columns};
-use super::table::{AnonymizedTable, Prepared};
-use super::trees;
 use crate::error::refusal;
 use crate::methods::{Method, StateKind};
 use crate::microdata::{Layout, Role};
@@ -108,7 +108,7 @@ pub(super) fn prepare(
     let schema = Schema::new(columns.iter().map(|column| FieldRef::clone(&column.field)).collect::<Vec<_>>());
     let mut layout = Layout::try_new(&schema, &roles).map_err(|error| error.in_function(function))?;
     if let (Some(plan), Ok(session)) = (&hierarchies, arguments.session()) {
-        layout = layout.with_trees(&trees::read(function, plan, &roles.quasi, session)?.fingerprints());
+        layout = layout.with_trees(&hierarchy_checks::read(function, plan, &roles.quasi, session)?.fingerprints());
     }
     let microdata = input.project(columns)?;
     Ok(Prepared { microdata, previous, followed, hierarchies, updates, layout, composite })

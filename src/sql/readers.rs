@@ -18,15 +18,15 @@ use datafusion::execution::context::SessionContext;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::LogicalPlanBuilder;
 
-use super::described::{Described, describe};
 use super::flat::{FlatFunction, flat};
 use super::function::RelationFunction;
 use super::lake::refuse_loose;
 use super::options::AnonymizeOptions;
 #[cfg(feature = "publication")]
 use super::publication::{FlatRows, PublicationTable};
-use super::resolve::OnlyReaders;
-use super::{composite, estimate, planner, refuse_ranges, table_functions, tell_apart};
+use super::release_description::{Described, describe};
+use super::session_tables::OnlyReaders;
+use super::{composite, distinct_calls, estimate, planner, refuse_ranges, table_functions};
 use crate::error::refusal;
 use crate::microdata::Role;
 use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, Description, GROUP_ROLES, LABEL, PARTNERS, SIGNATURE};
@@ -72,7 +72,7 @@ pub fn register_readers(context: &SessionContext) -> Result<()> {
     state.write().register_expr_planner(Arc::new(estimate::DeviationPlanner))?;
     refuse_ranges(&mut *state.write())?;
     context.add_analyzer_rule(Arc::new(estimate::EstimateRule));
-    context.add_analyzer_rule(tell_apart(&functions()));
+    context.add_analyzer_rule(distinct_calls(&functions()));
     context.register_relation_planner(planner(functions()))
 }
 

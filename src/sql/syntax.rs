@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::arguments::Scope;
 use super::options::{AnonymizeOptions, split_names};
-use super::resolve;
+use super::session_tables;
 use crate::error::refusal;
 
 /// A call in a FROM clause.
@@ -104,7 +104,7 @@ impl SqlScope<'_> {
     }
 
     fn scan(&self, reference: TableReference) -> Result<LogicalPlan> {
-        let table = resolve::table(&self.session()?, &reference)?;
+        let table = session_tables::table(&self.session()?, &reference)?;
         LogicalPlanBuilder::scan(reference, provider_as_source(table), None)?.build()
     }
 }
@@ -191,7 +191,7 @@ impl Scope for SqlScope<'_> {
     }
 
     fn session(&self) -> Result<SessionState> {
-        resolve::session(self.context.context_provider())
+        session_tables::session(self.context.context_provider())
     }
 
     fn options(&self) -> AnonymizeOptions {

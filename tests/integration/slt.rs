@@ -12,7 +12,7 @@ use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 
 use super::support::session;
 
-/// The compiler does not look into it (`src/exec/boxed.rs` says why).
+/// The compiler does not look into it (`src/exec/boxed_futures.rs` says why).
 struct Database(Arc<dyn Deref<Target = SessionContext> + Send + Sync>);
 
 #[async_trait::async_trait]

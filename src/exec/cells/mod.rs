@@ -42,7 +42,7 @@ pub(in crate::exec) use refusals::{Refusals, Tried};
 
 use self::places::with_place;
 use super::inputs::{InputKinds, Inputs, Streams, facts};
-use super::run::{ReleaseSink, check_trees};
+use super::release_stream::{ReleaseSink, check_trees};
 use super::whole_input::counted;
 use super::work::Work;
 use super::{AnonymizeJob, Job, Seed, WholeInputExec};

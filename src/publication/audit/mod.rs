@@ -1,12 +1,12 @@
 //! The audit of a publication: its stored tables against its promises, each other and the ledger.
 
-mod alone;
+mod belief_audit;
 mod columns;
 mod files;
 mod ledger;
 mod parts;
 mod promises;
-mod reached;
+mod single_release;
 
 use std::sync::Arc;
 
@@ -19,15 +19,15 @@ use datafusion::object_store;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use url::Url;
 
-pub(crate) use self::alone::failed_checks;
+use self::belief_audit::BeliefAudit;
 use self::columns::{columns_of, described, sensitive_value, some_sensitive};
 use self::files::Files;
 use self::ledger::{Ledger, Past};
 use self::parts::Parts;
 use self::promises::{Promises, Remembered};
-use self::reached::Reached;
+pub(crate) use self::single_release::failed_checks;
 use super::blocking::blocking;
-use super::buffers::Buffers;
+use super::buffer_bytes::Buffers;
 use super::delta;
 use super::format::is_unknown;
 use super::reader::{Reader, ReleaseRow};
@@ -114,7 +114,7 @@ impl Audit {
             let said = first.record.as_ref().and_then(|record| record.updates.as_ref());
             checks.extend(ledger.agreed(said, updates.as_deref())?);
         }
-        let (mut remembered, mut reached) = (Remembered::Nothing, Reached::default());
+        let (mut remembered, mut reached) = (Remembered::Nothing, BeliefAudit::default());
         for (number, row) in (1..).zip(releases) {
             let found = match row {
                 // What is damaged at this version is not at others; a store that fails fails for all.

@@ -13,9 +13,9 @@ use datafusion::prelude::SessionContext;
 use deltalake_core::DeltaTable;
 use futures::StreamExt;
 
-use crate::publication::buffers::Buffers;
-use crate::publication::by_reference::{each_once, in_views};
+use crate::publication::buffer_bytes::Buffers;
 use crate::publication::reader::{introduce, provider};
+use crate::publication::text_views::{each_once, in_views};
 use crate::release::GROUP_ID;
 use crate::risk::part_of;
 

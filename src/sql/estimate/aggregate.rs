@@ -18,7 +18,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuil
 use super::chain::Chain;
 use super::deviations::{AVG_STDDEV, COUNT_INTERVAL, COUNT_STDDEV, ERRORS, SUM_STDDEV};
 use super::interval::{Bounds, confidence, interval};
-use super::named::NamedTexts;
+use super::named_values::NamedTexts;
 use crate::error::refusal;
 use crate::estimate::{
     Axis, ESTIMATE, Form, Known, OriginalColumn, Polynomial, Scale, ShareOf, Term, Translator, ValuesOf, WeightOf,

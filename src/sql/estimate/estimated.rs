@@ -12,17 +12,17 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 
 use super::Source;
-use super::intact::intact;
+use super::release_integrity::intact;
 use super::sources::refuse_publication;
 use crate::error::refusal;
 use crate::estimate::{Distribution, ESTIMATE, Released};
 use crate::sql::arguments::Arguments;
 use crate::sql::choice::DISTRIBUTION;
-use crate::sql::described::{Described, describe};
 use crate::sql::function::RelationFunction;
 use crate::sql::input::Input;
 use crate::sql::opaque::{OpaqueTable, Relation};
 use crate::sql::options::AnonymizeOptions;
+use crate::sql::release_description::{Described, describe};
 use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 
 /// Estimates from a release.

@@ -18,11 +18,11 @@ use crate::sql::arguments::Arguments;
 use crate::sql::choice::{Choice, DISTRIBUTION};
 use crate::sql::computed::Computed;
 use crate::sql::function::RelationFunction;
+use crate::sql::hierarchy_checks::MadeWith;
 use crate::sql::input::{Input, InputColumn, common_type};
 use crate::sql::numbers::{Integer, Number};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::signature::{FunctionSignature, Kind, Parameter};
-use crate::sql::trees::MadeWith;
 
 /// How accurate estimates from a release are.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, LogicalPlan, Operator
 
 use super::{FOLLOWS, Followed, ids};
 use crate::release::{COUNTERFEIT_MARK, PARTNERS, SIGNATURE};
+use crate::sql::anonymized_table::AnonymizedTable;
 use crate::sql::footers::schemas_of_files;
 use crate::sql::opaque::OpaqueTable;
-use crate::sql::table::AnonymizedTable;
 
 impl Followed {
     /// Reads which releases the tables of a relation are of. `id` is the identifier, and `session` finds what files say of themselves.

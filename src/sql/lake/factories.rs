@@ -22,7 +22,7 @@ use super::formats::{several, several_text};
 #[cfg(feature = "publication")]
 use crate::error::{AnonymizeError, refusal};
 use crate::exec::boxed_method;
-use crate::sql::separated::separated_line;
+use crate::sql::csv_separators::separated_line;
 
 /// `FROM 'lake/people/'`: Delta tables where there are some, files elsewhere.
 #[derive(Debug, Default)]

@@ -16,7 +16,7 @@ use datafusion::object_store::path::Path;
 use futures::StreamExt;
 
 use crate::error::refusal;
-use crate::sql::resolve::wait_long_for;
+use crate::sql::session_tables::block_on_io;
 
 /// The folder that makes a folder a Delta table.
 const LOG: &str = "_delta_log";
@@ -118,7 +118,7 @@ pub(in crate::sql) fn refuse_loose(
     }
     let session = session()?;
     let (read, session) = (&read, &session);
-    let loose = wait_long_for(|| async move {
+    let loose = block_on_io(|| async move {
         for location in read {
             if let Some(found) = find(location, session.runtime_env(), session.config_options()).await {
                 return Ok(Some(loose_text(location.as_str(), location, &found)));

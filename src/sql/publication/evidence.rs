@@ -22,10 +22,10 @@ use crate::methods::state::{IDENTIFIER, RELEASE};
 use crate::methods::{AnyMethod, StateKind};
 use crate::publication::{OpenPublication, Publication, Reader, ReleaseRow};
 use crate::release::{LABEL, SIGNATURE};
-use crate::sql::declared::{Declared, Presence, WHO};
 use crate::sql::input::OWN_VALUE;
 use crate::sql::opaque::{OpaqueTable, Relation};
-use crate::sql::resolve::wait_long_for;
+use crate::sql::publication_terms::{Declared, Presence, WHO};
+use crate::sql::session_tables::block_on_io;
 
 const FUNCTION: &str = "disclosure";
 
@@ -39,7 +39,7 @@ pub(in crate::sql) fn evidence_of(plan: &LogicalPlan) -> Result<Option<(Vec<Logi
     }
     PublicationTable::with(plan, FUNCTION, |table| {
         let (public, private, runtime) = (&table.public, table.private(), &table.runtime);
-        let (tables, rows) = wait_long_for(|| async move {
+        let (tables, rows) = block_on_io(|| async move {
             let Some(reader) = Reader::open(public, runtime).await? else {
                 return Ok((vec![ReleaseTable::open(public, runtime, Some(1)).await?], Vec::new()));
             };
@@ -101,7 +101,7 @@ fn presence(publication: &Publication, rows: &[ReleaseRow], runtime: &Arc<Runtim
     let dated = kind == Some(StateKind::DatedSignatures);
     let wanted: &[&str] = if dated { &[IDENTIFIER, SIGNATURE, LABEL, RELEASE] } else { &[IDENTIFIER, RELEASE] };
     let columns =
-        wait_long_for(|| async move { OpenPublication::open(publication.clone(), runtime).await?.ledger_columns() });
+        block_on_io(|| async move { OpenPublication::open(publication.clone(), runtime).await?.ledger_columns() });
     let Some(columns) = columns? else { return Ok(Presence::Everybody) };
     let fields = wanted.iter().map(|name| columns.field_with_name(name).cloned());
     let schema = Arc::new(Schema::new(fields.collect::<std::result::Result<Vec<_>, _>>()?));

@@ -21,8 +21,8 @@ use super::positions::check_positions;
 use super::table::PublicationTable;
 use crate::exec::{Origin, hide};
 use crate::sql::computed::project;
+use crate::sql::input_plans::planned;
 use crate::sql::opaque::{OpaqueTable, Relation};
-use crate::sql::planned::planned;
 use crate::sql::repeatable::{check_choices, check_volatile};
 
 /// Puts the rows of an INSERT into a publication behind a scan, so that they are planned like the input of a function.

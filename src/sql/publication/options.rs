@@ -20,7 +20,7 @@ use crate::sql::method::{MethodFunction, Offered};
 use crate::sql::methods::methods;
 use crate::sql::options::{AnonymizeOptions, split_names};
 use crate::sql::reposition::{INNER, PUBLISHED};
-use crate::sql::resolve;
+use crate::sql::session_tables;
 use crate::sql::signature::{FunctionSignature, Parameter, Style, retired, suggestion, whole as whole_releases};
 
 /// What a publication decides by itself, or knows from its ledger.
@@ -251,11 +251,11 @@ impl Scope for OptionScope<'_> {
 
     fn relation(&mut self, raw: &String) -> Result<LogicalPlan> {
         let quoted = TableReference::bare(raw.as_str());
-        let (reference, table) = match resolve::table(self.session, &quoted) {
+        let (reference, table) = match session_tables::table(self.session, &quoted) {
             Ok(table) => (quoted, table),
             Err(error) => {
                 let parsed = TableReference::parse_str(raw);
-                let table = resolve::table(self.session, &parsed).map_err(|_| error)?;
+                let table = session_tables::table(self.session, &parsed).map_err(|_| error)?;
                 (parsed, table)
             }
         };
@@ -282,7 +282,7 @@ impl Scope for OptionScope<'_> {
     }
 
     fn session(&self) -> Result<SessionState> {
-        resolve::session_state(self.session).cloned()
+        session_tables::session_state(self.session).cloned()
     }
 
     fn options(&self) -> AnonymizeOptions {

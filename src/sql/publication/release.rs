@@ -10,7 +10,7 @@ use super::table::PublicationTable;
 use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
 use crate::sql::options::AnonymizeOptions;
-use crate::sql::resolve::wait_long_for;
+use crate::sql::session_tables::block_on_io;
 use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 
 /// A release by its number.
@@ -35,7 +35,7 @@ impl RelationFunction for ReleaseByNumber {
         let plan = arguments.relation(PUBLICATION.name)?;
         PublicationTable::with(&plan, SIGNATURE.name, |publication| {
             let (public, runtime) = (&publication.public, &publication.runtime);
-            let table = wait_long_for(|| ReleaseTable::open(public, runtime, number))?;
+            let table = block_on_io(|| ReleaseTable::open(public, runtime, number))?;
             Ok(Arc::new(table) as Arc<dyn TableProvider>)
         })
     }

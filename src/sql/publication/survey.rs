@@ -20,8 +20,8 @@ use crate::methods::{AnyMethod, CellsBy};
 use crate::microdata::Layout;
 use crate::sql::computed::project;
 use crate::sql::identifiers;
+use crate::sql::input_plans::{planned, planned_if_given};
 use crate::sql::opaque::{OpaqueTable, Relation};
-use crate::sql::planned::{planned, planned_if_given};
 
 /// Adds to the inputs of a release in cells what has to be known of the whole table. The plan of the rows is copied: a plan runs once.
 ///

@@ -40,9 +40,9 @@ use crate::publication::{OpenPublication, PERIOD, Publication, parse_period, per
 use crate::release::SIGNATURE;
 use crate::sql::cells::WantedCells;
 use crate::sql::composite::composed_columns;
+use crate::sql::input_plans::planned_if_given;
 use crate::sql::lake::refuse_loose_files;
 use crate::sql::options::AnonymizeOptions;
-use crate::sql::planned::planned_if_given;
 
 /// How a publication is published to.
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::missing::missing;
+use super::missing_tables::missing;
 use super::opaque::{OpaqueTable, Relation};
 use crate::error::unreadable;
 
@@ -112,11 +112,11 @@ where
         return ready;
     }
     // A remote catalog.
-    wait_long_for(start)
+    block_on_io(start)
 }
 
 /// The result of something that reads files, from code that is not async. Never blocks a thread that drives other tasks.
-pub(super) fn wait_long_for<T, F>(start: impl Fn() -> F + Sync) -> Result<T>
+pub(super) fn block_on_io<T, F>(start: impl Fn() -> F + Sync) -> Result<T>
 where
     T: Send,
     F: Future<Output = Result<T>> + Send,

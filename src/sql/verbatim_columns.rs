@@ -15,7 +15,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::logical_plan::{TableScan, Union};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
-use super::resolve::wait_long_for;
+use super::session_tables::block_on_io;
 use super::signature::Parameter;
 
 /// Metadata of a column that was read as text, whatever its values look like.
@@ -150,7 +150,7 @@ fn declares_types(table: &ListingTable, session: &mut impl FnMut() -> Result<Ses
         return false;
     }
     let (Ok(session), Some(path)) = (session(), table.table_paths().first()) else { return true };
-    let Ok(guessed) = wait_long_for(|| table.options().infer_schema(&session, path)) else { return true };
+    let Ok(guessed) = block_on_io(|| table.options().infer_schema(&session, path)) else { return true };
     let schema = table.schema();
     guessed.fields().iter().any(|guess| match schema.field_with_name(guess.name()) {
         Ok(field) => field.data_type() != guess.data_type(),

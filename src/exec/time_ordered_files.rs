@@ -28,8 +28,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
 
 use super::files::scan_of;
-use super::in_order::ends;
 use super::reposition_job::REPOSITION;
+use super::sort_by_time::ends;
 use super::{HiddenExec, Origin, hide};
 use crate::error::{AnonymizeError, ErrorKind};
 

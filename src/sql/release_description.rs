@@ -12,10 +12,10 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::logical_plan::TableScan;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
+use super::anonymized_table::AnonymizedTable;
 use super::footers::{Footer, footers_of};
 use super::input::Input;
 use super::opaque::OpaqueTable;
-use super::table::AnonymizedTable;
 use crate::error::refusal;
 use crate::microdata::Role;
 use crate::release::{COUNTERFEIT_MARK, Description};

@@ -10,12 +10,12 @@ const TOLERANCE: f64 = 1e-9;
 
 /// What is said of one release after the other.
 #[derive(Debug, Default)]
-pub(super) struct Reached {
+pub(super) struct BeliefAudit {
     /// Whether the release before has the figure.
     known: bool,
 }
 
-impl Reached {
+impl BeliefAudit {
     /// The check of the next release, of which `largest` is how many rows its largest group has. That a reader gets far is no failure, for nothing else was
     /// promised; but where it was known once, it is known of all releases after, and it is a probability.
     pub(super) fn check(&mut self, record: &Record, promised: Remembered, largest: u64) -> Option<Check> {
@@ -80,7 +80,7 @@ mod tests {
     fn only_probabilities_pass() {
         let promised = Remembered::Signatures(2, Lineage::Distinct { close: false, disjoint: false });
         let check = |achieved, largest| {
-            let check = Reached::default().check(&record(Some(achieved)), promised, largest).unwrap();
+            let check = BeliefAudit::default().check(&record(Some(achieved)), promised, largest).unwrap();
             (check.passed, check.figures)
         };
         assert_eq!(check(Some(0.997_23), 2), (true, "at most 0.9972, where 1/m is 0.5".to_owned()));
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_was_known_stays_known() {
-        let mut reached = Reached::default();
+        let mut reached = BeliefAudit::default();
         let said = [None, Some(Some(0.5)), Some(Some(0.75)), None, None];
         let checks =
             said.map(|achieved| reached.check(&record(achieved), Remembered::Nothing, 2).map(|check| check.passed));

@@ -6,8 +6,8 @@ use datafusion::common::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
-use super::described::describe;
-use super::resolve::{session_state, wait_long_for};
+use super::release_description::describe;
+use super::session_tables::{block_on_io, session_state};
 use crate::error::Error;
 use crate::exec::read_hierarchies;
 use crate::microdata::{Hierarchies, Trees, trees_of};
@@ -22,7 +22,7 @@ pub(super) fn read(
     attributes: &[String],
     session: &SessionState,
 ) -> Result<Hierarchies> {
-    wait_long_for(|| read_hierarchies(function, relation, attributes, session))
+    block_on_io(|| read_hierarchies(function, relation, attributes, session))
 }
 
 /// Hierarchies that must be those that releases were made with. They are read when the table of the call is scanned.

@@ -14,14 +14,14 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::logical_plan::{TableScan, TableScanBuilder};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use super::anonymized_table::AnonymizedTable;
 use super::opaque::OpaqueTable;
 use super::query_start::QueryStart;
-use super::table::AnonymizedTable;
 
 #[derive(Debug)]
-pub(super) struct StampReleases;
+pub(super) struct ReleaseIds;
 
-impl OptimizerRule for StampReleases {
+impl OptimizerRule for ReleaseIds {
     fn name(&self) -> &str {
         "anonymize_stamp_releases"
     }

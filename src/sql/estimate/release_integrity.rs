@@ -23,8 +23,8 @@ use crate::error::{refusal, thousands};
 use crate::methods::AnyMethod;
 use crate::release::{COUNTERFEITS, Description, Form, GROUP_ID, GROUP_SIZE, HI, LO};
 use crate::scalars;
+use crate::sql::anonymized_table::AnonymizedTable;
 use crate::sql::opaque::OpaqueTable;
-use crate::sql::table::AnonymizedTable;
 
 /// Name of the table in the query that looks at it.
 pub(in crate::sql) const ROWS_OF_GROUPS: &str = "rows_of_groups";

@@ -1,5 +1,5 @@
-//! What is done is done: the engine waits for what workers have left to say after the last row, and if one is lost by then, that is an error
-//! of the query. Of a statement that publishes, it would be said that nothing was published.
+//! Ends the stream once rows are written, so that a late error of a worker cannot undo the write. The engine waits for what workers have left to
+//! say after the last row, and if one is lost by then, the query would fail: a statement that has published would say that it has not.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use tokio::task::unconstrained;
 
 /// A distributed plan that ends with the row that says how many were written.
 #[derive(Debug)]
-struct SettledExec(Arc<dyn ExecutionPlan>);
+struct FinishAfterWriteExec(Arc<dyn ExecutionPlan>);
 
 /// The plan, which ends with its first row if it writes.
-pub(super) fn settled(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+pub(super) fn finish_after_write(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.is::<DistributedExec>() && writes(&plan) {
-        true => Arc::new(SettledExec(plan)),
+        true => Arc::new(FinishAfterWriteExec(plan)),
         false => plan,
     }
 }
@@ -39,13 +39,13 @@ fn writes(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<DataSinkExec>() || (!plan.is_network_boundary() && plan.children().into_iter().any(writes))
 }
 
-impl DisplayAs for SettledExec {
+impl DisplayAs for FinishAfterWriteExec {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt_as(t, f)
     }
 }
 
-impl ExecutionPlan for SettledExec {
+impl ExecutionPlan for FinishAfterWriteExec {
     fn name(&self) -> &str {
         self.0.name()
     }

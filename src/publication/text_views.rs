@@ -177,7 +177,7 @@ mod tests {
     use datafusion::arrow::array::{Int64Array, StringArray};
 
     use super::*;
-    use crate::publication::buffers::Buffers;
+    use crate::publication::buffer_bytes::Buffers;
     use crate::publication::files::make;
 
     /// Lists of long texts, of which there are few: they are read in as few bytes as they were written in, and written out in small pieces.

@@ -52,7 +52,7 @@ pub(crate) struct Findings {
 }
 
 /// Reads the update relation, then the snapshots.
-pub(crate) struct Rehearsal {
+pub(crate) struct DryRun {
     changes: Changes,
     /// At most this part of new people may have one value, one in so many; `None` if there is no such limit.
     m: Option<u64>,
@@ -71,7 +71,7 @@ pub(crate) struct Rehearsal {
     frequent: Vec<Frequent>,
 }
 
-impl Rehearsal {
+impl DryRun {
     /// Of people and values of these columns.
     ///
     /// # Errors
@@ -272,7 +272,7 @@ mod tests {
     ) -> Result<Findings> {
         let field = |name: &str, data_type: DataType| Arc::new(Field::new(name, data_type, true));
         let (id, value) = (field("id", DataType::Int64), field("value", DataType::Utf8));
-        let mut rehearsal = Rehearsal::try_new(id, value, changes, m)?;
+        let mut rehearsal = DryRun::try_new(id, value, changes, m)?;
         let texts = |texts: Vec<&str>| -> ArrayRef { Arc::new(StringArray::from(texts)) };
         rehearsal.append_updates(
             &texts(updates.iter().map(|pair| pair.0).collect()),

@@ -12,7 +12,7 @@ use futures::StreamExt;
 
 use super::computation::{Computation, Resources};
 use crate::error::Error;
-use crate::publication::{Change, Changes, Findings, Rehearsal};
+use crate::publication::{Change, Changes, DryRun, Findings};
 
 const FUNCTION: &str = "check_snapshots";
 /// A change that is refused.
@@ -74,7 +74,7 @@ impl Computation for SnapshotsCheck {
 
     async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()> {
         let named = |error: Error| error.in_function(FUNCTION);
-        let rehearsal = Rehearsal::try_new(Arc::clone(&self.id), Arc::clone(&self.sensitive), self.changes, self.m);
+        let rehearsal = DryRun::try_new(Arc::clone(&self.id), Arc::clone(&self.sensitive), self.changes, self.m);
         let mut rehearsal = rehearsal.map_err(named)?;
         for (place, mut rows) in inputs.into_iter().enumerate() {
             let updates = self.updates && place == 0;

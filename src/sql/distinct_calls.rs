@@ -15,11 +15,11 @@ use datafusion::optimizer::AnalyzerRule;
 
 /// Renames scans of these tables.
 #[derive(Debug)]
-pub(super) struct TellApart {
+pub(super) struct DistinctCalls {
     pub names: Vec<&'static str>,
 }
 
-impl TellApart {
+impl DistinctCalls {
     /// The scan, if it is of one of the tables, and its name.
     fn scan<'a>(&self, node: &'a LogicalPlan) -> Option<(&'a TableScan, &'static str)> {
         let LogicalPlan::TableScan(scan) = node else { return None };
@@ -46,7 +46,7 @@ impl Seen {
     }
 }
 
-impl AnalyzerRule for TellApart {
+impl AnalyzerRule for DistinctCalls {
     fn name(&self) -> &str {
         "anonymize_tell_apart"
     }
