@@ -3,9 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::spill::get_record_batch_memory_size;
+use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 
 use crate::methods::{AnyMethod, StateKind};
@@ -147,6 +151,23 @@ impl InputKinds {
             false => internal_err!("an operator with other inputs than it was made for"),
         }
     }
+}
+
+/// Reads all rows of a small input, and charges them to the memory pool.
+///
+/// # Errors
+/// Those of the input, and when there is not enough memory.
+pub(super) async fn read_all(
+    rows: &mut SendableRecordBatchStream,
+    held: &MemoryReservation,
+) -> Result<Vec<RecordBatch>> {
+    let mut all = Vec::new();
+    while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        held.try_grow(get_record_batch_memory_size(&batch))?;
+        all.push(batch);
+    }
+    Ok(all)
 }
 
 /// How a method and the columns it is applied to are shown.

@@ -10,14 +10,12 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
-use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::StreamExt;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::beliefs::BeliefsStep;
-use super::cells::{ByCell, CellCount, Refusals, Tried, by_cell, expected_rows, in_a_cell, in_cells, tags};
-use super::inputs::{InputKinds, Inputs, Streams, facts};
+use super::cells::{ByCell, CellCount, Refusals, by_cell, expected_rows, in_a_cell, in_cells, tags};
+use super::inputs::{InputKinds, Inputs, Streams, facts, read_all};
 use super::notices::Notices;
 use super::progress::Reporting;
 use super::release_writer::{Finished, ReleaseWriter, Written};
@@ -259,7 +257,7 @@ impl Publishing {
         window: &MemoryReservation,
         context: &TaskContext,
     ) -> Result<Held, Ended> {
-        let mut arriving = collect(&mut streams.microdata, window).await?;
+        let mut arriving = read_all(&mut streams.microdata, window).await?;
         reading.recognize().await?;
         if reading.is_known() {
             // Its rows are in the window, which is to be published.
@@ -289,23 +287,16 @@ impl Publishing {
         let mut refusals = Refusals::of(count);
         while let Some((cell, mut rows)) = snapshot.next(&work).await.map_err(|error| in_a_cell(error, name, count))? {
             let begun = match writer.take() {
-                Some(begun) => Some(begun),
-                None if refusals.any() => None,
+                Some(begun) => begun,
                 None => {
                     let trees = rows.microdata.trees().map_err(|error| error.in_function(name))?;
-                    Some(self.writer(&mut writing, &trees)?)
+                    self.writer(&mut writing, &trees)?
                 }
             };
-            let of_rows = rows.microdata.rows();
             let (rng, tag) = (seed.rng_of_cell(cell), tags.get(cell as usize).copied());
-            let made = Arc::clone(&work).off_thread(move |work, monitor| {
-                Tried::of(match begun {
-                    Some(begun) => begun.add(work, rows, rng, tag, monitor).map(Some),
-                    None => work.make(rows, rng, monitor).map(|_| None),
-                })
-            });
-            let made = made.await.map_err(|error| in_a_cell(error, name, count))?;
-            writer = refusals.take(made, of_rows).flatten();
+            let made = refusals
+                .make(&work, rows, rng, move |work, rows, rng, monitor| begun.add(work, rows, rng, tag, monitor));
+            writer = made.await?;
         }
         refusals.check(name, if writing.number == 1 { Asked::First } else { Asked::Later })?;
         match writer {
@@ -379,17 +370,6 @@ struct Writing {
     /// What readers believe before it, where that is looked at.
     beliefs: Option<BeliefsStep>,
     files: Sender<Finished>,
-}
-
-/// All rows, charged to the memory pool.
-async fn collect(rows: &mut SendableRecordBatchStream, memory: &MemoryReservation) -> Result<Vec<RecordBatch>> {
-    let mut all = Vec::new();
-    while let Some(batch) = rows.next().await {
-        let batch = batch?;
-        memory.try_grow(get_record_batch_memory_size(&batch))?;
-        all.push(batch);
-    }
-    Ok(all)
 }
 
 /// Stages files as they are made.

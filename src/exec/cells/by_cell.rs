@@ -5,13 +5,12 @@ use datafusion::arrow::datatypes::{Int64Type, UInt32Type};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use futures::StreamExt;
 
 use super::in_a_cell;
 use super::places::values_of;
 use crate::error::Error;
-use crate::exec::inputs::Streams;
+use crate::exec::inputs::{Streams, read_all};
 use crate::exec::whole_input::tasks;
 use crate::exec::work::Work;
 use crate::methods::SnapshotBuilder;
@@ -243,14 +242,10 @@ fn check_identifiers(counts: &[RecordBatch], layout: &Layout) -> crate::error::R
 
 /// A small input.
 async fn whole(rows: Option<SendableRecordBatchStream>, held: &MemoryReservation) -> Result<Option<Vec<RecordBatch>>> {
-    let Some(mut rows) = rows else { return Ok(None) };
-    let mut all = Vec::new();
-    while let Some(batch) = rows.next().await {
-        let batch = batch?;
-        held.try_grow(get_record_batch_memory_size(&batch))?;
-        all.push(batch);
+    match rows {
+        Some(mut rows) => read_all(&mut rows, held).await.map(Some),
+        None => Ok(None),
     }
-    Ok(Some(all))
 }
 
 #[cfg(test)]

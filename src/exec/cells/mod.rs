@@ -38,7 +38,7 @@ pub(crate) use function::cell_function;
 pub(crate) use places::place_function;
 #[cfg(feature = "distributed")]
 pub(in crate::exec) use places::{Places, PlacesExec};
-pub(in crate::exec) use refusals::{Refusals, Tried};
+pub(in crate::exec) use refusals::Refusals;
 
 use self::places::with_place;
 use super::inputs::{InputKinds, Inputs, Streams, facts};
@@ -302,18 +302,12 @@ impl Running {
             if !std::mem::replace(&mut checked, true) {
                 check_trees(&mut snapshot.microdata, &schema).map_err(|error| error.in_function(work.method.name()))?;
             }
-            let rows = snapshot.microdata.rows();
-            largest_cell.set_max(rows);
-            let (rng, tag) = (seed.rng_of_cell(cell), tags.get(cell as usize).copied());
-            let to = (!refusals.any()).then(|| Arc::clone(&sink));
-            let made = Arc::clone(&work).off_thread(move |work, monitor| {
-                Tried::of(match to {
-                    Some(to) => to.publish(work, snapshot, rng, tag, monitor),
-                    None => work.make(snapshot, rng, monitor).map(drop),
-                })
+            largest_cell.set_max(snapshot.microdata.rows());
+            let (to, tag) = (Arc::clone(&sink), tags.get(cell as usize).copied());
+            let made = refusals.make(&work, snapshot, seed.rng_of_cell(cell), move |work, snapshot, rng, monitor| {
+                to.publish(work, snapshot, rng, tag, monitor)
             });
-            let made = made.await.map_err(|error| in_a_cell(error, work.method.name(), cells))?;
-            if refusals.take(made, rows).is_some() && !refusals.any() {
+            if made.await?.is_some() {
                 cells_released.add(1);
             }
             if sink.output.is_closed() {

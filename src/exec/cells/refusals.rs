@@ -1,8 +1,14 @@
 //! Cells that cannot be released: all of them are looked for, so that the publisher knows whether it was one or most.
 
-use datafusion::common::Result;
+use std::sync::Arc;
 
+use datafusion::common::Result;
+use rand_chacha::ChaCha20Rng;
+
+use super::in_a_cell;
 use crate::error::{Asked, Error, Refusal, thousands};
+use crate::exec::work::Work;
+use crate::methods::{Monitor, SnapshotBuilder};
 
 /// The cells of a release that were refused so far.
 pub(in crate::exec) struct Refusals {
@@ -16,22 +22,38 @@ impl Refusals {
         Self { of: cells, refused: 0, first: None }
     }
 
-    /// Whether a cell was refused: then nothing is released any more.
-    pub(in crate::exec) fn any(&self) -> bool {
-        self.refused > 0
-    }
-
-    /// What making a cell of so many rows came to; `None` if it was refused.
-    pub(in crate::exec) fn take<T>(&mut self, made: Tried<T>, rows: usize) -> Option<T> {
-        match made {
-            Tried::Released(made) => Some(made),
-            Tried::Refused(refusal) => {
+    /// Makes the release of a cell, or of a whole table, by `write`. Once one was refused, the others are made to see whether they are, and not written.
+    /// Returns what `write` does; `None` if a cell was refused.
+    ///
+    /// # Errors
+    /// Those that are no refusals of the data, which are counted.
+    pub(in crate::exec) async fn make<T: Send + 'static>(
+        &mut self,
+        work: &Arc<Work>,
+        cell: SnapshotBuilder,
+        rng: ChaCha20Rng,
+        write: impl FnOnce(&Work, SnapshotBuilder, ChaCha20Rng, &Monitor) -> crate::error::Result<T> + Send + 'static,
+    ) -> Result<Option<T>> {
+        let (rows, tries) = (cell.microdata.rows(), self.refused > 0);
+        let made = Arc::clone(work).off_thread(move |work, monitor| {
+            let made = match tries {
+                true => work.make(cell, rng, monitor).map(|_| None),
+                false => write(work, cell, rng, monitor).map(Some),
+            };
+            match made {
+                Err(Error::Refused(refusal)) => Ok(Err(refusal)),
+                made => made.map(Ok),
+            }
+        });
+        match made.await.map_err(|error| in_a_cell(error, work.method.name(), self.of))? {
+            Ok(made) => Ok(made),
+            Err(refusal) => {
                 self.refused += 1;
                 self.first = Some(match self.first.take() {
                     Some((first, rows)) => (first.and(&refusal), rows),
                     None => (refusal, rows),
                 });
-                None
+                Ok(None)
             }
         }
     }
@@ -55,25 +77,5 @@ impl Refusals {
             format!("{refused} of the {of} cells cannot be released; the first of them, of {rows} rows{whole}: {text}")
         });
         Err(Error::Refused(all).said(asked).in_function(function))
-    }
-}
-
-/// What making a cell came to.
-pub(in crate::exec) enum Tried<T> {
-    Released(T),
-    Refused(Refusal),
-}
-
-impl<T> Tried<T> {
-    /// Refusals of the data are counted. All else ends a release at once.
-    ///
-    /// # Errors
-    /// Those that are no refusals.
-    pub(in crate::exec) fn of(made: crate::error::Result<T>) -> crate::error::Result<Self> {
-        match made {
-            Ok(made) => Ok(Self::Released(made)),
-            Err(Error::Refused(refusal)) => Ok(Self::Refused(refusal)),
-            Err(other) => Err(other),
-        }
     }
 }
