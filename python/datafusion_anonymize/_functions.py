@@ -344,10 +344,8 @@ def sequential_release(
     other: Columns | None = None,
     p: int | None = None,
     loss: Literal["lm", "em"] | None = None,
-    allow_removals: bool | None = None,
     hierarchies: Input | None = None,
     seed: Seed | None = None,
-    allow_former_worlds: bool | None = None,
 ) -> Release:
     """A release of some columns, safe beside releases of other columns of the same people.
 
@@ -361,11 +359,8 @@ def sequential_release(
         other: columns that no reader knows; they travel with the sensitive value [none]
         p: most rows that are matched exactly at a time, up to 1000 [100]
         loss: what is kept small: the loss metric, or the entropy ('lm', 'em') ['lm']
-        allow_removals: true: people who have worlds may be missing, which gives protection up [false]
         hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
         seed: a long secret text, for reproducible runs [entropy]
-        allow_former_worlds: true: worlds of earlier versions, of which the true one can be told, may be used
-            [false]
     """
     return make("sequential_release", {
         "input": input,
@@ -376,10 +371,8 @@ def sequential_release(
         "other": other,
         "p": p,
         "loss": loss,
-        "allow_removals": allow_removals,
         "hierarchies": hierarchies,
         "seed": seed,
-        "allow_former_worlds": allow_former_worlds,
     })
 
 
@@ -435,7 +428,6 @@ def sequential_worlds(
     cuts: Literal["tight", "median"] | None = None,
     hierarchies: Input | None = None,
     seed: Seed | None = None,
-    allow_former_worlds: bool | None = None,
 ) -> Table:
     """What sequential_release needs: other worlds, equally possible to a reader; made once and kept.
 
@@ -452,8 +444,6 @@ def sequential_worlds(
             ['tight']
         hierarchies: attribute, leaf, level1, level2, ..: what values generalize to [none]
         seed: a long secret text, for reproducible runs [entropy]
-        allow_former_worlds: true: worlds of earlier versions, of which the true one can be told, may be used
-            [false]
     """
     return _table("sequential_worlds", {
         "input": input,
@@ -466,7 +456,6 @@ def sequential_worlds(
         "cuts": cuts,
         "hierarchies": hierarchies,
         "seed": seed,
-        "allow_former_worlds": allow_former_worlds,
     })
 
 

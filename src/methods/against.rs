@@ -96,11 +96,12 @@ impl AnyMethod {
             Self::MDistinct(_) => Against::People,
             // k looks at no sensitive value.
             Self::Mondrian(method) => or_the_papers(method.fair || (method.l.is_none() && method.t.is_none())),
-            Self::Anatomy(_) | Self::NonSequential(_) => Against::Program,
+            Self::Anatomy(_)
+            | Self::NonSequential(_)
+            | Self::SequentialWorlds(_)
+            | Self::SequentialRelease(_)
+            | Self::Sequential(_) => Against::Program,
             Self::Muco(method) => or_the_papers(method.equal),
-            Self::SequentialWorlds(method) => or_the_papers(!method.allow_former_worlds),
-            Self::SequentialRelease(method) => or_the_papers(!method.allow_removals && !method.allow_former_worlds),
-            Self::Sequential(method) => or_the_papers(!method.allow_removals && !method.allow_former_worlds),
         }
     }
 

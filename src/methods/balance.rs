@@ -25,13 +25,6 @@ pub enum Balance {
     Blind,
 }
 
-impl Balance {
-    /// What parameters mean that do not say: those of versions that had one mode only.
-    pub(super) fn unsaid() -> Self {
-        Self::Minimal
-    }
-}
-
 /// What to do when the new rows are not m-eligible: their most frequent value makes up more than `1/m` of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -408,7 +408,6 @@ mod tests {
     #[test]
     fn a_release_tells_its_method() {
         let (l, cuts, loss, p) = (3, Cuts::Median, Loss::Lm, 50);
-        let (allow_removals, allow_former_worlds) = (true, false);
         let methods = [
             AnyMethod::MInvariance(MInvariance::new(4)),
             AnyMethod::MInvariance(MInvariance::new(4).with_assignment(Assignment::Drawn)),
@@ -417,9 +416,9 @@ mod tests {
             AnyMethod::Mondrian(Mondrian::new(5)),
             AnyMethod::Anatomy(Anatomy { l }),
             AnyMethod::Muco(Muco::try_new(0.5, None, cuts).unwrap()),
-            AnyMethod::SequentialWorlds(Worlds { l, cuts, allow_former_worlds }),
-            AnyMethod::SequentialRelease(SequentialRelease { p, loss, allow_removals, allow_former_worlds }),
-            AnyMethod::Sequential(Sequential { l, p, loss, cuts, ghosts: false, allow_removals, allow_former_worlds }),
+            AnyMethod::SequentialWorlds(Worlds { l, cuts }),
+            AnyMethod::SequentialRelease(SequentialRelease { p, loss }),
+            AnyMethod::Sequential(Sequential { l, p, loss, cuts }),
             AnyMethod::Sequential(Sequential::new(l)),
             AnyMethod::NonSequential(NonSequential { l, cuts }),
         ];

@@ -25,8 +25,6 @@ const SENSITIVE_NAMES: HashKey = [0x7365_6e73_6974_6976, 0x6520_636f_6c75_6d6e];
 const QUASI_NAMES: HashKey = [0x6b6e_6f77_6e20_746f, 0x2072_6561_6465_7273];
 /// In place of the hash of a name: the seal of everybody's partners, who are in a ring with them.
 pub(crate) const PARTNERS_NAME: i64 = 0x7269_6e67_7061_7274;
-/// The same in the worlds of earlier versions, which were no rings: a reader could tell the true one.
-pub(crate) const FORMER_PARTNERS_NAME: i64 = 0x7061_7274_6e65_7273;
 
 /// Commitments to the values of one column.
 #[derive(Debug)]
@@ -85,13 +83,8 @@ fn keyed(key: HashKey, name: &str) -> i64 {
 ///
 /// # Errors
 /// When Arrow cannot show identifiers as text.
-pub(crate) fn partners_commitment(
-    name: i64,
-    salt: i64,
-    partners: &ArrayFormatter<'_>,
-    range: Range<usize>,
-) -> Result<i64> {
-    let mut hasher = SipHasher13::new_with_keys(salt as u64, name as u64);
+pub(crate) fn partners_commitment(salt: i64, partners: &ArrayFormatter<'_>, range: Range<usize>) -> Result<i64> {
+    let mut hasher = SipHasher13::new_with_keys(salt as u64, PARTNERS_NAME as u64);
     let mut text = String::new();
     for place in range {
         text.clear();
@@ -132,7 +125,7 @@ pub(crate) fn commitments(
         quasi.iter().for_each(|&name| all.extend([name, 0]));
         let range = partners.value_offsets()[place] as usize..partners.value_offsets()[place + 1] as usize;
         if !range.is_empty() {
-            all.extend([PARTNERS_NAME, partners_commitment(PARTNERS_NAME, salt, &texts, range)?]);
+            all.extend([PARTNERS_NAME, partners_commitment(salt, &texts, range)?]);
         }
         lengths.push(all.len() - start);
     }

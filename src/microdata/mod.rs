@@ -47,9 +47,7 @@ pub(crate) use builder::{null_identifiers, one_row_each, repeated_identifiers};
 pub(crate) use cell::{MOST_CELLS, cells_of};
 pub(crate) use codes::{Code, Codes, of_width};
 pub(crate) use commitments::commitments;
-pub(crate) use commitments::{
-    Commitments, FORMER_PARTNERS_NAME, PARTNERS_NAME, name_of, partners_commitment, quasi_name_of,
-};
+pub(crate) use commitments::{Commitments, PARTNERS_NAME, name_of, partners_commitment, quasi_name_of};
 pub(crate) use composite::{PARTS_KEY, can_be_part, compose, field_of_parts, name_of_parts, part, parts_of};
 pub(crate) use distance::Distance;
 pub(crate) use domain::Domain;

@@ -104,10 +104,6 @@ impl OpenPublication {
             }
             (Some(ledger), _) => LedgerMetadata::of(ledger, &publication.private)?,
         };
-        let mut publication = publication;
-        if publication.as_begun {
-            publication.spec.follow(&metadata.spec);
-        }
         let open = Self { publication, public, private, metadata, ledger, published, newest, state, names };
         open.check_spec()?;
         open.check_fit().await?;

@@ -9,9 +9,6 @@ use crate::methods::reposition::{Clock, Late, Reposition};
 use crate::methods::{AnyMethod, Share, StateKind};
 use crate::microdata::Roles;
 
-/// The one parameter that may change: it is about worlds that a version made which did not know of it.
-const ALLOW_FORMER_WORLDS: &str = "allow_former_worlds";
-
 /// Of a repositioned stream: what its parameters say beside those of the method.
 pub(super) const WINDOW: &str = "window";
 
@@ -29,23 +26,12 @@ pub struct PublicationSpec {
     /// Whether values generalize along hierarchies.
     pub hierarchies: bool,
     /// Whether there is an update relation, or a domain; which one, its fingerprint in the records says.
-    #[serde(default)]
     pub updates: bool,
     /// How rows are repositioned before the method sees them, if they are. Then the method works within the published time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repositioned: Option<Repositioned>,
     /// In how many cells every release is made; 0 if the first release is to decide.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub cells: u32,
-}
-
-/// Publications of versions that knew no cells.
-fn one() -> u32 {
-    1
-}
-
-fn is_one(cells: &u32) -> bool {
-    *cells == 1
 }
 
 /// A stream that is made eligible before it is published.
@@ -82,18 +68,6 @@ impl PublicationSpec {
     /// When the parameters cannot be serialized, which is a bug.
     pub(crate) fn parameters_text(&self) -> Result<String> {
         Ok(serde_json::Value::Object(self.parameters()?).to_string())
-    }
-
-    /// Takes what was not named from the specification that the publication was begun with, where an earlier version took another mode: how
-    /// m-invariance balances, and what becomes of people who leave sequential releases.
-    pub(crate) fn follow(&mut self, begun: &Self) {
-        match (&mut self.method, &begun.method) {
-            (AnyMethod::MInvariance(here), AnyMethod::MInvariance(there)) => here.balance = there.balance,
-            (AnyMethod::Sequential(here), AnyMethod::Sequential(there)) => {
-                (here.ghosts, here.allow_removals) = (there.ghosts, there.allow_removals);
-            }
-            _ => {}
-        }
     }
 
     /// Returns what the ledger remembers of people: what the method's releases leave to later ones; of methods that know of none, who was published, where
@@ -135,7 +109,7 @@ impl PublicationSpec {
             let parameters = |spec: &Self| spec.method.parameters().unwrap_or_default();
             let (here, there) = (parameters(self), parameters(begun));
             let names = here.keys().chain(there.keys().filter(|name| !here.contains_key(*name)));
-            for name in names.filter(|name| *name != ALLOW_FORMER_WORLDS) {
+            for name in names {
                 let text = |map: &serde_json::Map<String, serde_json::Value>| match map.get(name) {
                     Some(serde_json::Value::String(text)) => text.clone(),
                     Some(value) => value.to_string(),
@@ -224,18 +198,13 @@ pub struct Publication {
     /// True if the publication may begin here, where neither of its tables is.
     #[serde(default)]
     pub begin: bool,
-    /// Whether buckets are balanced as they were when the publication was begun, because nothing else was asked for.
-    #[serde(default)]
-    pub as_begun: bool,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::methods::Against;
     use crate::methods::anatomy::Anatomy;
     use crate::methods::m_invariance::{Balance, MInvariance};
-    use crate::methods::sequential::Sequential;
 
     #[test]
     fn differences_are_named() {
@@ -267,33 +236,7 @@ mod tests {
         assert!(cells(0).differences(&cells(16)).is_empty());
         assert_eq!(cells(1).differences(&cells(16)), ["cells is 16 in the publication but 1 here"]);
         assert_eq!(serde_json::from_str::<PublicationSpec>(&serde_json::to_string(&begun).unwrap()).unwrap(), begun);
-        // Of one that an earlier version began, which balanced otherwise and may not have said so: that goes on where nothing is asked for.
-        let minimal = MInvariance::new(10).with_balance(Balance::Minimal);
-        for text in ["{\"m\": 10}", "{\"m\": 10, \"balance\": \"minimal\", \"on_ineligible\": \"refuse\"}"] {
-            assert_eq!(serde_json::from_str::<MInvariance>(text).unwrap(), minimal);
-        }
-        let before = spec(AnyMethod::MInvariance(minimal), "age", "Int32");
+        let before = spec(AnyMethod::MInvariance(MInvariance::new(10).with_balance(Balance::Minimal)), "age", "Int32");
         assert_eq!(begun.differences(&before), ["balance is minimal in the publication but blind here"]);
-        let mut followed = begun.clone();
-        followed.follow(&before);
-        assert!(followed.differences(&before).is_empty());
-        assert_eq!([&begun, &followed].map(|spec| spec.method.against()), [Against::Program, Against::Paper]);
-        let sequential = |parameters: &str| {
-            let method = format!("{{\"method\": \"sequential\", \"l\": 4, \"p\": 100{parameters}}}");
-            spec(serde_json::from_str(&method).unwrap(), "age", "Int32")
-        };
-        let before = sequential("");
-        assert!(sequential(", \"allow_former_worlds\": true").differences(&before).is_empty());
-        assert_eq!(
-            sequential(", \"allow_removals\": true").differences(&before),
-            ["allow_removals is not set in the publication but true here"]
-        );
-        // What becomes of people who leave stays as it was, also where values are not remembered for it.
-        let mut now = spec(AnyMethod::Sequential(Sequential::new(4)), "age", "Int32");
-        assert_eq!(now.differences(&before), ["ghosts is not set in the publication but true here"]);
-        for before in [before, sequential(", \"allow_removals\": true")] {
-            now.follow(&before);
-            assert!(now.differences(&before).is_empty());
-        }
     }
 }

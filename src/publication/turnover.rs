@@ -149,7 +149,6 @@ mod tests {
             late: crate::methods::reposition::Late::default(),
             finish: false,
             period: None,
-            as_begun: false,
             begin: false,
             max_missing: max_missing.map(|share| Share::try_new(MAX_MISSING, share).unwrap()),
         }

@@ -17,8 +17,6 @@ pub(crate) struct Partnerships {
     /// Person, release and partners, world by world.
     entries: Vec<(u32, u64, Vec<u32>)>,
     nulls: usize,
-    /// Entries that say that they are of a version whose worlds were no rings.
-    former: usize,
     releases: Vec<(u64, u64)>,
 }
 
@@ -29,7 +27,7 @@ impl Partnerships {
     /// When it cannot be grouped by.
     pub(crate) fn try_new(id: &DataType) -> Result<Self> {
         let ids = ColumnEncoder::try_new(FieldRef::new(Field::new("x", id.clone(), true)))?;
-        Ok(Self { ids, id: id.clone(), entries: Vec::new(), nulls: 0, former: 0, releases: Vec::new() })
+        Ok(Self { ids, id: id.clone(), entries: Vec::new(), nulls: 0, releases: Vec::new() })
     }
 
     /// Appends entries of the ledger: who, with which partners (none where an entry adds something else), from which release on.
@@ -55,11 +53,6 @@ impl Partnerships {
         Ok(())
     }
 
-    /// Notes so many entries of a version whose worlds were no rings.
-    pub(crate) fn append_former(&mut self, entries: usize) {
-        self.former += entries;
-    }
-
     /// Appends a release by its number, in ascending order: how many rows it has.
     pub(crate) fn append_release(&mut self, number: u64, rows: u64) {
         self.releases.push((number, rows));
@@ -72,8 +65,8 @@ impl Partnerships {
     }
 
     /// The checks: `worlds - 1` different partners for everybody, each world one to one among the people who came together, all worlds shifts
-    /// of rings, so that none looks like the true one, and all people in every release unless some may be missing.
-    pub(crate) fn checks(self, worlds: usize, removals: bool) -> Vec<Check> {
+    /// of rings, so that none looks like the true one, and no more rows in a release than people so far.
+    pub(crate) fn checks(self, worlds: usize) -> Vec<Check> {
         let all = self.entries.len();
         let mut seen = FxHashSet::default();
         let twice = self.entries.iter().filter(|entry| !seen.insert(entry.0)).count();
@@ -96,7 +89,7 @@ impl Partnerships {
         let place_of = |partner: &u32| place.get(partner).copied().unwrap_or(usize::MAX);
         let partners: Vec<Vec<usize>> =
             self.entries.iter().map(|entry| entry.2.iter().map(place_of).collect()).collect();
-        let outside = people_outside_rings(&partners, &[]).max(self.former);
+        let outside = people_outside_rings(&partners, &[]);
         let mut checks = vec![
             Check::none(None, "ledger: partners once for everybody", twice + self.nulls, all, "entries are too many"),
             Check::none(None, "ledger: everybody is in l worlds", wrong, all, "people have other partners than that"),
@@ -111,9 +104,8 @@ impl Partnerships {
         ];
         for (number, rows) in self.releases {
             let people = self.entries.iter().filter(|entry| entry.1 <= number).count() as u64;
-            let passed = if removals { rows <= people } else { rows == people };
             let figures = format!("{} rows of {} people", thousands(rows as usize), thousands(people as usize));
-            checks.push(Check::new(Some(number), "rows are of the ledger's people", passed, figures));
+            checks.push(Check::new(Some(number), "rows are of the ledger's people", rows <= people, figures));
         }
         checks
     }
@@ -130,7 +122,7 @@ mod tests {
     /// Who, since which release, with which partners.
     type Row = (i64, i64, [i64; 2]);
 
-    fn failing(entries: &[Row], releases: &[u64], removals: bool) -> Vec<String> {
+    fn failing(entries: &[Row], releases: &[u64]) -> Vec<String> {
         let mut partnerships = Partnerships::try_new(&DataType::Int64).unwrap();
         let numbers =
             |of: fn(&Row) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(entries.iter().map(of))) };
@@ -138,7 +130,7 @@ mod tests {
         let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists));
         partnerships.append_entries(&numbers(|row| row.0), &lists, &numbers(|row| row.1)).unwrap();
         (1..).zip(releases).for_each(|(number, &rows)| partnerships.append_release(number, rows));
-        let checks = partnerships.checks(3, removals);
+        let checks = partnerships.checks(3);
         checks.into_iter().filter(|check| !check.passed).map(|check| check.name).collect()
     }
 
@@ -147,14 +139,13 @@ mod tests {
 
     #[test]
     fn each_broken_promise_is_found() {
-        assert!(failing(&ENTRIES, &[3, 6], false).is_empty());
-        assert_eq!(failing(&ENTRIES, &[3, 5], false), ["rows are of the ledger's people"]);
-        assert!(failing(&ENTRIES, &[3, 5], true).is_empty());
-        assert_eq!(failing(&ENTRIES, &[4, 5], true), ["rows are of the ledger's people"]);
+        assert!(failing(&ENTRIES, &[3, 6]).is_empty());
+        assert!(failing(&ENTRIES, &[3, 5]).is_empty());
+        assert_eq!(failing(&ENTRIES, &[4, 5]), ["rows are of the ledger's people"]);
         let with = |place: usize, row: Row| {
             let mut entries = ENTRIES;
             entries[place] = row;
-            failing(&entries, &[3, 6], false)
+            failing(&entries, &[3, 6])
         };
         let (worlds, one) = ("ledger: everybody is in l worlds", "ledger: worlds are one to one");
         let rings = "ledger: worlds are shifts of rings";
@@ -162,12 +153,6 @@ mod tests {
         assert_eq!(with(0, (1, 1, [1, 3])), [worlds, rings, one], "their own values");
         assert_eq!(with(3, (4, 2, [2, 6])), [rings, one], "somebody of another release");
         let twice = [ENTRIES.as_slice(), &[ENTRIES[0]]].concat();
-        assert_eq!(failing(&twice, &[4, 7], false), ["ledger: partners once for everybody", rings, one]);
-        // Entries that say that they are of an earlier version.
-        let mut former = Partnerships::try_new(&DataType::Int64).unwrap();
-        former.append_former(1);
-        let failed: Vec<String> =
-            former.checks(3, false).into_iter().filter(|check| !check.passed).map(|check| check.name).collect();
-        assert_eq!(failed, [rings]);
+        assert_eq!(failing(&twice, &[4, 7]), ["ledger: partners once for everybody", rings, one]);
     }
 }

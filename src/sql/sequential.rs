@@ -18,8 +18,6 @@ static L: Integer = Integer::required("l", 2, "5").at_most(1000);
 static P: Integer = Integer::optional("p", 1, "100").or(PART as i64).at_most(MOST_PART as i64);
 /// By what measure a release loses little.
 static LOSS: Choice<Loss, 2> = Choice::new("loss", [("lm", Loss::Lm), ("em", Loss::Em)], "'em'");
-const ALLOW_REMOVALS: Parameter = Parameter::optional("allow_removals", Kind::Boolean, "true");
-const ALLOW_FORMER_WORLDS: Parameter = Parameter::optional("allow_former_worlds", Kind::Boolean, "true");
 
 /// Worlds, for the publisher.
 #[derive(Debug)]
@@ -38,7 +36,6 @@ static WORLDS_SIGNATURE: FunctionSignature = FunctionSignature {
         CUTS.parameter(),
         Parameter::HIERARCHIES,
         Parameter::SEED,
-        ALLOW_FORMER_WORLDS,
     ],
 };
 
@@ -48,9 +45,7 @@ impl MethodFunction for SequentialWorldsFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
-        let (l, cuts, allow_former_worlds) =
-            (L.of(arguments)?, CUTS.of(arguments), arguments.boolean("allow_former_worlds"));
-        let method = AnyMethod::SequentialWorlds(Worlds { l, cuts, allow_former_worlds });
+        let method = AnyMethod::SequentialWorlds(Worlds { l: L.of(arguments)?, cuts: CUTS.of(arguments) });
         Ok(method)
     }
 
@@ -74,11 +69,9 @@ static RELEASE_SIGNATURE: FunctionSignature = FunctionSignature {
         Parameter::OTHER,
         P.parameter(),
         LOSS.parameter(),
-        ALLOW_REMOVALS,
         Parameter::HIERARCHIES,
         Parameter::SEED,
         Parameter::PRIVATE,
-        ALLOW_FORMER_WORLDS,
     ],
 };
 
@@ -88,9 +81,8 @@ impl MethodFunction for SequentialReleaseFunction {
     }
 
     fn method(&self, arguments: &Arguments) -> Result<AnyMethod> {
-        let (p, loss, allow_removals) = (P.of(arguments)?, LOSS.of(arguments), arguments.boolean("allow_removals"));
-        let allow_former_worlds = arguments.boolean("allow_former_worlds");
-        let method = AnyMethod::SequentialRelease(SequentialRelease { p, loss, allow_removals, allow_former_worlds });
+        let release = SequentialRelease { p: P.of(arguments)?, loss: LOSS.of(arguments) };
+        let method = AnyMethod::SequentialRelease(release);
         Ok(method)
     }
 
@@ -151,7 +143,6 @@ static SEQUENTIAL_SIGNATURE: FunctionSignature = FunctionSignature {
         LOSS.parameter(),
         CUTS.parameter(),
         Parameter::HIERARCHIES,
-        ALLOW_FORMER_WORLDS,
     ],
 };
 
@@ -166,9 +157,6 @@ impl MethodFunction for SequentialFunction {
             p: P.of(arguments)?,
             loss: LOSS.of(arguments),
             cuts: CUTS.of(arguments),
-            ghosts: true,
-            allow_removals: false,
-            allow_former_worlds: arguments.boolean("allow_former_worlds"),
         });
         Ok(method)
     }

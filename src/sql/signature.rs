@@ -182,25 +182,11 @@ pub(super) struct FunctionSignature<'a> {
 }
 
 /// Parameters that were: of which function, and why not any more.
-const RETIRED: [(&str, &str, &str); 9] = [
-    ("sequential_worlds", "order", ORDER_IS_GONE),
-    ("sequential", "order", ORDER_IS_GONE),
-    ("non_sequential", "order", ORDER_IS_GONE),
-    ("sequential_worlds", "loss", LOSS_IS_GONE),
-    ("non_sequential", "loss", LOSS_IS_GONE),
+const RETIRED: [(&str, &str, &str); 3] = [
     ("m_invariant", "insensitive", KEPT_IS_GONE),
     ("m_distinct", "insensitive", KEPT_IS_GONE),
     ("dynamic", "insensitive", KEPT_IS_GONE),
-    (
-        "sequential",
-        "allow_removals",
-        "who leaves stays as a counterfeit, as long as somebody is there whom that protects; a publication that began with it goes on",
-    ),
 ];
-const ORDER_IS_GONE: &str = "people are dealt into rings in a uniformly random order, for every other one tells something of who has which value";
-const LOSS_IS_GONE: &str =
-    "it chose an order of people, which is random now; a release has a loss (sequential_release(.., loss => ..))";
-
 const KEPT_IS_GONE: &str = "values that are kept show which rows of several releases are one person's, and which rows may be counterfeits; mondrian, anatomy and muco \
                             take it, whose people are in one release each";
 

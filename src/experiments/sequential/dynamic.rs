@@ -7,7 +7,7 @@ use datafusion::error::Result;
 use super::super::harness::Harness;
 use super::super::input::Input;
 use super::super::results::Point;
-use super::{ADAPTIVE, P, PROPHETIC, arguments, columns, loss, original};
+use super::{ADAPTIVE, P, arguments, columns, loss, original};
 
 /// Quasi-identifiers of the paper's four releases: the seventh comes with the second, the sixth with the fourth.
 const SUBSETS: [&[usize]; 4] = [&[2, 5], &[1, 7], &[1, 3, 4], &[6, 7]];
@@ -33,10 +33,15 @@ fn released(input: &Input, release: usize) -> Vec<String> {
 }
 
 /// Losses of the four releases of a figure: 15 (columns come), 16 (people come) or 17 (both).
-pub(super) async fn four(harness: Arc<Harness>, figure: &'static str, l: usize, prophetic: bool) -> Result<Vec<Point>> {
+pub(super) async fn four(
+    harness: Arc<Harness>,
+    figure: &'static str,
+    l: usize,
+    name: &'static str,
+) -> Result<Vec<Point>> {
     let input = &harness.input;
     let (columns_come, people_come) = (figure != "16", figure != "15");
-    let early: Vec<String> = if columns_come && !prophetic {
+    let early: Vec<String> = if columns_come && name == ADAPTIVE {
         let mut first = [0, 2].into_iter().flat_map(|release| released(input, release)).collect::<Vec<_>>();
         first.extend(released(input, 1).into_iter().take(1));
         input.quasi.iter().filter(|name| first.contains(name)).cloned().collect()
@@ -48,9 +53,8 @@ pub(super) async fn four(harness: Arc<Harness>, figure: &'static str, l: usize, 
     let (mut known, mut points) = (0, Vec::new());
     for (release, share) in PEOPLE.into_iter().enumerate() {
         let people = if people_come { (everybody as f64 * share) as usize } else { everybody };
-        let with_worlds = if prophetic { everybody } else { people };
-        if with_worlds > known {
-            original(&harness, with_worlds)?;
+        original(&harness, people)?;
+        if people > known {
             let more = if known > 0 { ", worlds => known" } else { "" };
             harness.keep("worlds", &format!("SELECT * FROM sequential_worlds(original, {l}, {all}{more})")).await?;
             if known > 0 {
@@ -59,16 +63,14 @@ pub(super) async fn four(harness: Arc<Harness>, figure: &'static str, l: usize, 
             } else {
                 harness.keep("known", "SELECT * FROM worlds").await?;
             }
-            known = with_worlds;
+            known = people;
         }
-        original(&harness, people)?;
         let quasi = if columns_come { released(input, release) } else { input.quasi.clone() };
         let some = arguments(&harness, &quasi, &format!("release {release}"));
-        // Worlds that know people before they come protect those less who are there: a comparison, not a way to publish.
-        let call = format!("sequential_release(original, known, {some}, p => {P}, allow_removals => {prophetic})");
+        let call = format!("sequential_release(original, known, {some}, p => {P})");
         harness.keep("released", &format!("SELECT * FROM {call}")).await?;
         let lost = loss(&harness, "original", "released", &quasi, "lm").await?;
-        points.push(Point::new(figure, if prophetic { PROPHETIC } else { ADAPTIVE }, (release + 1) as f64, lost));
+        points.push(Point::new(figure, name, (release + 1) as f64, lost));
         harness.step();
     }
     Ok(points)

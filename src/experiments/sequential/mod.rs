@@ -27,7 +27,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             ('projected'); loss is LM, the mean of all released entries (EM, in bits, in Figure 13). l = 5, p = 100 and half of the people, if not \
             said otherwise. The paper's quasi-identifiers 1 to 7 are those of the table in turn; where it has fewer, some stand for several. Then \
             columns (Figure 15), people (16) or both (17) that come release by release: worlds of 'adaptive' know them when they come, those of \
-            'prophetic' from the start.",
+            'prophetic' know all columns from the start.",
     quasi: &["age", "gender", "education", "birthplace", "income"],
     sensitive: &["occupation"],
     rows: [5_000, 200_000],
@@ -82,12 +82,10 @@ fn runs(input: &Input) -> Vec<Run> {
         let key = format!("{} people, l = {}, p = {}, {}", setting.people, setting.l, setting.p, setting.loss);
         runs.push(Run::new(key, releases::SUBSETS.len() as u64 + 1, move |harness| releases::ten(harness, setting)));
     }
-    for figure in ["15", "16", "17"] {
-        for prophetic in [false, true] {
-            let name = if prophetic { PROPHETIC } else { ADAPTIVE };
-            let key = format!("figure {figure}, {name}, l = {l}");
-            runs.push(Run::new(key, 4, move |harness| dynamic::four(harness, figure, l, prophetic)));
-        }
+    // Worlds that know people before they come are refused: a reader could reason from who is missing.
+    for (figure, name) in [("15", ADAPTIVE), ("15", PROPHETIC), ("16", ADAPTIVE), ("17", ADAPTIVE)] {
+        let key = format!("figure {figure}, {name}, l = {l}");
+        runs.push(Run::new(key, 4, move |harness| dynamic::four(harness, figure, l, name)));
     }
     runs
 }
@@ -160,25 +158,24 @@ fn findings(results: &Results) -> Vec<Finding> {
             results.all(figure).iter().map(|(name, series)| format!("{name}: {} s", ends(series))).collect::<Vec<_>>();
         findings.push(Finding::beside(claim, here.join("; ")));
     }
-    for figure in ["15", "17"] {
-        let (adaptive, prophetic) = (results.series(figure, ADAPTIVE), results.series(figure, PROPHETIC));
-        let later = |series: &[(f64, f64)]| {
-            series.iter().filter(|point| point.0 % 2.0 == 0.0).map(|point| point.1).sum::<f64>()
-        };
-        findings.push(Finding::new(
-            format!("Figure {figure}: who knew the columns before loses less in releases 2 and 4, in which they come"),
-            format!(
-                "releases 2 and 4: adaptive {}, prophetic {} in the mean",
-                number(later(&adaptive) / 2.0),
-                number(later(&prophetic) / 2.0)
-            ),
-            later(&prophetic) < later(&adaptive),
-        ));
-    }
-    let (adaptive, prophetic) = (results.series("16", ADAPTIVE), results.series("16", PROPHETIC));
-    findings.push(Finding::beside(
-        "Figure 16: people who come later cost little",
-        format!("adaptive {}, prophetic {} in the mean", number(mean(&adaptive)), number(mean(&prophetic))),
+    let (adaptive, prophetic) = (results.series("15", ADAPTIVE), results.series("15", PROPHETIC));
+    let later =
+        |series: &[(f64, f64)]| series.iter().filter(|point| point.0 % 2.0 == 0.0).map(|point| point.1).sum::<f64>();
+    findings.push(Finding::new(
+        "Figure 15: who knew the columns before loses less in releases 2 and 4, in which they come",
+        format!(
+            "releases 2 and 4: adaptive {}, prophetic {} in the mean",
+            number(later(&adaptive) / 2.0),
+            number(later(&prophetic) / 2.0)
+        ),
+        later(&prophetic) < later(&adaptive),
     ));
+    for (figure, claim) in [
+        ("16", "Figure 16: people who come later cost little"),
+        ("17", "Figure 17: columns and people that come later cost little"),
+    ] {
+        let adaptive = format!("{} in the mean", number(mean(&results.series(figure, ADAPTIVE))));
+        findings.push(Finding::beside(claim, adaptive));
+    }
     findings
 }

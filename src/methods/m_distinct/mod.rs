@@ -139,7 +139,6 @@ pub struct MDistinct {
     #[serde(default, skip_serializing_if = "Possible::is_listed")]
     pub updates: Possible,
     /// How returning rows' buckets are balanced.
-    #[serde(default = "Balance::unsaid")]
     pub balance: Balance,
     /// What to do with new rows that are not m-eligible.
     #[serde(default)]

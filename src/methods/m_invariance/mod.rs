@@ -69,7 +69,6 @@ pub struct MInvariance {
     /// Least number of sensitive values in a group, at least 2.
     pub m: usize,
     /// How returning rows' buckets are balanced.
-    #[serde(default = "Balance::unsaid")]
     pub balance: Balance,
     /// What to do with new rows that are not m-eligible.
     #[serde(default)]

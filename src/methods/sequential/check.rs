@@ -9,7 +9,7 @@ use crate::methods::seen::Seen;
 use crate::microdata::{Attribute, Microdata};
 
 /// For each world, every row is of one person, with the values that the person carries there and inside of what the row publishes; and
-/// with `diverse`, everybody carries different sensitive values in all worlds.
+/// everybody carries different sensitive values in all worlds.
 ///
 /// A row publishes the values of its person in the true world. They are compared themselves, and not by the classes that rows were matched by: what
 /// is wrong with these would be wrong here, too.
@@ -18,7 +18,6 @@ pub(super) fn check(
     partners: &[u32],
     width: usize,
     matched: &Matched,
-    diverse: bool,
     monitor: &Monitor,
 ) -> Result<()> {
     let (n, d) = (microdata.rows, microdata.quasi.len());
@@ -59,7 +58,7 @@ pub(super) fn check(
     let value = |person: u32, world: usize| microdata.sensitive_codes.at(carried(partners, width, world, person));
     let differ =
         |person: u32| (0..=width).all(|world| (0..world).all(|other| value(person, world) != value(person, other)));
-    match !diverse || microdata.sensitive.is_none() || (0..n as u32).into_par_iter().all(differ) {
+    match microdata.sensitive.is_none() || (0..n as u32).into_par_iter().all(differ) {
         true => Ok(()),
         false => broken("a person with a sensitive value in two worlds"),
     }
@@ -127,7 +126,7 @@ mod tests {
         }
 
         /// What the check says after a change.
-        fn after(&self, diverse: bool, change: impl FnOnce(&mut Self)) -> String {
+        fn after(&self, change: impl FnOnce(&mut Self)) -> String {
             let microdata = Self::empty();
             let Self { partners, boxes, people, .. } = self;
             let mut changed =
@@ -136,7 +135,7 @@ mod tests {
             let Self { partners, boxes, people, .. } = changed;
             // Classes are those that rows are matched by, and none of the check's business.
             let matched = Matched { boxes: Intervals::of_groups(2, &boxes), classes: vec![0; ROWS], people };
-            check(&self.microdata, &partners, L - 1, &matched, diverse, &Monitor::default())
+            check(&self.microdata, &partners, L - 1, &matched, &Monitor::default())
                 .map_or_else(|error| error.to_string(), |()| "fine".to_owned())
         }
 
@@ -155,7 +154,7 @@ mod tests {
     fn wrong_releases_are_found() {
         for flat in [false, true] {
             let released = Released::new(flat);
-            let after = |change: &dyn Fn(&mut Released)| released.after(true, change);
+            let after = |change: &dyn Fn(&mut Released)| released.after(change);
             assert_eq!(after(&|_| {}), "fine");
             let not_theirs = "not its person's in a world";
             let unpublishable = "a value that cannot be published";
@@ -214,8 +213,7 @@ mod tests {
                 of.people[last] = of.people[first].clone();
                 of.boxes = Released::wide();
             };
-            assert!(released.after(true, alike).contains("a sensitive value in two worlds"), "{first} {last}");
-            assert_eq!(released.after(false, alike), "fine");
+            assert!(released.after(alike).contains("a sensitive value in two worlds"), "{first} {last}");
         }
     }
 
@@ -227,6 +225,6 @@ mod tests {
         let carriers = &released.people[1];
         let first = carriers[0];
         released.microdata.other_codes[carried(&released.partners, L - 1, 1, first) as usize] ^= 1;
-        assert!(released.after(true, |_| {}).contains("not its person's in a world"));
+        assert!(released.after(|_| {}).contains("not its person's in a world"));
     }
 }

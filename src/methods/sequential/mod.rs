@@ -16,9 +16,7 @@
 //! it the worlds in which others carried their values (*critical absence*): a reader who knows who left learns that the others did not
 //! carry the value that is gone. The paper leaves this unsolved. Here whoever leaves stays as a *ghost*, a counterfeit with their values, as
 //! long as somebody of their ring is there (`state::ghosts`); each world has as many counterfeits as the true one, and the release says
-//! how many. A publication does so by itself; in calls, rows of people who have left are passed on as they were. If it is allowed that they are
-//! missing, whoever carried a value that is gone carries the next one along the ring, which may be one that they have in another world
-//! already. Publications that earlier versions began do not remember values, and go on as they were begun.
+//! how many. A publication does so by itself; calls are refused unless rows of people who have left are passed on as they were.
 //!
 //! # Method
 //! E. Shmueli and T. Tassa, *Privacy by Diversity in Sequential Releases of Databases*, Information Sciences 2015. Algorithm 2 is `parts` and
@@ -87,12 +85,6 @@ pub struct SequentialRelease {
     /// The loss to minimize.
     #[serde(default)]
     pub loss: Loss,
-    /// Whether people with worlds may be missing, without a row that stays in their place.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub allow_removals: bool,
-    /// Whether worlds may be of a version whose worlds are not equally likely.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub allow_former_worlds: bool,
 }
 
 /// Worlds for new people, and a release of everybody: what a publication is made with.
@@ -110,47 +102,17 @@ pub struct Sequential {
     /// How new people are cut into buckets.
     #[serde(default)]
     pub cuts: Cuts,
-    /// Whether who leaves stays as a counterfeit while anybody of the ring is there; not in publications of earlier versions, which do not
-    /// remember values.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ghosts: bool,
-    /// Whether people of earlier releases may be missing without that: in publications of earlier versions only.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub allow_removals: bool,
-    /// Whether the ledger's worlds may be of a version whose worlds are not equally likely.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub allow_former_worlds: bool,
-}
-
-/// Refuses worlds of versions that made the true one an end of a window, unless they are allowed.
-///
-/// # Errors
-/// [`Error::Refused`] with the number of people who have such.
-fn refuse_former(partners: &Partners, allowed: bool) -> Result<()> {
-    if partners.former == 0 || allowed {
-        return Ok(());
-    }
-    Err(Error::refused(format!(
-        "the worlds of {} people were made by an earlier version of this program, in which a reader of the program, who sees which people \
-         can have which row, takes one of two worlds for the true one, and is right, whatever l is: each release shows more of it. \
-         Publish other people with new worlds; or, if that is to be accepted, pass allow_former_worlds",
-        thousands(partners.former)
-    )))
 }
 
 impl SequentialRelease {
     /// A release by parts of at most `p` rows (100 is the paper's), of everybody who has worlds.
     pub fn new(p: usize) -> Self {
-        Self { p, loss: Loss::default(), allow_removals: false, allow_former_worlds: false }
+        Self { p, loss: Loss::default() }
     }
 
     setters! {
         /// The loss to minimize.
         with_loss(loss: Loss);
-        /// Whether people with worlds may be missing.
-        with_allow_removals(allow_removals: bool);
-        /// Whether worlds may be of a version whose worlds are not equally likely.
-        with_allow_former_worlds(allow_former_worlds: bool);
     }
 
     /// For each row its box and a person beside those of its class, its class and its person in each world, and where it and a person lie while they
@@ -163,8 +125,7 @@ impl SequentialRelease {
 
     /// # Errors
     /// When values that travel have changed, or people are missing.
-    fn check_partners(&self, partners: &Partners) -> Result<()> {
-        refuse_former(partners, self.allow_former_worlds)?;
+    fn check_partners(partners: &Partners) -> Result<()> {
         if partners.changed > 0 {
             return Err(Error::refused(format!(
                 "{} people have other values in the sensitive column, or in one that travels with it, than when their worlds were made or \
@@ -173,11 +134,10 @@ impl SequentialRelease {
                 thousands(partners.changed)
             )));
         }
-        if partners.missing > 0 && !self.allow_removals {
+        if partners.missing > 0 {
             return Err(Error::refused(format!(
                 "{} people who have worlds are missing; a reader who knows who left could reason from what left with them. Pass the rows of \
-                 people who have left, too, as they were: they are counterfeits from then on; or allow_removals, which gives that protection up. A \
-                 publication keeps such rows by itself, unless it was begun by an earlier version",
+                 people who have left, too, as they were: they are counterfeits from then on. A publication keeps such rows by itself",
                 thousands(partners.missing)
             )));
         }
@@ -193,7 +153,7 @@ impl SequentialRelease {
         monitor: &Monitor,
         rng: &mut impl Rng,
     ) -> Result<Release> {
-        self.check_partners(known)?;
+        Self::check_partners(known)?;
         if microdata.quasi.is_empty() {
             return Err(Error::refused("there is no quasi-identifier in the table; a release needs one"));
         }
@@ -213,9 +173,7 @@ impl SequentialRelease {
         let measure = Measure::new(self.loss, &microdata);
         let matching = Matching { microdata: &microdata, partners, width, measure: &measure, p: self.p, monitor };
         let matched = monitor.phase("matching", || matching.release(rng))?;
-        // Who stands in for people who left may carry a value twice.
-        let diverse = known.missing == 0;
-        monitor.phase("check", || check::check(&microdata, partners, width, &matched, diverse, monitor))?;
+        monitor.phase("check", || check::check(&microdata, partners, width, &matched, monitor))?;
         let members = matched.people.into_iter().next().unwrap_or_default();
         let sensitive = microdata.sensitive_of(&members);
         let starts = (0..=members.len() as u32).collect();
@@ -229,7 +187,7 @@ impl Sequential {
     /// `l` worlds for everybody, and releases by parts of 100 rows.
     pub fn new(l: usize) -> Self {
         let (loss, cuts) = (Loss::default(), Cuts::default());
-        Self { l, p: PART, loss, cuts, ghosts: true, allow_removals: false, allow_former_worlds: false }
+        Self { l, p: PART, loss, cuts }
     }
 
     setters! {
@@ -239,20 +197,14 @@ impl Sequential {
         with_loss(loss: Loss);
         /// How new people are cut into buckets.
         with_cuts(cuts: Cuts);
-        /// Whether who leaves stays as a counterfeit while anybody of the ring is there.
-        with_ghosts(ghosts: bool);
-        /// Whether people of earlier releases may be missing.
-        with_allow_removals(allow_removals: bool);
     }
 
     fn worlds(&self) -> Worlds {
-        let Self { l, cuts, allow_former_worlds, .. } = *self;
-        Worlds { l, cuts, allow_former_worlds }
+        Worlds { l: self.l, cuts: self.cuts }
     }
 
     fn of_release(&self) -> SequentialRelease {
-        let Self { p, loss, allow_removals, allow_former_worlds, .. } = *self;
-        SequentialRelease { p, loss, allow_removals, allow_former_worlds }
+        SequentialRelease { p: self.p, loss: self.loss }
     }
 }
 
@@ -285,8 +237,7 @@ impl Method for SequentialRelease {
     /// Anonymizes a table of people whose worlds are known.
     ///
     /// # Errors
-    /// [`Error::Refused`] when somebody has no worlds, when a value that travels has changed, and when people are missing although they may
-    /// not.
+    /// [`Error::Refused`] when somebody has no worlds, when a value that travels has changed, and when people are missing.
     fn anonymize(
         &self,
         microdata: Microdata,
@@ -321,7 +272,7 @@ impl Method for Sequential {
     }
 
     fn state(&self) -> Option<StateKind> {
-        Some(if self.ghosts { StateKind::ValuedWorlds } else { StateKind::Worlds })
+        Some(StateKind::ValuedWorlds)
     }
 
     fn needs(&self) -> Needs {
@@ -354,7 +305,7 @@ impl Method for Sequential {
     ) -> Result<Release> {
         let known = state.worlds()?;
         let release = self.of_release();
-        release.check_partners(known)?;
+        SequentialRelease::check_partners(known)?;
         let drawn = self.worlds().extend(&microdata, known, monitor, rng)?;
         let mut release = release.release(microdata, known, (&drawn.partners, drawn.width), monitor, rng)?;
         if let Body::Rows { worlds, .. } = &mut release.body {

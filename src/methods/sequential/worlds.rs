@@ -5,7 +5,6 @@ use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::refuse_former;
 use crate::error::{Error, Result};
 use crate::methods::mondrian::{self, Cuts};
 use crate::methods::rings::Rings;
@@ -28,22 +27,17 @@ pub struct Worlds {
     /// How the table is cut into buckets.
     #[serde(default)]
     pub cuts: Cuts,
-    /// Whether there may be worlds that a version made whose worlds are not equally likely.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub allow_former_worlds: bool,
 }
 
 impl Worlds {
     /// `l` worlds for everybody.
     pub fn new(l: usize) -> Self {
-        Self { l, cuts: Cuts::default(), allow_former_worlds: false }
+        Self { l, cuts: Cuts::default() }
     }
 
     setters! {
         /// How the table is cut into buckets.
         with_cuts(cuts: Cuts);
-        /// Whether there may be worlds that a version made whose worlds are not equally likely.
-        with_allow_former_worlds(allow_former_worlds: bool);
     }
 
     /// Partners of all rows: those that are known, and new ones for people without. Salts, for new seals.
@@ -55,7 +49,6 @@ impl Worlds {
         rng: &mut impl Rng,
     ) -> Result<release::Worlds> {
         let width = self.l - 1;
-        refuse_former(known, self.allow_former_worlds)?;
         if known.width() != 0 && known.width() != width {
             return Err(Error::refused(format!(
                 "the worlds that there are were made for l = {}, so l must be {} for all other people, too",

@@ -37,10 +37,10 @@ pub(crate) use self::dealt::{PLACE, RING, SHOWN, VALUE};
 pub(crate) use self::own::SEAL;
 pub(crate) use self::signatures::Signatures;
 use self::signatures::{Says, SignaturesReader};
+pub(crate) use self::worlds::Partners;
 use self::worlds::WorldsReader;
 #[cfg(test)]
 pub(in crate::methods) use self::worlds::resealed;
-pub(crate) use self::worlds::{Partners, former_worlds};
 use crate::error::{Error, Result};
 use crate::microdata::{EncodedColumns, HashKey, Layout, MANY, Microdata, MicrodataBuilder};
 use crate::release::{LABEL, Published};

@@ -6,7 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::microdata::{Codes, FORMER_PARTNERS_NAME, PARTNERS_NAME};
+use crate::microdata::{Codes, PARTNERS_NAME};
 
 /// Entries of a piece, which is looked at on one core.
 const PIECE: usize = 1 << 10;
@@ -53,7 +53,7 @@ enum Has {
 impl Seal {
     fn of(pair: [i64; 2]) -> Self {
         let has = match pair {
-            [PARTNERS_NAME | FORMER_PARTNERS_NAME, _] => Has::Partners,
+            [PARTNERS_NAME, _] => Has::Partners,
             [_, 0] => Has::Zero,
             _ => Has::Commitment,
         };
@@ -196,7 +196,7 @@ mod tests {
                 0 => vec![n, 11, n + 1, 12, 0, PARTNERS_NAME, n + 2],
                 1 => vec![],
                 2 => vec![n],
-                _ => vec![-n, 12, 0, 13, if number.is_multiple_of(5) { 0 } else { n }, FORMER_PARTNERS_NAME, 5, 11, 3],
+                _ => vec![-n, 12, 0, 13, if number.is_multiple_of(5) { 0 } else { n }, PARTNERS_NAME, 5, 11, 3],
             }
         };
         let all: Vec<Vec<i64>> = (0..5 * PIECE + 3).map(entry).collect();
@@ -206,7 +206,7 @@ mod tests {
         }
         assert_eq!(seals.len(), all.len());
         assert_eq!(seals.kinds.len(), 5);
-        assert_eq!(seals.names(), [11, 12, 13, PARTNERS_NAME, FORMER_PARTNERS_NAME].into_iter().collect());
+        assert_eq!(seals.names(), [11, 12, 13, PARTNERS_NAME].into_iter().collect());
         let expected = all.iter().map(|entry| entry.iter().skip(1).step_by(2).copied().collect::<Vec<_>>());
         assert!(seals.names_of_each().map(|names| names.collect::<Vec<_>>()).eq(expected));
         let read = seals.in_pieces(|numbers, entries| {
@@ -214,7 +214,7 @@ mod tests {
             assert!(read.iter().all(|(entry, ..)| numbers.contains(entry)));
             read
         });
-        let is_value = |pair: &&[i64]| ![PARTNERS_NAME, FORMER_PARTNERS_NAME].contains(&pair[0]);
+        let is_value = |pair: &&[i64]| pair[0] != PARTNERS_NAME;
         let expected = all.iter().enumerate().filter(|(_, entry)| !entry.is_empty()).map(|(number, entry)| {
             let pairs = entry[1..].chunks(2).filter(is_value).map(|pair| (pair[0], pair[1]));
             (number, entry[0], pairs.collect::<Vec<_>>())

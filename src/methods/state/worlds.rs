@@ -17,7 +17,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::persons::Persons;
 pub(super) use self::reader::WorldsReader;
-pub(crate) use self::reader::former_worlds;
 #[cfg(test)]
 pub(in crate::methods) use self::reader::resealed;
 
@@ -50,8 +49,6 @@ pub struct Partners {
     pub missing: usize,
     /// Rows of people whose sealed values are not what they were.
     pub changed: usize,
-    /// People whose worlds were made by a version whose worlds are not equally likely.
-    pub former: usize,
     /// Rows of people who have left, whose values somebody who is there carries in some world.
     pub ghosts: usize,
 }
@@ -108,7 +105,6 @@ pub(super) struct Memory {
     seals: Seals,
     /// The values that were sealed, entry after entry, if they are remembered.
     pub(super) values: Option<StructArray>,
-    former: usize,
 }
 
 impl Memory {
@@ -128,7 +124,7 @@ impl Memory {
         // Hashes of the names of all columns that were sealed.
         let names = self.seals.names();
         refuse_other_roles(&names, sensitive, other, &quasi)?;
-        let Self { known, persons, carried, width, seals, values, former } = self;
+        let Self { known, persons, carried, width, seals, values } = self;
 
         let found = microdata.ranks_in(&known)?;
         let n = found.len();
@@ -201,7 +197,7 @@ impl Memory {
         let rows = (0..n).into_par_iter().with_min_len(PIECE);
         let sealed = rows.map(|row| noted[row * width_of_row..][..width_of_row].iter().all(is)).collect();
         let changed = changed.par_iter().with_min_len(PIECE).filter(|changed| is(changed)).count();
-        Ok(Partners { of, width, sealed, missing, changed, former, ghosts })
+        Ok(Partners { of, width, sealed, missing, changed, ghosts })
     }
 }
 

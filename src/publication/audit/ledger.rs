@@ -19,7 +19,7 @@ use super::FUNCTION;
 use super::promises::Remembered;
 use crate::error::{Error, refusal};
 use crate::methods::m_distinct::Possible;
-use crate::methods::state::{IDENTIFIER, PLACE, RELEASE, RING, SEAL, SHOWN, VALUE, former_worlds};
+use crate::methods::state::{IDENTIFIER, PLACE, RELEASE, RING, SEAL, SHOWN, VALUE};
 use crate::methods::{AnyMethod, StateKind};
 use crate::microdata::cells_of;
 use crate::publication::blocking::blocking;
@@ -33,7 +33,7 @@ use crate::publication::paths::staged;
 use crate::publication::place::{Access, Place};
 use crate::publication::reader::Reader;
 use crate::publication::record::Record;
-use crate::release::{COMMITMENTS, LABEL, PARTNERS, SIGNATURE};
+use crate::release::{LABEL, PARTNERS, SIGNATURE};
 use crate::risk::{Appearances, Check, DealtRings, Histories, Partnerships, ReleasedTable};
 
 fn named(error: Error) -> DataFusionError {
@@ -284,11 +284,7 @@ impl Past {
                     .map_err(named)
             }
             Self::Worlds(partnerships) => {
-                partnerships.append_entries(column(IDENTIFIER)?, column(PARTNERS)?, column(RELEASE)?).map_err(named)?;
-                if let Some(commitments) = entries.column_by_name(COMMITMENTS) {
-                    partnerships.append_former(former_worlds(commitments).map_err(named)?);
-                }
-                Ok(())
+                partnerships.append_entries(column(IDENTIFIER)?, column(PARTNERS)?, column(RELEASE)?).map_err(named)
             }
             Self::Dealt(rings) => {
                 let columns = [IDENTIFIER, VALUE, RING, PLACE, SHOWN, RELEASE].map(column);
@@ -341,7 +337,7 @@ impl Past {
             (Self::Signatures(histories), Remembered::Signatures(m, lineage)) => histories.checks(m, lineage),
             (Self::People(people), Remembered::Nothing) => Ok(people.checks()),
             (Self::Dealt(rings), Remembered::Dealt(l)) => Ok(rings.checks(l)),
-            (Self::Worlds(partnerships), Remembered::Worlds(l, removals)) => Ok(partnerships.checks(l, removals)),
+            (Self::Worlds(partnerships), Remembered::Worlds(l)) => Ok(partnerships.checks(l)),
             (Self::Nothing, Remembered::Nothing) => Ok(Vec::new()),
             _ => {
                 let figures = "it remembers something else, or nothing";

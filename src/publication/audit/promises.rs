@@ -33,8 +33,8 @@ pub(super) enum Remembered {
     Signatures(usize, Lineage),
     /// Rings of at least so many people.
     Dealt(usize),
-    /// Partners in so many worlds, of people who may be missing in a release or not.
-    Worlds(usize, bool),
+    /// Partners in so many worlds.
+    Worlds(usize),
 }
 
 impl Promises {
@@ -92,13 +92,13 @@ impl Promises {
             "muco" => Self { hidden: true, ..alone(Vec::new()) },
             // That a release is consistent with all worlds cannot be told without the people's quasi-identifiers, which nobody keeps.
             "sequential" => {
-                let (l, removals, ghosts) = (number("l")?, is_set("allow_removals"), is_set("ghosts"));
+                let l = number("l")?;
                 Self {
-                    memory: Remembered::Worlds(l, removals || ghosts),
-                    // Each batch of people is diverse by itself, and so are whole rings; when people have left, the rest need not be.
-                    whole: (!removals).then_some(l),
+                    memory: Remembered::Worlds(l),
+                    // Each batch of people is diverse by itself, and so are whole rings.
+                    whole: Some(l),
                     hidden: true,
-                    counted: ghosts,
+                    counted: true,
                     some_columns: true,
                     ..alone(Vec::new())
                 }

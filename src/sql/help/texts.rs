@@ -84,12 +84,6 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
     ("", "cuts", "where groups are: where least is lost, or at the median of the widest column", ""),
     ("", "updates", "from_value, to_value and perhaps probability: what values can become", "no value can change"),
     ("", "worlds", "what sequential_worlds returned", "none"),
-    (
-        "",
-        "allow_former_worlds",
-        "true: worlds of earlier versions, of which the true one can be told, may be used",
-        "false",
-    ),
     ("", "loss", "what is kept small: the loss metric, or the entropy", ""),
     ("", "publication", "the name of a publication", "required"),
     // Of one function.
@@ -161,12 +155,6 @@ pub(super) const PARAMETERS: &[(&str, &str, &str, &str)] = &[
     ("sequential_worlds", "l", "how many worlds there are, the true one included: the bound is 1/l", "required"),
     ("sequential_worlds", "worlds", "what it returned before: only new people get worlds", "none"),
     ("sequential_release", "p", "most rows that are matched exactly at a time, up to 1000", ""),
-    (
-        "sequential_release",
-        "allow_removals",
-        "true: people who have worlds may be missing, which gives protection up",
-        "false",
-    ),
     ("non_sequential", "l", "people that every row covers, with different sensitive values", "required"),
     ("information_loss", "original", "the table", "required"),
     ("information_loss", "release", "a release of it", "required"),

@@ -24,7 +24,6 @@ use crate::publication::{
 use crate::release::{Description, Form, Shape, View, reserved_names, schema};
 use crate::sql::arguments::Arguments;
 use crate::sql::cells::WantedCells;
-use crate::sql::choice::BALANCE;
 use crate::sql::composite::way_out;
 use crate::sql::input::{DOMAIN, Input, InputColumn, UPDATES};
 use crate::sql::options::AnonymizeOptions;
@@ -185,7 +184,6 @@ impl PublicationFactory {
             check_schema(&ledger)?;
             let finish = stream.as_ref().is_some_and(|arguments| arguments.boolean("finish"));
             let late = stream.as_ref().map(|arguments| LATE.of(arguments)).unwrap_or_default();
-            let as_begun = BALANCE.given(&arguments).is_none();
             let publication = Publication {
                 public,
                 private,
@@ -195,7 +193,6 @@ impl PublicationFactory {
                 repeated,
                 late,
                 finish,
-                as_begun,
                 period,
                 begin,
                 max_missing,

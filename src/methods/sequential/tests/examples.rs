@@ -13,12 +13,12 @@ pub(super) fn example() -> (People, RecordBatch) {
         other: Vec::new(),
     };
     let made = run(&worlds_of(2), &people, &people.all(), None, false, 1).unwrap();
-    let worlds = resealed(&made, &next_ones(&made), false);
+    let worlds = resealed(&made, &next_ones(&made));
     (people, worlds)
 }
 
 /// Everybody carries what the next one has, of five people.
-pub(super) fn next_ones(made: &RecordBatch) -> datafusion::arrow::array::ListArray {
+fn next_ones(made: &RecordBatch) -> datafusion::arrow::array::ListArray {
     let ids = made.column(0).as_primitive::<Int64Type>();
     let lists = ids.values().iter().map(|id| Some(vec![Some((id + 1) % 5)]));
     let item = Field::new_list_field(datafusion::arrow::datatypes::DataType::Int64, true);

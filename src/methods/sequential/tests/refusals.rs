@@ -1,45 +1,12 @@
-//! What is refused: worlds of earlier versions, roles that changed, values that changed, damaged memories.
+//! What is refused: roles that changed, values that changed, damaged memories.
 
 use datafusion::arrow::array::{ListArray, new_empty_array};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::DataType;
 
-use super::examples::{example, next_ones};
+use super::examples::example;
 use super::*;
 use crate::microdata::PARTNERS_NAME;
-
-/// Worlds of a version in which the true one was an end of a window.
-#[test]
-fn former_worlds_are_refused() {
-    let (people, worlds) = example();
-    let former = resealed(&worlds, &next_ones(&worlds), true);
-    let refused = |method: &AnyMethod| {
-        let text = run(method, &people, &people.all(), Some(&former), false, 1).unwrap_err().to_string();
-        assert!(text.contains("the worlds of 5 people were made by an earlier version"), "{text}");
-        assert!(text.contains("allow_former_worlds"), "{text}");
-    };
-    refused(&release_of(100, Loss::Lm));
-    refused(&worlds_of(2));
-    let both = Sequential {
-        l: 2,
-        p: 100,
-        loss: Loss::Lm,
-        cuts: Cuts::Tight,
-        ghosts: true,
-        allow_removals: false,
-        allow_former_worlds: false,
-    };
-    refused(&AnyMethod::Sequential(both.clone()));
-    let allowed = SequentialRelease { allow_former_worlds: true, ..release_with(100, Loss::Lm) };
-    for method in
-        [AnyMethod::SequentialRelease(allowed), AnyMethod::Sequential(Sequential { allow_former_worlds: true, ..both })]
-    {
-        let release = run(&method, &people, &people.all(), Some(&former), false, 1).unwrap();
-        assert_eq!(release.num_rows(), 5);
-    }
-    assert_eq!(crate::methods::state::former_worlds(former.column(2)).unwrap(), 5);
-    assert_eq!(crate::methods::state::former_worlds(worlds.column(2)).unwrap(), 0);
-}
 
 /// Parts of no rows: SQL refuses them, and so does whoever calls the method.
 #[test]

@@ -14,8 +14,7 @@ use crate::error::{Error, Result, thousands};
 use crate::methods::seen::Seen;
 use crate::methods::state::seals::Seals;
 use crate::microdata::{
-    Codes, FORMER_PARTNERS_NAME, HashKey, IdentifierBuilder, Identifiers, PARTNERS_NAME, held, partners_commitment,
-    room,
+    Codes, HashKey, IdentifierBuilder, Identifiers, PARTNERS_NAME, held, partners_commitment, room,
 };
 
 const FORGED: &str = "is not what sequential_worlds returned: the partners of some people are others than those that were drawn; pass \
@@ -35,8 +34,6 @@ pub(in crate::methods::state) struct WorldsReader {
     seals: Seals,
     /// Entries whose partners are not those that were sealed.
     forged: usize,
-    /// Entries whose partners are those of an earlier version.
-    former: usize,
     /// The values that were sealed, batch by batch, if they are remembered.
     values: Vec<StructArray>,
 }
@@ -50,7 +47,6 @@ impl WorldsReader {
             lengths: Codes::default(),
             seals: Seals::default(),
             forged: 0,
-            former: 0,
             values: Vec::new(),
         }
     }
@@ -82,16 +78,12 @@ impl WorldsReader {
         self.seals.append(values, of_commitments.iter().copied());
         self.lengths.extend(&of_partners.iter().map(|&partners| partners as u32).collect::<Vec<_>>());
         let lengths: Vec<(usize, usize)> = of_partners.into_iter().zip(of_commitments).collect();
-        for (forged, former) in Self::unsealed(partners.as_ref(), values, &lengths)? {
-            self.forged += forged;
-            self.former += former;
-        }
+        self.forged += Self::unsealed(partners.as_ref(), values, &lengths)?;
         Ok(())
     }
 
-    /// How many entries of a batch have partners that are not those that were sealed, and how many those of an earlier version; of one piece after
-    /// the other.
-    fn unsealed(partners: &dyn Array, commitments: &[i64], lengths: &[(usize, usize)]) -> Result<Vec<(usize, usize)>> {
+    /// Returns how many entries of a batch have partners that are not those that were sealed.
+    fn unsealed(partners: &dyn Array, commitments: &[i64], lengths: &[(usize, usize)]) -> Result<usize> {
         let mut starts = Vec::new();
         let mut start = (0, 0);
         for piece in lengths.chunks(PIECE) {
@@ -101,7 +93,7 @@ impl WorldsReader {
         let of_piece = |(piece, &(mut start, mut sealed)): (&[(usize, usize)], &(usize, usize))| {
             let options = FormatOptions::new();
             let texts = ArrayFormatter::try_new(partners, &options)?;
-            let (mut forged, mut former) = (0, 0);
+            let mut forged = 0;
             for &(length, seals) in piece {
                 let own = &commitments[sealed..sealed + seals];
                 sealed += seals;
@@ -111,21 +103,14 @@ impl WorldsReader {
                 }
                 if length > 0 {
                     let [salt, pairs @ ..] = own else { return Err(refused(FORGED)) };
-                    let is_sealed = |name| -> Result<bool> {
-                        let commitment = partners_commitment(name, *salt, &texts, start..start + length)?;
-                        Ok(pairs.chunks_exact(2).any(|pair| pair == [name, commitment]))
-                    };
-                    if !is_sealed(PARTNERS_NAME)? {
-                        let is_former = is_sealed(FORMER_PARTNERS_NAME)?;
-                        former += usize::from(is_former);
-                        forged += usize::from(!is_former);
-                    }
+                    let sealed = [PARTNERS_NAME, partners_commitment(*salt, &texts, start..start + length)?];
+                    forged += usize::from(!pairs.chunks_exact(2).any(|pair| pair == sealed));
                 }
                 start += length;
             }
-            Ok((forged, former))
+            Ok(forged)
         };
-        lengths.par_chunks(PIECE).zip(&starts).map(of_piece).collect()
+        lengths.par_chunks(PIECE).zip(&starts).map(of_piece).try_reduce(|| 0, |one, other| Ok(one + other))
     }
 
     /// What it says, person by person. `key` orders identifiers.
@@ -134,7 +119,7 @@ impl WorldsReader {
     /// When the memory is incomplete, was changed, or contradicts itself.
     pub(in crate::methods::state) fn finish(self, key: HashKey) -> Result<Memory> {
         self.refuse_forged()?;
-        let Self { identifiers, partners, lengths, seals, values, former, .. } = self;
+        let Self { identifiers, partners, lengths, seals, values, .. } = self;
         let known = identifiers.finish(key)?;
         if known.nulls() > 0 {
             return Err(refused("has entries without an identifier"));
@@ -149,7 +134,7 @@ impl WorldsReader {
                 Some(concat(&chunks)?.as_struct().clone())
             }
         };
-        Ok(Memory { known, persons, carried, width, seals, values, former })
+        Ok(Memory { known, persons, carried, width, seals, values })
     }
 
     fn refuse_forged(&self) -> Result<()> {
@@ -169,22 +154,6 @@ impl WorldsReader {
             // They are put in one piece.
             + 2 * self.values.iter().map(Array::get_array_memory_size).sum::<usize>()
     }
-}
-
-/// How many entries with these commitments have the worlds of earlier versions.
-///
-/// # Errors
-/// When they are no lists of numbers.
-pub(crate) fn former_worlds(commitments: &ArrayRef) -> Result<usize> {
-    let (commitments, lengths) = items(commitments)?;
-    let commitments = cast(&commitments, &DataType::Int64)?;
-    let mut rest: &[i64] = commitments.as_primitive::<Int64Type>().values();
-    let is_former = |length: usize| {
-        let (own, others) = rest.split_at(length);
-        rest = others;
-        own.iter().skip(1).step_by(2).any(|&name| name == FORMER_PARTNERS_NAME)
-    };
-    Ok(lengths.into_iter().map(is_former).filter(|&is| is).count())
 }
 
 /// The items of lists, and the length of each list.
@@ -270,18 +239,16 @@ fn carried(
     )))
 }
 
-/// Worlds with other partners, sealed as if they had been drawn, by an earlier version if `former`: for the examples of papers.
+/// Worlds with other partners, sealed as if they had been drawn: for the examples of papers.
 #[cfg(test)]
 pub(in crate::methods) fn resealed(
     worlds: &RecordBatch,
     partners: &datafusion::arrow::array::ListArray,
-    former: bool,
 ) -> RecordBatch {
     use std::sync::Arc;
 
     use datafusion::arrow::array::{Int64Builder, ListBuilder};
 
-    let name = if former { FORMER_PARTNERS_NAME } else { PARTNERS_NAME };
     let sealed = worlds.column(2).as_list::<i32>();
     let options = FormatOptions::new();
     let texts = ArrayFormatter::try_new(partners.values().as_ref(), &options).unwrap();
@@ -295,7 +262,7 @@ pub(in crate::methods) fn resealed(
             .filter(|pair| pair[0] != PARTNERS_NAME)
             .for_each(|pair| lists.values().append_slice(pair));
         let range = partners.value_offsets()[row] as usize..partners.value_offsets()[row + 1] as usize;
-        lists.values().append_slice(&[name, partners_commitment(name, own[0], &texts, range).unwrap()]);
+        lists.values().append_slice(&[PARTNERS_NAME, partners_commitment(own[0], &texts, range).unwrap()]);
         lists.append(true);
     }
     let columns: Vec<ArrayRef> =
