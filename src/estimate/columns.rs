@@ -26,7 +26,7 @@ pub(crate) enum Form {
     Exact,
     /// As an interval that holds the value.
     Interval {
-        /// Whether intervals are nodes of a hierarchy, or can be: releases of earlier versions do not say of which columns they are.
+        /// Whether intervals are nodes of a hierarchy, or can be.
         nodes: bool,
         /// Whether there are numbers of NULLs.
         nulls: bool,

@@ -24,7 +24,7 @@ pub(crate) const TREE_KEY: &str = "anonymize.hierarchy";
 /// Fingerprints of hierarchies, by attribute.
 pub(crate) type Trees = BTreeMap<String, String>;
 
-/// The hierarchies that columns of a release were made with; `None` if it does not say, as releases of earlier versions do not.
+/// The hierarchies that columns of a release were made with; `None` if it does not say.
 pub(crate) fn trees_of<'a>(columns: impl IntoIterator<Item = &'a FieldRef>) -> Option<Trees> {
     let tree = |field: &'a FieldRef| Some((field.name().clone(), field.metadata().get(TREE_KEY)?.clone()));
     Some(columns.into_iter().filter_map(tree).collect()).filter(|trees: &Trees| !trees.is_empty())

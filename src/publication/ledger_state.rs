@@ -35,9 +35,8 @@ pub(super) struct LedgerState {
     pub(super) names: String,
     /// Hash of the commit before.
     pub(super) before: String,
-    /// Hash of the [metadata](LedgerMetadata::hash). Earlier versions of this program did not say it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) metadata: Option<String>,
+    /// Hash of the [metadata](LedgerMetadata::hash).
+    pub(super) metadata: String,
 }
 
 impl LedgerState {
@@ -87,8 +86,7 @@ fn hash_of(record: &str, state: &str) -> String {
 /// A version of a ledger as its commit has it.
 struct Read {
     record: Record,
-    /// Earlier versions of this program did not say it.
-    state: Option<LedgerState>,
+    state: LedgerState,
     commit: Commit,
 }
 
@@ -101,8 +99,7 @@ async fn read(ledger: &DeltaTable, number: u64) -> Result<Read> {
         return Err(format::unknown(format!("{this} says something")));
     }
     let state = match (commit.says(STATE_KEY), commit.says(HASH_KEY)) {
-        (Some(state), Some(hash)) if hash_of(text, state) == hash => Some(format::read(state, &this)?),
-        (None, None) => None,
+        (Some(state), Some(hash)) if hash_of(text, state) == hash => format::read::<LedgerState>(state, &this)?,
         _ => return Err(refusal!("publication", "version {number} of it is not as it was written")),
     };
     let record: Record = format::read(text, &this)?;
@@ -120,27 +117,18 @@ pub(super) async fn newest(ledger: &DeltaTable) -> Result<(Option<Record>, Ledge
         0 => (None, LedgerState::default()),
         number => {
             let Read { record, state, .. } = read(ledger, number).await?;
-            match state {
-                Some(state) => {
-                    let before = delta::committed(ledger, number - 1).await?;
-                    if before.map(|commit| commit.hash).as_ref() != Some(&state.before) {
-                        let last = number - 1;
-                        return Err(refusal!(
-                            "publication",
-                            "version {last} of it is not the one that the next was made after"
-                        ));
-                    }
-                    if state.metadata.as_ref().is_some_and(|written| *written != LedgerMetadata::hash(ledger)) {
-                        return Err(refusal!("publication", "what it says of its publication is not what was written"));
-                    }
-                    (Some(record), state)
-                }
-                None => {
-                    let all = records(ledger).await?;
-                    let entries = all.iter().flat_map(LedgerFile::of).collect();
-                    (Some(record), LedgerState { entries, ..LedgerState::default() })
-                }
+            let before = delta::committed(ledger, number - 1).await?;
+            if before.map(|commit| commit.hash).as_ref() != Some(&state.before) {
+                let last = number - 1;
+                return Err(refusal!(
+                    "publication",
+                    "version {last} of it is not the one that the next was made after"
+                ));
             }
+            if state.metadata != LedgerMetadata::hash(ledger) {
+                return Err(refusal!("publication", "what it says of its publication is not what was written"));
+            }
+            (Some(record), state)
         }
     };
     let there: HashSet<(String, u64)> = delta::files(ledger).await?.into_iter().collect();
@@ -173,7 +161,7 @@ pub(super) async fn damaged_commits(ledger: &DeltaTable) -> (usize, usize) {
     let hashes = |number| async move {
         match number {
             0 => delta::committed(ledger, 0).await.ok().flatten().map(|commit| (commit.hash, None)),
-            number => read(ledger, number).await.ok().map(|read| (read.commit.hash, read.state)),
+            number => read(ledger, number).await.ok().map(|read| (read.commit.hash, Some(read.state))),
         }
     };
     let versions = futures::stream::iter(0..=delta::version(ledger));

@@ -199,7 +199,6 @@ impl OpenPublication {
         if method.is_drawn() {
             return None;
         }
-        // What is agreed has never changed, so that releases of a version that did not say were made so, too.
         let before = self.newest().and_then(|newest| newest.balanced).unwrap_or(true);
         Some(before && method.is_balanced())
     }

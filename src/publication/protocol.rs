@@ -198,7 +198,7 @@ async fn next_state(
         entries: rest.chain(made).chain(LedgerFile::of(record)).collect(),
         names: hash_of_names(open.names.iter().map(String::as_str).chain(of_release)),
         before,
-        metadata: Some(LedgerMetadata::hash(ledger)),
+        metadata: LedgerMetadata::hash(ledger),
     })
 }
 

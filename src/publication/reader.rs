@@ -80,33 +80,23 @@ impl ReleaseRow {
         !announcement.apart && method.is_some_and(|method| method.state().is_none())
     }
 
-    /// Whether values can change, so that silence tells something of them. What the ledger knows counts for versions that did not announce it.
+    /// Whether values can change, so that silence tells something of them.
     fn changes(&self) -> bool {
         match AnyMethod::described(&self.announcement.description()) {
             Some(AnyMethod::MDistinct(method)) if !method.exact => true,
-            Some(method) if method.as_method().needs().probabilities => {
-                let without = self.record.as_ref().is_some_and(|record| record.updates.is_none());
-                self.announcement.lawful.unwrap_or(!without)
-            }
+            Some(method) if method.as_method().needs().probabilities => self.announcement.lawful != Some(false),
             _ => false,
         }
     }
 
-    /// Whether it says which period it is of.
-    fn says_its_period(&self) -> bool {
-        self.announcement.period.is_some() || self.record.as_ref().is_some_and(|record| !record.periods.is_empty())
-    }
-
-    /// Whether the ledger knows it as of another period than the release says, or that values change otherwise. Earlier versions announced neither.
+    /// Whether the ledger knows it as of another period than the release says, or that values change otherwise.
     pub(crate) fn announced_another_period(&self) -> bool {
         let (Some(record), Announcement { lawful, period, unit, .. }) = (&self.record, &self.announcement) else {
             return false;
         };
-        let other = *period != record.period_of(record.number) || *unit != record.unit;
-        match lawful {
-            Some(lawful) => *lawful != record.updates.is_some() || other,
-            None => other && (period.is_some() || record.unit.is_some()),
-        }
+        lawful.is_some_and(|lawful| lawful != record.updates.is_some())
+            || *period != record.period_of(record.number)
+            || *unit != record.unit
     }
 
     /// Whether the ledger says that this release and all before it are balanced; `None` where it says nothing.
@@ -229,7 +219,7 @@ impl Reader {
         let (mut before, mut said, mut last) = (Some(Against::Program), true, 0);
         for row in rows.iter_mut().flatten() {
             // Silence is between releases.
-            said &= row.says_its_period() || !row.changes();
+            said &= row.announcement.period.is_some() || !row.changes();
             row.silent = !said && row.announcement.number > 1 && row.changes();
             let period = row.announcement.period.unwrap_or(last);
             row.before_earlier = period < last;

@@ -41,20 +41,20 @@ pub(crate) struct Record {
     /// many there are between those that are published.
     pub(crate) information_loss: f64,
     /// Of m-invariance: whether this release and all before it were made so that at each the people who first appear
-    /// under a signature were equally many of each value. `None` of other methods, where signatures are drawn, and of versions that did not say.
+    /// under a signature were equally many of each value. `None` of other methods, and where signatures are drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) balanced: Option<bool>,
     /// Which periods all releases up to this one are of, the first one's first; empty where nobody said, and every release is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) periods: Vec<u64>,
-    /// What they count. `None` where nobody said periods, or a version that did not tell.
+    /// What they count. `None` where nobody said periods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unit: Option<PeriodUnit>,
     /// What is held back after it, of a stream that is repositioned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_back: Option<HeldBack>,
     /// What a reader believes after it who knows how probable changes are, of m-distinct that is not exact. `None` where nobody says how probable
-    /// all changes are, in cells, and of publications that were begun by versions that did not know it.
+    /// all changes are, and in cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) beliefs: Option<Beliefs>,
 }
@@ -157,7 +157,7 @@ pub(crate) struct Announcement {
     pub(crate) method: String,
     /// Its parameters as a JSON object.
     pub(crate) parameters: String,
-    /// Of methods by whose law values can change, whether they do, so that releases say their periods. `None` of others, and of versions that did not tell.
+    /// Of methods by whose law values can change, whether they do, so that releases say their periods. `None` of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lawful: Option<bool>,
     /// Which period it is of, where values change from period to period and somebody said it.
@@ -229,7 +229,6 @@ mod tests {
         assert_eq!(newest_of(100 + newest.number - MOST as u64), Some(newest.number - MOST as u64));
     }
 
-    /// As versions without it wrote them.
     #[test]
     fn records_without_earlier_fingerprints_are_read() {
         let text = serde_json::to_string(&record(3, "ab".repeat(16), String::new())).unwrap();
@@ -239,7 +238,7 @@ mod tests {
         assert_eq!(record(4, "cd".repeat(16), read.fingerprints()).made_of(&"ab".repeat(16), 9).next(), Some(3));
     }
 
-    /// As versions without them wrote them; and a number that is none is not one.
+    /// A number that is none is not one.
     #[test]
     fn records_without_beliefs_are_read() {
         let mut record = record(2, String::new(), String::new());

@@ -51,7 +51,7 @@ pub(crate) struct Histories {
 }
 
 /// What is counted of people whose entries are forgotten.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Tally {
     entries: usize,
     people: usize,
@@ -67,25 +67,6 @@ struct Tally {
     /// By release, signature before and signature from there on, people.
     steps: FxHashMap<(u64, u32, u32), usize>,
     agreement: Agreement,
-    /// Whether all entries had labels.
-    labelled: bool,
-}
-
-impl Default for Tally {
-    fn default() -> Self {
-        Self {
-            entries: 0,
-            people: 0,
-            again: 0,
-            twice: 0,
-            marks: FxHashMap::default(),
-            fresh: FxHashMap::default(),
-            firsts: FxHashMap::default(),
-            steps: FxHashMap::default(),
-            agreement: Agreement::default(),
-            labelled: true,
-        }
-    }
 }
 
 impl Tally {
@@ -229,7 +210,6 @@ impl Histories {
         let labels = std::mem::take(&mut self.labels);
         let marked = std::mem::take(&mut self.entries);
         self.ids = encoder(&self.id_type)?;
-        self.tally.labelled &= labels.len() == marked.len();
         let mut first: FxHashMap<u32, Option<u32>> = FxHashMap::default();
         for (place, entry) in marked.iter().enumerate() {
             let label = labels.get(place).copied().flatten();

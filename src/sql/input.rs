@@ -158,7 +158,7 @@ impl Input {
                     function,
                     "previous has no column {LABEL}, the place of everybody's own value in {SIGNATURE}; pass the private \
                      releases (private => true) with all three columns, {id}, {SIGNATURE} and {LABEL}. Those of another method, \
-                     such as m_invariant, and of earlier versions have none, and {function} cannot continue them; begin again without previous, \
+                     such as m_invariant, have none, and {function} cannot continue them; begin again without previous, \
                      with people who are not in them"
                 ));
             };

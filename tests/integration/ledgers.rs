@@ -392,185 +392,71 @@ async fn foreign_files_and_claims_are_respected() {
     assert_eq!(count(&context, Q2).await, 11);
 }
 
-/// A ledger of m_distinct from before labels: what it is of can have given people away, so nothing is published beside it.
+/// What readers believe is in a file, without which an INSERT is refused.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ledger_without_labels_is_not_continued() {
-    from_the_root();
-    let here = tempdir().unwrap();
-    let location = here.path().join("moving").display().to_string();
-    let begin = async || {
-        let context = session();
-        run(
-            &context,
-            "CREATE TABLE courses AS SELECT DISTINCT disease AS from_value, disease AS to_value FROM 'data/patients_q1.parquet'",
-        )
-        .await
-        .unwrap();
-        let declaration = format!(
-            "CREATE EXTERNAL TABLE moving (patient_id INT, age INT, zip INT, disease VARCHAR) STORED AS PUBLICATION LOCATION '{location}'
-             OPTIONS ('method' 'm_distinct', 'm' '2', 'updates' 'courses', 'id' 'patient_id', 'quasi' 'age, zip', 'sensitive' 'disease')"
-        );
-        run(&context, &declaration).await.unwrap();
-        context
-    };
-    let context = begin().await;
-    run(&context, "INSERT INTO moving SELECT patient_id, age, zip, disease FROM 'data/patients_q1.parquet'")
-        .await
-        .unwrap();
-    // The same ledger, as if nobody had known of the column.
-    let log = here.path().join("moving.private/_delta_log/00000000000000000000.json");
-    let text = std::fs::read_to_string(&log).unwrap();
-    let column = r#"{\"name\":\"signature_label\",\"type\":\"integer\",\"nullable\":false,\"metadata\":{}},"#;
-    assert!(text.contains(column), "{text}");
-    std::fs::write(&log, text.replace(column, "")).unwrap();
-    // Nor did a commit of that time say what the ledger consists of, and what was before.
-    let commit = log.with_file_name("00000000000000000001.json");
-    let text = std::fs::read_to_string(&commit).unwrap();
-    std::fs::write(&commit, text.replace("anonymizeLedger", "other").replace("anonymizeHash", "another")).unwrap();
-    let before = files(here.path());
-    let context = begin().await;
-    let next = "INSERT INTO moving SELECT patient_id, age + 1, zip, disease FROM 'data/patients_q1.parquet'";
-    let message = error(&context, next).await;
-    assert!(
-        message.contains("does not say whose value is whose") && message.contains("begin a new publication"),
-        "{message}"
-    );
-    assert!(files(here.path()) == before);
-}
-
-/// A ledger's commit whose record does not say something.
-fn without(commit: &str, key: &str) -> String {
-    let lines = commit.lines().map(|line| {
-        let mut action: serde_json::Value = serde_json::from_str(line).unwrap();
-        if let Some(said) = action.pointer_mut("/commitInfo/anonymize") {
-            let mut record: serde_json::Value = serde_json::from_str(said.as_str().unwrap()).unwrap();
-            assert!(record.as_object_mut().unwrap().remove(key).is_some(), "{key}");
-            *said = record.to_string().into();
-        }
-        action.to_string()
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// A publication of m_distinct from before it was known what a reader reaches who knows the law of changes: it goes on, and that stays unknown.
-/// Of one where it is known, the file is needed.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_readers_believe_is_known_from_the_first_release_on_or_never() {
+async fn what_readers_believe_is_needed() {
     let insert = |age: i64| format!("INSERT INTO moving VALUES (1, {age}, 'a1'), (2, {age} + 3, 'b')");
-    for known in [true, false] {
-        let here = tempdir().unwrap();
-        let (location, private) = (here.path().join("moving"), here.path().join("moving.private"));
-        let begin = async || {
-            let context = session();
-            run(&context, "CREATE TABLE law AS SELECT 'a1' AS from_value, 'a2' AS to_value, 0.05 AS probability")
-                .await
-                .unwrap();
-            let declaration = format!(
-                "CREATE EXTERNAL TABLE moving (id INT, age INT, disease VARCHAR) STORED AS PUBLICATION LOCATION '{}'
-                 OPTIONS ('method' 'm_distinct', 'm' '2', 'updates' 'law', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')",
-                location.display()
-            );
-            run(&context, &declaration).await.unwrap();
-            context
-        };
-        let context = begin().await;
-        run(&context, &insert(20)).await.unwrap();
-        let commit = private.join("_delta_log/00000000000000000001.json");
-        let text = std::fs::read_to_string(&commit).unwrap();
-        let (_, file) = text.split_once(r#"\"beliefs\":{\"achieved\":0.5,\"file\":{\"name\":\""#).unwrap();
-        let file = private.join(&file[..file.find('\\').unwrap()]);
-        assert!(file.is_file());
-        if known {
-            let contents = std::fs::read(&file).unwrap();
-            for damaged in [Some("something else"), None] {
-                match damaged {
-                    Some(text) => std::fs::write(&file, text).unwrap(),
-                    None => std::fs::remove_file(&file).unwrap(),
-                }
-                let message = error(&context, &insert(21)).await;
-                assert!(message.contains("can put on people's values") && message.contains("restore it"), "{message}");
-                let failed =
-                    "SELECT count(*) FROM audit(moving) WHERE NOT passed AND \"check\" = 'ledger: can be read'";
-                assert_eq!(number(&context, failed).await, 1);
-            }
-            std::fs::write(&file, contents).unwrap();
-        } else {
-            // As a commit of that time was.
-            let text = without(&text, "beliefs");
-            std::fs::write(&commit, text.replace("anonymizeLedger", "other").replace("anonymizeHash", "another"))
-                .unwrap();
+    let here = tempdir().unwrap();
+    let (location, private) = (here.path().join("moving"), here.path().join("moving.private"));
+    let context = session();
+    run(&context, "CREATE TABLE law AS SELECT 'a1' AS from_value, 'a2' AS to_value, 0.05 AS probability")
+        .await
+        .unwrap();
+    let declaration = format!(
+        "CREATE EXTERNAL TABLE moving (id INT, age INT, disease VARCHAR) STORED AS PUBLICATION LOCATION '{}'
+         OPTIONS ('method' 'm_distinct', 'm' '2', 'updates' 'law', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')",
+        location.display()
+    );
+    run(&context, &declaration).await.unwrap();
+    run(&context, &insert(20)).await.unwrap();
+    let text = std::fs::read_to_string(private.join("_delta_log/00000000000000000001.json")).unwrap();
+    let (_, file) = text.split_once(r#"\"beliefs\":{\"achieved\":0.5,\"file\":{\"name\":\""#).unwrap();
+    let file = private.join(&file[..file.find('\\').unwrap()]);
+    let contents = std::fs::read(&file).unwrap();
+    for damaged in [Some("something else"), None] {
+        match damaged {
+            Some(text) => std::fs::write(&file, text).unwrap(),
+            None => std::fs::remove_file(&file).unwrap(),
         }
-        let context = begin().await;
-        for age in [21, 22] {
-            run(&context, &insert(age)).await.unwrap();
-        }
-        let all = if known { 3 } else { 0 };
-        assert_eq!(number(&context, "SELECT count(achieved) FROM releases(moving)").await, all);
-        let checks = "SELECT count(*) FROM audit(moving) WHERE passed AND \"check\" LIKE '%law of changes'";
-        assert_eq!(number(&context, checks).await, all);
-        assert_eq!(number(&context, "SELECT count(*) FROM audit(moving) WHERE NOT passed").await, 0);
-        assert!(!file.exists(), "only the newest file is kept");
+        let message = error(&context, &insert(21)).await;
+        assert!(message.contains("can put on people's values") && message.contains("restore it"), "{message}");
+        let failed = "SELECT count(*) FROM audit(moving) WHERE NOT passed AND \"check\" = 'ledger: can be read'";
+        assert_eq!(number(&context, failed).await, 1);
     }
+    std::fs::write(&file, contents).unwrap();
+    for age in [21, 22] {
+        run(&context, &insert(age)).await.unwrap();
+    }
+    assert_eq!(number(&context, "SELECT count(achieved) FROM releases(moving)").await, 3);
+    let checks = "SELECT count(*) FROM audit(moving) WHERE passed AND \"check\" LIKE '%law of changes'";
+    assert_eq!(number(&context, checks).await, 3);
+    assert_eq!(number(&context, "SELECT count(*) FROM audit(moving) WHERE NOT passed").await, 0);
+    assert!(!file.exists(), "only the newest file is kept");
 }
 
-/// Releases of an earlier version of a method whose values change by a law, without their periods: that one was not published told that nobody's
-/// value had changed. What they told stays told; the next one says its period.
+/// The public table and the ledger say the same of periods.
 #[tokio::test(flavor = "multi_thread")]
-async fn releases_without_periods_are_for_other_readers() {
+async fn another_period_than_the_ledgers_is_found() {
     let here = tempdir().unwrap();
-    let (location, private) = (here.path().join("ill"), here.path().join("ill.private"));
-    let begin = async || {
-        let context = session();
-        let law = "CREATE TABLE law AS SELECT 'a1' AS from_value, 'a2' AS to_value, 0.05 AS probability";
-        run(&context, law).await.unwrap();
-        let declaration = format!(
-            "CREATE EXTERNAL TABLE ill (id INT, age INT, disease VARCHAR) STORED AS PUBLICATION LOCATION '{}'
-             OPTIONS ('method' 'dynamic', 'm' '2', 'updates' 'law', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')",
-            location.display()
-        );
-        run(&context, &declaration).await.unwrap();
-        context
-    };
-    let insert = async |context: &SessionContext, period: u32| {
-        run(context, &format!("SET anonymize.period = {period}")).await.unwrap();
-        run(context, &format!("INSERT INTO ill VALUES (1, {period}, 'a1'), (2, {period} + 3, 'b')")).await.unwrap();
-    };
-    let context = begin().await;
+    let location = here.path().join("ill");
+    let context = session();
+    run(&context, "CREATE TABLE law AS SELECT 'a1' AS from_value, 'a2' AS to_value, 0.05 AS probability")
+        .await
+        .unwrap();
+    let declaration = format!(
+        "CREATE EXTERNAL TABLE ill (id INT, age INT, disease VARCHAR) STORED AS PUBLICATION LOCATION '{}'
+         OPTIONS ('method' 'dynamic', 'm' '2', 'updates' 'law', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease')",
+        location.display()
+    );
+    run(&context, &declaration).await.unwrap();
     for period in [1, 2] {
-        insert(&context, period).await;
+        run(&context, &format!("SET anonymize.period = {period}")).await.unwrap();
+        run(&context, &format!("INSERT INTO ill VALUES (1, {period}, 'a1'), (2, {period} + 3, 'b')")).await.unwrap();
     }
-    for number in [1, 2] {
-        let name = format!("_delta_log/0000000000000000000{number}.json");
-        let said = format!(r#"\"lawful\":true,\"period\":{number},\"unit\":\"number\","#);
-        let text = std::fs::read_to_string(location.join(&name)).unwrap();
-        assert!(text.contains(&said), "{text}");
-        std::fs::write(location.join(&name), text.replace(&said, "")).unwrap();
-        let text = std::fs::read_to_string(private.join(&name)).unwrap();
-        assert!(text.contains(r#"\"periods\":[1"#), "{text}");
-        let text = without(&without(&text, "periods"), "unit");
-        let text = text.replace("anonymizeLedger", "other").replace("anonymizeHash", "another");
-        std::fs::write(private.join(&name), text).unwrap();
-    }
-    let context = begin().await;
-    let message = error(&context, "INSERT INTO ill VALUES (1, 3, 'a1'), (2, 6, 'b')").await;
-    assert!(message.contains("nobody says which day") && message.contains("the newest release is of 2"), "{message}");
-    insert(&context, 3).await;
-    let theirs = format!("CREATE EXTERNAL TABLE theirs STORED AS PUBLICATION LOCATION '{}'", location.display());
-    run(&context, &theirs).await.unwrap();
-    for (reader, least, most) in [("knows the program", 1, 1), ("the paper''s", 2, 3)] {
-        let right = format!(
-            "SELECT count(*) FROM releases(ill) WHERE reader = '{reader}' AND release BETWEEN {least} AND {most}"
-        );
-        assert_eq!(number(&context, &right).await, most - least + 1, "{reader}");
-        assert_eq!(number(&context, &right.replace("(ill)", "(theirs)")).await, most - least + 1, "{reader}");
-    }
-    let told = "SELECT count(*) FROM audit(ill) WHERE passed AND figures LIKE 'not one who knows that values changed%'";
-    assert_eq!(number(&context, told).await, 2);
     assert_eq!(number(&context, "SELECT count(*) FROM audit(ill) WHERE NOT passed").await, 0);
-    // The public table and the ledger say the same.
-    let commit = location.join("_delta_log/00000000000000000003.json");
+    let commit = location.join("_delta_log/00000000000000000002.json");
     let text = std::fs::read_to_string(&commit).unwrap();
-    std::fs::write(&commit, text.replace(r#"\"period\":3"#, r#"\"period\":4"#)).unwrap();
+    std::fs::write(&commit, text.replace(r#"\"period\":2"#, r#"\"period\":3"#)).unwrap();
     let found =
         "SELECT count(*) FROM audit(ill) WHERE NOT passed AND figures LIKE '%of another period than the release does'";
     assert_eq!(number(&context, found).await, 1);

@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::law::Laws;
 use super::newcomers::Places;
 use super::relation::Relation;
-use super::{MDistinct, UNLABELLED};
+use super::{MDistinct, unlabelled};
 use crate::error::{Error, Result, thousands};
 use crate::methods::balance::OnIneligible;
 use crate::methods::deal::deal;
@@ -170,7 +170,7 @@ fn place_returning(
             new.push(row as u32);
             continue;
         };
-        let Some(label) = known.label_of(row) else { return Err(Error::refused(UNLABELLED)) };
+        let Some(label) = known.label_of(row) else { return Err(unlabelled()) };
         let number = bucket_of.get(&group?).copied().ok_or_else(|| Error::internal("a row of no kind"))?;
         let bucket = &mut buckets[number as usize];
         illegal += usize::from(!laws.law(bucket.laws[label as usize]).has(value));

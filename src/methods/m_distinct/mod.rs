@@ -149,15 +149,10 @@ pub struct MDistinct {
     pub exact: bool,
 }
 
-/// Whether a parameter is as it was before there was one.
+/// Returns true if a flag is false, so that it is not serialized.
 fn is_unset(parameter: &bool) -> bool {
     !parameter
 }
-
-/// Why there is no next release.
-const UNLABELLED: &str = "`previous` does not say whose value is whose (column signature_label): it is of a release of an earlier \
-    version, and such releases can give people away to a reader who combines the members of groups; nothing that is published \
-    beside them can take that back. Begin again without `previous`, with people who are not in those releases";
 
 impl MDistinct {
     setters! {
@@ -377,6 +372,10 @@ impl Method for MDistinct {
     }
 }
 
+fn unlabelled() -> Error {
+    Error::internal("a row with a signature and without a label")
+}
+
 /// Rows that were published before, ascending, by the kind of their signature, their value and their label; on all cores.
 fn returning_rows(codes: &Codes, known: &Signatures, kind_of_signature: &[u32]) -> Result<FxHashMap<Cell, Vec<u32>>> {
     let part = codes.len().div_ceil(4 * rayon::current_num_threads()).max(1 << 14);
@@ -385,7 +384,7 @@ fn returning_rows(codes: &Codes, known: &Signatures, kind_of_signature: &[u32]) 
         let rows = number * part..codes.len().min((number + 1) * part);
         for (row, value) in rows.clone().zip(codes.part(rows)) {
             let Some(signature) = known.number_of(row) else { continue };
-            let Some(label) = known.label_of(row) else { return Err(Error::refused(UNLABELLED)) };
+            let Some(label) = known.label_of(row) else { return Err(unlabelled()) };
             let cell = Cell { kind: kind_of_signature[signature as usize], value, entry: label as usize };
             rows_of.entry(cell).or_default().push(row as u32);
         }

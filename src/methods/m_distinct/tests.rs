@@ -40,7 +40,7 @@ pub(super) struct Dated {
 }
 
 pub(super) fn encode(rows: &[Row], known: &Known, pairs: &Pairs, key: u64) -> Result<(Microdata, State)> {
-    encode_with(rows, known, pairs, key, Some(StateKind::LabelledSignatures), None)
+    encode_with(rows, known, pairs, key, StateKind::LabelledSignatures, None)
 }
 
 /// For exact releases.
@@ -51,16 +51,15 @@ pub(super) fn encode_dated(
     key: u64,
     dated: &Dated,
 ) -> Result<(Microdata, State)> {
-    encode_with(rows, known, pairs, key, Some(StateKind::DatedSignatures), Some(dated))
+    encode_with(rows, known, pairs, key, StateKind::DatedSignatures, Some(dated))
 }
 
-/// With labels, or as earlier versions left it.
 fn encode_with(
     rows: &[Row],
     known: &Known,
     pairs: &Pairs,
     key: u64,
-    kind: Option<StateKind>,
+    kind: StateKind,
     dated: Option<&Dated>,
 ) -> Result<(Microdata, State)> {
     let quasi = rows.first().map_or(1, |row| row.1.len());
@@ -79,22 +78,15 @@ fn encode_with(
     }
     columns.push(Arc::new(rows.iter().map(|row| Some(row.2.as_str())).collect::<StringArray>()));
     let schema = Arc::new(Schema::new(layout.fields().cloned().collect::<Vec<_>>()));
-    // Of a release without labels no more is known than that of one of m-invariance.
-    let mut builder = SnapshotBuilder::try_new(layout, kind.or(Some(StateKind::Signatures)))?;
+    let mut builder = SnapshotBuilder::try_new(layout, Some(kind))?;
     builder.microdata.append(&RecordBatch::try_new(schema, columns).unwrap())?;
     let mut signatures = ListBuilder::new(StringBuilder::new());
     known.values().for_each(|(values, _)| signatures.append_value(values.iter().map(Some)));
     let mut columns: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(known.keys().copied().collect::<Int64Array>())),
         ("signature", Arc::new(signatures.finish())),
+        (LABEL, Arc::new(known.values().map(|(_, label)| *label as i32 + 1).collect::<Int32Array>())),
     ];
-    if kind.is_none() {
-        let own = known.values().map(|(values, label)| values.get(*label));
-        columns.push(("disease", Arc::new(own.collect::<StringArray>())));
-    }
-    if kind.is_some() {
-        columns.push((LABEL, Arc::new(known.values().map(|(_, label)| *label as i32 + 1).collect::<Int32Array>())));
-    }
     if let Some(dated) = dated {
         let releases = known.keys().map(|id| dated.releases[id] as i64);
         columns.push(("release", Arc::new(releases.collect::<Int64Array>())));

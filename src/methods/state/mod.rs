@@ -43,24 +43,12 @@ use self::worlds::WorldsReader;
 pub(in crate::methods) use self::worlds::resealed;
 use crate::error::{Error, Result};
 use crate::microdata::{EncodedColumns, HashKey, Layout, MANY, Microdata, MicrodataBuilder};
-use crate::release::{LABEL, Published};
+use crate::release::Published;
 
 /// Column of a ledger: whom an entry is about.
 pub(crate) const IDENTIFIER: &str = "identifier";
 /// Column of a ledger, and optional in labelled signatures that are passed by hand: the release that an entry is from.
 pub(crate) const RELEASE: &str = "release";
-
-/// Why a publication of changing values cannot go on.
-const UNLABELLED: &str = "this publication was made by a version whose ledger does not say whose value is whose (it has no column \
-    signature_label), and whose releases can give people away to a reader who combines the members of groups; nothing that is \
-    published beside them can take that back, so it is not continued. Look at what they tell with disclosure(..), and begin a \
-    new publication under another LOCATION for people who are not in this one; whoever is in both is not protected from a \
-    reader of both";
-
-/// Why a publication of values that must stay cannot go on.
-const UNSEALED: &str = "this publication was made by a version whose ledger does not say with which value people were published (it has no column \
-    seal), so that a changed value, which gives people away, would not be noticed. Begin a new publication under another LOCATION for people who are \
-    not in this one";
 
 /// Columns of the ledger of a method with state of this kind; of one without, it has the releases' numbers only.
 ///
@@ -149,18 +137,6 @@ impl StateKind {
         let schema = self.schema(layout)?;
         let needed = |field: &&FieldRef| self != Self::Signatures || field.name() != RELEASE;
         Ok(schema.fields().iter().filter(needed).cloned().collect())
-    }
-
-    /// # Errors
-    /// When a ledger with these columns was made by a version that remembered less than is needed.
-    pub(crate) fn check_ledger(self, columns: &Schema) -> Result<()> {
-        if self.is_labelled() && columns.index_of(LABEL).is_err() {
-            return Err(Error::refused(UNLABELLED));
-        }
-        if matches!(self, Self::Signatures | Self::NumberedSignatures) && columns.index_of(SEAL).is_err() {
-            return Err(Error::refused(UNSEALED));
-        }
-        Ok(())
     }
 
     /// The entries that a release adds, as the members that get one; `known` is the state that it was made with.

@@ -6,22 +6,6 @@ use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 
 use super::*;
 use crate::microdata::Roles;
-use crate::release::SIGNATURE;
-
-/// What a ledger without labels is of can have given people away, so nothing is published beside it.
-#[test]
-fn a_ledger_without_labels_is_not_continued() {
-    let column = |name: &str| Field::new(name, DataType::Int64, false);
-    let now = Schema::new([IDENTIFIER, SIGNATURE, LABEL, RELEASE].map(column).to_vec());
-    let then = Schema::new([IDENTIFIER, SIGNATURE, RELEASE].map(column).to_vec());
-    assert!(StateKind::LabelledSignatures.check_ledger(&now).is_ok());
-    let sealed = Schema::new([IDENTIFIER, SIGNATURE, SEAL, RELEASE].map(column).to_vec());
-    assert!(StateKind::Signatures.check_ledger(&sealed).is_ok());
-    let text = StateKind::Signatures.check_ledger(&then).unwrap_err().to_string();
-    assert!(text.contains("does not say with which value") && text.contains("new publication"), "{text}");
-    let text = StateKind::LabelledSignatures.check_ledger(&then).unwrap_err().to_string();
-    assert!(text.contains("does not say whose value is whose") && text.contains("new publication"), "{text}");
-}
 
 /// While values are sealed, each has a hash, of eight bytes.
 #[test]

@@ -45,19 +45,12 @@ impl Histories {
                 let (broken, all) = (updates.intransitive().len(), self.updates.len());
                 checks.push(Check::none(None, "update relation: transitive", broken, all, "pairs break it"));
             }
-            let labelled = self.tally.labelled;
-            if labelled {
-                let labels = self.labels();
-                checks.extend([labels, self.apart()]);
-            } else {
-                let figures = "it does not: it is of an earlier version, whose releases can give people away to a reader who \
-                    combines the members of groups";
-                checks.push(Check::new(None, LABELLED, false, figures));
-            }
+            let labels = self.labels();
+            checks.extend([labels, self.apart()]);
             if disjoint {
                 checks.push(self.disjoint(&updates));
             }
-            checks.extend(self.legal(&updates, labelled));
+            checks.extend(self.legal(&updates));
         }
         checks.extend(std::mem::take(&mut self.tally.agreement).checks(releases, &self.releases));
         Ok(checks)
@@ -155,16 +148,15 @@ impl Histories {
     }
 
     /// Whether at every label the value of people's groups can be what that of the groups before has become. So everybody can
-    /// have had, at every release, the value that is any fixed number of places further on. Without labels, one to one.
-    fn legal(&self, updates: &Updates, labelled: bool) -> Vec<Check> {
-        let legality = if labelled { Legality::Labelled } else { Legality::Strict };
+    /// have had, at every release, the value that is any fixed number of places further on.
+    fn legal(&self, updates: &Updates) -> Vec<Check> {
         let mut known: FxHashMap<(u32, u32), bool> = FxHashMap::default();
         // Steps into each release, and those that are not legal.
         let mut steps: FxHashMap<u64, (usize, usize)> = FxHashMap::default();
         for (&(release, before, after), &people) in &self.tally.steps {
             let legal = *known.entry((before, after)).or_insert_with(|| {
                 let [before, after] = [before, after].map(|mark| &self.signatures[mark as usize]);
-                is_legal(updates, before, after, legality)
+                is_legal(updates, before, after, Legality::Labelled)
             });
             let step = steps.entry(release).or_default();
             step.0 += people;

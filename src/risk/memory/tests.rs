@@ -142,7 +142,7 @@ fn each_broken_label_is_found() {
     alone[3].3 = 1;
     assert_eq!(failing(&alone, &RELEASES, &UPDATES[..4], DISTINCT), [APART]);
     let unlabelled = ENTRIES.map(|row| (row.0, row.1, row.2, NONE));
-    assert_eq!(failing(&unlabelled, &RELEASES, &UPDATES[..4], DISTINCT), [LABELLED]);
+    assert!(failing(&unlabelled, &RELEASES, &UPDATES[..4], DISTINCT).contains(&LABELLED.to_owned()));
 }
 
 /// Of m-invariant releases, nobody's signature may change, whatever can become what.

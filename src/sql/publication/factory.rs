@@ -204,7 +204,6 @@ impl PublicationFactory {
             let released = released_schema(&open.publication().spec.method, with_hierarchies, &layout)?;
             let mut released = as_table(&released).await?;
             if published > 0 {
-                // What is there already may be of a version that had other types.
                 let newest = ReleaseTable::open(&publication.public, &runtime, None).await?.schema();
                 released = Arc::new(as_published(&released, &newest));
             }

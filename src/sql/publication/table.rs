@@ -391,9 +391,6 @@ fn ledger(
     microdata: &Schema,
 ) -> Result<Option<(StateKind, Arc<dyn ExecutionPlan>)>> {
     let Some(kind) = publication.spec.remembers() else { return Ok(None) };
-    if let Some(columns) = open.ledger_columns()? {
-        kind.check_ledger(&columns).map_err(|error| error.in_function("publication"))?;
-    }
     let Some(entries) = open.entries().filter(|_| open.decided() != Some(0)) else { return Ok(None) };
     let named = |error: Error| error.in_function(publication.spec.method.name());
     let layout = Layout::try_new(microdata, &publication.spec.roles).map_err(named)?;
