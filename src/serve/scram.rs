@@ -7,7 +7,9 @@ use std::fmt;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as STANDARD;
-use tokio_rustls::rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
+use ring::digest::{self, SHA256, SHA256_OUTPUT_LEN as HASH};
+use ring::hmac::{self, HMAC_SHA256};
+use subtle::ConstantTimeEq;
 
 /// What is kept of a password: `SCRAM-SHA-256$4096:salt$stored key:server key`.
 #[derive(Clone, PartialEq, Eq)]
@@ -24,9 +26,6 @@ impl fmt::Debug for Verifier {
         f.debug_struct("Verifier").finish_non_exhaustive()
     }
 }
-
-/// Bytes of SHA-256.
-const HASH: usize = 32;
 
 impl Verifier {
     /// Fewer make passwords cheap to guess for whoever has the file.
@@ -46,9 +45,11 @@ impl Verifier {
     /// One that no password fits, for names that nobody has: the same each time and with the form of those that somebody has, so that nobody
     /// can tell them from others.
     pub(super) fn of_nobody(name: &str, secret: &[u8], (iterations, salt): (u32, usize)) -> Self {
-        let letters: Vec<u8> =
-            (0_u32..).flat_map(|block| hmac(secret, format!("salt {block} of {name}").as_bytes())).take(salt).collect();
-        let key = hmac(secret, format!("no key of {name}").as_bytes());
+        let letters: Vec<u8> = (0_u32..)
+            .flat_map(|block| signed(secret, format!("salt {block} of {name}").as_bytes()))
+            .take(salt)
+            .collect();
+        let key = signed(secret, format!("no key of {name}").as_bytes());
         Self { iterations, salt: STANDARD.encode(letters), stored_key: key.clone(), server_key: key }
     }
 
@@ -59,7 +60,7 @@ impl Verifier {
 
     /// A secret that only those know who have the verifiers.
     pub(super) fn secret_of(text: &str) -> Vec<u8> {
-        hmac(&sha256(text.as_bytes()), b"names that nobody has")
+        signed(digest::digest(&SHA256, text.as_bytes()).as_ref(), b"names that nobody has")
     }
 }
 
@@ -119,33 +120,19 @@ impl Exchange {
         if binding != Some(&self.binding) || nonce != Some(&self.nonce) {
             return Err(Refused::Malformed);
         }
-        let signed = format!("{},{before}", self.messages);
-        let signature = hmac(&self.verifier.stored_key, signed.as_bytes());
+        let messages = format!("{},{before}", self.messages);
+        let signature = signed(&self.verifier.stored_key, messages.as_bytes());
         let key: Vec<u8> = proof.iter().zip(&signature).map(|(a, b)| a ^ b).collect();
-        if !same(&sha256(&key), &self.verifier.stored_key) {
+        if !bool::from(digest::digest(&SHA256, &key).as_ref().ct_eq(&self.verifier.stored_key)) {
             return Err(Refused::Wrong);
         }
-        Ok(format!("v={}", STANDARD.encode(hmac(&self.verifier.server_key, signed.as_bytes()))))
+        Ok(format!("v={}", STANDARD.encode(signed(&self.verifier.server_key, messages.as_bytes()))))
     }
 }
 
-/// Compares in a time that does not tell where they differ.
-fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
-}
-
-/// That of the library that does TLS here.
-fn sha256(data: &[u8]) -> Vec<u8> {
-    let suite = TLS13_AES_128_GCM_SHA256.tls13().map(|suite| suite.common.hash_provider);
-    suite.map(|hash| hash.hash(data).as_ref().to_vec()).unwrap_or_default()
-}
-
-/// RFC 2104, with keys of a block at most.
-fn hmac(key: &[u8], data: &[u8]) -> Vec<u8> {
-    const BLOCK: usize = 64;
-    let pad = |with: u8| (0..BLOCK).map(|i| key.get(i).copied().unwrap_or(0) ^ with).collect::<Vec<u8>>();
-    let inner = sha256(&[&pad(0x36), data].concat());
-    sha256(&[&pad(0x5c), inner.as_slice()].concat())
+/// Returns the HMAC-SHA-256 of `data`.
+fn signed(key: &[u8], data: &[u8]) -> Vec<u8> {
+    hmac::sign(&hmac::Key::new(HMAC_SHA256, key), data).as_ref().to_vec()
 }
 
 #[cfg(test)]
@@ -154,17 +141,6 @@ mod tests {
     use postgres_protocol::password::scram_sha_256;
 
     use super::*;
-
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
-    #[test]
-    fn hashes() {
-        // RFC 4231, the second case.
-        let found = hmac(b"Jefe", b"what do ya want for nothing?");
-        assert_eq!(hex(&found), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-    }
 
     /// With a client that is not ours.
     fn login(kept: &str, password: &str) -> Result<(), Refused> {
