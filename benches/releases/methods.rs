@@ -127,7 +127,7 @@ pub(crate) const FILES: [(&str, &str); 8] = [
         "SELECT value AS id, value / 700 AS tick, (value * 7919) % 1000 AS age,
          CASE WHEN (value * 48271) % 2147483647 % 100 < (value / 700) % 20 THEN 0
          ELSE power((value * 69621) % 2147483647 % 1000 / 1000.0, 2)::DOUBLE * 40 END::INT AS v
-         FROM generate_series(0, ROWS - 1)",
+         FROM generate_series(0, ROWS - 1) ORDER BY tick",
     ),
 ];
 

@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-use futures::TryStreamExt;
 
 use super::reposition_job::{REPOSITION, RepositionJob, repositioned_schema};
 use super::sort_by_time::in_order;
@@ -30,10 +28,8 @@ use crate::release::View;
 /// ```
 ///
 /// One pass, with memory for the window: rows come out while others are read, snapshot by snapshot, those of a snapshot in random order.
-/// An input that is declared to be in the order of time is read as it comes. Parquet files of a local disk that are in it, whatever they are called, are read one after
-/// the other, once their times were; the scan's metrics count both. Any other input is put in order where it is read, and sorted only where it must be:
-/// streams are mostly in order. The rows drawn for a seed depend neither on
-/// the order of rows of one time nor on batches.
+/// The planner sorts an input by time that is not declared to be in that order. The rows drawn for a seed depend neither on the order of rows of one time nor
+/// on batches.
 pub type RepositionExec = WholeInputExec<Repositioning>;
 
 /// A job with the columns that it reads and makes.
@@ -41,8 +37,6 @@ pub type RepositionExec = WholeInputExec<Repositioning>;
 pub struct Repositioning {
     pub(super) job: RepositionJob,
     pub(super) schema: SchemaRef,
-    /// Whether the input must come in the order of time; else it is put in order as it is read.
-    pub(super) declared: bool,
 }
 
 impl RepositionExec {
@@ -56,12 +50,8 @@ impl RepositionExec {
         job: RepositionJob,
     ) -> Result<Self> {
         let schema = repositioned_schema(&input.schema(), &job.time, job.view);
-        let order = by_time(&input.schema(), &job.time)?;
-        // What never ends cannot be put in order.
-        let declared =
-            input.boundedness().is_unbounded() || input.equivalence_properties().ordering_satisfy([order])?;
-        let job = Repositioning { job, schema, declared };
-        Self::over(Arc::new(job), [input].into_iter().chain(costs).collect())
+        by_time(&input.schema(), &job.time)?;
+        Self::over(Arc::new(Repositioning { job, schema }), [input].into_iter().chain(costs).collect())
     }
 
     /// What the operator does.
@@ -104,9 +94,6 @@ impl Job for Repositioning {
         facts.push(("late", format!("{late:?}").to_lowercase()));
         facts.push(("finish", finish.to_string()));
         facts.push(("view", format!("{view:?}").to_lowercase()));
-        if !self.declared {
-            facts.push(("sort", "where needed".to_owned()));
-        }
         Ok(facts.iter().map(|(name, value)| format!("{name}={value}")).collect())
     }
 
@@ -115,7 +102,7 @@ impl Job for Repositioning {
     }
 
     fn input_order(&self, place: usize, input: &Schema) -> Option<PhysicalSortExpr> {
-        if place == 0 && self.declared { by_time(input, &self.job.time).ok() } else { None }
+        if place == 0 { by_time(input, &self.job.time).ok() } else { None }
     }
 
     fn streams(&self) -> Option<Vec<PhysicalSortExpr>> {
@@ -124,31 +111,6 @@ impl Job for Repositioning {
             // Suppressed rows have no published time.
             View::Private => Vec::new(),
         })
-    }
-
-    fn read(
-        &self,
-        place: usize,
-        input: &Arc<dyn ExecutionPlan>,
-        metrics: &ExecutionPlanMetricsSet,
-        context: &Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        if place > 0 || self.declared {
-            return input.execute(0, Arc::clone(context));
-        }
-        let schema = input.schema();
-        let (order, time) = (by_time(&schema, &self.job.time)?, schema.index_of(&self.job.time)?);
-        let Some(files) = Files::of(input, time)? else {
-            return Ok(in_order(input.execute(0, Arc::clone(context))?, order, time, metrics, context));
-        };
-        let (input, metrics, context) = (Arc::clone(input), metrics.clone(), Arc::clone(context));
-        let rows = async move {
-            match files.in_turn(&metrics, &context).await? {
-                Some(rows) => Ok::<_, DataFusionError>(rows),
-                None => Ok(in_order(input.execute(0, Arc::clone(&context))?, order, time, &metrics, &context)),
-            }
-        };
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::once(rows).try_flatten())))
     }
 
     fn start(

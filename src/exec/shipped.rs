@@ -35,7 +35,7 @@ pub(crate) enum Shipped {
     /// What finds cells by place.
     Places { job: AnonymizeJob, cells: u32, hierarchies: bool },
     /// [`RepositionExec`].
-    Reposition { job: RepositionJob, declared: bool },
+    Reposition { job: RepositionJob },
 }
 
 impl Shipped {
@@ -51,7 +51,7 @@ impl Shipped {
             let places = node.the_job();
             Self::Places { job: places.job.clone(), cells: places.cells, hierarchies: places.hierarchies }
         } else if let Some(node) = plan.downcast_ref::<RepositionExec>() {
-            Self::Reposition { job: node.job().clone(), declared: node.the_job().declared }
+            Self::Reposition { job: node.job().clone() }
         } else {
             return None;
         };
@@ -82,8 +82,8 @@ impl Shipped {
                 let layout = layout(&columns, &job)?;
                 Arc::new(WholeInputExec::over(Arc::new(Places::new(job, layout, cells, hierarchies)), inputs)?)
             }
-            Self::Reposition { job, declared } => {
-                Arc::new(WholeInputExec::over(Arc::new(Repositioning { job, schema, declared }), inputs)?)
+            Self::Reposition { job } => {
+                Arc::new(WholeInputExec::over(Arc::new(Repositioning { job, schema }), inputs)?)
             }
         })
     }

@@ -76,20 +76,6 @@ pub trait Job: fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// The rows of an input, by its place. It has one partition.
-    ///
-    /// # Errors
-    /// When the input cannot start.
-    fn read(
-        &self,
-        _place: usize,
-        input: &Arc<dyn ExecutionPlan>,
-        _metrics: &ExecutionPlanMetricsSet,
-        context: &Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        input.execute(0, Arc::clone(context))
-    }
-
     /// Starts an execution. Dropping the stream cancels it.
     ///
     /// # Errors
@@ -260,13 +246,12 @@ impl<J: Job> ExecutionPlan for WholeInputExec<J> {
                  made by datafusion_anonymize::distributed::coordinator"
             ));
         }
-        let read = |(place, plan): (usize, &Arc<dyn ExecutionPlan>)| match plan.output_partitioning().partition_count()
-        {
-            1 => self.job.read(place, plan, &self.metrics, &context),
+        let read = |plan: &Arc<dyn ExecutionPlan>| match plan.output_partitioning().partition_count() {
+            1 => plan.execute(0, Arc::clone(&context)),
             // A table, or a ledger, that is read in part would be a breach.
             count => internal_err!("{}: an input with {count} partitions instead of one", self.job.operator()),
         };
-        let inputs = self.inputs.iter().enumerate().map(read).collect::<Result<Vec<_>>>()?;
+        let inputs = self.inputs.iter().map(read).collect::<Result<Vec<_>>>()?;
         self.job.start(inputs, &self.metrics, &context)
     }
 

@@ -95,19 +95,12 @@ async fn memory_is_for_the_window() {
     assert_eq!((found[0][0], found[1][0]), (1_000_000, 2_000));
     let plan = table(&context, &format!("EXPLAIN FORMAT INDENT SELECT * FROM {call}")).await;
     assert!(plan.contains("RepositionExec") && !plan.contains("SortExec"), "{plan}");
-    // Not declared, and in files whose names say otherwise.
-    let folder = here.path().join("files");
-    for (name, rows) in [("b", "0, 499999"), ("a", "500000, 999999")] {
-        let select = select.replace("0, 999999", rows);
-        let file = folder.join(name).with_extension("parquet");
-        run(&session(), &format!("COPY ({select}) TO '{}' STORED AS PARQUET", file.display())).await.unwrap();
-    }
-    let folder = format!("CREATE EXTERNAL TABLE files STORED AS PARQUET LOCATION '{}/'", folder.display());
-    run(&context, &folder).await.unwrap();
-    let call = call.replace("stream", "files");
-    assert_eq!(numbers(&context, &format!("SELECT count(*), count(DISTINCT tick) FROM {call}")).await, found);
-    let analyzed = table(&context, &format!("EXPLAIN ANALYZE SELECT count(*) FROM {call}")).await;
-    assert!(analyzed.contains("files_in_order=2") && !analyzed.contains("sorted_inputs"), "{analyzed}");
+    // Not declared, it is sorted.
+    let undeclared = format!("CREATE EXTERNAL TABLE undeclared STORED AS PARQUET LOCATION '{file}'");
+    run(&context, &undeclared).await.unwrap();
+    let call = call.replace("stream", "undeclared");
+    let plan = table(&context, &format!("EXPLAIN FORMAT INDENT SELECT * FROM {call}")).await;
+    assert!(plan.contains("SortExec"), "{plan}");
     // The whole table is more than that.
     let refused = error(&context, "SELECT count(*) FROM anatomy(stream, 4, quasi => id, sensitive => v)").await;
     assert!(refused.contains("Resources exhausted"), "{refused}");
@@ -125,28 +118,6 @@ async fn a_seed_decides_whatever_order_rows_arrive_in() {
         run(&context, &format!("CREATE TABLE t AS SELECT * FROM ({rows}) ORDER BY {order}")).await.unwrap();
         let call = "reposition(t, 4, time => tick, window => 4, sensitive => v, seed => 'same', private => true)";
         results.push(table(&context, &format!("SELECT * FROM {call} ORDER BY original_time, id")).await);
-    }
-    // From files that are in order, which are read one after the other, and from one that is not.
-    let here = tempdir().unwrap();
-    let context = session();
-    let writer = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
-    for (files, order) in [(vec![("b", "tick < 17"), ("a", "tick >= 17")], "tick"), (vec![("c", "true")], "id")] {
-        let folder = here.path().join(order);
-        // A file that is written with ORDER BY says so, and would be declared.
-        run(&writer, &format!("CREATE OR REPLACE TABLE t AS SELECT * FROM ({rows}) ORDER BY {order}")).await.unwrap();
-        for (name, some) in files {
-            let file = folder.join(name).with_extension("parquet");
-            let copy = format!("COPY (SELECT * FROM t WHERE {some}) TO '{}'", file.display());
-            run(&writer, &copy).await.unwrap();
-        }
-        let call = format!(
-            "reposition('{}/', 4, time => tick, window => 4, sensitive => v, seed => 'same', private => true)",
-            folder.display()
-        );
-        results.push(table(&context, &format!("SELECT * FROM {call} ORDER BY original_time, id")).await);
-        let analyzed = table(&context, &format!("EXPLAIN ANALYZE SELECT * FROM {call}")).await;
-        assert_eq!(analyzed.contains("files_in_order=2"), order == "tick", "{analyzed}");
-        assert_eq!(analyzed.contains("sorted_inputs=1"), order == "id", "{analyzed}");
     }
     assert!(results.iter().all(|result| *result == results[0]));
     // And what was published of a shorter stream stays.
@@ -310,8 +281,7 @@ async fn it_can_be_watched_limited_stopped_and_called_anyhow() {
     assert!(rows > 500, "{rows}");
 }
 
-/// Rows of 400 bytes, all in order but the last ones, which are found when there is hardly room for more. A sort has the memory then, as if it had
-/// been there from the start, however many parts it sorts.
+/// Rows of 400 bytes, all in order but the last ones: a sort has to spill.
 #[test]
 fn what_is_late_is_sorted_in_little_memory() {
     let here = tempdir().unwrap();
@@ -327,17 +297,15 @@ fn what_is_late_is_sorted_in_little_memory() {
                  FROM reposition('late.parquet', 4, time => day, window => 2, sensitive => d, seed => 5, finish => true)";
     let expected = shell(&["-q", "--format", "csv", "-c", query]);
     assert!(expected.lines().count() == 2, "{expected}");
-    for (limit, parts) in [("120m", 2), ("80m", 2), ("200m", 8), ("400m", 16)] {
+    for (limit, parts) in [("120m", 2), ("80m", 2), ("400m", 8)] {
         let set = format!("SET datafusion.execution.target_partitions = {parts}");
         let found = shell(&["-q", "--format", "csv", "-m", limit, "-c", &set, "-c", query]);
         assert!(found.ends_with(&expected), "{limit} {parts}: {found}");
     }
-    let set = "SET datafusion.execution.target_partitions = 8";
-    let analyzed =
-        shell(&["-q", "--format", "csv", "-m", "200m", "-c", set, "-c", &format!("EXPLAIN ANALYZE {query}")]);
-    let metrics = analyzed.lines().find(|line| line.contains("RepositionExec")).unwrap_or(&analyzed);
-    let went_through_a_file = metrics.contains("spilled_rows=") && !metrics.contains("spilled_rows=0");
-    assert!(metrics.contains("sorted_inputs=1") && went_through_a_file, "{analyzed}");
+    let set = "SET datafusion.execution.target_partitions = 2";
+    let analyzed = shell(&["-q", "--format", "csv", "-m", "80m", "-c", set, "-c", &format!("EXPLAIN ANALYZE {query}")]);
+    let metrics = analyzed.lines().find(|line| line.contains("SortExec")).unwrap_or(&analyzed);
+    assert!(metrics.contains("spilled_rows=") && !metrics.contains("spilled_rows=0"), "{analyzed}");
 }
 
 fn declare(location: &Path, more: &str) -> String {
