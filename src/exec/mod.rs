@@ -36,8 +36,6 @@ mod shipped;
 mod snapshot;
 #[cfg(feature = "publication")]
 mod snapshot_check;
-mod sort_by_time;
-mod time_ordered_files;
 mod trees;
 mod whole_files;
 mod whole_input;

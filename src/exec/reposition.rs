@@ -13,8 +13,6 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
 use super::reposition_job::{REPOSITION, RepositionJob, repositioned_schema};
-use super::sort_by_time::in_order;
-use super::time_ordered_files::Files;
 use super::{Job, WholeInputExec, repositioning};
 use crate::methods::reposition::Clock;
 use crate::release::View;

@@ -17,7 +17,7 @@ use super::followed::Followed;
 use super::identifiers;
 use super::input::{PREVIOUS, UPDATES};
 use super::input_plans::{planned, planned_if_given};
-use super::opaque::Relation;
+use super::opaque::{Relation, Wanted};
 use super::query_start::QueryStart;
 use crate::exec::{AnonymizeExec, AnonymizeJob, CellCount, CellsExec, Inputs, Notices, Seed, Survey};
 use crate::methods::{AnyMethod, CellsBy, StateKind};
@@ -143,7 +143,7 @@ impl Relation for AnonymizedTable {
     fn plan<'a>(
         &'a self,
         session: &'a dyn Session,
-        projection: Option<&'a Vec<usize>>,
+        wanted: Wanted<'a>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         Box::pin(async move {
             let name = self.method.name();
@@ -187,11 +187,7 @@ impl Relation for AnonymizedTable {
                 }
             }
             let job = AnonymizeJob::new(self.method.clone(), roles, self.view, self.seed(session)?);
-            let schema = match projection {
-                Some(columns) => Arc::new(self.schema.project(columns)?),
-                None => Arc::clone(&self.schema),
-            };
-            operator(inputs, job, chosen, schema)
+            operator(inputs, job, chosen, wanted.of(&self.schema)?)
         })
     }
 }

@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 
 use super::hierarchy_checks::MadeWith;
 use super::input_plans::planned;
-use super::opaque::{OpaqueTable, Relation};
+use super::opaque::{OpaqueTable, Relation, Wanted};
 use crate::exec::{Computation, ComputationExec};
 
 /// The table that a computation's result is.
@@ -58,7 +58,7 @@ impl Relation for Computed {
     fn plan<'a>(
         &'a self,
         session: &'a dyn Session,
-        projection: Option<&'a Vec<usize>>,
+        wanted: Wanted<'a>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         Box::pin(async move {
             if let Some(made_with) = &self.made_with {
@@ -68,10 +68,10 @@ impl Relation for Computed {
             for (place, input) in self.inputs.iter().enumerate() {
                 inputs.push(planned(session, input, self.function(), self.computation.argument(place)).await?);
             }
-            if let Some(less) = projection.and_then(|columns| self.computation.project(columns)) {
+            if let Some(less) = wanted.projection.and_then(|columns| self.computation.project(columns)) {
                 return computing(less, inputs);
             }
-            project(computing(Arc::clone(&self.computation), inputs)?, projection)
+            project(computing(Arc::clone(&self.computation), inputs)?, wanted.projection)
         })
     }
 }

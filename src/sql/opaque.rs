@@ -1,5 +1,5 @@
-//! The table that a call stands for. To the optimizer it is a table like any other, without a look inside: what it reads is planned
-//! when it is scanned, so no filter, limit or projection of the query can reach what is anonymized.
+//! Tables that are planned when they are scanned. Of the table that a call stands for the optimizer sees nothing inside, so no filter, limit or
+//! projection of the query can reach what is anonymized.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
@@ -17,7 +17,31 @@ use futures::future::{BoxFuture, ready};
 use crate::error::refusal;
 use crate::exec::boxed_method;
 
-/// What a call makes of its inputs.
+/// Describes which part of a table a scan reads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// Columns by their places; all if `None`.
+    pub projection: Option<&'a Vec<usize>>,
+    /// Conditions of those that the relation [takes](Relation::takes).
+    pub filters: &'a [Expr],
+    /// Most rows.
+    pub limit: Option<usize>,
+}
+
+impl Wanted<'_> {
+    /// Returns the columns of `schema` that the scan reads.
+    ///
+    /// # Errors
+    /// When there is no such column.
+    pub(super) fn of(&self, schema: &SchemaRef) -> Result<SchemaRef> {
+        match self.projection {
+            Some(columns) => Ok(Arc::new(schema.project(columns)?)),
+            None => Ok(Arc::clone(schema)),
+        }
+    }
+}
+
+/// What a call makes of its inputs, or another table that is looked up by each query.
 pub(super) trait Relation: Debug + Send + Sync + 'static {
     /// Name of the function.
     fn function(&self) -> &str;
@@ -30,6 +54,19 @@ pub(super) trait Relation: Debug + Send + Sync + 'static {
     /// The columns.
     fn schema(&self) -> SchemaRef;
 
+    /// Says what kind of table it is.
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    /// Says which conditions of a query the relation can use; none, where rows are made of whole inputs.
+    ///
+    /// # Errors
+    /// Those of planning.
+    fn takes(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])
+    }
+
     /// Plans the inputs, and the operator over them with the wanted columns.
     ///
     /// # Errors
@@ -37,7 +74,7 @@ pub(super) trait Relation: Debug + Send + Sync + 'static {
     fn plan<'a>(
         &'a self,
         session: &'a dyn Session,
-        projection: Option<&'a Vec<usize>>,
+        wanted: Wanted<'a>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>>;
 }
 
@@ -59,17 +96,21 @@ impl<R: Relation> TableProvider for OpaqueTable<R> {
     }
 
     fn table_type(&self) -> TableType {
-        TableType::Temporary
+        self.0.table_type()
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        self.0.takes(filters)
     }
 
     boxed_method! {<'s, 'p, 'f> fn scan(
         &self,
         session: &'s dyn Session,
         projection: Option<&'p Vec<usize>>,
-        _filters: &'f [Expr],
-        _limit: Option<usize>,
+        filters: &'f [Expr],
+        limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.0.plan(session, projection)
+        self.0.plan(session, Wanted { projection, filters, limit })
     }}
 
     async fn insert_into(

@@ -21,6 +21,8 @@ use datafusion::logical_expr::LogicalPlanBuilder;
 use super::flat::{FlatFunction, flat};
 use super::function::RelationFunction;
 use super::lake::refuse_loose;
+#[cfg(feature = "publication")]
+use super::opaque::OpaqueTable;
 use super::options::AnonymizeOptions;
 #[cfg(feature = "publication")]
 use super::publication::{FlatRows, PublicationTable};
@@ -195,7 +197,7 @@ pub fn is_public_release(schema: &Schema) -> bool {
 pub fn flat_table(table: &Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
     #[cfg(feature = "publication")]
     if let Some(publication) = table.downcast_ref::<PublicationTable>() {
-        return Ok(Some(Arc::new(FlatRows::of(publication)?)));
+        return Ok(Some(Arc::new(OpaqueTable(FlatRows::of(publication)?))));
     }
     let plan = LogicalPlanBuilder::scan(TableReference::bare("release"), provider_as_source(Arc::clone(table)), None)?;
     let Some(columns) = flat("flat", plan.schema())? else { return Ok(None) };

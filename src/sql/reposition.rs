@@ -16,7 +16,7 @@ use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::input_plans::{planned, planned_if_given};
 use super::numbers::Integer;
-use super::opaque::{OpaqueTable, Relation};
+use super::opaque::{OpaqueTable, Relation, Wanted};
 use super::options::AnonymizeOptions;
 use super::query_start::QueryStart;
 use super::roles;
@@ -307,13 +307,13 @@ impl Relation for RepositionedTable {
     fn plan<'a>(
         &'a self,
         session: &'a dyn Session,
-        projection: Option<&'a Vec<usize>>,
+        wanted: Wanted<'a>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         Box::pin(async move {
             let input = planned(session, &self.input, REPOSITION, "the input").await?;
             let costs = planned_if_given(session, self.costs.as_ref(), REPOSITION, "suppress_cost").await?;
             let job = RepositionJob { seed: self.seed(session)?, ..self.job.clone() };
-            project(Arc::new(RepositionExec::try_new(input, costs, job)?), projection)
+            project(Arc::new(RepositionExec::try_new(input, costs, job)?), wanted.projection)
         })
     }
 }

@@ -18,7 +18,7 @@ use futures::future::{BoxFuture, ready};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::missing_tables::missing;
-use super::opaque::{OpaqueTable, Relation};
+use super::opaque::{OpaqueTable, Relation, Wanted};
 use crate::error::unreadable;
 
 /// Marks sessions of readers from elsewhere: whether there is a file of some name is nothing that they are told.
@@ -56,7 +56,7 @@ impl Relation for SessionTable {
     fn plan<'a>(
         &'a self,
         _session: &'a dyn Session,
-        _projection: Option<&'a Vec<usize>>,
+        _wanted: Wanted<'a>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         ready(plan_err!("{} has no rows", SessionFunction::NAME)).boxed()
     }

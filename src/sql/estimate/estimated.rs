@@ -20,7 +20,7 @@ use crate::sql::arguments::Arguments;
 use crate::sql::choice::DISTRIBUTION;
 use crate::sql::function::RelationFunction;
 use crate::sql::input::Input;
-use crate::sql::opaque::{OpaqueTable, Relation};
+use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::release_description::{Described, describe};
 use crate::sql::signature::{FunctionSignature, Kind, Parameter};
@@ -130,7 +130,7 @@ impl Relation for EstimatedTable {
     fn plan<'a>(
         &'a self,
         _session: &'a dyn Session,
-        _projection: Option<&'a Vec<usize>>,
+        _wanted: Wanted<'a>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         ready(Err(refusal!(ESTIMATE, "{ROWS}"))).boxed()
     }

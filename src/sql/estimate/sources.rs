@@ -53,7 +53,8 @@ impl Sources {
 #[cfg(feature = "publication")]
 fn newest(publication: &PublicationTable) -> Result<Source> {
     let (release, released) = publication.newest_release()?;
-    let release = LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(release)), None)?.build()?;
+    let release =
+        LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(OpaqueTable(release))), None)?.build()?;
     let hierarchies = publication.hierarchies().cloned();
     let (without_null, distribution) = (Default::default(), Distribution::default());
     Ok(Source { release, released, hierarchies, prior: None, without_null, distribution, intact: None })

@@ -23,6 +23,8 @@ use super::formats::{several, several_text};
 use crate::error::{AnonymizeError, refusal};
 use crate::exec::boxed_method;
 use crate::sql::csv_separators::separated_line;
+#[cfg(feature = "publication")]
+use crate::sql::opaque::OpaqueTable;
 
 /// `FROM 'lake/people/'`: Delta tables where there are some, files elsewhere.
 #[derive(Debug, Default)]
@@ -84,7 +86,7 @@ impl DeltaFolders {
 #[cfg(feature = "publication")]
 async fn newest(location: &ListingTableUrl, runtime: Arc<RuntimeEnv>) -> Result<Arc<dyn TableProvider>> {
     let location = crate::publication::locate(location.get_url().as_str())?;
-    Ok(Arc::new(super::table::NewestVersion::open(location, runtime).await?))
+    Ok(Arc::new(OpaqueTable(super::table::NewestVersion::open(location, runtime).await?)))
 }
 
 #[cfg(not(feature = "publication"))]
@@ -137,7 +139,7 @@ impl DeltaFactory {
             let location = crate::publication::locate(location).map_err(of_table)?;
             let runtime = Arc::clone(session.runtime_env());
             let table = super::table::NewestVersion::open(location, runtime).await;
-            Ok(Arc::new(table.map_err(of_table)?) as Arc<dyn TableProvider>)
+            Ok(Arc::new(OpaqueTable(table.map_err(of_table)?)) as Arc<dyn TableProvider>)
         })
     }
 }

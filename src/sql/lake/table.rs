@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
@@ -15,8 +14,8 @@ use url::Url;
 
 use super::DELTA_TABLE;
 use crate::error::refusal;
-use crate::exec::boxed_method;
 use crate::publication::{introduce, newest_version, provider};
+use crate::sql::opaque::{Relation, Wanted};
 
 /// Opened anew by every query: what was deleted since the last one must not be published.
 pub(super) struct NewestVersion {
@@ -46,8 +45,15 @@ impl fmt::Debug for NewestVersion {
     }
 }
 
-#[async_trait]
-impl TableProvider for NewestVersion {
+impl Relation for NewestVersion {
+    fn function(&self) -> &str {
+        DELTA_TABLE
+    }
+
+    fn noun(&self) -> &'static str {
+        "a Delta table of somebody else"
+    }
+
     fn schema(&self) -> SchemaRef {
         self.first.schema()
     }
@@ -56,28 +62,14 @@ impl TableProvider for NewestVersion {
         TableType::Base
     }
 
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn takes(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         self.first.supports_filters_pushdown(filters)
     }
 
-    boxed_method! {<'s, 'p, 'f> fn scan(
-        &self,
-        session: &'s dyn Session,
-        projection: Option<&'p Vec<usize>>,
-        filters: &'f [Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.rows(session, projection, filters, limit)
-    }}
-}
-
-impl NewestVersion {
-    fn rows<'a>(
+    fn plan<'a>(
         &'a self,
         session: &'a dyn Session,
-        projection: Option<&'a Vec<usize>>,
-        filters: &'a [Expr],
-        limit: Option<usize>,
+        wanted: Wanted<'a>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         Box::pin(async move {
             let Some(table) = newest_version(&self.location, &self.runtime).await? else {
@@ -93,7 +85,7 @@ impl NewestVersion {
                 ));
             }
             introduce(&table, session)?;
-            rows.scan(session, projection, filters, limit).await
+            rows.scan(session, wanted.projection, wanted.filters, wanted.limit).await
         })
     }
 }

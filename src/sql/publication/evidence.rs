@@ -23,7 +23,7 @@ use crate::methods::{AnyMethod, StateKind};
 use crate::publication::{OpenPublication, Publication, Reader, ReleaseRow};
 use crate::release::{LABEL, SIGNATURE};
 use crate::sql::input::OWN_VALUE;
-use crate::sql::opaque::{OpaqueTable, Relation};
+use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 use crate::sql::publication_terms::{Declared, Presence, WHO};
 use crate::sql::session_tables::block_on_io;
 
@@ -47,7 +47,10 @@ pub(in crate::sql) fn evidence_of(plan: &LogicalPlan) -> Result<Option<(Vec<Logi
             let tables = (1..=reader.newest()).map(|number| ReleaseTable::open(public, runtime, Some(number)));
             Ok((futures::future::try_join_all(tables).await?, rows))
         })?;
-        let scan = |table| LogicalPlanBuilder::scan("release", provider_as_source(Arc::new(table)), None)?.build();
+        let scan = |table| {
+            let release = provider_as_source(Arc::new(OpaqueTable(table)));
+            LogicalPlanBuilder::scan("release", release, None)?.build()
+        };
         let releases: Vec<LogicalPlan> = tables.into_iter().map(scan).collect::<Result<_>>()?;
         let mut declared = match table.publisher() {
             Some(publisher) => declared_by(publisher, &rows, runtime)?,
@@ -151,19 +154,15 @@ impl Relation for LedgerEntries {
     fn plan<'a>(
         &'a self,
         session: &'a dyn Session,
-        projection: Option<&'a Vec<usize>>,
+        wanted: Wanted<'a>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         Box::pin(async move {
             let open = OpenPublication::open(self.publication.clone(), session.runtime_env()).await?;
             let Some(entries) = open.entries() else {
                 return Err(refusal!(FUNCTION, "the ledger of the publication has no entries"));
             };
-            let schema = match projection {
-                Some(columns) => Arc::new(self.schema.project(columns)?),
-                None => Arc::clone(&self.schema),
-            };
             let origin = Origin { function: FUNCTION.to_owned(), argument: "the ledger".to_owned(), names: Vec::new() };
-            hide(&entries.plan(schema)?, &Arc::new(origin))
+            hide(&entries.plan(wanted.of(&self.schema)?)?, &Arc::new(origin))
         })
     }
 }

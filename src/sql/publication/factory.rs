@@ -26,6 +26,7 @@ use crate::sql::arguments::Arguments;
 use crate::sql::cells::WantedCells;
 use crate::sql::composite::way_out;
 use crate::sql::input::{DOMAIN, Input, InputColumn, UPDATES};
+use crate::sql::opaque::Relation;
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::reposition::{LATE, clock, parameters};
 use crate::sql::roles::{roles, sensitive_columns};

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
+use datafusion::catalog::Session;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, lit};
@@ -15,11 +14,12 @@ use futures::future::BoxFuture;
 use super::newest::{PublicReleases, plain, typed};
 use super::table::PublicationTable;
 use crate::error::refusal;
-use crate::exec::{boxed_method, plan_input};
+use crate::exec::plan_input;
 use crate::methods::{AnyMethod, LeftOut};
 use crate::microdata::Role;
 use crate::release::Description;
 use crate::sql::flat::flat;
+use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 
 /// What errors name.
 const FLAT: &str = "flat";
@@ -72,8 +72,11 @@ impl fmt::Debug for FlatRows {
     }
 }
 
-#[async_trait]
-impl TableProvider for FlatRows {
+impl Relation for FlatRows {
+    fn function(&self) -> &str {
+        FLAT
+    }
+
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
@@ -82,34 +85,23 @@ impl TableProvider for FlatRows {
         TableType::View
     }
 
-    boxed_method! {<'s, 'p, 'f> fn scan(
-        &self,
-        session: &'s dyn Session,
-        projection: Option<&'p Vec<usize>>,
-        _filters: &'f [Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.rows(session, projection, limit)
-    }}
-}
-
-impl FlatRows {
-    fn rows<'a>(
+    fn plan<'a>(
         &'a self,
         session: &'a dyn Session,
-        projection: Option<&'a Vec<usize>>,
-        limit: Option<usize>,
+        wanted: Wanted<'a>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         Box::pin(async move {
             let release = self.releases.newest(session).await?;
-            let mut plan = LogicalPlanBuilder::scan("release", provider_as_source(release), None)?;
+            let mut plan = LogicalPlanBuilder::scan(
+                "release",
+                provider_as_source(Arc::new(OpaqueTable(release.as_ref().clone()))),
+                None,
+            )?;
             if let Some(columns) = flat(FLAT, plan.schema())? {
                 plan = plan.project(columns)?;
             }
-            let wanted: Schema = match projection {
-                Some(columns) => self.schema.project(columns)?,
-                None => self.schema.as_ref().clone(),
-            };
+            let limit = wanted.limit;
+            let wanted = wanted.of(&self.schema)?;
             let columns = wanted.fields().iter().map(|field| {
                 let name = field.name();
                 match plan.schema().iter().find(|(_, there)| there.name() == name) {

@@ -22,7 +22,7 @@ use super::table::PublicationTable;
 use crate::exec::{Origin, hide};
 use crate::sql::computed::project;
 use crate::sql::input_plans::planned;
-use crate::sql::opaque::{OpaqueTable, Relation};
+use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 use crate::sql::repeatable::{check_choices, check_volatile};
 
 /// Puts the rows of an INSERT into a publication behind a scan, so that they are planned like the input of a function.
@@ -98,7 +98,7 @@ impl Relation for Snapshot {
     fn plan<'a>(
         &'a self,
         session: &'a dyn Session,
-        projection: Option<&'a Vec<usize>>,
+        wanted: Wanted<'a>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         Box::pin(async move {
             let mut rows = planned(session, &self.plan, "publication", SNAPSHOT).await?;
@@ -110,11 +110,11 @@ impl Relation for Snapshot {
             if !marked_columns(&self.schema).is_empty() {
                 rows = hide(&typed(rows, &self.schema)?, &origin)?;
             }
-            let all = projection.is_none_or(|columns| columns.iter().copied().eq(0..self.schema.fields().len()));
+            let all = wanted.projection.is_none_or(|columns| columns.iter().copied().eq(0..self.schema.fields().len()));
             if all {
                 return Ok(rows);
             }
-            hide(&project(rows, projection)?, &origin)
+            hide(&project(rows, wanted.projection)?, &origin)
         })
     }
 }

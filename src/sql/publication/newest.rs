@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
+use datafusion::catalog::Session;
 use datafusion::common::{DFSchema, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
@@ -23,7 +22,7 @@ use super::options::refused;
 use super::release_table::ReleaseTable;
 use crate::error::refusal;
 use crate::estimate::{ESTIMATE, OriginalColumn, ReleaseMetadata, Released};
-use crate::exec::boxed_method;
+use crate::sql::opaque::{Relation, Wanted};
 use crate::sql::query_start::QueryStart;
 
 /// The releases of a publication, as far as they are alike.
@@ -119,8 +118,11 @@ pub(super) fn plain(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
 }
 
-#[async_trait]
-impl TableProvider for NewestRelease {
+impl Relation for NewestRelease {
+    fn function(&self) -> &str {
+        ESTIMATE
+    }
+
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
@@ -129,28 +131,14 @@ impl TableProvider for NewestRelease {
         TableType::View
     }
 
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn takes(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
 
-    boxed_method! {<'s, 'p, 'f> fn scan(
-        &self,
-        session: &'s dyn Session,
-        projection: Option<&'p Vec<usize>>,
-        filters: &'f [Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.rows(session, projection, filters, limit)
-    }}
-}
-
-impl NewestRelease {
-    fn rows<'a>(
+    fn plan<'a>(
         &'a self,
         session: &'a dyn Session,
-        projection: Option<&'a Vec<usize>>,
-        filters: &'a [Expr],
-        limit: Option<usize>,
+        wanted: Wanted<'a>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         Box::pin(async move {
             let found = self.found.get_or_init(|| self.releases.found(QueryStart::of(session)));
@@ -159,17 +147,16 @@ impl NewestRelease {
             if let Some(metadata) = told.metadata() {
                 self.metadata.found(metadata);
             }
-            let wanted = match projection {
-                Some(columns) => self.schema.project(columns)?,
-                None => self.schema.as_ref().clone(),
-            };
-            let mut places = places(&wanted, &release.schema(), &told)?;
+            let Wanted { filters, limit, .. } = wanted;
+            let columns = wanted.of(&self.schema)?;
+            let mut places = places(&columns, &release.schema(), &told)?;
             places.sort_unstable();
-            let supported = release.supports_filters_pushdown(&filters.iter().collect::<Vec<_>>())?;
+            let supported = release.takes(&filters.iter().collect::<Vec<_>>())?;
             let taken =
                 filters.iter().zip(supported).filter(|(_, how)| *how != TableProviderFilterPushDown::Unsupported);
             let filters: Vec<Expr> = taken.map(|(filter, _)| filter.clone()).collect();
-            typed(release.scan(session, Some(&places), &filters, limit).await?, &wanted)
+            let wanted = Wanted { projection: Some(&places), filters: &filters, limit };
+            typed(release.plan(session, wanted).await?, &columns)
         })
     }
 }

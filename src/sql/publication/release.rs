@@ -9,6 +9,7 @@ use super::release_table::ReleaseTable;
 use super::table::PublicationTable;
 use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
+use crate::sql::opaque::OpaqueTable;
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::session_tables::block_on_io;
 use crate::sql::signature::{FunctionSignature, Kind, Parameter};
@@ -36,7 +37,7 @@ impl RelationFunction for ReleaseByNumber {
         PublicationTable::with(&plan, SIGNATURE.name, |publication| {
             let (public, runtime) = (&publication.public, &publication.runtime);
             let table = block_on_io(|| ReleaseTable::open(public, runtime, number))?;
-            Ok(Arc::new(table) as Arc<dyn TableProvider>)
+            Ok(Arc::new(OpaqueTable(table)) as Arc<dyn TableProvider>)
         })
     }
 }

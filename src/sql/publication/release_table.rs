@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result};
@@ -14,12 +13,12 @@ use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
 use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::{DeltaTable, DeltaTableError};
 use futures::FutureExt;
-use futures::future::ready;
+use futures::future::{BoxFuture, ready};
 use url::Url;
 
 use crate::error::refusal;
-use crate::exec::boxed_method;
 use crate::publication::{Reader, introduce, provider};
+use crate::sql::opaque::{Relation, Wanted};
 
 /// The columns of a release that was not made yet, as a Delta table will have them.
 ///
@@ -33,8 +32,10 @@ pub(super) async fn as_table(schema: &Schema) -> Result<SchemaRef> {
     Ok(provider(&table.map_err(failed)?).await?.schema())
 }
 
+const FUNCTION: &str = "release";
+
 /// The rows of a version of the public table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ReleaseTable {
     table: DeltaTable,
     rows: Arc<dyn TableProvider>,
@@ -47,7 +48,7 @@ impl ReleaseTable {
     /// When there is none, and when the store fails.
     pub(super) async fn open(public: &Url, runtime: &RuntimeEnv, number: Option<u64>) -> Result<Self> {
         let Some(reader) = Reader::open(public, runtime).await? else {
-            return Err(refusal!("release", "nothing has been published yet"));
+            return Err(refusal!(FUNCTION, "nothing has been published yet"));
         };
         Self::of(&reader, number).await
     }
@@ -58,7 +59,7 @@ impl ReleaseTable {
     /// When there is none, and when the store fails.
     pub(super) async fn open_readable(public: &Url, runtime: &RuntimeEnv) -> Result<Self> {
         let Some(reader) = Reader::open(public, runtime).await? else {
-            return Err(refusal!("release", "nothing has been published yet"));
+            return Err(refusal!(FUNCTION, "nothing has been published yet"));
         };
         let newest = Self::of(&reader, None).await;
         let Err(error) = newest else { return newest };
@@ -77,8 +78,15 @@ impl ReleaseTable {
     }
 }
 
-#[async_trait]
-impl TableProvider for ReleaseTable {
+impl Relation for ReleaseTable {
+    fn function(&self) -> &str {
+        FUNCTION
+    }
+
+    fn noun(&self) -> &'static str {
+        "a release"
+    }
+
     fn schema(&self) -> SchemaRef {
         self.rows.schema()
     }
@@ -87,20 +95,18 @@ impl TableProvider for ReleaseTable {
         TableType::View
     }
 
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn takes(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         self.rows.supports_filters_pushdown(filters)
     }
 
-    boxed_method! {<'s, 'p, 'f> fn scan(
-        &self,
-        session: &'s dyn Session,
-        projection: Option<&'p Vec<usize>>,
-        filters: &'f [Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn plan<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        wanted: Wanted<'a>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         match introduce(&self.table, session) {
-            Ok(()) => self.rows.scan(session, projection, filters, limit),
+            Ok(()) => self.rows.scan(session, wanted.projection, wanted.filters, wanted.limit),
             Err(error) => ready(Err(error)).boxed(),
         }
-    }}
+    }
 }

@@ -21,7 +21,7 @@ use crate::microdata::Layout;
 use crate::sql::computed::project;
 use crate::sql::identifiers;
 use crate::sql::input_plans::{planned, planned_if_given};
-use crate::sql::opaque::{OpaqueTable, Relation};
+use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 
 /// Adds to the inputs of a release in cells what has to be known of the whole table. The plan of the rows is copied: a plan runs once.
 ///
@@ -93,8 +93,8 @@ impl Relation for Again {
     fn plan<'a>(
         &'a self,
         _session: &'a dyn Session,
-        projection: Option<&'a Vec<usize>>,
+        wanted: Wanted<'a>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
-        ready(project(Arc::clone(&self.plan), projection)).boxed()
+        ready(project(Arc::clone(&self.plan), wanted.projection)).boxed()
     }
 }

@@ -42,6 +42,7 @@ use crate::sql::cells::WantedCells;
 use crate::sql::composite::composed_columns;
 use crate::sql::input_plans::planned_if_given;
 use crate::sql::lake::refuse_loose_files;
+use crate::sql::opaque::Relation;
 use crate::sql::options::AnonymizeOptions;
 
 /// How a publication is published to.
