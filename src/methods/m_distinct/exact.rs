@@ -16,7 +16,7 @@ use crate::error::{Error, Result, thousands};
 use crate::methods::balance::OnIneligible;
 use crate::methods::deal::deal;
 use crate::methods::lots::Lots;
-use crate::methods::split::{self, Lists};
+use crate::methods::split;
 use crate::methods::state::Signatures;
 use crate::methods::{Monitor, assignment};
 use crate::microdata::{Microdata, parts_of};
@@ -103,7 +103,7 @@ impl MDistinct {
         monitor.charge(self.member_bytes(gaps, microdata.quasi.len()).saturating_add(4 * gaps))?;
         let (groups, intervals) = monitor.phase("split", || {
             let heights: Vec<usize> = buckets.iter().map(Bucket::height).collect();
-            let lists = lists(&buckets, &places)?;
+            let lists = places.lists(buckets.iter().map(|bucket| bucket.loads.len()))?;
             let members = split::split(microdata, &lists, &heights, lots.secret(), &split::Sorted, monitor)?;
             drop(lists);
             let groups = complete(microdata, &buckets, members, &laws, lots)?;
@@ -271,16 +271,6 @@ impl NewPeople<'_> {
         });
         Ok(())
     }
-}
-
-/// The rows of all buckets, one list per place.
-fn lists(buckets: &[Bucket], places: &Places) -> Result<Lists> {
-    let mut starts = vec![0];
-    for bucket in buckets {
-        starts.push(starts[starts.len() - 1] + bucket.loads.len());
-    }
-    let list_of = |row: u32| places.of(row).map(|(bucket, entry)| starts[bucket] + entry);
-    Lists::new(starts.clone(), places.rows(), list_of)
 }
 
 /// Groups of what the buckets were split into, in the order of labels. Counterfeits go on as anybody in their place would.

@@ -98,7 +98,7 @@ use super::assignment;
 use super::balance::Policy;
 pub(crate) use super::balance::{Balance, OnIneligible};
 use super::lots::Lots;
-use super::split::{self, Lists};
+use super::split;
 use super::state::Signatures;
 use super::{LeftOut, Method, Monitor, Needs, State, StateKind};
 use crate::error::{Error, Result, thousands};
@@ -359,7 +359,7 @@ impl Method for MDistinct {
         monitor.charge(self.member_bytes(gaps, microdata.quasi.len()).saturating_add(4 * gaps))?;
         let (groups, intervals) = monitor.phase("split", || {
             let heights: Vec<usize> = buckets.list.iter().map(bucket::Bucket::height).collect();
-            let lists = lists(&buckets, &places)?;
+            let lists = places.lists(buckets.list.iter().map(|bucket| bucket.entries.len()))?;
             let members = split::split(&microdata, &lists, &heights, rng.secret(), &decompose::Decompose, monitor)?;
             drop(lists);
             let groups = complete::complete(&microdata, &relation, &buckets.list, &members, monitor, rng)?;
@@ -397,14 +397,4 @@ fn returning_rows(codes: &Codes, known: &Signatures, kind_of_signature: &[u32]) 
         part.into_iter().for_each(|(cell, rows)| rows_of.entry(cell).or_default().extend(rows));
     }
     Ok(rows_of)
-}
-
-/// The rows of all buckets, one list per entry.
-fn lists(buckets: &Buckets, places: &Places) -> Result<Lists> {
-    let mut starts = vec![0];
-    for bucket in &buckets.list {
-        starts.push(starts[starts.len() - 1] + bucket.entries.len());
-    }
-    let list_of = |row: u32| places.of(row).map(|(bucket, entry)| starts[bucket] + entry);
-    Lists::new(starts.clone(), places.rows(), list_of)
 }

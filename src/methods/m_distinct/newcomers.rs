@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::methods::assignment;
 use crate::methods::balance::{Balance, Policy};
 use crate::methods::deal::deal;
+use crate::methods::split::Lists;
 use crate::microdata::Microdata;
 
 /// Not in the release.
@@ -30,11 +31,6 @@ impl Places {
         Self((0..rows).into_par_iter().with_min_len(1024).map(|_| AtomicU64::new(NOWHERE)).collect())
     }
 
-    /// Number of rows, wherever they are.
-    pub(super) fn rows(&self) -> usize {
-        self.0.len()
-    }
-
     pub(super) fn put(&self, row: u32, bucket: usize, entry: usize) {
         self.0[row as usize].store((bucket as u64) << 32 | entry as u64, Ordering::Relaxed);
     }
@@ -44,6 +40,20 @@ impl Places {
     pub(super) fn of(&self, row: u32) -> Option<(usize, usize)> {
         let place = self.0[row as usize].load(Ordering::Relaxed);
         (place != NOWHERE).then_some(((place >> 32) as usize, place as u32 as usize))
+    }
+
+    /// Returns the rows of all buckets, one list for each entry. `widths` are the numbers of entries of the buckets.
+    ///
+    /// # Errors
+    /// When there are too many rows.
+    pub(super) fn lists(&self, widths: impl Iterator<Item = usize>) -> Result<Lists> {
+        let mut starts = vec![0];
+        starts.extend(widths.scan(0, |end, width| {
+            *end += width;
+            Some(*end)
+        }));
+        let list_of = |row: u32| self.of(row).map(|(bucket, entry)| starts[bucket] + entry);
+        Lists::new(starts.clone(), self.0.len(), list_of)
     }
 
     /// Rows that are somewhere, ascending, each with its bucket and its entry.
