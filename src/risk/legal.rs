@@ -5,68 +5,57 @@
 
 use super::Updates;
 
-/// How a set of values has to fit a USS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Legality {
-    /// As many values as sets, each value in the set at its place: both are in the order of labels, which everybody keeps for
-    /// ever. What our releases promise, and what holds against a reader who combines the members of groups.
-    Labelled,
-    /// As many values as sets, and a one-to-one map of the values onto the sets, each value in its set. Such a reader can break
-    /// it where the maps of different people contradict each other.
-    Strict,
-    /// As many values as sets, each value in some set, and in each set some value: the paper's Definition 14, which a reader
-    /// who combines the members of a group can break.
-    Covering,
-}
-
-/// Whether `values` is a legal update instance of the USS of a group with the values `before`. Their order counts for
-/// [`Legality::Labelled`] only.
-pub fn is_legal(updates: &Updates, before: &[u32], values: &[u32], legality: Legality) -> bool {
-    if before.len() != values.len() {
-        return false;
-    }
-    match legality {
-        Legality::Labelled => before.iter().zip(values).all(|(&from, &to)| updates.follows(from, to)),
-        Legality::Covering => {
-            before.iter().all(|&from| values.iter().any(|&to| updates.follows(from, to)))
-                && values.iter().all(|&to| before.iter().any(|&from| updates.follows(from, to)))
-        }
-        Legality::Strict => {
-            // Kuhn's augmenting paths; groups are small. `holder[i]` is the value that the set `i` was given.
-            let mut holder = vec![None; before.len()];
-            (0..values.len()).all(|value| {
-                let mut seen = vec![false; before.len()];
-                place(value, updates, (before, values), &mut holder, &mut seen)
-            })
-        }
-    }
-}
-
-/// Finds a set for a value, moving others if need be.
-fn place(
-    value: usize,
-    updates: &Updates,
-    (before, values): (&[u32], &[u32]),
-    holder: &mut [Option<usize>],
-    seen: &mut [bool],
-) -> bool {
-    for set in 0..before.len() {
-        if seen[set] || !updates.follows(before[set], values[value]) {
-            continue;
-        }
-        seen[set] = true;
-        if holder[set].is_none_or(|other| place(other, updates, (before, values), holder, seen)) {
-            holder[set] = Some(value);
-            return true;
-        }
-    }
-    false
+/// Returns true if `values` is a legal update instance of the USS of a group with the values `before`: as many values as sets, each value in the set at
+/// its place. Both are in the order of labels, which everybody keeps for ever. That holds against a reader who combines the members of groups.
+pub(super) fn is_legal(updates: &Updates, before: &[u32], values: &[u32]) -> bool {
+    before.len() == values.len() && before.iter().zip(values).all(|(&from, &to)| updates.follows(from, to))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Update;
     use super::*;
+
+    /// Returns true if there is a one-to-one map of the values onto the sets, each value in its set. A reader who combines the members of groups can break
+    /// it where the maps of different people contradict each other.
+    fn is_strict(updates: &Updates, before: &[u32], values: &[u32]) -> bool {
+        // Kuhn's augmenting paths; groups are small. `holder[i]` is the value that the set `i` was given.
+        let mut holder = vec![None; before.len()];
+        before.len() == values.len()
+            && (0..values.len()).all(|value| {
+                let mut seen = vec![false; before.len()];
+                place(value, updates, (before, values), &mut holder, &mut seen)
+            })
+    }
+
+    /// Returns true if each value is in some set, and some value in each set: the paper's Definition 14, which a reader who combines the members of a group
+    /// can break.
+    fn is_covering(updates: &Updates, before: &[u32], values: &[u32]) -> bool {
+        before.len() == values.len()
+            && before.iter().all(|&from| values.iter().any(|&to| updates.follows(from, to)))
+            && values.iter().all(|&to| before.iter().any(|&from| updates.follows(from, to)))
+    }
+
+    /// Finds a set for a value, moving others if need be.
+    fn place(
+        value: usize,
+        updates: &Updates,
+        (before, values): (&[u32], &[u32]),
+        holder: &mut [Option<usize>],
+        seen: &mut [bool],
+    ) -> bool {
+        for set in 0..before.len() {
+            if seen[set] || !updates.follows(before[set], values[value]) {
+                continue;
+            }
+            seen[set] = true;
+            if holder[set].is_none_or(|other| place(other, updates, (before, values), holder, seen)) {
+                holder[set] = Some(value);
+                return true;
+            }
+        }
+        false
+    }
 
     /// The paper's diseases: dyspepsia, gastritis; flu, pneumonia, lung cancer; glaucoma, cataract.
     fn diseases() -> Updates {
@@ -89,14 +78,14 @@ mod tests {
             (&[5, 3], &[lily_ben]),
             (&[3, 6], &[lily_ben]),
         ];
-        for legality in [Legality::Strict, Legality::Covering] {
+        for is_legal in [is_strict, is_covering] {
             for (values, before) in table_v {
-                assert!(before.iter().all(|before| is_legal(&updates, before, values, legality)));
+                assert!(before.iter().all(|before| is_legal(&updates, before, values)));
             }
             // {Ken, Lily}, {Julia, Tom}, {Harry, Ben}.
             let table_iv: [(&[u32], &[u32]); 4] =
                 [(&[0, 5], ken_julia), (&[4, 3], tom_harry), (&[0, 3], lily_ben), (&[0, 5], lily_ben)];
-            assert!(table_iv.iter().all(|(values, before)| !is_legal(&updates, before, values, legality)));
+            assert!(table_iv.iter().all(|(values, before)| !is_legal(&updates, before, values)));
         }
     }
 
@@ -111,12 +100,12 @@ mod tests {
             .collect();
         let updates = Updates::try_new(4, &rows).unwrap();
         let (before, values) = ([2, 3, 1], [3, 0, 1]);
-        assert!(is_legal(&updates, &before, &values, Legality::Covering));
-        assert!(!is_legal(&updates, &before, &values, Legality::Strict));
-        assert!(is_legal(&updates, &before, &[3, 2, 0], Legality::Strict), "values need not come in order");
-        assert!(!is_legal(&updates, &before, &[3, 2, 0], Legality::Labelled), "but for labels they do");
-        assert!(is_legal(&updates, &before, &[2, 3, 0], Legality::Labelled));
-        assert!(!is_legal(&updates, &before, &[2, 3], Legality::Labelled));
-        assert!(!is_legal(&updates, &before, &[3, 2], Legality::Covering));
+        assert!(is_covering(&updates, &before, &values));
+        assert!(!is_strict(&updates, &before, &values));
+        assert!(is_strict(&updates, &before, &[3, 2, 0]), "values need not come in order");
+        assert!(!is_legal(&updates, &before, &[3, 2, 0]), "but for labels they do");
+        assert!(is_legal(&updates, &before, &[2, 3, 0]));
+        assert!(!is_legal(&updates, &before, &[2, 3]));
+        assert!(!is_covering(&updates, &before, &[3, 2]));
     }
 }

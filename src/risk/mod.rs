@@ -45,7 +45,6 @@ mod updates;
 mod worlds;
 
 pub use intersection::{Cover, PublicRelease, candidates};
-pub use legal::{Legality, is_legal};
 pub use perturbed::{Perturbed, PerturbedDisclosure};
 pub use principles::Principles;
 pub use rings::people_outside_rings;

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Histories, Lineage};
 use crate::error::Result;
 use crate::risk::audit::Check;
-use crate::risk::legal::{Legality, is_legal};
+use crate::risk::legal::is_legal;
 use crate::risk::updates::{Update, Updates};
 
 /// The check of labels, where there are any.
@@ -156,7 +156,7 @@ impl Histories {
         for (&(release, before, after), &people) in &self.tally.steps {
             let legal = *known.entry((before, after)).or_insert_with(|| {
                 let [before, after] = [before, after].map(|mark| &self.signatures[mark as usize]);
-                is_legal(updates, before, after, Legality::Labelled)
+                is_legal(updates, before, after)
             });
             let step = steps.entry(release).or_default();
             step.0 += people;
