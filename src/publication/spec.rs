@@ -181,13 +181,10 @@ pub struct Publication {
     /// Whether a method that does not know of earlier releases may make a second one.
     pub independent: bool,
     /// Whether the snapshot of an earlier release may be published again, unless that is the newest.
-    #[serde(default)]
     pub repeated: bool,
     /// What becomes of rows whose snapshot an earlier INSERT has closed.
-    #[serde(default)]
     pub late: Late,
     /// Whether an INSERT publishes all that is held back.
-    #[serde(default)]
     pub finish: bool,
     /// Which period the snapshot is of, where values change from period to period; else every release is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,7 +193,6 @@ pub struct Publication {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_missing: Option<Share>,
     /// True if the publication may begin here, where neither of its tables is.
-    #[serde(default)]
     pub begin: bool,
 }
 

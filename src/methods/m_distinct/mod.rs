@@ -130,10 +130,8 @@ pub struct MDistinct {
     /// Least number of sensitive values in a group, at least 2.
     pub m: usize,
     /// Whether first groups have candidate update sets with nothing in common (m-Distinct\*).
-    #[serde(default)]
     pub disjoint: bool,
     /// Whether pairs that the update relation lacks to be transitive are added; else they are refused.
-    #[serde(default)]
     pub close_updates: bool,
     /// Which updates are possible.
     #[serde(default, skip_serializing_if = "Possible::is_listed")]
@@ -141,7 +139,6 @@ pub struct MDistinct {
     /// How returning rows' buckets are balanced.
     pub balance: Balance,
     /// What to do with new rows that are not m-eligible.
-    #[serde(default)]
     pub on_ineligible: OnIneligible,
     /// Whether everybody has each value of their group with the same probability, also to a reader who knows this program and the law of changes.
     /// Needs probabilities, disjoint first groups, blind balancing, and new rows that are eligible.

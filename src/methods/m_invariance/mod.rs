@@ -71,7 +71,6 @@ pub struct MInvariance {
     /// How returning rows' buckets are balanced.
     pub balance: Balance,
     /// What to do with new rows that are not m-eligible.
-    #[serde(default)]
     pub on_ineligible: OnIneligible,
     /// Under which signatures new rows go. All releases of the same people must have the same mode.
     #[serde(default, skip_serializing_if = "Assignment::is_eligible")]

@@ -97,7 +97,6 @@ pub struct Mondrian {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t: Option<Share>,
     /// How cuts are chosen.
-    #[serde(default)]
     pub cuts: Cuts,
     /// Whether cuts are decided by all worlds, so that nothing can be reasoned from those that were not made. With `l` of
     /// [`Diversity::Frequency`], and without `t`.

@@ -79,7 +79,6 @@ pub struct Muco {
     /// Least number of rows, and of different sensitive values, in a group.
     pub l: usize,
     /// How the table is cut.
-    #[serde(default)]
     pub cuts: Cuts,
     /// Whether all rows of a group draw from one distribution, of every quasi-identifier.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

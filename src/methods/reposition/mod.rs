@@ -78,7 +78,6 @@ pub struct Reposition {
     /// Snapshots that are held back: a record is published at most `window - 1` snapshots late.
     pub window: usize,
     /// How the cost of publishing late grows.
-    #[serde(default)]
     pub move_cost: MoveCost,
     /// The cost of one snapshot late.
     pub move_factor: Cost,

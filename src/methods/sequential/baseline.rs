@@ -24,7 +24,6 @@ pub struct NonSequential {
     /// People that every row covers, all with different sensitive values.
     pub l: usize,
     /// How the table is cut into buckets.
-    #[serde(default)]
     pub cuts: Cuts,
 }
 

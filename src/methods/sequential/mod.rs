@@ -83,7 +83,6 @@ pub struct SequentialRelease {
     /// Most rows that are matched at a time, up to 1,000.
     pub p: usize,
     /// The loss to minimize.
-    #[serde(default)]
     pub loss: Loss,
 }
 
@@ -97,10 +96,8 @@ pub struct Sequential {
     /// Most rows that are matched at a time, up to 1,000.
     pub p: usize,
     /// The loss to minimize.
-    #[serde(default)]
     pub loss: Loss,
     /// How new people are cut into buckets.
-    #[serde(default)]
     pub cuts: Cuts,
 }
 

@@ -25,7 +25,6 @@ pub struct Worlds {
     /// Number of worlds, the true one included: of different sensitive values for everybody.
     pub l: usize,
     /// How the table is cut into buckets.
-    #[serde(default)]
     pub cuts: Cuts,
 }
 
