@@ -33,6 +33,7 @@ mod integration {
     mod mondrian;
     mod muco;
     mod optimizer;
+    mod principles;
     mod private_files;
     mod publications;
     mod pycanon;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
-use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
 
 use super::{AdversaryModel, BackgroundColumns, Disclosure, EvidenceBuilder, ReleaseColumns};
 use crate::error::{Error, Result};
@@ -15,17 +14,9 @@ use crate::error::{Error, Result};
 /// value.
 #[derive(Debug)]
 pub struct PublicRelease {
-    /// Per row: its group and its sensitive value.
-    pub(super) rows: Vec<PublicRow>,
     /// Ends of the intervals, one after the other, then the sensitive value and the group.
     columns: Option<RecordBatch>,
     quasi: Vec<FieldRef>,
-}
-
-#[derive(Debug)]
-pub(super) struct PublicRow {
-    pub(super) group: OwnedRow,
-    pub(super) sensitive: String,
 }
 
 /// Exact quasi-identifiers of people, one row each: what the reader knows of them.
@@ -43,7 +34,7 @@ impl PublicRelease {
     /// When a column is missing or a quasi-identifier is not an interval.
     pub fn try_new(batches: &[RecordBatch], quasi: &[&str], group: &str, sensitive: &str) -> Result<Self> {
         let Some(first) = batches.first() else {
-            return Ok(Self { rows: Vec::new(), columns: None, quasi: Vec::new() });
+            return Ok(Self { columns: None, quasi: Vec::new() });
         };
         let whole = concat_batches(&first.schema(), batches)?;
         let column = |name: &str| -> Result<ArrayRef> {
@@ -65,18 +56,11 @@ impl PublicRelease {
         }
         let groups = column(group)?;
         let texts = cast(&column(sensitive)?, &DataType::Utf8)?;
-        let numbers = RowConverter::new(vec![SortField::new(groups.data_type().clone())])?
-            .convert_columns(std::slice::from_ref(&groups))?;
-        let row = |i: usize| PublicRow {
-            group: numbers.row(i).owned(),
-            sensitive: texts.as_string::<i32>().value(i).to_owned(),
-        };
-        let rows = (0..whole.num_rows()).map(row).collect();
         fields.push(Field::new("sensitive", DataType::Utf8, true));
         fields.push(Field::new("group", groups.data_type().clone(), true));
         columns.extend([texts, groups]);
         let columns = RecordBatch::try_new(Schema::new(fields).into(), columns)?;
-        Ok(Self { rows, columns: Some(columns), quasi: known })
+        Ok(Self { columns: Some(columns), quasi: known })
     }
 
     /// For each person, the sensitive values of all groups whose intervals cover the person's quasi-identifiers: what the

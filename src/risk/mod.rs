@@ -10,7 +10,6 @@
 //! | `joint` | what is possible when everybody is looked at together |
 //! | `belief`, `forward` | what is probable to a reader who knows how probable changes are, release after release |
 //! | `intersection` | the attack on releases whose values never change |
-//! | `principles` | what a single release keeps |
 //! | `profile` | what a table gives away as it is |
 //! | `perturbed` | who finds whom in a release whose values were replaced at random |
 //! | `worlds` | whether what a reader thinks possible is consistent with rows that are generalized one by one |
@@ -33,7 +32,6 @@ mod memory;
 mod partners;
 mod people;
 mod perturbed;
-mod principles;
 mod profile;
 mod randomness;
 mod released;
@@ -46,7 +44,6 @@ mod worlds;
 
 pub use intersection::{Cover, PublicRelease, candidates};
 pub use perturbed::{Perturbed, PerturbedDisclosure};
-pub use principles::Principles;
 pub use rings::people_outside_rings;
 pub use update_graph::{Layer, UpdateGraph, Version};
 pub use updates::{Update, Updates};

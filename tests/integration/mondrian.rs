@@ -3,8 +3,8 @@
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Float64Type;
 use datafusion::prelude::SessionContext;
-use datafusion_anonymize::risk::PublicRelease;
 
+use super::principles::principles;
 use super::support::{error, microdata, number, run, session};
 
 /// Overall losses: LM and NCP.
@@ -123,9 +123,7 @@ async fn promises_measured_from_releases() {
                     "SELECT * FROM mondrian({table}, quasi => (age, gender, education), sensitive => occupation, cuts => '{cuts}', {arguments})"
                 );
                 let batches = run(&context, &call).await.unwrap();
-                let release =
-                    PublicRelease::try_new(&batches, &["age", "gender", "education"], "group_id", "occupation");
-                release.unwrap().principles().unwrap()
+                principles(&batches, "occupation").unwrap()
             };
             let found = measure("k => 15").await;
             assert!((15..30).contains(&found.k), "{found:?}");
