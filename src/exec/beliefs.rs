@@ -14,9 +14,8 @@ use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::error::{Error, Result};
-use crate::methods::m_distinct::Possible;
 use crate::methods::state::{IDENTIFIER, RELEASE, Signatures};
-use crate::methods::{AnyMethod, Monitor, State};
+use crate::methods::{AnyMethod, Monitor, State, ValueChanges};
 use crate::microdata::{HashKey, IdentifierBuilder, Microdata, People, compact_views};
 use crate::publication::{Beliefs, Believed, make, numbered};
 use crate::release::{COUNTERFEIT, Release};
@@ -48,7 +47,7 @@ impl BeliefsStep {
     /// Whether such a method leaves beliefs, if it is told how probable changes are: where nobody's value is likelier than is promised, there is nothing
     /// to be found out.
     pub(super) fn is_of(method: &AnyMethod) -> bool {
-        matches!(method, AnyMethod::MDistinct(params) if !params.exact && params.updates == Possible::Listed)
+        matches!(method.as_method().changes(), ValueChanges::Listed { .. })
     }
 
     /// What is believed after the release, which was made with this state; `None` if nobody has said how probable all changes are. `key` puts identifiers in

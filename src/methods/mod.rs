@@ -31,13 +31,14 @@ macro_rules! setters {
     };
 }
 
-#[cfg(feature = "publication")]
 mod against;
 mod assignment;
 mod balance;
+mod capabilities;
 mod deal;
 mod every_row;
 mod extent;
+mod given;
 mod lots;
 mod monitor;
 mod of_group;
@@ -62,6 +63,7 @@ pub(crate) mod m_distinct;
 pub(crate) mod m_invariance;
 pub(crate) mod mondrian;
 pub(crate) mod muco;
+pub(crate) mod parameters;
 pub(crate) mod reposition;
 pub(crate) mod sequential;
 pub(crate) mod state;
@@ -70,9 +72,13 @@ use std::fmt;
 
 use datafusion::common::Result as EngineResult;
 
-#[cfg(feature = "publication")]
 pub(crate) use against::{Against, OfParticipants};
+use capabilities::CellColumns;
+pub(crate) use capabilities::{CellsBy, Foreseen, LeftOut, Needs, Promises, Remembered, ValueChanges};
+use given::Declared;
+pub(crate) use given::{Argument, Given, Offered, Registered};
 pub use monitor::Monitor;
+use parameters::FunctionSignature;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 pub use share::Share;
@@ -82,38 +88,15 @@ pub use state::{SnapshotBuilder, State, StateKind};
 use crate::error::{Error, Result, refusal};
 use crate::microdata::{Layout, Microdata};
 use crate::release::{Description, Form, Release};
-use anatomy::Anatomy;
-use dynamic::Dynamic;
-use m_distinct::MDistinct;
-use m_invariance::{Assignment, MInvariance};
-use mondrian::{Diversity, Mondrian, PlacePrinciple};
-use muco::Muco;
-use sequential::{NonSequential, Sequential, SequentialRelease, Worlds};
+use mondrian::PlacePrinciple;
 
 /// Sets what to write where a method refuses changed values, as a part of what it says.
 pub(crate) const WHERE_VALUES_CHANGE: &str = "Where values really change, begin with 'method' 'dynamic', 'updates' 'changes' (in a call: \
     m_distinct(.., updates => changes, exact => true)), for people who are not in these releases; changes has the columns from_value, to_value and \
     probability";
 
-/// Columns that releases of one publication may have or not.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LeftOut {
-    /// None: all releases have the same.
-    #[default]
-    Nothing,
-    /// Quasi-identifiers.
-    Quasi,
-    /// Quasi-identifiers, and sensitive columns of people who were published before: what they had in them is remembered.
-    Remembered,
-    /// Quasi-identifiers, the sensitive attribute and what travels with it.
-    Anything,
-}
-
 /// A method: parameters, and how they make a release of microdata.
 pub trait Method: fmt::Debug + Send + Sync {
-    /// Name of the SQL function.
-    fn name(&self) -> &'static str;
-
     /// How it publishes.
     fn form(&self) -> Form;
 
@@ -133,6 +116,59 @@ pub trait Method: fmt::Debug + Send + Sync {
     /// What it guarantees, in the field's terms.
     fn guarantee(&self) -> String;
 
+    /// Returns the best informed stranger for whom the bound of a release holds, if all releases before it were made in the same way.
+    fn against(&self) -> Against;
+
+    /// Returns what a participant can infer of others. In most methods something ties groups together (`participants`), so that nothing is excluded.
+    fn of_participants(&self) -> OfParticipants {
+        OfParticipants::NONE
+    }
+
+    /// Says how the value of a person may change from release to release.
+    fn changes(&self) -> ValueChanges {
+        ValueChanges::Never
+    }
+
+    /// Says what can be told of a snapshot before it is published.
+    fn foresees(&self) -> Foreseen {
+        Foreseen::ByItself
+    }
+
+    /// Returns what an audit checks of a publication; `None` if it makes no publications.
+    fn promises(&self) -> Option<Promises> {
+        None
+    }
+
+    /// Returns what decides on the cell of a row: for methods with a ledger the identifier, of which people have one for ever; for methods that
+    /// remember nobody the column that the release is made within; for methods whose groups are of people who are close together the place of the
+    /// row. A cell that followed from anything else would tell something of the sensitive value.
+    ///
+    /// # Errors
+    /// Why releases are not made in cells.
+    fn cells(&self, _columns: CellColumns) -> Result<CellsBy, &'static str> {
+        Err("its releases are made of the whole table; leave cells out")
+    }
+
+    /// Returns what groups must keep, of methods whose cells are places.
+    fn place_principle(&self) -> Option<PlacePrinciple> {
+        None
+    }
+
+    /// Returns the argument that rules out publications of such a table, and why, if one does.
+    fn not_published_again(&self, _layout: &Layout) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// Returns the argument that rules out repositioned streams, and why, if one does.
+    fn not_repositioned(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// Returns whether a release is balanced, so that it tells nothing beside its groups; `None` where that is no question.
+    fn balanced(&self) -> Option<bool> {
+        None
+    }
+
     /// Bytes needed beside the microdata. What is not known before the method runs is charged to its monitor.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize;
 
@@ -150,86 +186,73 @@ pub trait Method: fmt::Debug + Send + Sync {
     ) -> Result<Release>;
 }
 
-/// Which columns a method cannot do without, beside quasi-identifiers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Needs {
-    /// An identifier.
-    pub id: bool,
-    /// A sensitive attribute.
-    pub sensitive: bool,
-    /// Columns that travel with it, if there are any; other methods publish none.
-    pub other: bool,
-    /// How probable changes of the sensitive attribute are.
-    pub probabilities: bool,
+/// Makes the enumeration of all methods, and what is the same for each.
+macro_rules! registry {
+    ($($(#[doc = $doc:expr])+ $(#[cfg($cfg:meta)])? $(#[serde($serde:meta)])? $variant:ident($method:ty);)+) => {
+        /// Any method, with its parameters: what a plan carries, in a form that can be shipped to another process.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(tag = "method", rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum AnyMethod {
+            $($(#[doc = $doc])+ $(#[cfg($cfg)])? $(#[serde($serde)])? $variant($method),)+
+        }
+
+        impl AnyMethod {
+            pub(crate) fn as_method(&self) -> &dyn Method {
+                match self {
+                    $($(#[cfg($cfg)])? Self::$variant(method) => method,)+
+                }
+            }
+
+            fn signature(&self) -> &'static FunctionSignature<'static> {
+                match self {
+                    $($(#[cfg($cfg)])? Self::$variant(_) => &<$method>::SIGNATURE,)+
+                }
+            }
+        }
+
+        /// All methods, in the order of the reference.
+        pub(crate) static METHODS: &[Registered] = &[
+            $($(#[cfg($cfg)])? Registered {
+                signature: &<$method>::SIGNATURE,
+                offered: <$method>::OFFERED,
+                of: |given| <$method>::of(given).map(AnyMethod::$variant),
+            },)+
+        ];
+    };
 }
 
-/// What decides on the cell of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CellsBy {
-    /// The value of a column, by its place in the layout.
-    Column(usize),
-    /// Where the row lies.
-    Place,
-}
-
-/// Any method, with its parameters: what a plan carries, in a form that can be shipped to another process.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "method", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum AnyMethod {
+registry! {
     /// Re-publication when rows come and go.
     #[serde(alias = "m_invariant")]
-    MInvariance(MInvariance),
+    MInvariance(m_invariance::MInvariance);
     /// Re-publication when values change, too.
-    MDistinct(MDistinct),
+    MDistinct(m_distinct::MDistinct);
     /// Re-publication when rows, values and columns change.
-    Dynamic(Dynamic),
+    Dynamic(dynamic::Dynamic);
     /// One release, generalized.
-    Mondrian(Mondrian),
+    Mondrian(mondrian::Mondrian);
     /// One release with exact quasi-identifiers.
-    Anatomy(Anatomy),
+    Anatomy(anatomy::Anatomy);
     /// One release of rows that still look like rows.
-    Muco(Muco),
+    Muco(muco::Muco);
     /// Worlds of people, for the publisher.
-    SequentialWorlds(Worlds),
+    SequentialWorlds(sequential::Worlds);
     /// A release of people whose worlds are known.
-    SequentialRelease(SequentialRelease),
-    /// Worlds for new people, and a release.
-    Sequential(Sequential),
+    SequentialRelease(sequential::SequentialRelease);
     /// One release of all columns, to be projected: the baseline.
-    NonSequential(NonSequential),
+    NonSequential(sequential::NonSequential);
+    /// Worlds for new people, and a release.
+    Sequential(sequential::Sequential);
 }
 
 /// Sets what releases of publications say among the parameters, of other things than the method: how many snapshots are held back, and cells.
 const BESIDE: [&str; 2] = ["window", "cells"];
 
-/// Why there are no places for cells where cuts are fair.
-const FAIR_IN_CELLS: &str = "a release with fair cuts cannot be made in cells: the first cuts would be made by a sample, and a cut that was \
-                             not made would tell something; leave cells out, or choose other cuts";
-
-/// Why cells do not draw signatures.
-const DRAWN_IN_CELLS: &str = "a release with assignment => 'drawn' cannot be made in cells: each would take the shares of its own people of the \
-                              first release for those of all, and lack values that others have; leave cells out, or take assignment => 'eligible'";
-
 impl AnyMethod {
-    pub(crate) fn as_method(&self) -> &dyn Method {
-        match self {
-            Self::MInvariance(method) => method,
-            Self::MDistinct(method) => method,
-            Self::Dynamic(method) => method,
-            Self::Mondrian(method) => method,
-            Self::Anatomy(method) => method,
-            Self::Muco(method) => method,
-            Self::SequentialWorlds(method) => method,
-            Self::SequentialRelease(method) => method,
-            Self::Sequential(method) => method,
-            Self::NonSequential(method) => method,
-        }
-    }
-
     /// Name of the SQL function.
     pub fn name(&self) -> &'static str {
-        self.as_method().name()
+        self.signature().name
     }
 
     /// What it guarantees, in the field's terms.
@@ -246,94 +269,14 @@ impl AnyMethod {
         self.as_method().form()
     }
 
-    /// What decides on the cell of a row: the identifier, of which people have one for ever; for methods that remember nobody, the column
-    /// that the release is made within; and for those whose groups are of people who are close together, where rows lie. A cell that
-    /// followed from anything else would tell something of the sensitive value.
-    /// `remembered` is whether earlier releases are known to those that follow, as in publications.
+    /// Returns what decides on the cell of a row ([`Method::cells`]). `remembered` is true in publications, where earlier releases are known to those
+    /// that follow.
     ///
     /// # Errors
     /// Why its releases of such a table are not made in cells.
     pub(crate) fn cells_by(&self, layout: &Layout, remembered: bool) -> EngineResult<CellsBy> {
-        let identifier = layout.identifier.as_ref().map(|_| CellsBy::Column(0));
-        let within = layout.within.as_ref();
-        let within = within.and_then(|within| layout.fields().position(|field| field.name() == within.name()));
-        let within = within.map(CellsBy::Column);
-        let refused = |why: &str| Err(refusal!(self.name(), argument "cells", "{why}"));
-        let by = match self {
-            Self::MInvariance(method) if method.assignment == Assignment::Drawn => return refused(DRAWN_IN_CELLS),
-            Self::MDistinct(MDistinct { exact: true, .. }) | Self::Dynamic(_) if !remembered => {
-                return refused(
-                    "such a release cannot be made in cells by a call: a cell sees the earlier releases of its own people, and not how many there \
-                     were, which says how often values could change; leave cells out, or make a publication, which numbers its releases",
-                );
-            }
-            // Earlier releases say nothing of the column `within`, and people may change theirs.
-            Self::MInvariance(_) | Self::MDistinct(_) | Self::Dynamic(_) => identifier,
-            Self::Muco(method) if method.equal => {
-                return refused(
-                    "a release with delta => 'equal' cannot be made in cells: the first cuts would be made by a sample, and a cut that was \
-                     not made would tell something; leave cells out, or give a number for delta",
-                );
-            }
-            Self::Muco(method) if method.fair && !remembered && within.is_none() => return refused(FAIR_IN_CELLS),
-            // Its rows tell no groups, and would tell places by their order.
-            Self::Muco(_) if remembered => identifier,
-            // A publication does not look for people who are in two parts; by identifiers, they meet.
-            Self::Anatomy(_) if remembered => identifier.or(within),
-            Self::Anatomy(_) => within.or(identifier),
-            Self::Muco(_) => return Ok(within.unwrap_or(CellsBy::Place)),
-            Self::Mondrian(method) => match within {
-                Some(within) => return Ok(within),
-                None if method.t.is_some() => {
-                    return refused(
-                        "a release with t cannot be made in cells: no cell knows the distribution of the whole table; leave t or cells out",
-                    );
-                }
-                None if method.fair => return refused(FAIR_IN_CELLS),
-                None => return Ok(CellsBy::Place),
-            },
-            Self::SequentialWorlds(_) | Self::SequentialRelease(_) | Self::Sequential(_) | Self::NonSequential(_) => {
-                None
-            }
-        };
-        match by {
-            Some(by) => Ok(by),
-            None => refused(
-                "cells need an identifier (id => ..), which decides on the cell of a row: a cell that followed from other columns would \
-                 tell something of the sensitive value",
-            ),
-        }
-    }
-
-    /// What groups of a method whose cells are places must keep; `None` of other methods.
-    pub(crate) fn place_principle(&self) -> Option<PlacePrinciple> {
-        match self {
-            Self::Mondrian(method) => {
-                let l = method.l.map(|l| (l, method.diversity.unwrap_or_default()));
-                Some(PlacePrinciple { least: method.k.max(method.l.unwrap_or(1)), l })
-            }
-            Self::Muco(method) => Some(PlacePrinciple { least: method.l, l: Some((method.l, Diversity::Frequency)) }),
-            _ => None,
-        }
-    }
-
-    /// Why its releases of such a table are not for publications, if they are not, and the argument that it is about.
-    #[cfg(feature = "publication")]
-    pub(crate) fn not_published_again(&self, layout: &Layout) -> Option<(&'static str, &'static str)> {
-        match self {
-            Self::Muco(method) if method.equal && layout.within.is_some() => Some((
-                "within",
-                "with delta => 'equal' the people of a group stay together for ever, and one who moves to another part would be known in it by \
-                 their row; leave within out, give the column in quasi, or give a number for delta",
-            )),
-            // Of others whose people are in several releases, no call has them.
-            Self::Muco(method) if method.equal && !layout.insensitive.is_empty() => Some((
-                "insensitive",
-                "whoever leaves stays as a counterfeit, and what is kept beside it would be somebody else's, so that of two rows with one value one \
-                 is known to be nobody's; leave insensitive out, or give a number for delta",
-            )),
-            _ => None,
-        }
+        let by = self.as_method().cells(CellColumns::of(layout, remembered));
+        by.map_err(|why| refusal!(self.name(), argument "cells", "{why}"))
     }
 
     /// Whether its releases of such a table can be made in cells.
@@ -346,7 +289,11 @@ impl AnyMethod {
         let mut parameters: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(&release.parameters).ok()?;
         parameters.retain(|name, _| !BESIDE.contains(&name.as_str()));
-        parameters.insert("method".to_owned(), release.method.clone().into());
+        Self::from_parameters(&release.method, parameters)
+    }
+
+    fn from_parameters(method: &str, mut parameters: serde_json::Map<String, serde_json::Value>) -> Option<Self> {
+        parameters.insert("method".to_owned(), method.into());
         serde_json::from_value(parameters.into()).ok()
     }
 
@@ -399,10 +346,13 @@ impl AnyMethod {
 
 #[cfg(test)]
 mod tests {
+    use super::anatomy::Anatomy;
+    use super::m_distinct::{MDistinct, Possible};
+    use super::m_invariance::{Assignment, MInvariance};
+    use super::mondrian::{Cuts, Mondrian};
+    use super::muco::Muco;
+    use super::sequential::{Loss, NonSequential, Sequential, SequentialRelease, Worlds};
     use super::*;
-    use m_distinct::Possible;
-    use mondrian::Cuts;
-    use sequential::Loss;
 
     /// Whoever has a release knows how it was made, whatever else its parameters say.
     #[test]

@@ -24,8 +24,7 @@ use super::place::{Access, Place};
 use super::record::{Announcement, Record, ReleaseFile};
 use super::spec::Publication;
 use super::tables::Tables;
-use crate::error::refusal;
-use crate::methods::AnyMethod;
+use crate::error::{Error, refusal};
 
 /// Option of the declaration with which a publication begins.
 pub(crate) const BEGIN: &str = "begin";
@@ -195,12 +194,9 @@ impl OpenPublication {
 
     /// Whether all releases are balanced once the next one is made, of a method that balances: what the ledger is to say.
     pub(super) fn balanced(&self) -> Option<bool> {
-        let AnyMethod::MInvariance(method) = &self.metadata.spec.method else { return None };
-        if method.is_drawn() {
-            return None;
-        }
+        let balanced = self.metadata.spec.method.as_method().balanced()?;
         let before = self.newest().and_then(|newest| newest.balanced).unwrap_or(true);
-        Some(before && method.is_balanced())
+        Some(before && balanced)
     }
 
     /// Reads all files of the ledger and compares them with what was written.

@@ -182,7 +182,7 @@ async fn commit(open: &OpenPublication, table: &DeltaTable, record: &Record, sch
         release_id: record.release_id.clone(),
         method: spec.method.name().to_owned(),
         parameters: spec.parameters_text().map_err(|error| error.in_function(spec.method.name()))?,
-        lawful: spec.method.as_method().needs().probabilities.then(|| spec.counts_periods()),
+        lawful: spec.method.as_method().changes().are_lawful().then(|| spec.counts_periods()),
         period: record.period_of(record.number),
         unit: record.unit,
         apart: spec.keeps_apart(),

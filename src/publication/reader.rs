@@ -64,9 +64,9 @@ impl ReleaseRow {
         let method = AnyMethod::described(&description)?;
         // Which records were moved depends on how frequent their values are.
         let moved = repositioned.contains_key(WINDOW);
-        let against = if moved { Against::Paper } else { method.against() };
+        let against = if moved { Against::Paper } else { method.as_method().against() };
         let alone = announcement.number == 1 && !moved;
-        Some((against, if alone { method.of_participants() } else { OfParticipants::NONE }))
+        Some((against, if alone { method.as_method().of_participants() } else { OfParticipants::NONE }))
     }
 
     /// The reader against whom its bound holds, in words.
@@ -82,11 +82,12 @@ impl ReleaseRow {
 
     /// Whether values can change, so that silence tells something of them.
     fn changes(&self) -> bool {
-        match AnyMethod::described(&self.announcement.description()) {
-            Some(AnyMethod::MDistinct(method)) if !method.exact => true,
-            Some(method) if method.as_method().needs().probabilities => self.announcement.lawful != Some(false),
-            _ => false,
+        let Some(method) = AnyMethod::described(&self.announcement.description()) else { return false };
+        let changes = method.as_method().changes();
+        if changes.are_lawful() {
+            return self.announcement.lawful != Some(false);
         }
+        changes.are_lawless()
     }
 
     /// Whether the ledger knows it as of another period than the release says, or that values change otherwise.

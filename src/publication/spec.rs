@@ -6,7 +6,7 @@ use url::Url;
 use super::period::Period;
 use crate::error::Result;
 use crate::methods::reposition::{Clock, Late, Reposition};
-use crate::methods::{AnyMethod, Share, StateKind};
+use crate::methods::{AnyMethod, Share, StateKind, ValueChanges};
 use crate::microdata::Roles;
 
 /// Of a repositioned stream: what its parameters say beside those of the method.
@@ -83,17 +83,21 @@ impl PublicationSpec {
 
     /// Whether values change by a law from period to period, so that releases have to say which one they are of.
     pub(crate) fn counts_periods(&self) -> bool {
-        self.updates && self.method.as_method().needs().probabilities
+        self.updates && self.method.as_method().changes().are_lawful()
     }
 
     /// Whether releases can say which period they are of: where values change.
     pub(crate) fn may_count_periods(&self) -> bool {
-        self.counts_periods() || matches!(&self.method, AnyMethod::MDistinct(method) if !method.exact)
+        self.counts_periods() || self.method.as_method().changes().are_lawless()
     }
 
-    /// Whether the relation beside the snapshots, if there is one, is of all values that can come, and not of updates.
+    /// Returns true if the relation beside the snapshots, if there is one, is of all values that can come: where none ever changes.
     pub(crate) fn has_domain(&self) -> bool {
-        self.updates && matches!(self.method, AnyMethod::MInvariance(_))
+        self.updates && self.never_changes()
+    }
+
+    fn never_changes(&self) -> bool {
+        self.method.as_method().changes() == ValueChanges::Never
     }
 
     /// How these differ from the ones that the publication was begun with, in words; empty if they do not.
@@ -126,8 +130,8 @@ impl PublicationSpec {
         compare("other", self.roles.other.join(", "), begun.roles.other.join(", "));
         compare("insensitive", self.roles.insensitive.join(", "), begun.roles.insensitive.join(", "));
         compare("hierarchies", given(self.hierarchies), given(begun.hierarchies));
-        // Of m-invariance, the same place is for the domain.
-        let relation = if matches!(self.method, AnyMethod::MInvariance(_)) { "domain" } else { "updates" };
+        // Where values never change, the same place is for the domain.
+        let relation = if self.never_changes() { "domain" } else { "updates" };
         compare(relation, given(self.updates), given(begun.updates));
         if self.cells > 0 {
             compare("cells", self.cells.to_string(), begun.cells.to_string());

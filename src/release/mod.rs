@@ -7,6 +7,7 @@ mod body;
 mod description;
 mod intervals;
 mod perturbed;
+mod promised;
 mod schema;
 mod view;
 mod worlds;
@@ -15,6 +16,7 @@ pub(crate) use body::Body;
 pub use description::Description;
 pub(crate) use intervals::Intervals;
 pub(crate) use perturbed::Perturbed;
+pub(crate) use promised::{Lineage, Promise};
 pub(crate) use schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, Form, GROUP_ID, GROUP_ROLES, GROUP_SIZE, PARTNERS, SIGNATURE, Shape,
     reserved_names, schema, signature_type,

@@ -33,6 +33,13 @@ pub enum Form {
     Worlds,
 }
 
+impl Form {
+    /// Returns true if releases have columns of groups.
+    pub(crate) fn has_groups(self) -> bool {
+        !matches!(self, Self::Perturbed | Self::Rows)
+    }
+}
+
 /// What a released table looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Shape {
@@ -157,7 +164,7 @@ pub(crate) fn schema(layout: &Layout, shape: Shape, description: &Description) -
         let field = Field::new(kept.name(), kept.data_type().clone(), true);
         fields.push(labelled(field, Role::Insensitive.name(), kept.metadata().get(ORDER_KEY)));
     }
-    let in_groups = !matches!(shape.form, Form::Perturbed | Form::Rows);
+    let in_groups = shape.form.has_groups();
     if in_groups {
         fields.push(labelled(Field::new(GROUP_ID, DataType::Int64, false), GROUP, None));
     }

@@ -433,7 +433,7 @@ fn tells_of_group(column: &str, form: Form) -> bool {
     match column {
         GROUP_ID => true,
         // Where there are no groups, they are of all rows.
-        GROUP_SIZE | COUNTERFEITS => !matches!(form, Form::Rows | Form::Perturbed),
+        GROUP_SIZE | COUNTERFEITS => form.has_groups(),
         _ => false,
     }
 }

@@ -5,43 +5,7 @@ use std::collections::BTreeMap;
 use super::randomness::{ERROR_RATE, Order, ascents, neighbours, position, together};
 use super::released::ReleasedTable;
 use crate::error::thousands;
-
-/// What a method promises of every group of a release.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub(crate) enum Promise {
-    /// No sensitive value occurs twice, and at least `m` do.
-    Unique {
-        /// Least number of values.
-        m: usize,
-    },
-    /// At least `k` rows.
-    Anonymous {
-        /// Least number of rows.
-        k: usize,
-    },
-    /// At least `l` different sensitive values.
-    Distinct {
-        /// Least number of values.
-        l: usize,
-    },
-    /// The most frequent sensitive value makes up at most `1/l`.
-    Frequency {
-        /// Inverse of the greatest share.
-        l: usize,
-    },
-    /// The entropy of the sensitive values is at least `ln l`.
-    Entropy {
-        /// Equally frequent values with that entropy.
-        l: usize,
-    },
-    /// The sensitive values are distributed as in the whole (as in its part of the column within), up to an earth mover's
-    /// distance of `t`: over ranks for numbers and times, over equal distances for categories.
-    Close {
-        /// Greatest distance, 0 to 1.
-        t: f64,
-    },
-}
+use crate::release::Promise;
 
 /// A check and how it came out. Figures are counts and scores, never values.
 #[derive(Debug, Clone, PartialEq)]

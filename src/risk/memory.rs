@@ -14,23 +14,6 @@ use super::released::ReleasedTable;
 use crate::error::{Error, Result};
 use crate::microdata::ColumnEncoder;
 
-/// What a method promises of people's signatures from release to release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lineage {
-    /// m-invariance: everybody has one signature for ever.
-    Invariant,
-    /// The same, and whoever came after the first release has one of its signatures, or one with a value that it has not.
-    Drawn,
-    /// m-Distinct: everybody has one label for ever, people of a group have different ones, and the value at every label of a
-    /// group is one that the value at that label can have become, of the group that each of its people was in most recently.
-    Distinct {
-        /// Whether the update relation is meant to be closed; else it must be transitive as it is.
-        close: bool,
-        /// Whether nobody's first group has two values that can become the same one.
-        disjoint: bool,
-    },
-}
-
 /// Signatures in a ledger and in its releases, in codes.
 pub(crate) struct Histories {
     values: ColumnEncoder,

@@ -49,14 +49,14 @@ pub use update_graph::{Layer, UpdateGraph, Version};
 pub use updates::{Update, Updates};
 pub use worlds::{ReleasedRows, World};
 
-pub(crate) use audit::{Check, Promise, RANDOM_ORDER, ReleaseFindings, part_of};
+pub(crate) use audit::{Check, RANDOM_ORDER, ReleaseFindings, part_of};
 pub(crate) use belief::Changes;
 pub(crate) use dealt::DealtRings;
 pub(crate) use evidence::{BackgroundColumns, Evidence, EvidenceBuilder, ReleaseColumns};
 pub(crate) use forward::{Before, believed_after};
 pub(crate) use joint::{BUDGET, Fact, Joint};
 pub(crate) use lifespan::{AdversaryModel, Disclosure, Findings, Sets, Wanted};
-pub(crate) use memory::{Histories, Lineage};
+pub(crate) use memory::Histories;
 pub(crate) use partners::Partnerships;
 pub(crate) use people::Appearances;
 pub(crate) use profile::{Coded, Division, SMALL, division, singling_out};

@@ -13,10 +13,11 @@ use super::input::WORLDS;
 use super::lake::refuse_loose;
 use super::options::{AnonymizeOptions, split_names};
 use super::repeatable::{check_choices, check_volatile};
-use super::signature::{FunctionSignature, Kind, Parameter, Style, retired, suggestion, whole as in_whole};
+use super::signature::{FunctionSignature, Kind, Parameter, Style, suggestion};
 use super::verbatim_columns::as_written;
 use crate::error::{AnonymizeError, planning_without_values, refusal};
 use crate::exec::Seed;
+use crate::methods::{AnyMethod, Argument, Given, Registered};
 
 /// The parameter that has the memory of a call.
 const PREVIOUS: &str = Parameter::PREVIOUS.name;
@@ -87,6 +88,7 @@ pub(super) enum Length {
 #[derive(Debug)]
 pub(super) struct Arguments {
     function: &'static str,
+    refused: &'static [(&'static str, &'static str)],
     style: Style,
     session: Option<Box<SessionState>>,
     values: HashMap<&'static str, Value>,
@@ -105,7 +107,8 @@ impl Arguments {
         let name = signature.name;
         let style = scope.style();
         let noun = style.noun();
-        let mut bound = Self { function: name, style, session: None, values: HashMap::new() };
+        let refused = signature.refused;
+        let mut bound = Self { function: name, refused, style, session: None, values: HashMap::new() };
         let mut named_before = None;
         for (position, (argument, raw)) in arguments.into_iter().enumerate() {
             let parameter = match argument {
@@ -214,9 +217,27 @@ impl Arguments {
             .ok_or_else(|| refusal!(self.function(), argument name, "argument {name} is missing"))
     }
 
-    /// Whether a parameter was given a value.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.values.contains_key(name)
+    /// Whether the function has a reason not to take a parameter that others take.
+    pub(super) fn is_refused(&self, name: &str) -> bool {
+        self.refused.iter().any(|(refused, _)| *refused == name)
+    }
+
+    /// The method with the parameters that these arguments give it.
+    ///
+    /// # Errors
+    /// When arguments are out of range, or contradict each other.
+    pub(super) fn method(&self, method: &Registered) -> Result<AnyMethod> {
+        let given = |name: &str| {
+            Some(match self.values.get(name)? {
+                Value::Integer(number) => Argument::Integer(*number),
+                Value::Number(number) => Argument::Number(*number),
+                Value::Boolean(set) => Argument::Boolean(*set),
+                Value::Word(word) => Argument::Word(word),
+                Value::Relation(_) => Argument::Relation,
+                Value::Relations(_) | Value::Length(_) | Value::Seed(_) | Value::Columns(_) => return None,
+            })
+        };
+        (method.of)(&Given::try_new(method.signature, self.style, given)?)
     }
 
     /// An optional relation.
@@ -240,18 +261,15 @@ impl Arguments {
         }
     }
 
-    /// A whole number of at least `least`.
+    /// A whole number.
     ///
     /// # Errors
-    /// When it is less.
-    pub(super) fn integer(&self, name: &str, least: i64) -> Result<Option<i64>> {
-        match self.values.get(name) {
-            Some(Value::Integer(value)) if *value < least => {
-                let noun = self.style.noun();
-                Err(refusal!(self.function, argument name, "{noun} {name} must be at least {least}, got {value}"))
-            }
-            Some(Value::Integer(value)) => Ok(Some(*value)),
-            _ => Ok(None),
+    /// When it is out of range.
+    pub(super) fn integer(&self, parameter: &Parameter) -> Result<Option<i64>> {
+        let Some(Value::Integer(number)) = self.values.get(parameter.name) else { return Ok(None) };
+        match parameter.out_of_range(self.style, *number) {
+            Some(why) => Err(refusal!(self.function, argument parameter.name, "{why}")),
+            None => Ok(Some(*number)),
         }
     }
 
@@ -314,16 +332,16 @@ impl Arguments {
 fn find<'a>(signature: &FunctionSignature<'a>, style: Style, argument: &str) -> Result<&'a Parameter> {
     let names = signature.parameters.iter().map(|parameter| parameter.name);
     signature.parameters.iter().find(|parameter| parameter.name == argument).ok_or_else(|| {
-        if let Some(why) = retired(signature.name, argument) {
+        if let Some(why) = signature.why_not(argument) {
             let (function, noun) = (signature.name, style.noun());
-            return refusal!(function, argument argument, "{noun} {argument} is gone: {why}; leave it out");
-        }
-        if let Some(why) = in_whole(signature.name, argument) {
-            return refusal!(
-                signature.name,
-                argument argument,
-                "its releases cannot be made in cells: {why}; leave {argument} out"
-            );
+            return match argument == Parameter::CELLS.name {
+                true => refusal!(
+                    function,
+                    argument argument,
+                    "its releases cannot be made in cells: {why}; leave {argument} out"
+                ),
+                false => refusal!(function, argument argument, "{noun} {argument} is gone: {why}; leave it out"),
+            };
         }
         let known: Vec<_> = names.clone().collect();
         refusal!(

@@ -18,6 +18,8 @@ use crate::microdata::{Layout, MOST_CELLS};
 /// Fewer rows in a cell cost much: ranges are wider, and there are more counterfeits.
 const LEAST_ROWS: usize = 1_000_000;
 
+const CELLS: Parameter = Parameter::CELLS.at_least(1).at_most(MOST_CELLS as i64);
+
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WantedCells {
@@ -46,20 +48,7 @@ impl WantedCells {
         if arguments.word(name).is_some() {
             return Ok(Self::Auto);
         }
-        match arguments.integer(name, 1)? {
-            None => Ok(Self::Auto),
-            Some(cells) => match u32::try_from(cells).ok().filter(|cells| *cells <= MOST_CELLS) {
-                Some(cells) => Ok(Self::Number(cells)),
-                None => {
-                    let noun = arguments.style().noun();
-                    Err(refusal!(
-                        arguments.function(),
-                        argument name,
-                        "{noun} {name} must be at most {MOST_CELLS}, got {cells}"
-                    ))
-                }
-            },
-        }
+        Ok(arguments.integer(&CELLS)?.map_or(Self::Auto, |cells| Self::Number(cells as u32)))
     }
 
     /// As terms of a publication, where 0 is for the first release to decide.

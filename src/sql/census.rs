@@ -24,8 +24,12 @@ pub(super) struct CensusFunction;
 static ROWS: Integer = Integer::required("rows", 0, "100000");
 static SEED: Integer = Integer::optional("seed", 0, "42").or(0);
 
-static SIGNATURE: FunctionSignature =
-    FunctionSignature { name: "census", parameters: &[ROWS.parameter(), SEED.parameter()] };
+static SIGNATURE: FunctionSignature = FunctionSignature {
+    name: "census",
+    about: "synthetic census microdata",
+    refused: &[],
+    parameters: &[ROWS.parameter(), SEED.parameter()],
+};
 
 /// Parts that can be made in parallel. The rows do not depend on it.
 const PARTITIONS: usize = 16;

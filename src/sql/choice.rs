@@ -1,10 +1,8 @@
 //! Parameters that take one of a few words: which there are, and what each means, said once.
 
 use super::arguments::Arguments;
-use super::signature::{Kind, Parameter, Preset};
+use super::signature::Parameter;
 use crate::estimate::Distribution;
-use crate::methods::m_invariance::{Assignment, Balance, OnIneligible};
-use crate::methods::mondrian::Cuts;
 
 /// The words of a parameter and their meanings. The first is what holds if the parameter is left out.
 #[derive(Debug)]
@@ -29,9 +27,7 @@ impl<T: Copy, const N: usize> Choice<T, N> {
 
     /// As a parameter that may be left out.
     pub(super) const fn parameter(&'static self) -> Parameter {
-        let mut parameter = Parameter::optional(self.name, Kind::Word(&self.words), self.example);
-        parameter.default = Preset::Word(self.words[0]);
-        parameter
+        Parameter::word(self.name, &self.words, self.example)
     }
 
     /// What was chosen, if anything was.
@@ -48,33 +44,6 @@ impl<T: Copy, const N: usize> Choice<T, N> {
     }
 }
 
-// Choices that mean the same everywhere.
-
-/// How returning rows are balanced.
-pub(super) static BALANCE: Choice<Balance, 2> =
-    Choice::new("balance", [("blind", Balance::Blind), ("minimal", Balance::Minimal)], "'minimal'");
-/// What to do with new rows that are not m-eligible.
-pub(super) static ON_INELIGIBLE: Choice<OnIneligible, 3> = Choice::new(
-    "on_ineligible",
-    [
-        ("refuse", OnIneligible::Refuse),
-        ("counterfeit", OnIneligible::Counterfeit),
-        ("withhold", OnIneligible::Withhold),
-    ],
-    "'counterfeit'",
-);
-/// Under which signatures new rows go.
-pub(super) static ASSIGNMENT: Choice<Assignment, 2> =
-    Choice::new("assignment", [("eligible", Assignment::Eligible), ("drawn", Assignment::Drawn)], "'drawn'");
-/// How a table is cut into groups.
-pub(super) static CUTS: Choice<Cuts, 2> =
-    Choice::new("cuts", [("tight", Cuts::Tight), ("median", Cuts::Median)], "'median'");
-/// How a table is cut into groups, and whether all worlds decide.
-pub(super) static FAIR_CUTS: Choice<(Cuts, bool), 3> = Choice::new(
-    "cuts",
-    [("tight", (Cuts::Tight, false)), ("median", (Cuts::Median, false)), ("fair", (Cuts::Tight, true))],
-    "'fair'",
-);
 /// How values are spread over intervals.
 pub(super) static DISTRIBUTION: Choice<Distribution, 2> =
     Choice::new("distribution", [("fitted", Distribution::Fitted), ("uniform", Distribution::Uniform)], "'uniform'");

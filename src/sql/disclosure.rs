@@ -15,7 +15,6 @@ use super::function::RelationFunction;
 use super::hierarchy_checks::MadeWith;
 use super::information_loss::end_of;
 use super::input::{Input, InputColumn, common_type};
-use super::muco;
 use super::numbers::{Integer, Number};
 use super::options::{AnonymizeOptions, split_names};
 use super::perturbed;
@@ -59,6 +58,8 @@ static STRENGTH: Choice<AdversaryModel, 4> = Choice::new(
 
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "disclosure",
+    about: "what a reader of releases can infer about everybody",
+    refused: &[],
     parameters: &[
         Parameter::required(RELEASES, Kind::Relations, "(release1, release2)"),
         Parameter::optional(ORIGINAL, Kind::Relation, "patients"),
@@ -182,11 +183,11 @@ fn perturbed_rows(
     releases: Vec<Input>,
     facts: bool,
 ) -> Result<Arc<dyn TableProvider>> {
-    let (function, method) = (SIGNATURE.name, muco::SIGNATURE.name);
+    let function = SIGNATURE.name;
     let Some(p_match) = MATCH.given(arguments)? else {
         return Err(refusal!(
             function,
-            "rows of a release of {method} look like rows, so argument {P_MATCH} must say with which probability a \
+            "rows of this release look like rows, so argument {P_MATCH} must say with which probability a \
              reader uses each quasi-identifier to find somebody, for example {P_MATCH} => 0.7"
         ));
     };

@@ -31,6 +31,8 @@ pub(super) struct FlatFunction;
 
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "flat",
+    about: "a release with the ends of ranges as columns, for programs that know no structs",
+    refused: &[],
     parameters: &[Parameter::required("release", Kind::Release, "'release.parquet'")],
 };
 

@@ -13,7 +13,6 @@ use super::computed::Computed;
 use super::function::RelationFunction;
 use super::hierarchy_checks::MadeWith;
 use super::input::{Input, InputColumn, common_type};
-use super::muco;
 use super::options::AnonymizeOptions;
 use super::perturbed::is_perturbed;
 use super::release_description::released_columns;
@@ -29,6 +28,8 @@ pub(super) struct InformationLossFunction;
 
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "information_loss",
+    about: "what a release loses, by attribute",
+    refused: &[],
     parameters: &[
         Parameter::required("original", Kind::Relation, "patients"),
         Parameter::required("release", Kind::Release, "'release.parquet'"),
@@ -125,9 +126,8 @@ fn paired_by(
         Some(field) => Ok(Some(field.name().clone())),
         None => Err(refusal!(
             function,
-            "of a release of {}, only the publisher can tell which row was which: pass the private one \
-             (private => true), and name its identifier if it does not say so: id => patient_id",
-            muco::SIGNATURE.name
+            "the rows of this release look like rows, and only the publisher can tell which row was which: pass the private one \
+             (private => true), and name its identifier if it does not say so: id => patient_id"
         )),
     }
 }

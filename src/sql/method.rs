@@ -1,6 +1,5 @@
-//! What a method is in SQL: a relation function, and what a publication is made with.
+//! A method as a relation function.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
@@ -15,45 +14,20 @@ use super::options::AnonymizeOptions;
 use super::prepare::prepare;
 use super::signature::FunctionSignature;
 use crate::error::refusal;
-use crate::methods::AnyMethod;
+use crate::methods::Registered;
 use crate::release::{Form, View};
-
-/// A method that makes a release of a table.
-pub(super) trait MethodFunction: Debug + Send + Sync + 'static {
-    /// Name and parameters of the relation function.
-    fn signature(&self) -> &'static FunctionSignature<'static>;
-
-    /// The method with the parameters that the arguments give it.
-    fn method(&self, arguments: &Arguments) -> Result<AnyMethod>;
-
-    /// What it is offered as.
-    fn offered(&self) -> Offered {
-        Offered::Both
-    }
-}
-
-/// What a method is offered as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Offered {
-    /// A relation function, and the method of a publication.
-    Both,
-    /// A relation function only.
-    Function,
-    /// The method of a publication only, which remembers what the next release must know.
-    Publication,
-}
 
 /// A method as a relation function.
 #[derive(Debug)]
-pub(super) struct ReleaseFunction(pub Arc<dyn MethodFunction>);
+pub(super) struct ReleaseFunction(pub &'static Registered);
 
 impl RelationFunction for ReleaseFunction {
     fn signature(&self) -> &'static FunctionSignature<'static> {
-        self.0.signature()
+        self.0.signature
     }
 
     fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let method = self.0.method(&arguments)?;
+        let method = arguments.method(self.0)?;
         let cells = WantedCells::of(&arguments)?;
         let seed = arguments.seed("seed");
         let view = if arguments.boolean("private") { View::Private } else { View::Public };

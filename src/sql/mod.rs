@@ -1,7 +1,6 @@
 //! SQL: relation functions, their arguments, and the opaque tables they stand for.
 
 mod advise;
-mod anatomy;
 mod anonymized_table;
 mod arguments;
 mod categories;
@@ -13,7 +12,6 @@ mod computed;
 mod csv_separators;
 mod disclosure;
 mod distinct_calls;
-mod dynamic;
 mod earlier_releases;
 mod encodings;
 mod estimate;
@@ -28,13 +26,8 @@ mod information_loss;
 mod input;
 mod input_plans;
 mod lake;
-mod m_distinct;
-mod m_invariant;
 mod method;
-mod methods;
 mod missing_tables;
-mod mondrian;
-mod muco;
 mod numbers;
 mod opaque;
 mod options;
@@ -53,7 +46,6 @@ mod release_ids;
 mod repeatable;
 mod reposition;
 mod roles;
-mod sequential;
 mod session_tables;
 mod signature;
 mod syntax;
@@ -82,14 +74,15 @@ pub use readers::{irregularities, publication_for_readers};
 pub use release_files::ReleaseFiles;
 
 use crate::exec::{KeepNan, WholeFiles, cell_function};
+use crate::methods::{METHODS, Offered};
 use function::{FunctionPlanner, PlainFunction, RelationFunction};
 use session_tables::SessionFunction;
 
 /// Everything there is.
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
-    let releases = methods::methods()
-        .into_iter()
-        .filter(|method| method.offered() != method::Offered::Publication)
+    let releases = METHODS
+        .iter()
+        .filter(|method| method.offered != Offered::Publication)
         .map(|method| -> Arc<dyn RelationFunction> { Arc::new(method::ReleaseFunction(method)) });
     let mut functions: Vec<Arc<dyn RelationFunction>> = releases.collect();
     functions.push(Arc::new(information_loss::InformationLossFunction));

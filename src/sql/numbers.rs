@@ -8,40 +8,32 @@ use crate::error::refusal;
 
 /// A parameter that takes a whole number of some range.
 #[derive(Debug)]
-pub(super) struct Integer {
-    parameter: Parameter,
-    least: i64,
-    most: Option<i64>,
-    otherwise: Option<i64>,
-}
+pub(super) struct Integer(Parameter);
 
 impl Integer {
     /// One that every call must have.
     pub(super) const fn required(name: &'static str, least: i64, example: &'static str) -> Self {
-        Self { parameter: Parameter::required(name, Kind::Integer, example), least, most: None, otherwise: None }
+        Self(Parameter::required(name, Kind::Integer, example).at_least(least))
     }
 
     /// One that may be left out.
     pub(super) const fn optional(name: &'static str, least: i64, example: &'static str) -> Self {
-        Self { parameter: Parameter::optional(name, Kind::Integer, example), least, most: None, otherwise: None }
+        Self(Parameter::optional(name, Kind::Integer, example).at_least(least))
     }
 
     /// With a number that holds if it is left out.
-    pub(super) const fn or(mut self, otherwise: i64) -> Self {
-        self.parameter.default = Preset::Integer(otherwise);
-        self.otherwise = Some(otherwise);
-        self
+    pub(super) const fn or(self, otherwise: i64) -> Self {
+        Self(self.0.or(otherwise))
     }
 
     /// With a greatest number.
-    pub(super) const fn at_most(mut self, most: i64) -> Self {
-        self.most = Some(most);
-        self
+    pub(super) const fn at_most(self, most: i64) -> Self {
+        Self(self.0.at_most(most))
     }
 
     /// As declared in a signature.
     pub(super) const fn parameter(&'static self) -> Parameter {
-        self.parameter
+        self.0
     }
 
     /// What was given, if anything was.
@@ -49,19 +41,7 @@ impl Integer {
     /// # Errors
     /// When it is out of range.
     pub(super) fn given(&self, arguments: &Arguments) -> Result<Option<usize>> {
-        let name = self.parameter.name;
-        let given = arguments.integer(name, self.least)?;
-        if let (Some(given), Some(most)) = (given, self.most)
-            && given > most
-        {
-            let noun = arguments.style().noun();
-            return Err(refusal!(
-                arguments.function(),
-                argument name,
-                "{noun} {name} must be at most {most}, got {given}"
-            ));
-        }
-        Ok(given.map(|given| given as usize))
+        Ok(arguments.integer(&self.0)?.map(|given| given as usize))
     }
 
     /// What was given, or else what holds then.
@@ -69,8 +49,11 @@ impl Integer {
     /// # Errors
     /// When it is out of range, or missing.
     pub(super) fn of(&self, arguments: &Arguments) -> Result<usize> {
-        let given = self.given(arguments)?.or_else(|| self.otherwise.map(|otherwise| otherwise as usize));
-        given.ok_or_else(|| missing(arguments, &self.parameter))
+        match (self.given(arguments)?, self.0.default) {
+            (Some(number), _) => Ok(number),
+            (None, Preset::Integer(number)) => Ok(number as usize),
+            _ => Err(missing(arguments, &self.0)),
+        }
     }
 }
 

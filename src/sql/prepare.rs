@@ -60,7 +60,7 @@ pub(super) fn prepare(
         && let Some(sensitive) = &roles.sensitive
         && let Some(column) = columns.iter_mut().find(|column| column.field.name() == sensitive)
     {
-        updates = Some(Input { function, argument: UPDATES, plan }.updates(column, method.needs().probabilities)?);
+        updates = Some(Input { function, argument: UPDATES, plan }.updates(column, method.changes().are_lawful())?);
     }
     if let Some(plan) = arguments.relation_if_given(DOMAIN)
         && let Some(sensitive) = &roles.sensitive

@@ -22,6 +22,8 @@ pub(super) struct ProfileFunction;
 
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "profile",
+    about: "a table before it is anonymized: who is singled out, suggested roles, the largest m",
+    refused: &[],
     parameters: &[Parameter::INPUT, Parameter::ID, Parameter::QUASI, Parameter::SENSITIVE],
 };
 

@@ -48,6 +48,11 @@ const FINISH: Parameter = Parameter::optional("finish", Kind::Boolean, "true");
 
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: REPOSITION,
+    about: "a stream of small skewed snapshots made eligible, by publishing some records late",
+    refused: &[(
+        Parameter::CELLS.name,
+        "a record is published late because of all others that arrive with it, so no part of a stream can be looked at alone",
+    )],
     parameters: &[
         Parameter::INPUT,
         L.parameter(),
@@ -73,6 +78,8 @@ pub(super) const INNER: &str = "inner";
 #[cfg(feature = "publication")]
 pub(super) static PUBLISHED: FunctionSignature = FunctionSignature {
     name: REPOSITION,
+    about: "a stream of small skewed snapshots made eligible, by publishing some records late",
+    refused: &[],
     parameters: &[
         L.parameter(),
         TIME,

@@ -7,7 +7,7 @@ use datafusion::common::{DFSchema, Result, internal_datafusion_err};
 use super::arguments::Arguments;
 use super::composite::way_out;
 use super::options::{AnonymizeOptions, split_names};
-use super::signature::{Style, retired};
+use super::signature::Style;
 use crate::error::refusal;
 use crate::methods::Needs;
 use crate::microdata::{Role, Roles};
@@ -45,7 +45,7 @@ pub(super) fn roles(
             true => finder.find(Role::Other, "column", "(symptom, ward)", false)?,
             false => Vec::new(),
         },
-        insensitive: match needs.other || retired(arguments.function(), Role::Insensitive.name()).is_some() {
+        insensitive: match needs.other || arguments.is_refused(Role::Insensitive.name()) {
             // Where people are in several releases, nothing is kept, whatever the metadata of columns say.
             true => Vec::new(),
             false => finder.find(Role::Insensitive, "columns to keep", "(ward, hours)", false)?,

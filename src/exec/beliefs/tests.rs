@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::*;
-use crate::methods::m_distinct::MDistinct;
+use crate::methods::m_distinct::{MDistinct, Possible};
 use crate::methods::{SnapshotBuilder, StateKind};
 use crate::microdata::Layout;
 use crate::release::LABEL;

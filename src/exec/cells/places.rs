@@ -260,7 +260,7 @@ impl Surveyor {
     }
 
     fn principle(&self) -> crate::error::Result<PlacePrinciple> {
-        self.method.place_principle().ok_or_else(|| Error::internal("places of a method without any"))
+        self.method.as_method().place_principle().ok_or_else(|| Error::internal("places of a method without any"))
     }
 
     /// The row of a sample.

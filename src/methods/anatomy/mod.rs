@@ -19,12 +19,15 @@ use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::capabilities::CellColumns;
+use super::given::Declared;
 use super::lots::Lots;
+use super::parameters::{FunctionSignature, Kind, Parameter};
 use super::seen::Seen;
-use super::{Method, Monitor, Needs, State, assignment};
+use super::{Against, CellsBy, Method, Monitor, Needs, OfParticipants, Promises, State, assignment};
 use crate::error::{Error, Result};
 use crate::microdata::{Microdata, of_width};
-use crate::release::{Body, Form, Groups, Release};
+use crate::release::{Body, Form, Groups, Promise, Release};
 
 #[cfg(test)]
 mod enumeration;
@@ -88,11 +91,29 @@ impl Anatomy {
     }
 }
 
-impl Method for Anatomy {
-    fn name(&self) -> &'static str {
-        "anatomy"
-    }
+impl Declared for Anatomy {
+    const SIGNATURE: FunctionSignature<'static> = FunctionSignature {
+        name: "anatomy",
+        about: "one release with exact quasi-identifiers beside the sensitive values of their group",
+        parameters: &[
+            Parameter::INPUT,
+            Parameter::required("l", Kind::Integer, "5")
+                .at_least(2)
+                .says("no sensitive value makes up more than 1/l of a group"),
+            Parameter::QUASI,
+            Parameter::SENSITIVE,
+            Parameter::WITHIN,
+            Parameter::ID,
+            Parameter::SEED,
+            Parameter::PRIVATE,
+            Parameter::INSENSITIVE,
+            Parameter::CELLS,
+        ],
+        refused: &[],
+    };
+}
 
+impl Method for Anatomy {
     fn form(&self) -> Form {
         Form::Anatomy
     }
@@ -103,6 +124,27 @@ impl Method for Anatomy {
 
     fn guarantee(&self) -> String {
         format!("{}-diversity (frequency)", self.l)
+    }
+
+    fn against(&self) -> Against {
+        Against::Program
+    }
+
+    /// What its groups say, for values are dealt uniformly and no group depends on another.
+    fn of_participants(&self) -> OfParticipants {
+        OfParticipants::among(self.l.saturating_sub(1))
+    }
+
+    fn promises(&self) -> Option<Promises> {
+        Some(Promises::of_groups(vec![Promise::Frequency { l: self.l }]))
+    }
+
+    /// A publication does not look for people who are in two parts; by identifiers, they meet.
+    fn cells(&self, columns: CellColumns) -> Result<CellsBy, &'static str> {
+        match columns.within {
+            Some(within) if !columns.remembered || columns.identifier.is_none() => Ok(within),
+            _ => columns.by_identifier(),
+        }
     }
 
     /// For each row a place in the list of its value, a member, and, as nearly every row may have a value of its own, a count and its

@@ -18,11 +18,15 @@
 //! # Source
 //! Section 8 of this project's notes on readers who know the program; Li and Zhou 2008 for m-Distinct\*, of which it is the exact form.
 
+use datafusion::common::Result as EngineResult;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
+use super::capabilities::CellColumns;
+use super::given::{Declared, Given};
 use super::m_distinct::MDistinct;
-use super::{LeftOut, Method, Monitor, Needs, State, StateKind};
+use super::parameters::{FunctionSignature, KEPT_IS_GONE, Kind, Parameter};
+use super::{Against, CellsBy, Foreseen, LeftOut, Method, Monitor, Needs, Promises, State, StateKind, ValueChanges};
 use crate::error::Result;
 use crate::microdata::Microdata;
 use crate::release::{Form, Release};
@@ -47,11 +51,47 @@ impl Dynamic {
     }
 }
 
-impl Method for Dynamic {
-    fn name(&self) -> &'static str {
-        "dynamic"
-    }
+impl Declared for Dynamic {
+    const SIGNATURE: FunctionSignature<'static> = FunctionSignature {
+        name: "dynamic",
+        about: "a release of people who come and go, whose values may change, with other columns each time; safe \
+                beside all earlier ones",
+        parameters: &[
+            Parameter::INPUT,
+            Parameter::required("m", Kind::Integer, "10")
+                .at_least(2)
+                .says("least number of different sensitive values in a group: the bound is 1/m"),
+            Parameter::ID,
+            Parameter::QUASI,
+            Parameter::SENSITIVE,
+            Parameter::UPDATES.says("from_value, to_value and probability: what values can become, by which law"),
+            Parameter::PREVIOUS.says(
+                "all earlier private releases, in their order: several in parentheses, or one table with a column \
+                 release (1, 2, 3, ..)",
+            ),
+            Parameter::SEED,
+            Parameter::PRIVATE,
+            Parameter::HIERARCHIES,
+            Parameter::WITHIN,
+            Parameter::CELLS,
+        ],
+        refused: &[("insensitive", KEPT_IS_GONE)],
+    };
 
+    fn of(given: &Given<'_>) -> EngineResult<Self> {
+        if given.word("updates").is_some() {
+            let why = format!(
+                "{} updates is 'any', by which nothing is known of how probable changes are, and all values can become alike; give the relation \
+                 with the columns from_value, to_value and probability, or leave it out where no value ever changes",
+                given.noun()
+            );
+            return Err(given.refused("updates", why));
+        }
+        given.parameters()
+    }
+}
+
+impl Method for Dynamic {
     fn form(&self) -> Form {
         self.exact().form()
     }
@@ -71,6 +111,26 @@ impl Method for Dynamic {
 
     fn guarantee(&self) -> String {
         self.exact().guarantee()
+    }
+
+    fn against(&self) -> Against {
+        self.exact().against()
+    }
+
+    fn changes(&self) -> ValueChanges {
+        self.exact().changes()
+    }
+
+    fn foresees(&self) -> Foreseen {
+        self.exact().foresees()
+    }
+
+    fn promises(&self) -> Option<Promises> {
+        self.exact().promises()
+    }
+
+    fn cells(&self, columns: CellColumns) -> Result<CellsBy, &'static str> {
+        self.exact().cells(columns)
     }
 
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {

@@ -83,6 +83,7 @@ mod joint;
 #[cfg(test)]
 mod tests;
 
+use datafusion::common::Result as EngineResult;
 use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -97,13 +98,16 @@ use self::relation::Relation;
 use super::assignment;
 use super::balance::Policy;
 pub(crate) use super::balance::{Balance, OnIneligible};
+use super::capabilities::CellColumns;
+use super::given::{Declared, Given};
 use super::lots::Lots;
+use super::parameters::{FunctionSignature, KEPT_IS_GONE, Kind, Parameter};
 use super::split;
 use super::state::Signatures;
-use super::{LeftOut, Method, Monitor, Needs, State, StateKind};
+use super::{Against, CellsBy, Foreseen, LeftOut, Method, Monitor, Needs, Promises, State, StateKind, ValueChanges};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{Codes, Microdata, of_width};
-use crate::release::{Body, Form, Release};
+use crate::release::{Body, Form, Lineage, Release};
 
 /// Which sensitive values can become which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -150,6 +154,11 @@ pub struct MDistinct {
 fn is_unset(parameter: &bool) -> bool {
     !parameter
 }
+
+/// Says why calls make no exact releases in cells.
+const UNNUMBERED_IN_CELLS: &str = "such a release cannot be made in cells by a call: a cell sees the earlier releases of its own people, and not \
+                                   how many there were, which says how often values could change; leave cells out, or make a publication, which \
+                                   numbers its releases";
 
 impl MDistinct {
     setters! {
@@ -274,11 +283,97 @@ impl MDistinct {
     }
 }
 
-impl Method for MDistinct {
-    fn name(&self) -> &'static str {
-        "m_distinct"
+/// # Errors
+/// When arguments deny what exact releases need; they need not be given.
+fn check_exact_arguments(given: &Given<'_>) -> EngineResult<()> {
+    let contradicts = |argument: &str, why: &str| {
+        let (ours, noun) = (given.write("exact", "true"), given.noun());
+        Err(given.refused(argument, format!("{noun} {argument} contradicts {ours}: {why}")))
+    };
+    if given.word("updates").is_some() {
+        return contradicts(
+            "updates",
+            "with 'any' nothing is known of how probable changes are, and all values can become alike; give the relation with the columns \
+             from_value, to_value and probability",
+        );
     }
+    if !given.is_given("updates") {
+        let why = format!(
+            "{} updates is missing, with {}: give the relation with the columns from_value, to_value and probability; where no value ever \
+             changes, m_invariant promises the same with fewer counterfeits",
+            given.noun(),
+            given.write("exact", "true")
+        );
+        return Err(given.refused("updates", why));
+    }
+    if given.flag("disjoint") == Some(false) {
+        return contradicts(
+            "disjoint",
+            "where values of a group can become alike, who is kept apart tells of values; leave it out",
+        );
+    }
+    if given.word("balance") == Some("minimal") {
+        return contradicts(
+            "balance",
+            "new rows in the places of people who have left tell of values; leave it out, or write 'blind'",
+        );
+    }
+    if given.word("on_ineligible").is_some_and(|word| word != "refuse") {
+        return contradicts(
+            "on_ineligible",
+            "who is padded or left out has the value that is too frequent; leave it out, and publish larger snapshots or take a smaller m",
+        );
+    }
+    Ok(())
+}
 
+impl Declared for MDistinct {
+    const SIGNATURE: FunctionSignature<'static> = FunctionSignature {
+        name: "m_distinct",
+        about: "a release of people who come and go and whose sensitive values change (m-Distinct)",
+        parameters: &[
+            Parameter::INPUT,
+            Parameter::required("m", Kind::Integer, "10")
+                .at_least(2)
+                .says("least number of values that stay possible for everybody"),
+            Parameter::ID,
+            Parameter::QUASI,
+            Parameter::SENSITIVE,
+            Parameter::UPDATES,
+            Parameter::PREVIOUS.says(
+                "all earlier private releases, in their order: one, or several in parentheses; the latest counts, so \
+                 one table of several needs a column release",
+            ),
+            Parameter::flag("disjoint").says("true: values of a first group can never become alike (m-Distinct*)"),
+            Parameter::flag("close_updates").says("true adds the pairs that are missing for transitivity"),
+            Parameter::flag("exact").says(
+                "true: nobody's value is likelier than 1/m, also to who knows this program and the probabilities in \
+                 updates",
+            ),
+            // Where releases are not exact, no mode is safe from who knows this program, so that it is the one with fewer counterfeits.
+            Parameter::word("balance", &["minimal", "blind"], "'blind'")
+                .says("who fills gaps: as few counterfeits as possible, or without regard to who is new"),
+            Parameter::ON_INELIGIBLE,
+            Parameter::SEED,
+            Parameter::PRIVATE,
+            Parameter::HIERARCHIES,
+            Parameter::WITHIN,
+            Parameter::CELLS,
+        ],
+        refused: &[("insensitive", KEPT_IS_GONE)],
+    };
+
+    fn of(given: &Given<'_>) -> EngineResult<Self> {
+        if given.flag("exact") == Some(true) {
+            check_exact_arguments(given)?;
+            let (m, close) = (given.integer("m").unwrap_or_default(), given.flag("close_updates") == Some(true));
+            return Ok(Self::new(m).with_exact(true).with_close_updates(close));
+        }
+        given.parameters()
+    }
+}
+
+impl Method for MDistinct {
     fn form(&self) -> Form {
         Form::Intervals
     }
@@ -288,7 +383,7 @@ impl Method for MDistinct {
     }
 
     fn needs(&self) -> Needs {
-        Needs { id: true, sensitive: true, probabilities: self.exact, ..Needs::default() }
+        Needs { id: true, sensitive: true, ..Needs::default() }
     }
 
     /// Who is in a group with whom, and what counterfeits have, does not depend on which quasi-identifiers exact releases have.
@@ -303,6 +398,38 @@ impl Method for MDistinct {
             (false, false) => "",
         };
         format!("{}-distinctness{how}", self.m)
+    }
+
+    /// Of releases that are not exact: everybody keeps m joint worlds; how probable these are depends on what is known of updates.
+    fn against(&self) -> Against {
+        if self.exact { Against::Program } else { Against::People }
+    }
+
+    fn changes(&self) -> ValueChanges {
+        let closed = self.close_updates;
+        match self.updates {
+            _ if self.exact => ValueChanges::Lawful { closed },
+            Possible::Listed => ValueChanges::Listed { closed },
+            Possible::Any => ValueChanges::Any,
+        }
+    }
+
+    fn foresees(&self) -> Foreseen {
+        Foreseen::ByValues { least: (self.on_ineligible == OnIneligible::Refuse).then_some(self.m) }
+    }
+
+    /// By a law, what takes several releases follows from it.
+    fn promises(&self) -> Option<Promises> {
+        let lineage = Lineage::Distinct { close: self.close_updates || self.exact, disjoint: self.disjoint };
+        Some(Promises::of_signatures(self.m, lineage))
+    }
+
+    /// By the identifier: earlier releases say nothing of the column `within`, and people may change theirs.
+    fn cells(&self, columns: CellColumns) -> Result<CellsBy, &'static str> {
+        match self.exact && !columns.remembered {
+            true => Err(UNNUMBERED_IN_CELLS),
+            false => columns.by_identifier(),
+        }
     }
 
     /// For each row its places in lists and, in a bucket, its positions; for each member of the release its row, its value, its group and its

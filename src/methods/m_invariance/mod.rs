@@ -44,6 +44,7 @@ mod relabelling;
 #[cfg(test)]
 mod tests;
 
+use datafusion::common::Result as EngineResult;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
@@ -53,13 +54,20 @@ pub use self::reference::Assignment;
 use self::reference::Reference;
 pub use super::balance::{Balance, OnIneligible};
 use super::balance::{Moves, Policy};
+use super::capabilities::CellColumns;
+use super::given::{Declared, Given};
 use super::lots::Lots;
+use super::parameters::{FunctionSignature, KEPT_IS_GONE, Kind, Parameter};
 use super::split::{self, Secret};
 use super::state::{Signatures, State, StateKind};
-use super::{LeftOut, Method, Monitor, Needs, assignment};
+use super::{Against, CellsBy, Foreseen, LeftOut, Method, Monitor, Needs, Promises, assignment};
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
-use crate::release::{Body, Form, Groups, Intervals, Release};
+use crate::release::{Body, Form, Groups, Intervals, Lineage, Release};
+
+/// Says why cells do not draw signatures.
+const DRAWN_IN_CELLS: &str = "a release with assignment => 'drawn' cannot be made in cells: each would take the shares of its own people of the \
+                              first release for those of all, and lack values that others have; leave cells out, or take assignment => 'eligible'";
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -210,6 +218,22 @@ impl MInvariance {
         Ok(moves.withheld.iter().sum())
     }
 
+    /// Whether the people who first appear under a signature are equally many of each of its values, at every release that is made
+    /// so: no new row fills a gap, none is padded and none left out.
+    fn is_balanced(&self) -> bool {
+        self.looks_at_no_gap() && self.assignment == Assignment::Eligible
+    }
+
+    /// Whether new people draw their signatures. Each for themselves, so that they are not equally many; but the mode is agreed before the
+    /// first release, and holds from then on.
+    fn is_drawn(&self) -> bool {
+        self.looks_at_no_gap() && self.assignment == Assignment::Drawn
+    }
+
+    fn looks_at_no_gap(&self) -> bool {
+        self.balance == Balance::Blind && self.on_ineligible == OnIneligible::Refuse
+    }
+
     fn policy(&self) -> Policy {
         Policy { m: self.m, balance: self.balance, on_ineligible: self.on_ineligible }
     }
@@ -222,11 +246,69 @@ struct Drawn {
     withheld: usize,
 }
 
-impl Method for MInvariance {
-    fn name(&self) -> &'static str {
-        "m_invariant"
-    }
+impl Declared for MInvariance {
+    const SIGNATURE: FunctionSignature<'static> = FunctionSignature {
+        name: "m_invariant",
+        about: "a release of people who come and go, safe beside all earlier releases (m-invariance)",
+        parameters: &[
+            Parameter::INPUT,
+            Parameter::required("m", Kind::Integer, "10")
+                .at_least(2)
+                .says("least number of different sensitive values in a group: the bound is 1/m"),
+            Parameter::ID,
+            Parameter::QUASI,
+            Parameter::SENSITIVE,
+            Parameter::PREVIOUS,
+            Parameter::word("balance", &["blind", "minimal"], "'minimal'").says(
+                "who fills gaps: counterfeits only, which tells nothing, or new rows where they can, with fewer \
+                 counterfeits",
+            ),
+            Parameter::ON_INELIGIBLE,
+            Parameter::SEED,
+            Parameter::PRIVATE,
+            Parameter::HIERARCHIES,
+            Parameter::WITHIN,
+            Parameter::CELLS,
+            Parameter::word("assignment", &["eligible", "drawn"], "'drawn'").says(
+                "new rows get signatures all together, and must be eligible; or each draws one by the shares of the \
+                 first release",
+            ),
+            Parameter::DOMAIN
+                .otherwise("none")
+                .says("with 'drawn': all values that can ever come, also those that the first release has not"),
+        ],
+        refused: &[("insensitive", KEPT_IS_GONE)],
+    };
 
+    /// # Errors
+    /// When signatures are to be drawn in a way that looks at other rows, or not drawn from a domain.
+    fn of(given: &Given<'_>) -> EngineResult<Self> {
+        let method: Self = given.parameters()?;
+        match method.assignment {
+            Assignment::Eligible if given.is_given("domain") => Err(given.refused(
+                "domain",
+                format!(
+                    "domain is for assignment => 'drawn', where values that the first release has not seen need signatures; here each release \
+                     makes them for the values that come: leave domain out, or write {}",
+                    given.write("assignment", "'drawn'")
+                ),
+            )),
+            Assignment::Drawn if method.balance != Balance::Blind => Err(given.refused(
+                "balance",
+                "with assignment => 'drawn' every new row draws a signature for itself, so none is spent on a gap, and balance is 'blind': \
+                 leave balance out",
+            )),
+            Assignment::Drawn if method.on_ineligible != OnIneligible::Refuse => Err(given.refused(
+                "on_ineligible",
+                "with assignment => 'drawn' no batch of new rows is ineligible but the first release, whose rows are shares to draw by and \
+                 must not be padded or withheld: leave on_ineligible out, and begin with rows of which no value makes up more than 1/m",
+            )),
+            _ => Ok(method),
+        }
+    }
+}
+
+impl Method for MInvariance {
     fn form(&self) -> Form {
         Form::Intervals
     }
@@ -250,6 +332,45 @@ impl Method for MInvariance {
 
     fn guarantee(&self) -> String {
         format!("{}-invariance", self.m)
+    }
+
+    fn against(&self) -> Against {
+        if self.is_drawn() { Against::Law } else { Against::program_if(self.is_balanced()) }
+    }
+
+    /// Where people draw signatures, no batch but the first is refused for its counts.
+    fn foresees(&self) -> Foreseen {
+        let refused = self.on_ineligible == OnIneligible::Refuse && !self.is_drawn();
+        Foreseen::ByValues { least: refused.then_some(self.m) }
+    }
+
+    fn promises(&self) -> Option<Promises> {
+        let lineage = match self.assignment {
+            Assignment::Eligible => Lineage::Invariant,
+            Assignment::Drawn => Lineage::Drawn,
+        };
+        Some(Promises::of_signatures(self.m, lineage))
+    }
+
+    /// By the identifier: earlier releases say nothing of the column `within`, and people may change theirs.
+    fn cells(&self, columns: CellColumns) -> Result<CellsBy, &'static str> {
+        match self.assignment {
+            Assignment::Eligible => columns.by_identifier(),
+            Assignment::Drawn => Err(DRAWN_IN_CELLS),
+        }
+    }
+
+    fn not_repositioned(&self) -> Option<(&'static str, &'static str)> {
+        self.is_drawn().then_some((
+            "assignment",
+            "with assignment 'drawn' no snapshot is ineligible, so none need be repositioned, and which records are moved would tell of \
+             their values: leave option assignment out, or publish each snapshot as it comes with 'method' 'm_invariant'",
+        ))
+    }
+
+    /// Where signatures are drawn, that is agreed before the first release, and has never changed.
+    fn balanced(&self) -> Option<bool> {
+        (!self.is_drawn()).then(|| self.is_balanced())
     }
 
     /// For each row its places in lists and, in a bucket, its positions; for each member of the release its row, its value, its

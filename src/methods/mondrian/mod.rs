@@ -43,6 +43,7 @@ mod enumeration;
 #[cfg(test)]
 mod tests;
 
+use datafusion::common::Result as EngineResult;
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
@@ -50,11 +51,15 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::axis::bytes as axes_bytes;
 use self::fair::Fair;
 pub(super) use self::fair::{Leaves, Source, Streams};
-pub(crate) use self::places::{PlacePrinciple, PlaceSample, places};
-use super::{Method, Monitor, Needs, Share, State};
+pub(crate) use self::places::PlacePrinciple;
+pub(crate) use self::places::{PlaceSample, places};
+use super::capabilities::{CellColumns, FAIR_IN_CELLS};
+use super::given::{Declared, Given};
+use super::parameters::{FunctionSignature, Kind, Parameter};
+use super::{Against, CellsBy, Method, Monitor, Needs, Promises, Share, State};
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
-use crate::release::{Body, Form, Groups, Release};
+use crate::release::{Body, Form, Groups, Promise, Release};
 
 /// What l-diversity means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -78,6 +83,19 @@ pub enum Cuts {
     Tight,
     /// At the median of the attribute with the greatest spread, as in the paper.
     Median,
+}
+
+impl Cuts {
+    /// Returns the cuts that were asked for, and whether all worlds decide on them.
+    ///
+    /// # Errors
+    /// When the word is none of these, which is a bug.
+    pub(super) fn of(given: &Given<'_>) -> EngineResult<(Self, bool)> {
+        match given.word("cuts") {
+            Some("fair") => Ok((Self::Tight, true)),
+            _ => Ok((given.meaning("cuts")?.unwrap_or_default(), false)),
+        }
+    }
 }
 
 /// Parameters of the method.
@@ -140,11 +158,73 @@ impl Mondrian {
     }
 }
 
-impl Method for Mondrian {
-    fn name(&self) -> &'static str {
-        "mondrian"
-    }
+impl Declared for Mondrian {
+    const SIGNATURE: FunctionSignature<'static> = FunctionSignature {
+        name: "mondrian",
+        about: "one release with ranges: k-anonymity, l-diversity, t-closeness",
+        parameters: &[
+            Parameter::INPUT,
+            Parameter::optional("k", Kind::Integer, "10")
+                .at_least(2)
+                .says("least number of rows in a group")
+                .otherwise("none"),
+            Parameter::optional("l", Kind::Integer, "5")
+                .at_least(2)
+                .says("diversity of a group's sensitive values")
+                .otherwise("none"),
+            Parameter::QUASI,
+            Parameter::SENSITIVE,
+            Parameter::word("diversity", &["frequency", "distinct", "entropy"], "'distinct'").says("what l means"),
+            Parameter::optional("t", Kind::Number, "0.2")
+                .says("greatest distance of a group's sensitive values from the table's, 0 to 1")
+                .otherwise("none"),
+            Parameter::HIERARCHIES,
+            Parameter::WITHIN,
+            Parameter::FAIR_CUTS,
+            Parameter::ID,
+            Parameter::SEED,
+            Parameter::PRIVATE,
+            Parameter::INSENSITIVE,
+            Parameter::CELLS,
+        ],
+        refused: &[],
+    };
 
+    fn of(given: &Given<'_>) -> EngineResult<Self> {
+        let (k, l) = (given.integer("k"), given.integer("l"));
+        let t = given.number("t").map(|t| Share::try_new("t", t)).transpose();
+        let t = t.map_err(|error| error.in_function(Self::SIGNATURE.name))?;
+        if k.is_none() && l.is_none() && t.is_none() {
+            return Err(given.refused_together(format!(
+                "give k (rows in a group), l (diversity of a group), t (how far its values may be from the table's) or several of them, for \
+                 example {}",
+                given.write("k", "10")
+            )));
+        }
+        // What t allows alone may be groups of one row, which hide nobody.
+        let least = if l.is_none() { 2 } else { 1 };
+        let diversity = given.meaning("diversity")?.or_else(|| l.map(|_| Diversity::default()));
+        if diversity.is_some() && l.is_none() {
+            return Err(given.refused_together(format!(
+                "diversity says what l means, but there is no l; give it, for example {}",
+                given.write("l", "5")
+            )));
+        }
+        let (cuts, fair) = Cuts::of(given)?;
+        if fair && (l.is_none() || t.is_some() || diversity.is_some_and(|diversity| diversity != Diversity::Frequency))
+        {
+            let why = format!(
+                "{} needs l, with diversity 'frequency' (the default) and without t: fair cuts hide what a cut that was not made tells \
+                 of values that make up more than 1/l; with k alone no cut looks at values",
+                given.write("cuts", "'fair'")
+            );
+            return Err(given.refused("cuts", why));
+        }
+        Ok(Self { k: k.unwrap_or(least), l, diversity, t, cuts, fair })
+    }
+}
+
+impl Method for Mondrian {
     fn form(&self) -> Form {
         Form::Intervals
     }
@@ -159,6 +239,35 @@ impl Method for Mondrian {
             .extend(self.l.map(|l| format!("{l}-diversity ({:?})", self.diversity.unwrap_or_default()).to_lowercase()));
         parts.extend(self.t.map(|t| format!("{}-closeness", t.get())));
         parts.join(", ")
+    }
+
+    /// k looks at no sensitive value.
+    fn against(&self) -> Against {
+        Against::program_if(self.fair || (self.l.is_none() && self.t.is_none()))
+    }
+
+    fn promises(&self) -> Option<Promises> {
+        let l = self.l.map(|l| match self.diversity.unwrap_or_default() {
+            Diversity::Frequency => Promise::Frequency { l },
+            Diversity::Distinct => Promise::Distinct { l },
+            Diversity::Entropy => Promise::Entropy { l },
+        });
+        let t = self.t.map(|t| Promise::Close { t: t.get() });
+        Some(Promises::of_groups([Promise::Anonymous { k: self.k }].into_iter().chain(l).chain(t).collect()))
+    }
+
+    fn cells(&self, columns: CellColumns) -> Result<CellsBy, &'static str> {
+        match columns.within {
+            Some(within) => Ok(within),
+            None if self.t.is_some() => Err(CLOSE_IN_CELLS),
+            None if self.fair => Err(FAIR_IN_CELLS),
+            None => Ok(CellsBy::Place),
+        }
+    }
+
+    fn place_principle(&self) -> Option<PlacePrinciple> {
+        let l = self.l.map(|l| (l, self.diversity.unwrap_or_default()));
+        Some(PlacePrinciple { least: self.k.max(self.l.unwrap_or(1)), l })
     }
 
     /// For each row its positions, and room to cut a part, and its place, its value, its group and its share of the intervals in
@@ -192,6 +301,10 @@ impl Method for Mondrian {
         Ok(Release { microdata, groups, body: Body::Grouped { intervals }, withheld: 0 })
     }
 }
+
+/// Says why releases with `t` are not made in cells.
+const CLOSE_IN_CELLS: &str =
+    "a release with t cannot be made in cells: no cell knows the distribution of the whole table; leave t or cells out";
 
 /// What fair cuts are made for.
 const FAIR: &str = "cuts => 'fair' needs l (of diversity 'frequency', the default) and cannot be with t: what it takes from a reader is what \

@@ -28,7 +28,7 @@ pub(crate) struct PlaceSample {
 
 /// What both sides of a cut must keep.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct PlacePrinciple {
+pub struct PlacePrinciple {
     /// Least rows of a side, if that is more than it takes to trust a sample.
     pub least: usize,
     /// Least diversity, and what that means.

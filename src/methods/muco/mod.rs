@@ -57,17 +57,27 @@ mod releases;
 #[cfg(test)]
 mod tests;
 
+use datafusion::common::Result as EngineResult;
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use self::reduced::Memo;
 use self::tables::Source;
-use super::mondrian::{self, Cuts, Streams};
-use super::{Method, Monitor, Needs, Share, State, StateKind, assignment};
+use super::capabilities::{CellColumns, FAIR_IN_CELLS};
+use super::given::{Declared, Given};
+use super::mondrian::{self, Cuts, Diversity, PlacePrinciple, Streams};
+use super::parameters::{FunctionSignature, Kind, Parameter};
+use super::{
+    Against, CellsBy, Foreseen, Method, Monitor, Needs, Promises, Remembered, Share, State, StateKind, assignment,
+};
 use crate::error::{Error, Result};
-use crate::microdata::{Distance, Microdata};
+use crate::microdata::{Distance, Layout, Microdata};
 use crate::release::{Body, Form, Groups, Perturbed, Release};
+
+/// Says why releases with equal shares are not made in cells.
+const EQUAL_IN_CELLS: &str = "a release with delta => 'equal' cannot be made in cells: the first cuts would be made by a sample, and a cut that \
+                              was not made would tell something; leave cells out, or give a number for delta";
 
 /// Parameters of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -160,11 +170,57 @@ fn check_eligible(microdata: &Microdata, what: &str, l: usize) -> Result<()> {
     assignment::check_eligible(what, microdata.rows, most, l, sensitive.field.name())
 }
 
-impl Method for Muco {
-    fn name(&self) -> &'static str {
-        "muco"
-    }
+impl Declared for Muco {
+    const SIGNATURE: FunctionSignature<'static> = FunctionSignature {
+        name: "muco",
+        about: "one release whose rows still look like rows (mutual cover)",
+        parameters: &[
+            Parameter::INPUT,
+            Parameter::required("delta", Kind::NumberOrWord("equal"), "0.2").says(
+                "no row contributes more than this share to the probability of a published value; 'equal': all rows \
+                 of a group the same",
+            ),
+            Parameter::optional("l", Kind::Integer, "10")
+                .at_least(2)
+                .otherwise("what delta needs")
+                .says("least number of rows in a group, all with different sensitive values"),
+            Parameter::QUASI,
+            Parameter::SENSITIVE,
+            Parameter::HIERARCHIES,
+            Parameter::WITHIN,
+            Parameter::FAIR_CUTS,
+            Parameter::ID,
+            Parameter::SEED,
+            Parameter::PRIVATE,
+            Parameter::INSENSITIVE,
+            Parameter::CELLS,
+        ],
+        refused: &[],
+    };
 
+    fn of(given: &Given<'_>) -> EngineResult<Self> {
+        let (l, (cuts, fair)) = (given.integer("l"), Cuts::of(given)?);
+        let method = match (given.word("delta"), l) {
+            (None, _) => {
+                let method = Self::try_new(given.number("delta").unwrap_or_default(), l, cuts);
+                method.map(|method| method.with_fair(fair))
+            }
+            // Its cuts are fair anyway.
+            (Some(_), Some(l)) => Self::equal(l, cuts),
+            (Some(_), None) => {
+                let why = format!(
+                    "with {} l must be given, the least number of rows in a group: {}",
+                    given.write("delta", "'equal'"),
+                    given.write("l", "10")
+                );
+                return Err(given.refused("l", why));
+            }
+        };
+        method.map_err(|error| error.in_function(Self::SIGNATURE.name))
+    }
+}
+
+impl Method for Muco {
     fn form(&self) -> Form {
         Form::Perturbed
     }
@@ -182,6 +238,52 @@ impl Method for Muco {
             true => format!("equal shares of all rows of a group, {}-diversity", self.l),
             false => format!("delta-probability with delta = {}, {}-diversity", self.delta.get(), self.l),
         }
+    }
+
+    fn against(&self) -> Against {
+        Against::program_if(self.equal)
+    }
+
+    fn foresees(&self) -> Foreseen {
+        Foreseen::Nothing
+    }
+
+    /// Whole rings have `l` different values, each once. Delta is a promise of tables that nobody keeps.
+    fn promises(&self) -> Option<Promises> {
+        Some(match self.equal {
+            true => Promises { whole: Some(self.l), memory: Remembered::Dealt(self.l), ..Promises::default() },
+            false => Promises::default(),
+        })
+    }
+
+    fn cells(&self, columns: CellColumns) -> Result<CellsBy, &'static str> {
+        match columns.within {
+            _ if self.equal => Err(EQUAL_IN_CELLS),
+            None if self.fair && !columns.remembered => Err(FAIR_IN_CELLS),
+            // Its rows tell no groups, and would tell places by their order.
+            _ if columns.remembered => columns.by_identifier(),
+            within => Ok(within.unwrap_or(CellsBy::Place)),
+        }
+    }
+
+    fn place_principle(&self) -> Option<PlacePrinciple> {
+        Some(PlacePrinciple { least: self.l, l: Some((self.l, Diversity::Frequency)) })
+    }
+
+    fn not_published_again(&self, layout: &Layout) -> Option<(&'static str, &'static str)> {
+        if self.equal && layout.within.is_some() {
+            return Some((
+                "within",
+                "with delta => 'equal' the people of a group stay together for ever, and one who moves to another part would be known in it by \
+                 their row; leave within out, give the column in quasi, or give a number for delta",
+            ));
+        }
+        // Of others whose people are in several releases, no call has them.
+        (self.equal && !layout.insensitive.is_empty()).then_some((
+            "insensitive",
+            "whoever leaves stays as a counterfeit, and what is kept beside it would be somebody else's, so that of two rows with one value one \
+             is known to be nobody's; leave insensitive out, or give a number for delta",
+        ))
     }
 
     /// For each row its positions, and room to cut a part, its place, its value, its group and its published values; and the

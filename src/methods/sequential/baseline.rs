@@ -5,10 +5,13 @@ use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use super::worlds;
+use super::{L, WORLDS_ARE_WHOLE};
 use crate::error::{Error, Result};
+use crate::methods::given::{Declared, Offered};
 use crate::methods::mondrian::{self, Cuts};
+use crate::methods::parameters::{FunctionSignature, Parameter};
 use crate::methods::rings::Rings;
-use crate::methods::{Method, Monitor, Needs, State};
+use crate::methods::{Against, Method, Monitor, Needs, State};
 use crate::microdata::{Microdata, of_width};
 use crate::release::{Body, Form, Groups, Intervals, Release};
 
@@ -39,11 +42,29 @@ impl NonSequential {
     }
 }
 
-impl Method for NonSequential {
-    fn name(&self) -> &'static str {
-        "non_sequential"
-    }
+impl Declared for NonSequential {
+    const SIGNATURE: FunctionSignature<'static> = FunctionSignature {
+        name: "non_sequential",
+        about: "the baseline of sequential_release: one release whose projections are published",
+        parameters: &[
+            Parameter::INPUT,
+            L.says("people that every row covers, with different sensitive values"),
+            Parameter::QUASI,
+            Parameter::SENSITIVE,
+            Parameter::OTHER,
+            Parameter::CUTS,
+            Parameter::HIERARCHIES,
+            Parameter::ID,
+            Parameter::SEED,
+            Parameter::PRIVATE,
+        ],
+        refused: &[("cells", WORLDS_ARE_WHOLE)],
+    };
 
+    const OFFERED: Offered = Offered::Function;
+}
+
+impl Method for NonSequential {
     fn form(&self) -> Form {
         Form::Rows
     }
@@ -54,6 +75,10 @@ impl Method for NonSequential {
 
     fn guarantee(&self) -> String {
         format!("{}-diversity of the people that every row covers", self.l)
+    }
+
+    fn against(&self) -> Against {
+        Against::Program
     }
 
     /// Those of worlds, and the published values.

@@ -52,6 +52,7 @@ mod worlds;
 #[cfg(test)]
 mod tests;
 
+use datafusion::common::Result as EngineResult;
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
@@ -62,13 +63,29 @@ pub use self::worlds::Worlds;
 
 use self::matching::Matching;
 use self::measure::Measure;
+use super::given::{Declared, Given, Offered};
 use super::mondrian::Cuts;
-use super::{LeftOut, Method, Monitor, Needs, State, StateKind, WHERE_VALUES_CHANGE};
+use super::parameters::{FunctionSignature, Kind, Parameter};
+use super::{
+    Against, Foreseen, LeftOut, Method, Monitor, Needs, Promises, Remembered, State, StateKind, WHERE_VALUES_CHANGE,
+};
 use crate::error::{Error, Result, thousands};
 use crate::methods::extent::{MOST, too_many};
 use crate::methods::state::Partners;
 use crate::microdata::{Codes, Microdata};
 use crate::release::{Body, Form, Groups, Intervals, Release};
+
+/// Worlds. More than this would cost more memory than the table, many times.
+const L: Parameter = Parameter::required("l", Kind::Integer, "5").at_least(2).at_most(1000);
+const P: Parameter = Parameter::optional("p", Kind::Integer, "100")
+    .at_least(1)
+    .at_most(MOST_PART as i64)
+    .or(PART as i64)
+    .says("most rows that are matched exactly at a time, up to 1000");
+const LOSS: Parameter =
+    Parameter::word("loss", &["lm", "em"], "'em'").says("what is kept small: the loss metric, or the entropy");
+const WORLDS_ARE_WHOLE: &str =
+    "the people whose values somebody may carry are drawn from the whole table, and a part of it has fewer";
 
 /// Most rows that are matched at a time, if nothing else is said: the paper's sweet spot.
 pub(crate) const PART: usize = 100;
@@ -205,11 +222,30 @@ impl Sequential {
     }
 }
 
-impl Method for SequentialRelease {
-    fn name(&self) -> &'static str {
-        "sequential_release"
-    }
+impl Declared for SequentialRelease {
+    const SIGNATURE: FunctionSignature<'static> = FunctionSignature {
+        name: "sequential_release",
+        about: "a release of some columns, safe beside releases of other columns of the same people",
+        parameters: &[
+            Parameter::INPUT,
+            Parameter::required("worlds", Kind::Relation, "worlds").says("what sequential_worlds returned"),
+            Parameter::ID,
+            Parameter::QUASI,
+            Parameter::SENSITIVE,
+            Parameter::OTHER,
+            P,
+            LOSS,
+            Parameter::HIERARCHIES,
+            Parameter::SEED,
+            Parameter::PRIVATE,
+        ],
+        refused: &[("cells", WORLDS_ARE_WHOLE)],
+    };
 
+    const OFFERED: Offered = Offered::Function;
+}
+
+impl Method for SequentialRelease {
     fn form(&self) -> Form {
         Form::Rows
     }
@@ -224,6 +260,10 @@ impl Method for SequentialRelease {
 
     fn guarantee(&self) -> String {
         "sequential l-diversity with the l of the worlds".to_owned()
+    }
+
+    fn against(&self) -> Against {
+        Against::Program
     }
 
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
@@ -259,11 +299,30 @@ impl Method for SequentialRelease {
     }
 }
 
-impl Method for Sequential {
-    fn name(&self) -> &'static str {
-        "sequential"
-    }
+impl Declared for Sequential {
+    const SIGNATURE: FunctionSignature<'static> = FunctionSignature {
+        name: "sequential",
+        about: "worlds for new people and a release of everybody, with the worlds in the ledger",
+        parameters: &[
+            Parameter::INPUT,
+            L.says("how many worlds there are, the true one included: the bound is 1/l"),
+            Parameter::ID,
+            Parameter::QUASI,
+            Parameter::SENSITIVE,
+            Parameter::OTHER,
+            P,
+            LOSS,
+            Parameter::CUTS,
+            Parameter::HIERARCHIES,
+        ],
+        refused: &[("cells", WORLDS_ARE_WHOLE)],
+    };
 
+    const OFFERED: Offered = Offered::Publication;
+
+}
+
+impl Method for Sequential {
     fn form(&self) -> Form {
         Form::Rows
     }
@@ -273,7 +332,7 @@ impl Method for Sequential {
     }
 
     fn needs(&self) -> Needs {
-        Needs { id: true, sensitive: true, other: true, ..Needs::default() }
+        Needs { id: true, sensitive: true, other: true }
     }
 
     fn leaves_out(&self) -> LeftOut {
@@ -282,6 +341,24 @@ impl Method for Sequential {
 
     fn guarantee(&self) -> String {
         format!("sequential {}-diversity", self.l)
+    }
+
+    fn against(&self) -> Against {
+        Against::Program
+    }
+
+    fn foresees(&self) -> Foreseen {
+        Foreseen::Nothing
+    }
+
+    /// Each batch of people is diverse by itself, and so are whole rings. That a release is consistent
+    /// with all worlds cannot be told without the people's quasi-identifiers, which nobody keeps.
+    fn promises(&self) -> Option<Promises> {
+        Some(Promises {
+            whole: Some(self.l),
+            memory: Remembered::Worlds(self.l),
+            ..Promises::default()
+        })
     }
 
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {

@@ -5,12 +5,15 @@ use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::{L, WORLDS_ARE_WHOLE};
 use crate::error::{Error, Result};
+use crate::methods::given::{Declared, Offered};
 use crate::methods::mondrian::{self, Cuts};
+use crate::methods::parameters::{FunctionSignature, Kind, Parameter};
 use crate::methods::rings::Rings;
 use crate::methods::seen::Seen;
 use crate::methods::state::Partners;
-use crate::methods::{Method, Monitor, Needs, State, StateKind, assignment};
+use crate::methods::{Against, Method, Monitor, Needs, State, StateKind, assignment};
 use crate::microdata::{Code, MANY, Microdata, RowCodes, of_width, shuffle};
 use crate::release::{self, Body, Form, Groups, Release, Salts};
 
@@ -117,11 +120,31 @@ impl Worlds {
     }
 }
 
-impl Method for Worlds {
-    fn name(&self) -> &'static str {
-        "sequential_worlds"
-    }
+impl Declared for Worlds {
+    const SIGNATURE: FunctionSignature<'static> = FunctionSignature {
+        name: "sequential_worlds",
+        about: "what sequential_release needs: other worlds, equally possible to a reader; made once and kept",
+        parameters: &[
+            Parameter::INPUT,
+            L.says("how many worlds there are, the true one included: the bound is 1/l"),
+            Parameter::ID,
+            Parameter::QUASI,
+            Parameter::SENSITIVE,
+            Parameter::OTHER,
+            Parameter::optional("worlds", Kind::Relation, "worlds")
+                .says("what it returned before: only new people get worlds")
+                .otherwise("none"),
+            Parameter::CUTS,
+            Parameter::HIERARCHIES,
+            Parameter::SEED,
+        ],
+        refused: &[("cells", WORLDS_ARE_WHOLE)],
+    };
 
+    const OFFERED: Offered = Offered::Function;
+}
+
+impl Method for Worlds {
     fn form(&self) -> Form {
         Form::Worlds
     }
@@ -131,11 +154,15 @@ impl Method for Worlds {
     }
 
     fn needs(&self) -> Needs {
-        Needs { id: true, sensitive: true, other: true, ..Needs::default() }
+        Needs { id: true, sensitive: true, other: true }
     }
 
     fn guarantee(&self) -> String {
         format!("{} equally likely worlds in which everybody has different sensitive values", self.l)
+    }
+
+    fn against(&self) -> Against {
+        Against::Program
     }
 
     /// For each row its positions, twice while a bucket is cut, its ring and partners, and a copy of its codes where some rows have

@@ -1,6 +1,6 @@
 //! The check of how far a reader gets who knows how probable changes are: a figure that the ledger has of releases of m-distinct.
 
-use super::promises::Remembered;
+use crate::methods::Remembered;
 use crate::publication::record::{Beliefs, Record};
 use crate::risk::Check;
 
@@ -50,7 +50,7 @@ fn rounded(share: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::publication::record::{Figures, ReleaseFile};
-    use crate::risk::Lineage;
+    use crate::release::Lineage;
 
     fn record(achieved: Option<Option<f64>>) -> Record {
         let file = ReleaseFile { name: String::new(), size: 0, rows: 0, checksum: String::new() };

@@ -2,7 +2,7 @@
 
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 
-use super::promises::Promises;
+use crate::methods::{AnyMethod, LeftOut, StateKind};
 use crate::microdata::{Role, name_of_parts};
 use crate::publication::ledger_metadata::LedgerMetadata;
 use crate::publication::record::Announcement;
@@ -42,7 +42,7 @@ pub(super) fn described(
     schema: &SchemaRef,
     said: &Announcement,
     metadata: Option<&LedgerMetadata>,
-    promises: &Promises,
+    made_by: &AnyMethod,
 ) -> Vec<Check> {
     let number = Some(said.number);
     let published = [Role::Quasi, Role::Sensitive, Role::Within, Role::Other, Role::Insensitive]
@@ -54,8 +54,8 @@ pub(super) fn described(
     // Several sensitive columns are one value to the method.
     let value = sensitive_value(schema);
     // Those that a release lacks are remembered, where a method does that.
-    let some = promises
-        .some_values
+    let left_out = made_by.as_method().leaves_out();
+    let some = (left_out == LeftOut::Remembered)
         .then(|| some_sensitive(schema, roles.and_then(|roles| roles.sensitive.as_ref())))
         .flatten();
     let of_value = |name: &String| {
@@ -63,16 +63,18 @@ pub(super) fn described(
             || some.as_ref().is_some_and(|parts| parts.contains(name))
     };
     let expected: Vec<&String> = published.iter().flatten().filter(|name| agreed(name) || of_value(name)).collect();
-    let own: &[&str] = match (promises.hidden, promises.counted) {
-        (false, _) => reserved_names(View::Public),
-        (true, true) => &[GROUP_SIZE, COUNTERFEITS],
-        (true, false) => &[],
+    let in_groups = made_by.form().has_groups();
+    let own: &[&str] = match (in_groups, made_by.state().is_some_and(StateKind::is_counted)) {
+        (true, _) => reserved_names(View::Public),
+        (false, true) => &[GROUP_SIZE, COUNTERFEITS],
+        (false, false) => &[],
     };
     let foreign = |field: &&FieldRef| !own.contains(&field.name().as_str()) && !expected.contains(&field.name());
     let foreign = schema.fields().iter().filter(foreign).count();
     let missing = own.iter().filter(|name| schema.field_with_name(name).is_err()).count()
         + roles.map_or(0, |roles| {
-            let may_lack = |column: &String| promises.some_columns && (promises.hidden || roles.quasi.contains(column));
+            let may_lack =
+                |column: &String| left_out != LeftOut::Nothing && (!in_groups || roles.quasi.contains(column));
             let public = roles.columns().filter(|column| Some(*column) != roles.id.as_ref() && !may_lack(column));
             let there = |column: &String| {
                 expected.contains(&column)

@@ -16,11 +16,9 @@ use futures::StreamExt;
 use url::Url;
 
 use super::FUNCTION;
-use super::promises::Remembered;
 use crate::error::{Error, refusal};
-use crate::methods::m_distinct::Possible;
 use crate::methods::state::{IDENTIFIER, PLACE, RELEASE, RING, SEAL, SHOWN, VALUE};
-use crate::methods::{AnyMethod, StateKind};
+use crate::methods::{Remembered, StateKind, ValueChanges};
 use crate::microdata::cells_of;
 use crate::publication::blocking::blocking;
 use crate::publication::delta;
@@ -124,7 +122,7 @@ impl Ledger {
 
     /// Whether every value can become every other.
     pub(super) fn any_update(&self) -> bool {
-        matches!(&self.metadata.spec.method, AnyMethod::MDistinct(params) if params.updates == Possible::Any)
+        self.metadata.spec.method.as_method().changes() == ValueChanges::Any
     }
 
     /// What it remembers of people, if all of its files are as they were written: what an INSERT compares before it goes on. Where the

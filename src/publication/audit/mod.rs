@@ -5,7 +5,6 @@ mod columns;
 mod files;
 mod ledger;
 mod parts;
-mod promises;
 mod single_release;
 
 use std::sync::Arc;
@@ -24,7 +23,6 @@ use self::columns::{columns_of, described, sensitive_value, some_sensitive};
 use self::files::Files;
 use self::ledger::{Ledger, Past};
 use self::parts::Parts;
-use self::promises::{Promises, Remembered};
 pub(crate) use self::single_release::failed_checks;
 use super::blocking::blocking;
 use super::buffer_bytes::Buffers;
@@ -33,9 +31,10 @@ use super::format::is_unknown;
 use super::reader::{Reader, ReleaseRow};
 use super::record::{Announcement, Figures};
 use crate::error::{Error, refusal};
-use crate::methods::{Against, AnyMethod};
+use crate::methods::{Against, AnyMethod, LeftOut, Remembered};
 use crate::microdata::{Role, compose};
-use crate::risk::{Check, Promise, ReleaseFindings, ReleasedTable, TableColumns};
+use crate::release::Promise;
+use crate::risk::{Check, ReleaseFindings, ReleasedTable, TableColumns};
 
 const FUNCTION: &str = "audit";
 
@@ -144,22 +143,22 @@ impl Audit {
             let same = delta::has_columns(&table, &schema)?;
             let figures = if same { "the same columns" } else { "other columns, or something else of them" };
             checks.push(Check::new(Some(number), "the log says of columns what files do", same, figures));
-            let parameters = serde_json::from_str(&row.announcement.parameters).unwrap_or_default();
-            let known = AnyMethod::described(&row.announcement.description()).is_some();
-            let promises = Promises::of(&row.announcement.method, &parameters).filter(|_| known);
-            let Some(promises) = promises else {
+            let method = AnyMethod::described(&row.announcement.description());
+            let promises = method.as_ref().and_then(|method| method.as_method().promises());
+            let (Some(method), Some(promises)) = (method, promises) else {
                 let figures = "nobody here knows what it promises";
                 checks.push(Check::new(Some(number), "the method is known", false, figures));
                 continue;
             };
             let metadata = ledger.as_ref().map(|ledger| &ledger.metadata);
-            checks.extend(described(&schema, &row.announcement, metadata, &promises));
+            checks.extend(described(&schema, &row.announcement, metadata, &method));
             if ledger.is_some() {
                 checks.push(noted(&row));
             }
             checks.extend(held_against(&row));
             let agreed = metadata.and_then(|metadata| metadata.spec.roles.sensitive.as_ref());
-            let some = some_sensitive(&schema, agreed).filter(|_| promises.some_values);
+            let some =
+                some_sensitive(&schema, agreed).filter(|_| method.as_method().leaves_out() == LeftOut::Remembered);
             if let Some(there) = &some {
                 let figures = format!("{} are, so what is looked at is sizes of groups", there.len());
                 checks.push(Check::new(Some(number), "which sensitive columns are there", true, figures));
@@ -198,7 +197,7 @@ impl Audit {
                 if let Some(record) = row.record.as_ref().filter(|_| ledger.is_some()) {
                     checks.extend(reached.check(record, promises.memory, looked.findings.largest()));
                 }
-                checks.extend(looked.checks(&row.announcement, promises.hidden));
+                checks.extend(looked.checks(&row.announcement, !method.form().has_groups()));
             }
             past = looked.past;
         }

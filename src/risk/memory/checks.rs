@@ -2,8 +2,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Histories, Lineage};
+use super::Histories;
 use crate::error::Result;
+use crate::release::Lineage;
 use crate::risk::audit::Check;
 use crate::risk::legal::is_legal;
 use crate::risk::updates::{Update, Updates};

@@ -7,6 +7,7 @@ use datafusion::arrow::compute::take;
 
 use super::checks::LABELLED;
 use super::*;
+use crate::release::Lineage;
 use crate::risk::TableColumns;
 
 /// Who, since which release, with which values in the order of labels, with which label.

@@ -57,6 +57,8 @@ static ERROR: Number = Number::optional("error", 0.0, "0.1").or(0.1);
 
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: NAME,
+    about: "what each method and setting costs on a table, measured; which to take, and the SQL",
+    refused: &[],
     parameters: &[
         Parameter::INPUT,
         Parameter::ID,

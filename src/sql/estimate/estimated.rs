@@ -31,6 +31,8 @@ pub(in crate::sql) struct EstimatedFunction;
 
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "estimated",
+    about: "the table that a release was made of, as far as COUNT, SUM and AVG can be estimated",
+    refused: &[],
     parameters: &[
         Parameter::required("release", Kind::Release, "'release.parquet'"),
         Parameter::HIERARCHIES,

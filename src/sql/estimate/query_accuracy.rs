@@ -43,6 +43,8 @@ static AGGREGATE: Choice<Aggregate, 3> = Choice::new(
 
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "query_accuracy",
+    about: "random queries of a table and its release, and how far estimates are off",
+    refused: &[],
     parameters: &[
         Parameter::required("original", Kind::Relation, "patients"),
         Parameter::required("release", Kind::Release, "'release.parquet'"),

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::functions;
 use super::signature::{FunctionSignature, Kind, Preset, suggestion};
-use texts::{FUNCTIONS, PARAMETERS};
+use texts::PARAMETERS;
 
 /// Names of all relation functions, with what each is for.
 pub fn function_overview() -> Vec<(&'static str, &'static str)> {
-    functions().iter().map(|function| function.signature().name).map(|name| (name, about(name))).collect()
+    functions().iter().map(|function| (function.signature().name, function.signature().about)).collect()
 }
 
 /// How to call a function: what it is for, its arguments with their defaults, and an example.
@@ -28,7 +28,7 @@ pub fn function_help(name: &str) -> Result<String, String> {
         return Err(format!("there is no relation function {name}{}", suggestion(&name, names)));
     };
     let signature = function.signature();
-    let mut text = format!("{}: {}\n\n", signature.name, about(signature.name));
+    let mut text = format!("{}: {}\n\n", signature.name, signature.about);
     for (name, what, default) in arguments(signature) {
         let default = if default.is_empty() { String::new() } else { format!(" [{default}]") };
         let _ = writeln!(text, "  {name:<16} {what}{default}");
@@ -85,13 +85,9 @@ pub(crate) fn signatures() -> String {
                     "default": preset, "default_text": default, "text": text,
                 })
             });
-        json!({"name": signature.name, "about": about(signature.name), "parameters": parameters.collect::<Vec<_>>()})
+        json!({"name": signature.name, "about": signature.about, "parameters": parameters.collect::<Vec<_>>()})
     });
     Value::Array(all.collect()).to_string()
-}
-
-fn about(function: &str) -> &'static str {
-    FUNCTIONS.iter().find(|(name, _)| *name == function).map_or("", |(_, about)| about)
 }
 
 /// Name, text and default of each argument. What is said of a function's own argument comes before what is said of all.
@@ -99,7 +95,9 @@ fn arguments(signature: &FunctionSignature<'static>) -> Vec<(&'static str, Strin
     let mut arguments = Vec::new();
     for parameter in signature.parameters {
         let said = |of: &str| PARAMETERS.iter().find(|text| text.0 == of && text.1 == parameter.name);
-        let (what, default) = said(signature.name).or_else(|| said("")).map_or(("", ""), |text| (text.2, text.3));
+        let own = Some((parameter.text, parameter.otherwise)).filter(|own| !own.0.is_empty());
+        let table = |of: &str| said(of).map(|text| (text.2, text.3));
+        let (what, default) = table(signature.name).or(own).or_else(|| table("")).unwrap_or_default();
         let words = match parameter.kind {
             Kind::Word(words) => {
                 format!(" ({})", words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(", "))
@@ -124,7 +122,7 @@ mod tests {
     fn everything_is_explained() {
         for function in functions() {
             let signature = function.signature();
-            assert!(!about(signature.name).is_empty(), "{}", signature.name);
+            assert!(!signature.about.is_empty(), "{}", signature.name);
             for (name, what, default) in arguments(signature) {
                 assert!(!what.is_empty() && !default.is_empty(), "{} {name}", signature.name);
             }
@@ -145,9 +143,6 @@ mod tests {
         };
         for (function, parameter, ..) in PARAMETERS {
             assert!(has(function, parameter), "{function} {parameter}");
-        }
-        for (name, _) in FUNCTIONS {
-            assert!(functions.iter().any(|known| known.signature().name == *name), "{name}");
         }
     }
 

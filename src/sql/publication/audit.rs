@@ -19,7 +19,12 @@ use crate::sql::signature::FunctionSignature;
 #[derive(Debug)]
 pub(super) struct AuditFunction;
 
-static SIGNATURE: FunctionSignature = FunctionSignature { name: "audit", parameters: &[PUBLICATION] };
+static SIGNATURE: FunctionSignature = FunctionSignature {
+    name: "audit",
+    about: "whether a publication keeps its promises, check by check",
+    refused: &[],
+    parameters: &[PUBLICATION],
+};
 
 impl RelationFunction for AuditFunction {
     fn signature(&self) -> &'static FunctionSignature<'static> {

@@ -17,9 +17,8 @@ use super::release_table::ReleaseTable;
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
 use crate::exec::{Origin, hide};
-use crate::methods::m_distinct::Possible;
 use crate::methods::state::{IDENTIFIER, RELEASE};
-use crate::methods::{AnyMethod, StateKind};
+use crate::methods::{StateKind, ValueChanges};
 use crate::publication::{OpenPublication, Publication, Reader, ReleaseRow};
 use crate::release::{LABEL, SIGNATURE};
 use crate::sql::input::OWN_VALUE;
@@ -75,10 +74,7 @@ fn times(rows: &[ReleaseRow]) -> Vec<u64> {
 fn declared_by(publisher: &Publisher, rows: &[ReleaseRow], runtime: &Arc<RuntimeEnv>) -> Result<Declared> {
     let spec = &publisher.publication.spec;
     let parts: Vec<String> = publisher.parts.iter().map(|part| part.name().clone()).collect();
-    let (any_update, closed) = match &spec.method {
-        AnyMethod::MDistinct(method) => (method.updates == Possible::Any, method.close_updates),
-        _ => (false, false),
-    };
+    let changes = spec.method.as_method().changes();
     // A domain is no relation of updates.
     let updates = publisher.updates.clone().filter(|_| !spec.has_domain());
     Ok(Declared {
@@ -86,8 +82,8 @@ fn declared_by(publisher: &Publisher, rows: &[ReleaseRow], runtime: &Arc<Runtime
         quasi: spec.roles.quasi.clone(),
         sensitive: if parts.is_empty() { spec.roles.sensitive.iter().cloned().collect() } else { parts },
         updates,
-        any_update,
-        closed,
+        any_update: changes == ValueChanges::Any,
+        closed: changes.are_closed(),
         hierarchies: publisher.hierarchies.clone(),
         times: Vec::new(),
         people: Vec::new(),

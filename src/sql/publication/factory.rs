@@ -92,8 +92,8 @@ impl PublicationFactory {
             let (independent, repeated, period) = (options.independent, options.repeated, options.period);
             let (begin, max_missing) = (options.begin, options.max_missing);
             let stream = options.reposition(session)?;
-            let (function, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
-            let method = function.method(&arguments)?;
+            let (method, mut arguments) = options.bind(session, primary_key(command, &table)?)?;
+            let method = arguments.method(method)?;
             let mut needs = method.as_method().needs();
             // People are remembered by their identifiers.
             needs.id |= method.state().is_some();
@@ -135,13 +135,13 @@ impl PublicationFactory {
                 None => None,
             };
             let layout = layout(&whole, &roles, method.name())?;
-            if let Some((argument, why)) = method.not_published_again(&layout) {
+            if let Some((argument, why)) = method.as_method().not_published_again(&layout) {
                 return Err(
                     refusal!("publication", argument argument, "no publication is made with these parameters of {}: {why}", method.name()),
                 );
             }
             let mut updates = None;
-            let weighted = method.as_method().needs().probabilities;
+            let changes = method.as_method().changes();
             for argument in [UPDATES, DOMAIN] {
                 if let (Some(plan), Some(sensitive)) = (arguments.relation_if_given(argument), &layout.sensitive) {
                     if argument == DOMAIN && !parts.is_empty() {
@@ -151,11 +151,14 @@ impl PublicationFactory {
                             "option domain is for one sensitive column, and there are several; leave it out, or combine them in the INSERT"
                         ));
                     }
-                    updates = Some(values(Input { function: method.name(), argument, plan }, sensitive, weighted)?);
+                    updates = Some(values(
+                        Input { function: method.name(), argument, plan },
+                        sensitive,
+                        changes.are_lawful(),
+                    )?);
                 }
             }
-            let changes = matches!(method, AnyMethod::MDistinct(_)) || weighted && updates.is_some();
-            if period.is_some() && !changes {
+            if period.is_some() && !changes.are_lawless() && (!changes.are_lawful() || updates.is_none()) {
                 return Err(refusal!(
                     "publication",
                     argument PERIOD,
@@ -351,13 +354,8 @@ fn repositioned(arguments: &Arguments, layout: &Layout, method: &AnyMethod) -> R
     if layout.sensitive.is_none() {
         return Err(refusal!(function, argument "sensitive", "option sensitive is missing"));
     }
-    if matches!(method, AnyMethod::MInvariance(method) if method.is_drawn()) {
-        return Err(refusal!(
-            function,
-            argument "assignment",
-            "with assignment 'drawn' no snapshot is ineligible, so none need be repositioned, and which records are moved would tell of \
-             their values: leave option assignment out, or publish each snapshot as it comes with 'method' 'm_invariant'"
-        ));
+    if let Some((argument, why)) = method.as_method().not_repositioned() {
+        return Err(refusal!(function, argument argument, "{why}"));
     }
     let params = parameters(arguments)?;
     let asked = method.parameters().map_err(|error| error.in_function(method.name()))?;

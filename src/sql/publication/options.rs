@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use datafusion::catalog::Session;
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
@@ -13,15 +12,13 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
 use crate::error::refusal;
 use crate::exec::REPOSITION;
-use crate::methods::Share;
+use crate::methods::{METHODS, Offered, Registered, Share};
 use crate::publication::{BEGIN, MAX_MISSING, PERIOD, Period, parse_period};
 use crate::sql::arguments::{Arguments, Scope};
-use crate::sql::method::{MethodFunction, Offered};
-use crate::sql::methods::methods;
 use crate::sql::options::{AnonymizeOptions, split_names};
 use crate::sql::reposition::{INNER, PUBLISHED};
 use crate::sql::session_tables;
-use crate::sql::signature::{FunctionSignature, Parameter, Style, retired, suggestion, whole as whole_releases};
+use crate::sql::signature::{FunctionSignature, Parameter, Style, suggestion};
 
 /// What a publication decides by itself, or knows from its ledger.
 const NOT_OFFERED: [Parameter; 4] = [Parameter::INPUT, Parameter::SEED, Parameter::PRIVATE, Parameter::PREVIOUS];
@@ -136,11 +133,10 @@ impl Options {
         let values = own.iter().map(|(name, value)| (Some(name.clone()), value.clone())).collect();
         let arguments = Arguments::bind(&PUBLISHED, values, &mut OptionScope { session })?;
         let inner = arguments.word(INNER).unwrap_or_default().to_owned();
-        let has_l = |method: &Arc<dyn MethodFunction>| {
-            let signature = method.signature();
+        let has_l = |Registered { signature, .. }: &Registered| {
             signature.name == inner && signature.parameters.iter().any(|parameter| parameter.name == "l")
         };
-        let l = own.iter().filter(|(name, _)| name == "l" && methods().iter().any(has_l));
+        let l = own.iter().filter(|(name, _)| name == "l" && METHODS.iter().any(has_l));
         self.values.extend(l.cloned());
         let time = arguments.columns("time").unwrap_or_default().concat();
         self.values.push((Parameter::WITHIN.name.to_owned(), time));
@@ -153,17 +149,15 @@ impl Options {
         mut self,
         session: &dyn Session,
         primary_key: Option<String>,
-    ) -> Result<(Arc<dyn MethodFunction>, Arguments)> {
-        let mut known = methods();
-        known.retain(|method| method.offered() != Offered::Function);
-        let names = known.iter().map(|method| method.signature().name).chain([REPOSITION]);
-        let names: Vec<&str> = names.collect();
+    ) -> Result<(&'static Registered, Arguments)> {
+        let known = || METHODS.iter().filter(|method| method.offered != Offered::Function);
+        let names: Vec<&str> = known().map(|method| method.signature.name).chain([REPOSITION]).collect();
         let Some(name) = &self.method else {
             return Err(
                 refusal!("publication", argument "method", "option method is missing; it is one of {}", names.join(", ")),
             );
         };
-        let Some(method) = known.iter().find(|method| method.signature().name == name) else {
+        let Some(method) = known().find(|method| method.signature.name == name) else {
             return Err(refusal!(
                 "publication",
                 argument "method",
@@ -172,7 +166,7 @@ impl Options {
                 names.join(", ")
             ));
         };
-        let whole = method.signature();
+        let whole = method.signature;
         let offered: Vec<Parameter> = whole
             .parameters
             .iter()
@@ -181,17 +175,19 @@ impl Options {
             .collect();
         for (option, _) in &self.values {
             let candidates = || offered.iter().map(|parameter| parameter.name).chain(OWN);
-            if let Some(why) = retired(name, option) {
-                return Err(
-                    refusal!("publication", argument option, "option {option} of {name} is gone: {why}; leave it out"),
-                );
-            }
-            if let Some(why) = whole_releases(name, option) {
-                return Err(refusal!(
-                    "publication",
-                    argument option,
-                    "releases of {name} cannot be made in cells: {why}; leave option {option} out"
-                ));
+            if let Some(why) = whole.why_not(option) {
+                return Err(match option == Parameter::CELLS.name {
+                    true => refusal!(
+                        "publication",
+                        argument option,
+                        "releases of {name} cannot be made in cells: {why}; leave option {option} out"
+                    ),
+                    false => refusal!(
+                        "publication",
+                        argument option,
+                        "option {option} of {name} is gone: {why}; leave it out"
+                    ),
+                });
             }
             if !candidates().any(|candidate| candidate == option.as_str()) {
                 return Err(refusal!(
@@ -214,10 +210,10 @@ impl Options {
             (Some(key), None) => self.values.push(("id".to_owned(), key)),
             _ => {}
         }
-        let signature = FunctionSignature { name: whole.name, parameters: &offered };
+        let signature = FunctionSignature { parameters: &offered, ..*whole };
         let values = self.values.into_iter().map(|(name, value)| (Some(name), value)).collect();
         let arguments = Arguments::bind(&signature, values, &mut OptionScope { session })?;
-        Ok((Arc::clone(method), arguments))
+        Ok((method, arguments))
     }
 }
 

@@ -21,9 +21,13 @@ pub(super) struct ReleaseByNumber;
 /// The publication that a function is about.
 pub(super) const PUBLICATION: Parameter = Parameter::required("publication", Kind::Relation, "hospital");
 
+const NUMBER: Parameter = Parameter::optional("number", Kind::Integer, "3").at_least(1);
+
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "release",
-    parameters: &[PUBLICATION, Parameter::optional("number", Kind::Integer, "3")],
+    about: "the rows of a publication's release, by number or the newest",
+    refused: &[],
+    parameters: &[PUBLICATION, NUMBER],
 };
 
 impl RelationFunction for ReleaseByNumber {
@@ -32,7 +36,7 @@ impl RelationFunction for ReleaseByNumber {
     }
 
     fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let number = arguments.integer("number", 1)?.map(|number| number as u64);
+        let number = arguments.integer(&NUMBER)?.map(|number| number as u64);
         let plan = arguments.relation(PUBLICATION.name)?;
         PublicationTable::with(&plan, SIGNATURE.name, |publication| {
             let (public, runtime) = (&publication.public, &publication.runtime);

@@ -19,7 +19,7 @@ use super::table::PublicationTable;
 use crate::publication::{Figures, Reader, ReleaseRow};
 use crate::sql::arguments::Arguments;
 use crate::sql::function::RelationFunction;
-use crate::sql::opaque::{OpaqueTable, Relation};
+use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::signature::FunctionSignature;
 
@@ -27,7 +27,12 @@ use crate::sql::signature::FunctionSignature;
 #[derive(Debug)]
 pub(super) struct Releases;
 
-static SIGNATURE: FunctionSignature = FunctionSignature { name: "releases", parameters: &[PUBLICATION] };
+static SIGNATURE: FunctionSignature = FunctionSignature {
+    name: "releases",
+    about: "the releases of a publication",
+    refused: &[],
+    parameters: &[PUBLICATION],
+};
 
 impl RelationFunction for Releases {
     fn signature(&self) -> &'static FunctionSignature<'static> {
@@ -65,7 +70,7 @@ impl Relation for ListedReleases {
     fn plan<'a>(
         &'a self,
         _session: &'a dyn Session,
-        projection: Option<&'a Vec<usize>>,
+        wanted: Wanted<'a>,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         Box::pin(async move {
             let rows = match Reader::open(&self.public, &self.runtime).await? {
@@ -75,7 +80,7 @@ impl Relation for ListedReleases {
             let schema = schema();
             let rows = batch(&schema, &rows)?;
             let plan: Arc<dyn ExecutionPlan> =
-                MemorySourceConfig::try_new_exec(&[vec![rows]], schema, projection.cloned())?;
+                MemorySourceConfig::try_new_exec(&[vec![rows]], schema, wanted.projection.cloned())?;
             Ok(plan)
         })
     }

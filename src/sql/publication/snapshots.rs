@@ -11,8 +11,7 @@ use super::release::PUBLICATION;
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
 use crate::exec::SnapshotsCheck;
-use crate::methods::AnyMethod;
-use crate::methods::m_distinct::{OnIneligible, Possible};
+use crate::methods::{Foreseen, ValueChanges};
 use crate::microdata::field_of_parts;
 use crate::publication::Changes;
 use crate::sql::arguments::Arguments;
@@ -30,6 +29,8 @@ const SNAPSHOTS: &str = "snapshots";
 
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "check_snapshots",
+    about: "what a publication would refuse of historical snapshots; nothing is written",
+    refused: &[],
     parameters: &[
         PUBLICATION,
         Parameter::required(SNAPSHOTS, Kind::Relations, "('first.parquet', 'second.parquet')"),
@@ -66,32 +67,31 @@ fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Re
              reposition(..) what becomes of them"
         ));
     }
-    let (m, on_ineligible, changes) = match &spec.method {
-        AnyMethod::MDistinct(params) if params.updates == Possible::Any => {
-            (params.m, params.on_ineligible, Changes::Any)
-        }
-        AnyMethod::MDistinct(params) => {
-            (params.m, params.on_ineligible, if params.exact { Changes::Law } else { Changes::Listed })
-        }
-        AnyMethod::Dynamic(params) => (params.m, OnIneligible::Refuse, Changes::Law),
-        AnyMethod::MInvariance(params) => (params.m, params.on_ineligible, Changes::Listed),
-        method @ (AnyMethod::Muco(_) | AnyMethod::Sequential(_)) => {
+    let method = spec.method.as_method();
+    let least = match method.foresees() {
+        Foreseen::ByValues { least } => least,
+        Foreseen::Nothing => {
             return Err(refusal!(
                 function,
                 "what {} takes depends on what was drawn for earlier releases, so it cannot be told beforehand; publish \
                  the snapshots at another LOCATION that nobody reads, and delete that",
-                method.name()
+                spec.method.name()
             ));
         }
-        method => {
+        Foreseen::ByItself => {
             return Err(refusal!(
                 function,
                 "releases of {} do not know of each other, so each snapshot is taken or refused for itself: ask \
                  {}(..) of each",
-                method.name(),
-                method.name()
+                spec.method.name(),
+                spec.method.name()
             ));
         }
+    };
+    let changes = match method.changes() {
+        ValueChanges::Any => Changes::Any,
+        ValueChanges::Never | ValueChanges::Listed { .. } => Changes::Listed,
+        ValueChanges::Lawful { .. } => Changes::Law,
     };
     let (Some(id), Some(sensitive)) = (&spec.roles.id, &spec.roles.sensitive) else {
         return Err(refusal!(function, "the publication has no identifier or no sensitive column"));
@@ -117,16 +117,13 @@ fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Re
         let columns = columns.into_iter().collect::<Result<Vec<_>>>()?;
         inputs.push(snapshot.project(columns)?);
     }
-    // Within parts, new people are counted part by part, and with other policies too many are no reason to refuse.
-    // Where people draw signatures, no batch but the first is refused for its counts.
-    let drawn = matches!(&spec.method, AnyMethod::MInvariance(params) if params.is_drawn());
-    let limited = on_ineligible == OnIneligible::Refuse && spec.roles.within.is_none() && !drawn;
     let computation = SnapshotsCheck {
         id,
         sensitive,
         changes,
         updates: publisher.updates.is_some(),
-        m: limited.then_some(m as u64),
+        // Within parts, new people are counted part by part.
+        m: least.filter(|_| spec.roles.within.is_none()).map(|least| least as u64),
         people,
     };
     Ok(computed(Arc::new(computation), inputs))
