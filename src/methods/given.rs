@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::parameters::{FunctionSignature, Parameter, Preset, Style};
 use super::{AnyMethod, Method};
 use crate::error::{Error, refusal};
+use crate::release::Form;
 
 /// A method as users call it.
 pub(crate) trait Declared: Method + DeserializeOwned {
@@ -15,6 +16,9 @@ pub(crate) trait Declared: Method + DeserializeOwned {
 
     /// What it is offered as.
     const OFFERED: Offered = Offered::Both;
+
+    /// Settings by which `advise` measures it, if it does.
+    const TRIALS: &'static [Trial] = &[];
 
     /// Makes the method of arguments that are within their ranges.
     ///
@@ -36,6 +40,21 @@ pub(crate) enum Offered {
     Publication,
 }
 
+/// A parameter that `advise` varies, and what it knows of releases that are made so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trial {
+    /// What is varied.
+    pub parameter: &'static str,
+    /// Arguments of a call, with `{}` where the value is.
+    pub arguments: &'static str,
+    /// How it publishes.
+    pub form: Form,
+    /// Whether a bound on the probability of each sensitive value comes with it.
+    pub bounded: bool,
+    /// Whether the value is ruled out where the most frequent sensitive value makes up more than its inverse; else by the number of rows.
+    pub by_values: bool,
+}
+
 /// A line of the registry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Registered {
@@ -43,6 +62,8 @@ pub(crate) struct Registered {
     pub signature: &'static FunctionSignature<'static>,
     /// What it is offered as.
     pub offered: Offered,
+    /// Settings by which `advise` measures it.
+    pub trials: &'static [Trial],
     /// Makes the method of arguments.
     pub of: fn(&Given<'_>) -> Result<AnyMethod>,
 }

@@ -76,7 +76,7 @@ pub(crate) use against::{Against, OfParticipants};
 use capabilities::CellColumns;
 pub(crate) use capabilities::{CellsBy, Foreseen, LeftOut, Needs, Promises, Remembered, ValueChanges};
 use given::Declared;
-pub(crate) use given::{Argument, Given, Offered, Registered};
+pub(crate) use given::{Argument, Given, Offered, Registered, Trial};
 pub use monitor::Monitor;
 use parameters::FunctionSignature;
 use rand_chacha::ChaCha20Rng;
@@ -216,6 +216,7 @@ macro_rules! registry {
             $($(#[cfg($cfg)])? Registered {
                 signature: &<$method>::SIGNATURE,
                 offered: <$method>::OFFERED,
+                trials: <$method>::TRIALS,
                 of: |given| <$method>::of(given).map(AnyMethod::$variant),
             },)+
         ];

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::capabilities::CellColumns;
-use super::given::Declared;
+use super::given::{Declared, Trial};
 use super::lots::Lots;
 use super::parameters::{FunctionSignature, Kind, Parameter};
 use super::seen::Seen;
@@ -111,6 +111,9 @@ impl Declared for Anatomy {
         ],
         refused: &[],
     };
+
+    const TRIALS: &'static [Trial] =
+        &[Trial { parameter: "l", arguments: "{}", form: Form::Anatomy, bounded: true, by_values: true }];
 }
 
 impl Method for Anatomy {

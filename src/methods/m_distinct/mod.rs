@@ -99,7 +99,7 @@ use super::assignment;
 use super::balance::Policy;
 pub(crate) use super::balance::{Balance, OnIneligible};
 use super::capabilities::CellColumns;
-use super::given::{Declared, Given};
+use super::given::{Declared, Given, Trial};
 use super::lots::Lots;
 use super::parameters::{FunctionSignature, KEPT_IS_GONE, Kind, Parameter};
 use super::split;
@@ -362,6 +362,14 @@ impl Declared for MDistinct {
         ],
         refused: &[("insensitive", KEPT_IS_GONE)],
     };
+
+    const TRIALS: &'static [Trial] = &[Trial {
+        parameter: "m",
+        arguments: "{}, updates => 'any'",
+        form: Form::Intervals,
+        bounded: false,
+        by_values: true,
+    }];
 
     fn of(given: &Given<'_>) -> EngineResult<Self> {
         if given.flag("exact") == Some(true) {

@@ -55,7 +55,7 @@ use self::reference::Reference;
 pub use super::balance::{Balance, OnIneligible};
 use super::balance::{Moves, Policy};
 use super::capabilities::CellColumns;
-use super::given::{Declared, Given};
+use super::given::{Declared, Given, Trial};
 use super::lots::Lots;
 use super::parameters::{FunctionSignature, KEPT_IS_GONE, Kind, Parameter};
 use super::split::{self, Secret};
@@ -279,6 +279,9 @@ impl Declared for MInvariance {
         ],
         refused: &[("insensitive", KEPT_IS_GONE)],
     };
+
+    const TRIALS: &'static [Trial] =
+        &[Trial { parameter: "m", arguments: "{}", form: Form::Intervals, bounded: true, by_values: true }];
 
     /// # Errors
     /// When signatures are to be drawn in a way that looks at other rows, or not drawn from a domain.

@@ -54,7 +54,7 @@ pub(super) use self::fair::{Leaves, Source, Streams};
 pub(crate) use self::places::PlacePrinciple;
 pub(crate) use self::places::{PlaceSample, places};
 use super::capabilities::{CellColumns, FAIR_IN_CELLS};
-use super::given::{Declared, Given};
+use super::given::{Declared, Given, Trial};
 use super::parameters::{FunctionSignature, Kind, Parameter};
 use super::{Against, CellsBy, Method, Monitor, Needs, Promises, Share, State};
 use crate::error::{Error, Result};
@@ -189,6 +189,11 @@ impl Declared for Mondrian {
         ],
         refused: &[],
     };
+
+    const TRIALS: &'static [Trial] = &[
+        Trial { parameter: "l", arguments: "l => {}", form: Form::Intervals, bounded: true, by_values: true },
+        Trial { parameter: "k", arguments: "k => {}", form: Form::Intervals, bounded: false, by_values: false },
+    ];
 
     fn of(given: &Given<'_>) -> EngineResult<Self> {
         let (k, l) = (given.integer("k"), given.integer("l"));

@@ -65,7 +65,7 @@ use serde::{Deserialize, Serialize};
 use self::reduced::Memo;
 use self::tables::Source;
 use super::capabilities::{CellColumns, FAIR_IN_CELLS};
-use super::given::{Declared, Given};
+use super::given::{Declared, Given, Trial};
 use super::mondrian::{self, Cuts, Diversity, PlacePrinciple, Streams};
 use super::parameters::{FunctionSignature, Kind, Parameter};
 use super::{
@@ -197,6 +197,14 @@ impl Declared for Muco {
         ],
         refused: &[],
     };
+
+    const TRIALS: &'static [Trial] = &[Trial {
+        parameter: "1/delta",
+        arguments: "1.0 / {}",
+        form: Form::Perturbed,
+        bounded: false,
+        by_values: true,
+    }];
 
     fn of(given: &Given<'_>) -> EngineResult<Self> {
         let (l, (cuts, fair)) = (given.integer("l"), Cuts::of(given)?);

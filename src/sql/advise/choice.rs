@@ -19,7 +19,10 @@ pub(super) fn recommend(measured: &[Measured], people: &TableRoles, error: f64, 
     let second = rows - rows / 3;
     // The next release's people must be eligible as well, and m stays: not all that this table allows.
     let roomy = |m: usize| m * 4 <= people.largest * 3 || m == 2;
-    let lasting = |row: &Measured| row.setting.method == Tried::MInvariant && roomy(row.setting.value);
+    let lasting = |row: &Measured| {
+        let method = row.setting.method;
+        method.has_memory() && method.is_bounded() && roomy(row.setting.value)
+    };
     if let Some((place, acceptable)) = best(measured, lasting, error, second) {
         let row = &measured[place];
         let (m, off) = (row.setting.value, percent(row.error.unwrap_or_default()));
@@ -41,7 +44,7 @@ pub(super) fn recommend(measured: &[Measured], people: &TableRoles, error: f64, 
         });
     }
     // Once: the largest bound that is acceptable, at the least error.
-    let coarse = |method| method != Tried::Anatomy || people.exact.is_empty();
+    let coarse = |method: Tried| !method.is_exact() || people.exact.is_empty();
     let bounded = |row: &Measured| {
         let method = row.setting.method;
         method.is_bounded() && !method.has_memory() && coarse(method)
@@ -63,11 +66,9 @@ pub(super) fn recommend(measured: &[Measured], people: &TableRoles, error: f64, 
                 percent(error)
             ),
         };
-        let exact = match row.setting.method {
-            Tried::Anatomy => {
-                "; anatomy publishes everybody's quasi-identifiers as they are, so readers see who is in the table"
-            }
-            _ => "",
+        let exact = match row.setting.method.is_exact() {
+            true => "; anatomy publishes everybody's quasi-identifiers as they are, so readers see who is in the table",
+            false => "",
         };
         recommended[place] = Some(format!(
             "if it is published once and never again: of the methods for one release with a bound of 1/l, {why}; l = {l}{at_risk}{exact}"
@@ -118,24 +119,24 @@ mod tests {
     #[test]
     fn the_largest_acceptable_one() {
         let mut all = vec![
-            row(Tried::MInvariant, 2, 0.01, 0),
-            row(Tried::MInvariant, 4, 0.09, 200),
-            row(Tried::MInvariant, 5, 0.09, 201),
-            row(Tried::MInvariant, 7, 0.11, 0),
-            row(Tried::Anatomy, 4, 0.08, 0),
-            row(Tried::MondrianDiverse, 4, 0.07, 0),
-            row(Tried::MondrianDiverse, 5, 0.2, 0),
-            row(Tried::MondrianSize, 4, 0.001, 0),
-            row(Tried::Muco, 4, 0.001, 0),
+            row(Tried::of("m_invariant", "m"), 2, 0.01, 0),
+            row(Tried::of("m_invariant", "m"), 4, 0.09, 200),
+            row(Tried::of("m_invariant", "m"), 5, 0.09, 201),
+            row(Tried::of("m_invariant", "m"), 7, 0.11, 0),
+            row(Tried::of("anatomy", "l"), 4, 0.08, 0),
+            row(Tried::of("mondrian", "l"), 4, 0.07, 0),
+            row(Tried::of("mondrian", "l"), 5, 0.2, 0),
+            row(Tried::of("mondrian", "k"), 4, 0.001, 0),
+            row(Tried::of("muco", "1/delta"), 4, 0.001, 0),
         ];
-        assert_eq!(recommended(&all, true), [(Tried::MInvariant, 4), (Tried::MondrianDiverse, 4)]);
+        assert_eq!(recommended(&all, true), [(Tried::of("m_invariant", "m"), 4), (Tried::of("mondrian", "l"), 4)]);
         // Without an identifier nothing shows that rows are people.
         assert_eq!(recommended(&all, false), []);
         let text = recommend(&all, &people(true), 0.1, 3000)[5].clone().unwrap();
         assert!(text.contains("published once") && text.contains("7.0 %") && text.contains("25.0 %"), "{text}");
         // The largest one, also where the error of another is less.
-        all.push(row(Tried::Anatomy, 7, 0.1, 0));
-        assert_eq!(recommended(&all, true), [(Tried::MInvariant, 4), (Tried::Anatomy, 7)]);
+        all.push(row(Tried::of("anatomy", "l"), 7, 0.1, 0));
+        assert_eq!(recommended(&all, true), [(Tried::of("m_invariant", "m"), 4), (Tried::of("anatomy", "l"), 7)]);
         // Anatomy publishes every quasi-identifier as it is.
         let singled_out = TableRoles { exact: vec!["dob".to_owned()], ..people(true) };
         let rows: Vec<usize> = recommend(&all, &singled_out, 0.1, 3000)
@@ -148,13 +149,13 @@ mod tests {
         // What was not measured is not recommended.
         all[1].error = None;
         all[5].error = None;
-        assert_eq!(recommended(&all, true), [(Tried::MInvariant, 2), (Tried::Anatomy, 4)]);
+        assert_eq!(recommended(&all, true), [(Tried::of("m_invariant", "m"), 2), (Tried::of("anatomy", "l"), 4)]);
     }
 
     /// The next release's people must be eligible as well.
     #[test]
     fn there_is_room_below_the_largest_m() {
-        let all = [2, 3, 4, 5].map(|m| row(Tried::MInvariant, m, 0.01, 0));
+        let all = [2, 3, 4, 5].map(|m| row(Tried::of("m_invariant", "m"), m, 0.01, 0));
         let tight = TableRoles { largest: 5, ..people(true) };
         let place = recommend(&all, &tight, 0.1, 3000).iter().position(Option::is_some).unwrap();
         assert_eq!(all[place].setting.value, 3);
@@ -166,9 +167,12 @@ mod tests {
 
     #[test]
     fn the_least_error_where_none_is_acceptable() {
-        let all =
-            [row(Tried::MInvariant, 2, 0.2, 0), row(Tried::MInvariant, 3, 0.3, 0), row(Tried::Anatomy, 2, 0.4, 0)];
-        assert_eq!(recommended(&all, true), [(Tried::MInvariant, 2), (Tried::Anatomy, 2)]);
+        let all = [
+            row(Tried::of("m_invariant", "m"), 2, 0.2, 0),
+            row(Tried::of("m_invariant", "m"), 3, 0.3, 0),
+            row(Tried::of("anatomy", "l"), 2, 0.4, 0),
+        ];
+        assert_eq!(recommended(&all, true), [(Tried::of("m_invariant", "m"), 2), (Tried::of("anatomy", "l"), 2)]);
         let text = recommend(&all, &people(true), 0.1, 3000)[0].clone().unwrap();
         assert!(text.contains("no m keeps"), "{text}");
     }

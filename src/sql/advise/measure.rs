@@ -3,7 +3,7 @@
 use datafusion::common::Result;
 
 use super::bench::{Bench, DIVISIONS, TableRoles, quoted};
-use super::settings::{Setting, Tried};
+use super::settings::Setting;
 use crate::error::AnonymizeError;
 
 /// Why nothing is recommended of a table without an identifier.
@@ -40,7 +40,7 @@ impl Measured {
         if !people.has_id {
             measured.note(WITHOUT_ID.to_owned());
         }
-        if setting.method == Tried::Anatomy
+        if setting.method.is_exact()
             && let Some(name) = people.exact.first()
         {
             measured.note(format!(
@@ -60,7 +60,7 @@ impl Measured {
 
     async fn measure(&mut self, bench: &Bench, people: &TableRoles, queries: usize) -> Result<()> {
         let Setting { method, value } = self.setting;
-        let occasion = 1 + 16 * (value as u64 + 64 * method as u64);
+        let occasion = 1 + 16 * (value as u64 + 64 * method.number);
         let seed = |number: u64| bench.seed(occasion + number);
         let (setting, roles) = (self.setting, people.all_roles());
         let call = |table: &str, number: u64, more: &str| {
@@ -68,7 +68,7 @@ impl Measured {
             setting.call(table, &roles, &format!(", private => true{}{more}", seed(number)))
         };
         bench.keep("release", &call("people", 0, "")).await?;
-        let perturbed = method == Tried::Muco;
+        let perturbed = method.is_perturbed();
         let loss = match perturbed {
             true => format!("SELECT distance FROM information_loss(people, release, id => {})", quoted(&people.id)),
             false => "SELECT lm FROM information_loss(people, release)".to_owned(),

@@ -3,23 +3,23 @@
 use datafusion::arrow::datatypes::Schema;
 
 use super::bench::{TableRoles, quoted};
-use super::settings::{Setting, Tried};
+use super::settings::Setting;
 use crate::microdata::sql_type;
 
 /// What to run for a setting that is recommended.
 pub(super) fn script(setting: &Setting, table: &str, people: &TableRoles, schema: &Schema) -> String {
     let call = setting.call(table, &people.roles(), "");
-    match setting.method {
-        Tried::MInvariant => publication(setting.value, table, people, schema).unwrap_or_else(|| {
+    match setting.method.has_memory() {
+        true => publication(setting, table, people, schema).unwrap_or_else(|| {
             let private = setting.call(table, &people.roles(), ", private => true");
             format!("CREATE TABLE release1 AS\nSELECT * FROM {private};")
         }),
-        _ => format!("COPY (SELECT * FROM {call})\nTO 'release.parquet' STORED AS PARQUET;"),
+        false => format!("COPY (SELECT * FROM {call})\nTO 'release.parquet' STORED AS PARQUET;"),
     }
 }
 
 /// A publication with the columns that have roles; `None` where its options cannot name them.
-fn publication(m: usize, table: &str, people: &TableRoles, schema: &Schema) -> Option<String> {
+fn publication(setting: &Setting, table: &str, people: &TableRoles, schema: &Schema) -> Option<String> {
     let [sensitive] = people.sensitive.as_slice() else { return None };
     let names: Vec<&String> = std::iter::once(&people.id).chain(&people.quasi).chain([sensitive]).collect();
     if names.iter().any(|name| quoted(name) != **name) {
@@ -29,8 +29,11 @@ fn publication(m: usize, table: &str, people: &TableRoles, schema: &Schema) -> O
     let columns = names.iter().map(column).collect::<Option<Vec<_>>>()?.join(", ");
     let names = names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     Some(format!(
-        "CREATE EXTERNAL TABLE publication ({columns})\nSTORED AS PUBLICATION LOCATION 'publication/'\nOPTIONS ('begin' 'true', 'method' 'm_invariant', 'm' \
-         '{m}', 'id' '{}', 'quasi' '{}', 'sensitive' '{sensitive}');\nINSERT INTO publication SELECT {names} FROM {table};",
+        "CREATE EXTERNAL TABLE publication ({columns})\nSTORED AS PUBLICATION LOCATION 'publication/'\nOPTIONS ('begin' 'true', 'method' '{}', '{}' \
+         '{}', 'id' '{}', 'quasi' '{}', 'sensitive' '{sensitive}');\nINSERT INTO publication SELECT {names} FROM {table};",
+        setting.method.name(),
+        setting.method.parameter(),
+        setting.value,
         people.id,
         people.quasi.join(", "),
     ))
@@ -40,6 +43,7 @@ fn publication(m: usize, table: &str, people: &TableRoles, schema: &Schema) -> O
 mod tests {
     use datafusion::arrow::datatypes::{DataType, Field};
 
+    use super::super::settings::Tried;
     use super::*;
 
     #[test]
@@ -60,14 +64,14 @@ mod tests {
             exact: Vec::new(),
             largest: 9,
         };
-        let setting = Setting { method: Tried::MInvariant, value: 3 };
+        let setting = Setting { method: Tried::of("m_invariant", "m"), value: 3 };
         let text = script(&setting, "t", &people("zip"), &schema);
         assert!(text.contains("(id BIGINT, zip INT, disease VARCHAR)") && text.contains("'m' '3'"), "{text}");
         assert!(text.ends_with("INSERT INTO publication SELECT id, zip, disease FROM t;"), "{text}");
         // An option cannot name this one.
         let text = script(&setting, "t", &people("Age"), &schema);
         assert!(text.starts_with("CREATE TABLE release1 AS") && text.contains("quasi => \"Age\""), "{text}");
-        let text = script(&Setting { method: Tried::Anatomy, value: 3 }, "t", &people("zip"), &schema);
+        let text = script(&Setting { method: Tried::of("anatomy", "l"), value: 3 }, "t", &people("zip"), &schema);
         assert!(text.starts_with("COPY (SELECT * FROM anatomy(t, 3, "), "{text}");
     }
 }

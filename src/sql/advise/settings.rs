@@ -1,51 +1,69 @@
 //! The methods and settings that `advise` tries.
 
 use super::bench::TableRoles;
+use crate::methods::{METHODS, Registered, Trial};
+use crate::release::Form;
+use crate::sql::signature::Parameter;
 
 /// A method that can be recommended, or be compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tried {
-    MInvariant,
-    MDistinct,
-    Anatomy,
-    MondrianDiverse,
-    MondrianSize,
-    Muco,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tried {
+    method: &'static Registered,
+    trial: &'static Trial,
+    /// Its place among all.
+    pub number: u64,
 }
 
 impl Tried {
-    const ALL: [Self; 6] =
-        [Self::MInvariant, Self::MDistinct, Self::Anatomy, Self::MondrianDiverse, Self::MondrianSize, Self::Muco];
+    /// Those whose next release knows of this one are first, then those that publish quasi-identifiers as they are.
+    fn all() -> Vec<Self> {
+        let of = |method: &'static Registered| method.trials.iter().map(move |trial| Self { method, trial, number: 0 });
+        let mut all: Vec<Self> = METHODS.iter().flat_map(of).collect();
+        all.sort_by_key(|tried| (!tried.has_memory(), !tried.is_exact()));
+        (0..).zip(&mut all).for_each(|(number, tried)| tried.number = number);
+        all
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(method: &str, parameter: &str) -> Self {
+        let mut all = Self::all().into_iter();
+        all.find(|tried| tried.name() == method && tried.parameter() == parameter).unwrap()
+    }
 
     /// Name of the function.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::MInvariant => "m_invariant",
-            Self::MDistinct => "m_distinct",
-            Self::Anatomy => "anatomy",
-            Self::MondrianDiverse | Self::MondrianSize => "mondrian",
-            Self::Muco => "muco",
-        }
+        self.method.signature.name
     }
 
     /// What is varied.
     pub(super) fn parameter(self) -> &'static str {
-        match self {
-            Self::MInvariant | Self::MDistinct => "m",
-            Self::Anatomy | Self::MondrianDiverse => "l",
-            Self::MondrianSize => "k",
-            Self::Muco => "1/delta",
-        }
+        self.trial.parameter
     }
 
     /// Whether its next release knows of this one.
     pub(super) fn has_memory(self) -> bool {
-        matches!(self, Self::MInvariant | Self::MDistinct)
+        self.method.signature.parameters.iter().any(|parameter| parameter.name == Parameter::PREVIOUS.name)
     }
 
     /// Whether a bound on the probability of each sensitive value comes with it.
     pub(super) fn is_bounded(self) -> bool {
-        matches!(self, Self::MInvariant | Self::Anatomy | Self::MondrianDiverse)
+        self.trial.bounded
+    }
+
+    /// Whether it publishes everybody's quasi-identifiers as they are.
+    pub(super) fn is_exact(self) -> bool {
+        self.trial.form == Form::Anatomy
+    }
+
+    /// Whether its rows look like rows.
+    pub(super) fn is_perturbed(self) -> bool {
+        self.trial.form == Form::Perturbed
+    }
+}
+
+impl PartialEq for Tried {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
     }
 }
 
@@ -53,7 +71,7 @@ impl Tried {
 const VALUES: [usize; 8] = [2, 3, 4, 5, 7, 10, 15, 20];
 
 /// A method with its parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Setting {
     pub method: Tried,
     pub value: usize,
@@ -62,27 +80,19 @@ pub(super) struct Setting {
 /// Everything that is tried on so many rows. What the most frequent sensitive value rules out is left out, but for the least setting,
 /// which is there to say so.
 pub(super) fn settings(people: &TableRoles, rows: usize) -> Vec<Setting> {
-    let possible = |method: Tried, value: usize| match method {
-        Tried::MondrianSize => value == VALUES[0] || value <= rows,
-        _ => value == VALUES[0] || value <= people.largest,
+    let possible = |method: Tried, value: usize| {
+        value == VALUES[0] || value <= if method.trial.by_values { people.largest } else { rows }
     };
     let of = |method| {
         VALUES.into_iter().filter(move |&value| possible(method, value)).map(move |value| Setting { method, value })
     };
-    Tried::ALL.into_iter().flat_map(of).collect()
+    Tried::all().into_iter().flat_map(of).collect()
 }
 
 impl Setting {
     /// The call on a table with these roles and further arguments.
     pub(super) fn call(&self, table: &str, roles: &str, more: &str) -> String {
-        let value = self.value;
-        let own = match self.method {
-            Tried::MInvariant | Tried::Anatomy => value.to_string(),
-            Tried::MDistinct => format!("{value}, updates => 'any'"),
-            Tried::MondrianDiverse => format!("l => {value}"),
-            Tried::MondrianSize => format!("k => {value}"),
-            Tried::Muco => format!("1.0 / {value}"),
-        };
+        let own = self.method.trial.arguments.replace("{}", &self.value.to_string());
         format!("{}({table}, {own}, {}{more})", self.method.name(), roles)
     }
 }
@@ -102,16 +112,19 @@ mod tests {
         let of = |method| {
             tried.iter().filter(|setting| setting.method == method).map(|setting| setting.value).collect::<Vec<_>>()
         };
-        assert_eq!(of(Tried::MInvariant), [2, 3, 4, 5]);
-        assert_eq!(of(Tried::MondrianSize), VALUES);
-        assert_eq!(settings(&people(1), 1000).iter().filter(|setting| setting.method == Tried::Anatomy).count(), 1);
+        assert_eq!(of(Tried::of("m_invariant", "m")), [2, 3, 4, 5]);
+        assert_eq!(of(Tried::of("mondrian", "k")), VALUES);
+        assert_eq!(
+            settings(&people(1), 1000).iter().filter(|setting| setting.method == Tried::of("anatomy", "l")).count(),
+            1
+        );
     }
 
     #[test]
     fn calls_can_be_pasted() {
         let call = |method| Setting { method, value: 3 }.call("patients", &people(9).roles(), "");
         let roles = "id => person, quasi => (age, \"Zip code\"), sensitive => disease";
-        assert_eq!(call(Tried::MInvariant), format!("m_invariant(patients, 3, {roles})"));
-        assert_eq!(call(Tried::MondrianDiverse), format!("mondrian(patients, l => 3, {roles})"));
+        assert_eq!(call(Tried::of("m_invariant", "m")), format!("m_invariant(patients, 3, {roles})"));
+        assert_eq!(call(Tried::of("mondrian", "l")), format!("mondrian(patients, l => 3, {roles})"));
     }
 }
