@@ -10,8 +10,7 @@ from pathlib import Path
 
 TARGET = Path(__file__).parent / "datafusion_anonymize" / "_functions.py"
 
-#: Functions that make a release, and the others with what they return. What is not here is a method of an object.
-RELEASES = ["m_invariant", "m_distinct", "dynamic", "mondrian", "anatomy", "muco", "sequential_release", "non_sequential"]
+#: Functions that return a table, beside those that make a release. What is not here is a method of an object.
 TABLES = ["sequential_worlds", "reposition", "profile", "advise", "query_accuracy", "census"]
 #: What is reached in another way: release.loss(), release.estimate(), to_pandas(ranges="columns"), and the methods of a publication.
 ELSEWHERE = ["information_loss", "estimated", "flat", "release", "releases", "audit", "check_snapshots"]
@@ -70,7 +69,7 @@ def annotation(parameter: dict[str, object]) -> str:
 def written(function: dict[str, object]) -> str:
     """A function of Python."""
     name, parameters = function["name"], function["parameters"]
-    if name in RELEASES:
+    if function["releases"]:
         returned, called = "Release", f'make("{name}", '
         parameters = [parameter for parameter in parameters if parameter["name"] != "private"]
     elif name == "disclosure":
@@ -110,11 +109,12 @@ def signatures() -> list[dict[str, object]]:
 def module() -> str:
     """All functions."""
     functions = {function["name"]: function for function in signatures()}
-    known = [*RELEASES, *TABLES, "disclosure", *ELSEWHERE]
+    releases = [name for name, function in functions.items() if function["releases"]]
+    known = [*releases, *TABLES, "disclosure", *ELSEWHERE]
     if sorted(known) != sorted(functions):
         different = sorted(set(known) ^ set(functions))
         raise SystemExit(f"functions that generate.py and SQL do not both know: {', '.join(different)}")
-    chosen = [*RELEASES, *TABLES, "disclosure"]
+    chosen = [*releases, *TABLES, "disclosure"]
     return HEAD + "".join(f"\n\n{written(functions[name])}" for name in chosen)
 
 

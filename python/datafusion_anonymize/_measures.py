@@ -11,7 +11,7 @@ from ._chart import Chart, draw
 from ._errors import Refused
 from ._input import is_path, read
 from ._publication import Publication
-from ._release import MAKERS, Release, loss, make
+from ._release import Release, loss, make, makers
 from ._sql import Query, kinds, text
 from ._table import Table
 from ._types import Columns, Input, Seed
@@ -128,8 +128,8 @@ def compare(
     tree = hierarchies if hierarchies is None or is_path(hierarchies) else Table(read(hierarchies))
     lines = []
     for method, arguments in settings.items():
-        if method not in MAKERS:
-            raise Refused(f"compare: there is no method {method}; there are {', '.join(MAKERS)}", function="compare")
+        if method not in makers():
+            raise Refused(f"compare: there is no method {method}; there are {', '.join(makers())}", function="compare")
         varied = {name: _several(value) for name, value in arguments.items()}
         for values in itertools.product(*varied.values()):
             chosen = dict(zip(varied, values))

@@ -13,10 +13,15 @@ from ._sql import Query, identifier, kinds, signatures
 from ._table import Table
 from ._types import Input
 
-#: Methods whose private view is always there, for they cannot do without an identifier.
-_KNOW_PEOPLE = {"m_invariant", "m_distinct", "dynamic", "sequential_release"}
-#: Functions that make releases.
-MAKERS = (*sorted(_KNOW_PEOPLE), "anatomy", "mondrian", "muco", "non_sequential")
+
+def makers() -> list[str]:
+    """Returns the functions that make releases."""
+    return [name for name, function in signatures().items() if function["releases"]]
+
+
+def _knows_people(function: str) -> bool:
+    """Returns true if a method knows earlier releases. It needs an identifier, so that its private view is always there."""
+    return not {"previous", "worlds"}.isdisjoint(kinds(function))
 
 
 class Release(Table):
@@ -142,7 +147,7 @@ def make(function: str, arguments: Mapping[str, object]) -> Release:
     hierarchies = given.get("hierarchies")
     if hierarchies is not None and not is_path(hierarchies):
         given["hierarchies"] = hierarchies = Table(read(hierarchies))
-    private = function in _KNOW_PEOPLE or given.get("id") is not None
+    private = _knows_people(function) or given.get("id") is not None
     with Query() as query:
         call = query.call(function, given)
         if memory:
@@ -228,4 +233,4 @@ def estimate(
         return Table(asked.run(query, "estimate", 5))
 
 
-__all__ = ["Loss", "MAKERS", "Release", "chain", "estimate", "loss", "make", "signatures"]
+__all__ = ["Loss", "Release", "chain", "estimate", "loss", "make", "makers", "signatures"]

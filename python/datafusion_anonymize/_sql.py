@@ -35,6 +35,7 @@ class Function(TypedDict):
 
     name: str
     about: str
+    releases: bool
     parameters: list[Parameter]
 
 

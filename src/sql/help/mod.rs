@@ -8,7 +8,8 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::functions;
-use super::signature::{FunctionSignature, Kind, Preset, suggestion};
+use super::signature::{FunctionSignature, Kind, Parameter, Preset, suggestion};
+use crate::methods::METHODS;
 use texts::PARAMETERS;
 
 /// Names of all relation functions, with what each is for.
@@ -85,7 +86,11 @@ pub(crate) fn signatures() -> String {
                     "default": preset, "default_text": default, "text": text,
                 })
             });
-        json!({"name": signature.name, "about": signature.about, "parameters": parameters.collect::<Vec<_>>()})
+        // Those without a private view return something else.
+        let is_release = METHODS.iter().any(|method| method.signature.name == signature.name)
+            && signature.parameters.iter().any(|parameter| parameter.name == Parameter::PRIVATE.name);
+        let (name, about, parameters) = (signature.name, signature.about, parameters.collect::<Vec<_>>());
+        json!({"name": name, "about": about, "releases": is_release, "parameters": parameters})
     });
     Value::Array(all.collect()).to_string()
 }
