@@ -5,8 +5,8 @@
 //! |---|---|---|
 //! | [`Reading`] | the publication, and the period of the snapshot, whose rows are looked at as they pass | [`check`](Reading::check) |
 //! | [`Checked`] | the release may be made, and its files are staged as they are made | [`staged`](Checked::staged) |
-//! | [`Staged`] | all rows were read, and all files are staged | [`merge`](Staged::merge) |
-//! | [`Merged`] | what the ledger is to be | [`publish`](Merged::publish) decides the release and makes it public |
+//! | [`Staged`](decided::Staged) | all rows were read, and all files are staged | [`merge`](decided::Staged::merge) |
+//! | [`Merged`](decided::Merged) | what the ledger is to be | [`publish`](decided::Merged::publish) decides the release and makes it public |
 //!
 //! A step that fails after [`Checked`] removes what was staged.
 
