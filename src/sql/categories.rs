@@ -22,8 +22,8 @@ use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
 use serde_json::Value;
 
+use super::block_on_io::block_on_io;
 use super::footers::schemas_of_files;
-use super::session_tables::block_on_io;
 use crate::microdata::ORDER_KEY;
 
 /// Metadata of a file that pandas has written.

@@ -17,7 +17,7 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, visit_execution_plan};
 use futures::{StreamExt, TryStreamExt};
 
-use super::session_tables::block_on_io;
+use super::block_on_io::block_on_io;
 use crate::release::LO;
 
 /// Footers read at a time.

@@ -6,8 +6,9 @@ use datafusion::common::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
+use super::block_on_io::block_on_io;
 use super::release_description::describe;
-use super::session_tables::{block_on_io, session_state};
+use super::session_tables::session_state;
 use crate::error::Error;
 use crate::exec::read_hierarchies;
 use crate::microdata::{Hierarchies, Trees, trees_of};

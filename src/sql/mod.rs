@@ -3,6 +3,7 @@
 mod advise;
 mod anonymized_table;
 mod arguments;
+mod block_on_io;
 mod categories;
 mod cells;
 mod census;

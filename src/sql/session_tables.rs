@@ -3,7 +3,6 @@
 //! DataFusion looks up the tables of a statement before it plans it, and an argument of a function is no table to it. So the planner of calls
 //! needs the session. DataFusion gives it to table functions alone: [`SessionFunction`] hands it on. docs/decisions/planning.md says more.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -15,8 +14,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::planner::ContextProvider;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
-use tokio::runtime::{Handle, RuntimeFlavor};
 
+use super::block_on_io::block_on_lookup;
 use super::missing_tables::missing;
 use super::opaque::{OpaqueTable, Relation, Wanted};
 use crate::error::unreadable;
@@ -90,7 +89,7 @@ pub(super) fn table(session: &dyn Session, reference: &TableReference) -> Result
     let name = reference.table().to_owned();
     let found = {
         let schema = Arc::clone(&schema);
-        wait_for(move || {
+        block_on_lookup(move || {
             let (schema, name) = (Arc::clone(&schema), name.clone());
             async move { schema.table(&name).await }
         })
@@ -100,37 +99,4 @@ pub(super) fn table(session: &dyn Session, reference: &TableReference) -> Result
         Some(_) => plan_datafusion_err!("table '{}' not found", reference.table()),
         None => missing(schema.as_ref(), reference),
     })
-}
-
-/// The result of a look-up that is nearly always ready at once, from code that is not async.
-fn wait_for<T, F>(start: impl Fn() -> F + Sync) -> Result<T>
-where
-    T: Send,
-    F: Future<Output = Result<T>> + Send,
-{
-    if let Some(ready) = start().now_or_never() {
-        return ready;
-    }
-    // A remote catalog.
-    block_on_io(start)
-}
-
-/// The result of something that reads files, from code that is not async. Never blocks a thread that drives other tasks.
-pub(super) fn block_on_io<T, F>(start: impl Fn() -> F + Sync) -> Result<T>
-where
-    T: Send,
-    F: Future<Output = Result<T>> + Send,
-{
-    match Handle::try_current() {
-        Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
-            tokio::task::block_in_place(|| handle.block_on(start()))
-        }
-        _ => std::thread::scope(|scope| {
-            let helper = scope.spawn(|| {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                runtime.block_on(start())
-            });
-            helper.join().unwrap_or_else(|_| internal_err!("the look-up of a table panicked"))
-        }),
-    }
 }

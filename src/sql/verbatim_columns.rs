@@ -15,7 +15,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::logical_plan::{TableScan, Union};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
-use super::session_tables::block_on_io;
+use super::block_on_io::block_on_io;
 use super::signature::Parameter;
 
 /// Metadata of a column that was read as text, whatever its values look like.

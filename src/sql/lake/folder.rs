@@ -16,7 +16,7 @@ use datafusion::object_store::path::Path;
 use futures::StreamExt;
 
 use crate::error::refusal;
-use crate::sql::session_tables::block_on_io;
+use crate::sql::block_on_io::block_on_io;
 
 /// The folder that makes a folder a Delta table.
 const LOG: &str = "_delta_log";

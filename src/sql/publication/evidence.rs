@@ -21,10 +21,10 @@ use crate::methods::state::{IDENTIFIER, RELEASE};
 use crate::methods::{StateKind, ValueChanges};
 use crate::publication::{OpenPublication, Publication, Reader, ReleaseRow};
 use crate::release::{LABEL, SIGNATURE};
+use crate::sql::block_on_io::block_on_io;
 use crate::sql::input::OWN_VALUE;
 use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 use crate::sql::publication_terms::{Declared, Presence, WHO};
-use crate::sql::session_tables::block_on_io;
 
 const FUNCTION: &str = "disclosure";
 

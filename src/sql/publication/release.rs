@@ -8,10 +8,10 @@ use datafusion::common::Result;
 use super::release_table::ReleaseTable;
 use super::table::PublicationTable;
 use crate::sql::arguments::Arguments;
+use crate::sql::block_on_io::block_on_io;
 use crate::sql::function::RelationFunction;
 use crate::sql::opaque::OpaqueTable;
 use crate::sql::options::AnonymizeOptions;
-use crate::sql::session_tables::block_on_io;
 use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 
 /// A release by its number.
