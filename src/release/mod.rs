@@ -6,6 +6,7 @@
 mod body;
 mod description;
 mod intervals;
+mod origin;
 mod perturbed;
 mod promised;
 mod schema;
@@ -15,6 +16,7 @@ mod worlds;
 pub(crate) use body::Body;
 pub use description::Description;
 pub(crate) use intervals::Intervals;
+pub(crate) use origin::{FOLLOWS, OWN, PART, PEOPLE};
 pub(crate) use perturbed::Perturbed;
 pub(crate) use promised::{Lineage, Promise};
 pub(crate) use schema::{

@@ -23,7 +23,7 @@ use futures::StreamExt;
 use serde_json::Value;
 
 use super::block_on_io::block_on_io;
-use super::footers::schemas_of_files;
+use super::footers::footers_of;
 use crate::microdata::ORDER_KEY;
 
 /// Metadata of a file that pandas has written.
@@ -94,8 +94,8 @@ fn order_of(scan: &TableScan, column: &str, session: &SessionState) -> Option<St
     if partitions.iter().any(|(name, _)| name == column) {
         return None;
     }
-    let schemas = schemas_of_files(table.as_ref(), session).ok()?;
-    let numbers: HashSet<Option<usize>> = schemas.iter().map(|schema| number_of_categories(schema, column)).collect();
+    let files = footers_of(table.as_ref(), session).ok()?;
+    let numbers: HashSet<Option<usize>> = files.iter().map(|file| number_of_categories(&file.schema, column)).collect();
     let number = match numbers.into_iter().collect::<Vec<_>>().as_slice() {
         [Some(number)] => *number,
         _ => return None,

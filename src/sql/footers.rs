@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::{FieldRef, Schema};
 use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
@@ -18,20 +18,24 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, visit_execu
 use futures::{StreamExt, TryStreamExt};
 
 use super::block_on_io::block_on_io;
-use crate::release::LO;
+use crate::microdata::Role;
+use crate::release::{LO, OWN, PEOPLE};
 
 /// Footers read at a time.
 const AT_ONCE: usize = 16;
 
-/// The schemas of a table's Parquet files, with all that they say.
-///
-/// # Errors
-/// When they cannot be read.
-pub(super) fn schemas_of_files(table: &dyn TableProvider, session: &SessionState) -> Result<Vec<Schema>> {
-    Ok(footers_of(table, session)?.into_iter().map(|(schema, _)| schema).collect())
+/// What a Parquet file says in its footer.
+#[derive(Debug)]
+pub(super) struct Footer {
+    /// Its schema, with all metadata.
+    pub schema: Schema,
+    /// Columns whose intervals have no NULL.
+    pub complete: BTreeSet<String>,
+    /// True if it is of a private view, and has fewer people than that.
+    pub lacks_people: bool,
 }
 
-/// The footers of a table's Parquet files.
+/// Reads the footers of a table's Parquet files.
 ///
 /// # Errors
 /// When they cannot be read.
@@ -41,9 +45,6 @@ pub(super) fn footers_of(table: &dyn TableProvider, session: &SessionState) -> R
         footers(plan.as_ref(), session).await
     })
 }
-
-/// A file's schema and the columns whose intervals have no NULL.
-pub(super) type Footer = (Schema, BTreeSet<String>);
 
 async fn footers(plan: &dyn ExecutionPlan, session: &SessionState) -> Result<Vec<Footer>> {
     let mut files = Files::default();
@@ -58,7 +59,8 @@ async fn footers(plan: &dyn ExecutionPlan, session: &SessionState) -> Result<Vec
             let parquet = metadata.file_metadata();
             let schema = parquet_to_arrow_schema(parquet.schema_descr(), parquet.key_value_metadata())?;
             let complete = complete(&metadata);
-            Ok((schema, complete))
+            let lacks_people = lacks_people(&metadata, &schema);
+            Ok(Footer { schema, complete, lacks_people })
         }
     });
     let footers: Vec<_> = footers.collect();
@@ -78,6 +80,30 @@ fn complete(metadata: &ParquetMetaData) -> BTreeSet<String> {
         }
     }
     nulls.into_iter().filter(|(_, nulls)| *nulls == Some(0)).map(|(name, _)| name.to_owned()).collect()
+}
+
+/// Returns true if a file of a private view has fewer people than it says, by its statistics: a program has left out rows and kept what it says.
+fn lacks_people(metadata: &ParquetMetaData, schema: &Schema) -> bool {
+    let is_id = |field: &&FieldRef| field.metadata().get(Role::KEY).map(String::as_str) == Some(Role::Id.name());
+    let Some(id) = schema.fields().iter().find(is_id) else { return false };
+    let file = metadata.file_metadata();
+    let said = file.key_value_metadata().into_iter().flatten().find(|said| said.key == PEOPLE);
+    let said = said.and_then(|said| said.value.as_deref()?.split_once(' '));
+    let Some((_, people)) = said.filter(|(release, _)| id.metadata().contains_key(&format!("{OWN}{release}"))) else {
+        return false;
+    };
+    let Ok(people) = people.parse::<u64>() else { return false };
+    let mut nulls = Some(0);
+    for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
+        if let [name] = column.column_path().parts()
+            && name == id.name()
+        {
+            let more = column.statistics().and_then(|statistics| statistics.null_count_opt());
+            nulls = nulls.zip(more).map(|(nulls, more)| nulls + more);
+        }
+    }
+    // Without statistics, rows of nobody are counted as well.
+    (file.num_rows().max(0) as u64).saturating_sub(nulls.unwrap_or(0)) < people
 }
 
 /// The Parquet files that a plan reads.

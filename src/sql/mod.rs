@@ -32,6 +32,7 @@ mod missing_tables;
 mod numbers;
 mod opaque;
 mod options;
+mod parts;
 mod perturbed;
 mod prepare;
 mod profile;
@@ -183,6 +184,7 @@ pub fn register_all(context: &SessionContext) -> Result<()> {
     context.add_analyzer_rule(Arc::new(estimate::EstimateRule));
     #[cfg(feature = "publication")]
     context.add_analyzer_rule(Arc::new(publication::CheckInserts));
+    context.add_analyzer_rule(Arc::new(parts::MarkParts));
     context.add_analyzer_rule(Arc::new(flat::FlattenCsv));
     context.add_analyzer_rule(Arc::new(encodings::EncodeReleases));
     context.add_analyzer_rule(distinct_calls(&functions()));
@@ -225,6 +227,7 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
     #[cfg(feature = "publication")]
     let builder = builder.with_analyzer_rule(Arc::new(publication::CheckInserts));
     builder
+        .with_analyzer_rule(Arc::new(parts::MarkParts))
         .with_analyzer_rule(Arc::new(flat::FlattenCsv))
         .with_analyzer_rule(Arc::new(encodings::EncodeReleases))
         .with_analyzer_rule(distinct_calls(&functions()))

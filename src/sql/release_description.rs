@@ -120,9 +120,9 @@ fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<
 }
 
 /// What all files say alike; `None` if they are not of a release.
-fn one_release(function: &str, footers: &[Footer]) -> Result<Option<Footer>> {
-    let of = |(schema, _): &Footer| {
-        let fields = schema.fields().iter();
+fn one_release(function: &str, footers: &[Footer]) -> Result<Option<(Schema, BTreeSet<String>)>> {
+    let of = |file: &Footer| {
+        let fields = file.schema.fields().iter();
         fields.map(|field: &Arc<Field>| Description::from_metadata(field.metadata())).find(Option::is_some).flatten()
     };
     let Some(first) = footers.first() else { return Ok(None) };
@@ -137,7 +137,7 @@ fn one_release(function: &str, footers: &[Footer]) -> Result<Option<Footer>> {
     if release(first).is_none() {
         return Ok(None);
     }
-    let complete = footers.iter().map(|(_, complete)| complete.clone());
+    let complete = footers.iter().map(|file| file.complete.clone());
     let complete = complete.reduce(|a, b| a.intersection(&b).cloned().collect()).unwrap_or_default();
-    Ok(Some((first.0.clone(), complete)))
+    Ok(Some((first.schema.clone(), complete)))
 }

@@ -2,6 +2,8 @@
 
 mod tables;
 
+pub(super) use tables::keeps_everybody;
+
 use std::collections::BTreeSet;
 
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
@@ -9,14 +11,7 @@ use datafusion::common::Result;
 
 use crate::error::{refusal, thousands};
 use crate::microdata::Role;
-use crate::release::{PARTNERS, SIGNATURE};
-
-/// Begins the metadata keys of the identifier, the signature and the partners of a private view that end with the id of the release, and of all releases that it was made with. Where
-/// rows of several releases become one table, an engine drops what these say otherwise, or takes what one of them says; keys of their own it keeps
-/// or drops together.
-const OWN: &str = "anonymize.own.";
-/// The same for the releases that it was made with, and that those were made with.
-const FOLLOWS: &str = "anonymize.follows.";
+use crate::release::{FOLLOWS, OWN, PART, PARTNERS, SIGNATURE};
 
 /// The releases that a release is made with.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +20,8 @@ pub(super) struct Followed {
     own: BTreeSet<String>,
     /// Ids of releases that these were made with.
     earlier: BTreeSet<String>,
+    /// Ids of releases of which rows were left out when they were stored.
+    partial: BTreeSet<String>,
     /// True if some rows are of a release that does not say which one it is, or a query can leave out rows of one.
     unknown: bool,
 }
@@ -34,6 +31,7 @@ impl Followed {
     pub(super) fn add(&mut self, other: Self) {
         self.own.extend(other.own);
         self.earlier.extend(other.earlier);
+        self.partial.extend(other.partial);
         self.unknown |= other.unknown;
     }
 
@@ -42,6 +40,7 @@ impl Followed {
         self.unknown |= own.is_empty();
         self.own.extend(own);
         self.earlier.extend(ids(schema, FOLLOWS));
+        self.partial.extend(ids(schema, PART));
     }
 
     /// Returns true if some of these releases were made with some of the others.
@@ -61,11 +60,11 @@ impl Followed {
     }
 
     /// # Errors
-    /// When releases are missing that those which are there were made with.
+    /// When releases are missing that those which are there were made with, and when people of a release can be missing.
     pub(super) fn check(&self, function: &str, argument: &'static str) -> Result<()> {
         let missing = self.earlier.difference(&self.own).count();
         if missing == 0 {
-            return Ok(());
+            return self.check_whole(function, argument);
         }
         let (what, form) = match argument {
             "previous" => ("private views", "('q1_private.parquet', 'q2_private.parquet')"),
@@ -79,6 +78,24 @@ impl Followed {
             thousands(missing),
             thousands(self.own.union(&self.earlier).count()),
             if missing == 1 { "it" } else { "them" }
+        ))
+    }
+
+    /// # Errors
+    /// When rows of a release were left out when it was stored.
+    fn check_whole(&self, function: &str, argument: &'static str) -> Result<()> {
+        if self.partial.is_empty() {
+            return Ok(());
+        }
+        let (what, form) = match argument {
+            "previous" => ("private view", "previous => 'q1_private.parquet'"),
+            _ => ("worlds", "worlds => 'worlds_1.parquet'"),
+        };
+        Err(refusal!(
+            function,
+            argument argument,
+            "{argument} has a stored copy of which rows were left out (WHERE, LIMIT, JOIN), and people who are not in it would be taken for new ones. \
+             Pass the whole {what} as it was written: {form}"
         ))
     }
 

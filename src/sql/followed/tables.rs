@@ -8,10 +8,10 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, LogicalPlan, Operator};
 
-use super::{FOLLOWS, Followed, ids};
-use crate::release::{COUNTERFEIT_MARK, PARTNERS, SIGNATURE};
+use super::{Followed, ids};
+use crate::release::{COUNTERFEIT_MARK, FOLLOWS, OWN, PARTNERS, SIGNATURE};
 use crate::sql::anonymized_table::AnonymizedTable;
-use crate::sql::footers::schemas_of_files;
+use crate::sql::footers::{Footer, footers_of};
 use crate::sql::opaque::OpaqueTable;
 
 impl Followed {
@@ -45,19 +45,26 @@ impl Followed {
         }
         // Files can be of several releases, and the table then says nothing.
         let files = match session.filter(|_| table.is::<ListingTable>()) {
-            Some(session) => schemas_of_files(table, session)?,
+            Some(session) => footers_of(table, session)?,
             None => Vec::new(),
         };
         match files.is_empty() {
             true => self.add_schema(&schema),
-            false => files.iter().for_each(|file| self.add_schema(file)),
+            false => files.iter().for_each(|file| self.add_file(file)),
         }
         Ok(())
+    }
+
+    fn add_file(&mut self, file: &Footer) {
+        self.add_schema(&file.schema);
+        if file.lacks_people {
+            self.partial.extend(ids(&file.schema, OWN));
+        }
     }
 }
 
 /// Returns true if everybody who is in the inputs of a node is in its rows, too.
-fn keeps_everybody(plan: &LogicalPlan, id: Option<&str>) -> bool {
+pub(in crate::sql) fn keeps_everybody(plan: &LogicalPlan, id: Option<&str>) -> bool {
     let is_id = |expr: &Expr| matches!(expr, Expr::Column(column) if Some(column.name.as_str()) == id);
     match plan {
         LogicalPlan::Projection(projection) => {
