@@ -20,6 +20,7 @@ use tokio::sync::mpsc::Sender;
 use super::computation::{Computation, Resources};
 use crate::error::Error;
 use crate::methods::Monitor;
+use crate::microdata::Role;
 use crate::risk::{
     AdversaryModel, BackgroundColumns, Disclosure, EvidenceBuilder, Findings, ReleaseColumns, Sets, Wanted,
 };
@@ -103,7 +104,7 @@ impl DisclosureComputation {
         let list = |name: &str| Field::new(name, DataType::List(Arc::clone(&item)), false);
         let joint = self.strength.is_joint();
         let mut fields = vec![
-            Field::new(self.id.name(), self.id.data_type().clone(), false),
+            identifier(&self.id),
             Field::new(RELEASE, DataType::Int64, false),
             list(CANDIDATES),
             list(REMAINING),
@@ -115,6 +116,12 @@ impl DisclosureComputation {
         fields.push(Field::new(READER, DataType::Utf8, false));
         Schema::new(fields)
     }
+}
+
+/// The identifier as a column of the result. It says that it is one, so that a copy of the result is a private file.
+pub(super) fn identifier(id: &FieldRef) -> Field {
+    let role = [(Role::KEY.to_owned(), Role::Id.name().to_owned())];
+    Field::new(id.name(), id.data_type().clone(), false).with_metadata(role.into_iter().collect())
 }
 
 #[async_trait]

@@ -18,6 +18,7 @@ mod loss;
 mod notices;
 mod perturbed;
 mod planner;
+mod private_columns;
 mod private_files;
 mod profile;
 mod progress;

@@ -11,6 +11,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 
 use super::computation::{Computation, Resources};
+use super::disclosure::identifier;
 use crate::error::{Error, Result as OwnResult, thousands};
 use crate::microdata::{ColumnEncoder, Order};
 use crate::risk::Perturbed;
@@ -54,7 +55,7 @@ impl Computation for PerturbedComputation {
 
     fn schema(&self) -> SchemaRef {
         Arc::new(Schema::new(vec![
-            Field::new(self.id.name(), self.id.data_type().clone(), false),
+            identifier(&self.id),
             Field::new("identity", DataType::Float64, false),
             Field::new("attribute", DataType::Float64, false),
         ]))

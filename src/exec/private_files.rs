@@ -3,25 +3,18 @@
 //! Files get the mode of the process's umask, which mostly lets everybody read them. So a private file is written in a directory that nobody
 //! else can enter, gets its mode there, and only then its name. Other systems have no modes.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use datafusion::arrow::datatypes::Schema;
 use datafusion::common::Result;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::parquet::file::metadata::{
+    FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter,
+};
 
-use crate::microdata::Role;
-use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, LABEL, PARTNERS, SIGNATURE};
-
-/// Returns true if a column says that it is of a private view: an identifier, or what only the publisher may know.
-pub(super) fn is_private(schema: &Schema) -> bool {
-    let private = [Role::Id.name(), COUNTERFEIT_MARK, SIGNATURE, LABEL, PARTNERS, COMMITMENTS];
-    let role = |metadata: &std::collections::HashMap<String, String>| {
-        metadata.get(Role::KEY).is_some_and(|role| private.contains(&role.as_str()))
-    };
-    schema.fields().iter().any(|field| role(field.metadata()))
-}
+use crate::release::PEOPLE;
 
 /// The path of a place on a local disk; `None` elsewhere, and where files have no modes.
 pub(super) fn local_path(location: &ListingTableUrl) -> Option<PathBuf> {
@@ -56,6 +49,73 @@ pub(super) async fn remove_directory(directory: PathBuf) {
 /// When it is not the owner who asks.
 pub(super) async fn keep_to_owner(file: PathBuf) -> Result<()> {
     blocking(move || only_for_owner(&file)).await
+}
+
+/// Says in the footer of a Parquet file that was just written of which release it is, and how many people that has.
+///
+/// # Errors
+/// When the file cannot be read or written.
+pub(super) async fn note_people(file: PathBuf, release: String, people: u64) -> Result<()> {
+    blocking(move || note(&file, &format!("{release} {people}"))).await
+}
+
+/// Writes the footer anew: nothing else in the file depends on where that ends.
+fn note(file: &Path, said: &str) -> io::Result<()> {
+    const END: u64 = 8;
+    let mut file = File::options().read(true).write(true).open(file)?;
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).map_err(io::Error::other)?;
+    let mut end = [0; END as usize];
+    file.seek(SeekFrom::End(-(END as i64)))?;
+    file.read_exact(&mut end)?;
+    let [a, b, c, d, ..] = end;
+    let written = u64::from(u32::from_le_bytes([a, b, c, d])) + END;
+    let of_file = metadata.file_metadata();
+    let mut says = of_file.key_value_metadata().cloned().unwrap_or_default();
+    says.retain(|said| said.key != PEOPLE);
+    says.push(KeyValue::new(PEOPLE.to_owned(), said.to_owned()));
+    let of_file = FileMetaData::new(
+        of_file.version(),
+        of_file.num_rows(),
+        of_file.created_by().map(str::to_owned),
+        Some(says),
+        of_file.schema_descr_ptr(),
+        of_file.column_orders().cloned(),
+    );
+    let metadata = ParquetMetaData::new(of_file, metadata.row_groups().to_vec());
+    let begin = file.metadata()?.len().saturating_sub(written);
+    file.set_len(begin)?;
+    file.seek(SeekFrom::Start(begin))?;
+    let mut footer = Vec::new();
+    ParquetMetaDataWriter::new(&mut footer, &metadata).finish().map_err(io::Error::other)?;
+    file.write_all(&footer)
+}
+
+/// Moves the files of a directory to the same places in another one, and keeps them to their owner. Removes the directory.
+///
+/// # Errors
+/// When a file cannot be moved. Those that were moved stay.
+pub(super) async fn move_files(from: PathBuf, to: PathBuf) -> Result<()> {
+    blocking(move || move_all(&from, &to)).await
+}
+
+/// Removes a directory with its files, if it is there.
+pub(super) async fn remove_files(directory: PathBuf) {
+    let _ = blocking(move || std::fs::remove_dir_all(directory)).await;
+}
+
+fn move_all(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let place = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            std::fs::create_dir_all(&place)?;
+            move_all(&entry.path(), &place)?;
+        } else {
+            only_for_owner(&entry.path())?;
+            std::fs::rename(entry.path(), place)?;
+        }
+    }
+    std::fs::remove_dir(from)
 }
 
 async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<()> {

@@ -8,9 +8,11 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::array::Array;
+use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::config::ConfigOptions;
@@ -28,11 +30,16 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use tokio::sync::oneshot;
 
 use super::Seed;
-use super::private_files::{is_private, keep_to_owner, local_path, make_closed_directory, remove_directory};
+use super::private_columns::has_private;
+use super::private_files::{
+    keep_to_owner, local_path, make_closed_directory, move_files, note_people, remove_directory, remove_files,
+};
+use crate::microdata::Role;
+use crate::release::{OWN, PART};
 
 /// Makes `COPY .. TO` and `INSERT INTO` of files leave what was there as it was when they fail, and gives local files of private views
 /// mode 0600. For a session that is being built ([`SessionStateBuilder::with_physical_optimizer_rule`](datafusion::execution::SessionStateBuilder)).
@@ -66,6 +73,8 @@ struct WholeSink {
     original: DataSinkExec,
     /// What is done instead with a local file.
     aside: Option<Aside>,
+    /// The same of a local directory of private files.
+    folder: Option<Folder>,
     /// Says where a private view goes that is not written aside, on a local disk.
     private: Option<Place>,
 }
@@ -87,6 +96,15 @@ impl Place {
     }
 }
 
+/// A directory of private files that is written in a closed one first.
+#[derive(Debug)]
+struct Folder {
+    sink: Arc<dyn DataSink>,
+    /// Nobody else can enter it. It stands in the other one.
+    closed: PathBuf,
+    named: PathBuf,
+}
+
 /// A file that is written under another name first.
 #[derive(Debug)]
 struct Aside {
@@ -96,6 +114,31 @@ struct Aside {
     named: Path,
     /// The directory that a private file is written in, and the file.
     closed: Option<[PathBuf; 2]>,
+    /// What the file, if it is Parquet, is to say of the people in it.
+    people: Option<People>,
+}
+
+/// The people of a release that is written whole.
+#[derive(Debug)]
+struct People {
+    /// Its id.
+    release: String,
+    /// Place of the identifier.
+    identifier: usize,
+}
+
+impl People {
+    /// `None` if rows are of no private view, of several, or of a part of one.
+    fn of(schema: &Schema) -> Option<Self> {
+        let is_id = |field: &FieldRef| field.metadata().get(Role::KEY).map(String::as_str) == Some(Role::Id.name());
+        let identifier = schema.fields().iter().position(is_id)?;
+        let says = |begin: &str| -> Vec<String> {
+            let keys = schema.field(identifier).metadata().keys();
+            keys.filter_map(|key| key.strip_prefix(begin)).map(str::to_owned).collect()
+        };
+        let [release] = <[String; 1]>::try_from(says(OWN)).ok()?;
+        says(PART).is_empty().then_some(Self { release, identifier })
+    }
 }
 
 impl WholeSink {
@@ -105,34 +148,43 @@ impl WholeSink {
         if sink.is::<Self>() {
             return Ok(None);
         }
-        let private = is_private(original.input().schema().as_ref());
+        let private = has_private(original.input());
         let mut config = None;
+        let mut folder = None;
         let aside = if let Some(sink) = sink.downcast_ref::<ParquetSink>() {
             config = Some(sink.config());
             // Only the original knows how its rows are sorted, and writes that down.
             match original.sort_order() {
-                None => Aside::of(sink.config(), private, |config| {
-                    ParquetSink::new(config, sink.parquet_options().clone())
-                })?,
+                None => {
+                    let made = |config| ParquetSink::new(config, sink.parquet_options().clone());
+                    folder = Folder::of(sink.config(), private, made)?;
+                    let people = People::of(original.input().schema().as_ref());
+                    Aside::of(sink.config(), private, made)?.map(|aside| Aside { people, ..aside })
+                }
                 Some(_) => None,
             }
         } else if let Some(sink) = sink.downcast_ref::<CsvSink>() {
             config = Some(sink.config());
-            Aside::of(sink.config(), private, |config| CsvSink::new(config, sink.writer_options().clone()))?
+            let made = |config| CsvSink::new(config, sink.writer_options().clone());
+            folder = Folder::of(sink.config(), private, made)?;
+            Aside::of(sink.config(), private, made)?
         } else if let Some(sink) = sink.downcast_ref::<JsonSink>() {
             config = Some(sink.config());
-            Aside::of(sink.config(), private, |config| JsonSink::new(config, sink.writer_options().clone()))?
+            let made = |config| JsonSink::new(config, sink.writer_options().clone());
+            folder = Folder::of(sink.config(), private, made)?;
+            Aside::of(sink.config(), private, made)?
         } else {
             None
         };
-        let private = config.filter(|_| private && aside.is_none()).and_then(Place::of);
-        Ok(Some(Self { original: original.clone(), aside, private }))
+        let private = config.filter(|_| private && aside.is_none() && folder.is_none()).and_then(Place::of);
+        Ok(Some(Self { original: original.clone(), aside, folder, private }))
     }
 
     fn sink(&self) -> &dyn DataSink {
-        match &self.aside {
-            Some(aside) => aside.sink.as_ref(),
-            None => self.original.sink(),
+        match (&self.aside, &self.folder) {
+            (Some(aside), _) => aside.sink.as_ref(),
+            (None, Some(folder)) => folder.sink.as_ref(),
+            (None, None) => self.original.sink(),
         }
     }
 
@@ -145,8 +197,20 @@ impl WholeSink {
         }
         let path = aside.unnamed.clone();
         let mut cleaning = Cleaning { store: Some(Arc::clone(&store)), path, directory: directory.clone() };
+        let people = Arc::new(AtomicU64::new(0));
+        let data = match &aside.people {
+            Some(People { identifier, .. }) => {
+                let (schema, identifier, people) = (data.schema(), *identifier, Arc::clone(&people));
+                let counted = data.inspect_ok(move |batch| {
+                    let column = batch.column(identifier);
+                    people.fetch_add((column.len() - column.logical_null_count()) as u64, Ordering::Relaxed);
+                });
+                Box::pin(RecordBatchStreamAdapter::new(schema, counted)) as SendableRecordBatchStream
+            }
+            None => data,
+        };
         let written = match aside.sink.write_all(data, context).await {
-            Ok(rows) => aside.name(store.as_ref()).await.map(|()| rows),
+            Ok(rows) => aside.name(store.as_ref(), people.load(Ordering::Relaxed)).await.map(|()| rows),
             Err(error) => Err(error),
         };
         if written.is_err() {
@@ -160,8 +224,26 @@ impl WholeSink {
         written
     }
 
-    /// Writes a private view that cannot be renamed: files in a directory that nobody else can enter, if it is a new one; a file gets its mode
-    /// when it is written.
+    /// Writes private files in a closed directory, gives them their mode, then moves them to their places. A directory that is new is closed, too.
+    async fn write_folder(
+        &self,
+        folder: &Folder,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        make_closed_directory(folder.named.clone()).await?;
+        make_closed_directory(folder.closed.clone()).await?;
+        let mut leaving = Leaving(Some(folder.closed.clone()));
+        let written = match self.write_or_drop(folder.sink.as_ref(), data, context).await {
+            Ok(rows) => move_files(folder.closed.clone(), folder.named.clone()).await.map(|()| rows),
+            Err(error) => Err(error),
+        };
+        remove_files(folder.closed.clone()).await;
+        leaving.0 = None;
+        written
+    }
+
+    /// Writes a private view whose rows are sorted, which cannot be renamed: files get their mode when they are written.
     async fn write_private(
         &self,
         place: &Place,
@@ -171,16 +253,28 @@ impl WholeSink {
         if let Place::Directory(directory) = place {
             make_closed_directory(directory.clone()).await?;
         }
-        let rows = self.write_or_drop(data, context).await?;
-        if let Place::File(file) = place {
-            keep_to_owner(file.clone()).await?;
+        let sink = self.original.sink();
+        let rows = self.write_or_drop(sink, data, context).await?;
+        match (place, sink.downcast_ref::<ParquetSink>()) {
+            (Place::File(file), _) => keep_to_owner(file.clone()).await?,
+            (Place::Directory(_), Some(sink)) => {
+                for file in sink.written().into_keys() {
+                    keep_to_owner(PathBuf::from(format!("/{file}"))).await?;
+                }
+            }
+            (Place::Directory(_), None) => {}
         }
         Ok(rows)
     }
 
     /// Writes what cannot be renamed: when the input fails, the writer waits for more until it is dropped, and what was not
     /// completed never was.
-    async fn write_or_drop(&self, data: SendableRecordBatchStream, context: &Arc<TaskContext>) -> Result<u64> {
+    async fn write_or_drop(
+        &self,
+        sink: &dyn DataSink,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64> {
         let (fail, failed) = oneshot::channel::<DataFusionError>();
         let (schema, mut fail) = (data.schema(), Some(fail));
         let rows = data.then(move |batch| {
@@ -196,12 +290,47 @@ impl WholeSink {
             }
         });
         let rows = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
-        let written = self.original.sink().write_all(rows, context);
+        let written = sink.write_all(rows, context);
         match futures::future::select(std::pin::pin!(failed), written).await {
             futures::future::Either::Left((Ok(error), _)) => Err(error),
             // All rows are in.
             futures::future::Either::Left((Err(_), written)) => written.await,
             futures::future::Either::Right((written, _)) => written,
+        }
+    }
+}
+
+impl Folder {
+    /// `None` if it is not a local directory of private files.
+    fn of<S: DataSink>(
+        config: &FileSinkConfig,
+        private: bool,
+        sink: impl FnOnce(FileSinkConfig) -> S,
+    ) -> Result<Option<Self>> {
+        let ([location], Some(Place::Directory(named)), true) =
+            (config.table_paths.as_slice(), Place::of(config), private)
+        else {
+            return Ok(None);
+        };
+        // Nobody who lists the directory takes it for a table's file.
+        let name = format!(".{}.tmp", Seed::from_entropy()?.release_id());
+        let closed = named.join(&name);
+        let mut url = location.get_url().clone();
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.pop_if_empty().push(&name).push("");
+        }
+        let config = FileSinkConfig { table_paths: vec![ListingTableUrl::try_new(url, None)?], ..config.clone() };
+        Ok(Some(Self { sink: Arc::new(sink(config)), closed, named }))
+    }
+}
+
+/// Removes a directory of files that nobody will finish.
+struct Leaving(Option<PathBuf>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if let (Some(directory), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(remove_files(directory));
         }
     }
 }
@@ -234,13 +363,16 @@ impl Aside {
         let file_output_mode = FileOutputMode::SingleFile;
         let config = FileSinkConfig { table_paths: vec![other], file_output_mode, ..config.clone() };
         let store = config.object_store_url.clone();
-        Ok(Some(Self { sink: Arc::new(sink(config)), store, unnamed, named, closed }))
+        Ok(Some(Self { sink: Arc::new(sink(config)), store, unnamed, named, closed, people: None }))
     }
 
-    /// Gives the file its mode, if it is private, and its name.
-    async fn name(&self, store: &dyn ObjectStore) -> Result<()> {
+    /// Gives the file its mode and the number of its `people`, if it is private, and its name.
+    async fn name(&self, store: &dyn ObjectStore, people: u64) -> Result<()> {
         if let Some([_, file]) = &self.closed {
             keep_to_owner(file.clone()).await?;
+            if let Some(of) = &self.people {
+                note_people(file.clone(), of.release.clone(), people).await?;
+            }
         }
         Ok(store.rename(&self.unnamed, &self.named).await?)
     }
@@ -284,10 +416,11 @@ impl DataSink for WholeSink {
     }
 
     async fn write_all(&self, data: SendableRecordBatchStream, context: &Arc<TaskContext>) -> Result<u64> {
-        match (&self.aside, &self.private) {
-            (Some(aside), _) => Self::write_aside(aside, data, context).await,
-            (None, Some(place)) => self.write_private(place, data, context).await,
-            (None, None) => self.write_or_drop(data, context).await,
+        match (&self.aside, &self.folder, &self.private) {
+            (Some(aside), ..) => Self::write_aside(aside, data, context).await,
+            (None, Some(folder), _) => self.write_folder(folder, data, context).await,
+            (None, None, Some(place)) => self.write_private(place, data, context).await,
+            (None, None, None) => self.write_or_drop(self.original.sink(), data, context).await,
         }
     }
 }
