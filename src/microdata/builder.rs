@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::utils::quote_identifier;
 use rayon::prelude::*;
 
 use super::encoder::given_order;
+use super::nulls::refuse_nulls;
 use super::row_codes::put_together;
 use super::{
     ColumnEncoder, Encoded, HashKey, Hashed, Hierarchies, IdentifierBuilder, Identifiers, Layout, Microdata, Order,
@@ -30,6 +31,8 @@ pub struct MicrodataBuilder {
     left_out: Vec<String>,
     /// Whether nobody asks who the rows are about once they are in order.
     nameless: bool,
+    /// True if rows without a sensitive value may get one later.
+    values_later: bool,
     hierarchies: Option<Hierarchies>,
     updates: Option<UpdatesBuilder>,
 }
@@ -78,6 +81,7 @@ impl MicrodataBuilder {
             leave_out_empty: false,
             left_out: Vec::new(),
             nameless: false,
+            values_later: false,
             hierarchies: None,
             updates: None,
             layout,
@@ -214,6 +218,11 @@ impl MicrodataBuilder {
         self.nameless = true;
     }
 
+    /// Accepts rows without a sensitive value, which [`Microdata::drop_null_value`] refuses where they did not get one.
+    pub(crate) fn take_values_later(&mut self) {
+        self.values_later = true;
+    }
+
     /// Appends rows of the update relation: a value, what it can become, and the probability if that is known.
     ///
     /// # Errors
@@ -270,7 +279,7 @@ impl MicrodataBuilder {
         find: impl FnOnce(&EncodedColumns<'_>) -> Result<T>,
     ) -> Result<(Microdata, T)> {
         let Self { layout, rows, leave_out_empty, left_out, identifiers, quasi, sensitive, within, other, .. } = self;
-        let Self { hierarchies, updates, nameless, .. } = self;
+        let Self { hierarchies, updates, nameless, values_later: later, .. } = self;
         let finish = |encoder: ColumnEncoder, field: &FieldRef, hierarchies: Option<&Hierarchies>| {
             encoder.finish(Order::of(field.name(), hierarchies, given_order(field)?.as_deref()))
         };
@@ -295,8 +304,9 @@ impl MicrodataBuilder {
                 (Some(updates), Some(sensitive)) => Some(Arc::new(updates.finish(&sensitive.ranks)?)),
                 _ => None,
             };
-            if let Some(sensitive) = &sensitive {
-                refuse_nulls(sensitive, rows)?;
+            if let Some(sensitive) = sensitive.as_ref().filter(|column| !later && column.attribute.domain.has_null()) {
+                let nulls = sensitive.codes.iter().filter(|code| *code == 0).count();
+                refuse_nulls(&sensitive.attribute.field, nulls, rows)?;
             }
             let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;
             let mut quasi: Vec<Encoded> = quasi
@@ -416,42 +426,6 @@ fn columns_of(layout: &Layout) -> Vec<String> {
         names.extend(new);
     }
     names
-}
-
-fn refuse_nulls(sensitive: &Encoded, rows: usize) -> Result<()> {
-    let nulls = match sensitive.attribute.domain.has_null() {
-        true => sensitive.codes.iter().filter(|code| *code == 0).count(),
-        false => 0,
-    };
-    if nulls == 0 {
-        return Ok(());
-    }
-    let field = &sensitive.attribute.field;
-    let name = field.name();
-    // Of several columns each can be the one without a value.
-    let mut parts = parts_of(field)?;
-    if parts.is_empty() {
-        parts.push(FieldRef::clone(field));
-    }
-    let there: Vec<_> = parts.iter().map(|part| format!("{} IS NOT NULL", quote_identifier(part.name()))).collect();
-    let own = parts.last().map(|part| own_value(part)).unwrap_or_default();
-    Err(Error::refused(format!(
-        "{} of {} rows have a NULL in the sensitive column {name}; leave them out, WHERE {}, or give NULL a value of its own, {own}, which \
-         is their value for all releases: it cannot be filled in later",
-        thousands(nulls),
-        thousands(rows),
-        there.join(" AND "),
-    )))
-}
-
-/// An expression that has a value of its own in the place of NULL.
-fn own_value(field: &Field) -> String {
-    let name = quote_identifier(field.name());
-    match field.data_type() {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => format!("coalesce({name}, 'unknown') AS {name}"),
-        number if number.is_numeric() => format!("coalesce({name}, -1) AS {name} (if nobody has -1)"),
-        _ => format!("coalesce(CAST({name} AS VARCHAR), 'unknown') AS {name}"),
-    }
 }
 
 #[cfg(test)]

@@ -33,6 +33,18 @@ impl Domain {
         Self { positions: ranks(values.len()).into_iter().map(|place| place as f32).collect(), values }
     }
 
+    /// The same without NULL, so that every code is one less if NULL was among the values.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub(super) fn without_null(&self) -> Result<Self> {
+        let nulls = self.values.null_count().min(1);
+        let values = self.values.slice(nulls, self.values.len() - nulls);
+        // An order that was given goes by steps.
+        let in_order = Self::in_order(ArrayRef::clone(&self.values)).positions == self.positions;
+        if in_order { Ok(Self::in_order(values)) } else { Self::new(values) }
+    }
+
     /// Number of distinct values, NULL included.
     pub fn len(&self) -> usize {
         self.values.len()

@@ -22,6 +22,7 @@ mod layout;
 mod loss;
 mod near_numbers;
 mod neighbours;
+mod nulls;
 mod order;
 mod place;
 mod roles;

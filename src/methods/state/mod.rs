@@ -459,6 +459,9 @@ impl SnapshotBuilder {
             }
             state => state,
         };
+        if periods.is_some() {
+            microdata.take_values_later();
+        }
         let (mut microdata, mut state) = microdata.finish_with(key, |columns| match state {
             Some(reader) => reader.finish(columns, number, periods.as_ref()),
             None => Ok(State::before_the_first(kind)),
@@ -470,6 +473,11 @@ impl SnapshotBuilder {
             && let State::Signatures(signatures) = &mut state
         {
             remembered::hold(&mut microdata, signatures);
+        }
+        if microdata.drop_null_value()?
+            && let State::Signatures(signatures) = &mut state
+        {
+            signatures.drop_null_value();
         }
         Ok((microdata, state))
     }

@@ -114,6 +114,11 @@ impl Signatures {
         }
     }
 
+    /// Takes NULL, which no signature has, out of the domain that codes are of.
+    pub(super) fn drop_null_value(&mut self) {
+        self.all = self.all.iter().map(|set| set.iter().map(|code| code - 1).collect()).collect();
+    }
+
     /// Returns true if a row's person was published with another sensitive value, of methods of which values must stay.
     #[inline]
     pub fn is_changed(&self, row: usize) -> bool {

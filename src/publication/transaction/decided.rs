@@ -86,7 +86,7 @@ impl Merged {
         notices.extend(self.checked.reading.open.clock_notice().await);
         if self.outcome.held > 0 {
             notices.push(format!(
-                "publication: {} people have another value than in an earlier release of this period, and are published with that one: values change from \
+                "publication: {} people have another value than in an earlier release of this period, or none, and are published with that one: values change from \
                  one period to the next (or say a later one with SET anonymize.{PERIOD}, if the snapshot is of that)",
                 thousands(self.outcome.held)
             ));
