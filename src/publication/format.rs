@@ -6,7 +6,8 @@ use deltalake_core::DeltaTable;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::delta;
+use super::delta::{self, COMMIT_KEY};
+use super::record::Announcement;
 use crate::error::{AnonymizeError, refusal};
 
 /// Setting of both tables, and what errors about it are about.
@@ -66,6 +67,26 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T> {
             false => refusal!("publication", "{what} is not as it was written"),
         }
     })
+}
+
+/// Returns what the commit of a version of a public table says of its release, and when the commit was made (milliseconds since 1970). `None` if there is no such
+/// commit, or it is not of a release.
+///
+/// # Errors
+/// When it says more than this version knows ([`is_unknown`]), and when the store fails.
+pub(super) async fn announcement(table: &DeltaTable, number: u64) -> Result<Option<(Announcement, Option<i64>)>> {
+    let Some(commit) = delta::committed(table, number).await? else { return Ok(None) };
+    let this = || format!("release {number} in the public table says something");
+    if !commit.says_only(&[COMMIT_KEY]) {
+        return Err(unknown(this()));
+    }
+    let Some(text) = commit.says(COMMIT_KEY) else { return Ok(None) };
+    match read::<Announcement>(text, "") {
+        Ok(announcement) => Ok(Some((announcement, commit.time))),
+        Err(error) if is_unknown(&error) => Err(unknown(this())),
+        // Somebody else wrote it.
+        Err(_) => Ok(None),
+    }
 }
 
 /// The error that there is more than this version knows.

@@ -17,11 +17,12 @@ use super::delta;
 use super::entries::{Entries, decode};
 use super::failure::while_doing;
 use super::files::intact;
+use super::format;
 use super::ledger_metadata::LedgerMetadata;
 use super::ledger_state::{self, LedgerState};
 use super::paths::CLAIMS;
 use super::place::{Access, Place};
-use super::record::{Announcement, Record, ReleaseFile};
+use super::record::{Record, ReleaseFile};
 use super::spec::Publication;
 use super::tables::Tables;
 use crate::error::{Error, refusal};
@@ -383,7 +384,7 @@ impl OpenPublication {
             ));
         }
         let Some(table) = self.published.as_ref().filter(|_| published > 0) else { return Ok(()) };
-        let announced: Option<(Announcement, _)> = delta::read_commit_info(table, published).await?;
+        let announced = format::announcement(table, published).await?;
         let before;
         let noted = match &self.newest {
             Some(newest) if newest.number == published => Some(newest),

@@ -156,7 +156,7 @@ fn check_ours(open: &OpenPublication) -> Result<&DeltaTable> {
 /// Whether the version of this number is this release.
 async fn is_public(open: &OpenPublication, record: &Record) -> Result<bool> {
     let Some(table) = &open.published else { return Ok(false) };
-    match delta::read_commit_info::<Announcement>(table, record.number).await? {
+    match format::announcement(table, record.number).await? {
         Some((announcement, _)) if announcement.release_id == record.release_id => Ok(true),
         Some(_) => Err(refusal!(
             "publication",

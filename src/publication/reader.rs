@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::delta;
+use super::format;
 use super::ledger_metadata::LedgerMetadata;
 use super::place::{Access, Place};
 use super::record::{Announcement, Record};
@@ -145,7 +146,7 @@ impl Reader {
         if number == 0 || number > newest {
             return Err(refusal!("publication", "there is no release {number}; there are releases 1 to {newest}"));
         }
-        let info = delta::read_commit_info::<Announcement>(&self.table, number).await;
+        let info = format::announcement(&self.table, number).await;
         let info = info.map_err(|error| self.place.unreadable(error))?;
         if info.is_none_or(|(announcement, _)| announcement.number != number) {
             return Err(not_a_release(number));
@@ -187,7 +188,7 @@ impl Reader {
             |field: &FieldRef| field.metadata().get(Role::KEY).is_some_and(|role| role == Role::Insensitive.name());
         let kept = delta::columns(&self.table).is_ok_and(|columns| columns.fields().iter().any(is_kept));
         let row = |number| async move {
-            let read = delta::read_commit_info::<Announcement>(&self.table, number).await?;
+            let read = format::announcement(&self.table, number).await?;
             let Some((announcement, time)) = read.filter(|(announcement, _)| announcement.number == number) else {
                 return Ok::<_, DataFusionError>(None);
             };

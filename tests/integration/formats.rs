@@ -230,6 +230,64 @@ async fn a_public_table_that_says_more_is_not_vouched_for() {
     assert_eq!(number(&context, unknown).await, 1);
 }
 
+/// A setting of the public table, something in the commit of a release, and something that the release announces.
+#[tokio::test(flavor = "multi_thread")]
+async fn releases_that_say_more_are_not_vouched_for() {
+    let whole = published().await;
+    let setting = copy_of(whole.path());
+    for version in [0, 1] {
+        let mut commit = Commit::read(setting.path(), "hospital", version);
+        commit.settings().insert("anonymizeNext".to_owned(), "2".into());
+        commit.write();
+    }
+    let expected = "has a setting that this version";
+    is_refused(setting.path(), expected).await;
+    let context = session();
+    let message = match run(&context, &theirs(setting.path())).await {
+        Ok(_) => error(&context, "SELECT * FROM audit(theirs)").await,
+        Err(error) => error.to_string(),
+    };
+    assert!(message.contains(expected) && message.contains("a later version wrote it"), "{message}");
+
+    for place in [None, Some(""), Some("/figures")] {
+        let later = copy_of(whole.path());
+        let mut commit = Commit::read(later.path(), "hospital", 1);
+        match place {
+            None => drop(commit.of("commitInfo").insert("anonymizeNext".to_owned(), "{}".into())),
+            Some(place) => inside(commit.of("commitInfo"), "anonymize", add(place)),
+        }
+        commit.write();
+        let expected = "release 1 in the public table says something that this version";
+        let before = files(later.path());
+        let context = session();
+        let message = match run(&context, &declared(later.path())).await {
+            Ok(_) => error(&context, Q2).await,
+            Err(error) => error.to_string(),
+        };
+        assert!(
+            message.contains(expected) && message.contains("Publish with the later version"),
+            "{place:?}: {message}"
+        );
+        assert!(files(later.path()) == before, "{place:?}");
+        let context = session();
+        let message = match run(&context, &theirs(later.path())).await {
+            Ok(_) => {
+                let failed =
+                    "SELECT count(*) FROM audit(theirs) WHERE NOT passed AND \"check\" = 'public table: can be read'
+                              AND figures LIKE 'it says more than this version of the program knows%'";
+                assert_eq!(number(&context, failed).await, 1, "{place:?}");
+                for asks in ["releases(theirs)", "release(theirs, 1)", "estimated(theirs)"] {
+                    let message = error(&context, &format!("SELECT count(*) FROM {asks}")).await;
+                    assert!(message.contains(expected), "{asks}: {message}");
+                }
+                error(&context, "SELECT reader FROM releases(theirs)").await
+            }
+            Err(error) => error.to_string(),
+        };
+        assert!(message.contains(expected), "{place:?}: {message}");
+    }
+}
+
 /// Goes on with a publication of two INSERTs whose first was made elsewhere, and checks all of it.
 async fn goes_on(stored: &Path) {
     let here = copy_of(stored);
