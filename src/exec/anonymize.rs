@@ -106,7 +106,7 @@ impl Job for Anonymization {
     }
 
     fn argument(&self, place: usize) -> &'static str {
-        self.inputs.argument(place)
+        self.inputs.argument(place, &self.job.method)
     }
 
     fn facts(&self) -> Result<Vec<String>, fmt::Error> {

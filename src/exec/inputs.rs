@@ -111,13 +111,12 @@ impl Inputs {
 
 impl InputKinds {
     /// What an input is called in errors, by its place.
-    pub(super) fn argument(self, place: usize) -> &'static str {
+    pub(super) fn argument(self, place: usize, method: &AnyMethod) -> &'static str {
         let there = [
             Some("the input"),
             self.previous.map(|_| "previous"),
             self.hierarchies.then_some("hierarchies"),
-            // Of m-invariance, the domain.
-            self.updates.then_some("updates"),
+            self.updates.then(|| method.values_argument()),
             self.identifiers.then_some("the input"),
             self.places.then_some("the input"),
         ];

@@ -100,7 +100,7 @@ impl Job for PublishJob {
     }
 
     fn argument(&self, place: usize) -> &'static str {
-        self.inputs.argument(place)
+        self.inputs.argument(place, &self.publication.spec.method)
     }
 
     fn facts(&self) -> Result<Vec<String>, fmt::Error> {

@@ -256,6 +256,14 @@ impl AnyMethod {
         self.signature().name
     }
 
+    /// Returns the argument with the values that can be sensitive ones beside those of the snapshot: the domain, or what values can become.
+    pub(crate) fn values_argument(&self) -> &'static str {
+        match self {
+            Self::MInvariance(_) => "domain",
+            _ => "updates",
+        }
+    }
+
     /// What it guarantees, in the field's terms.
     pub fn guarantee(&self) -> String {
         self.as_method().guarantee()

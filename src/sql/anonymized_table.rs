@@ -15,7 +15,7 @@ use super::cells::{ChosenCells, WantedCells};
 use super::composite::Composite;
 use super::followed::Followed;
 use super::identifiers;
-use super::input::{PREVIOUS, UPDATES};
+use super::input::PREVIOUS;
 use super::input_plans::{planned, planned_if_given};
 use super::opaque::{Relation, Wanted};
 use super::query_start::QueryStart;
@@ -163,7 +163,7 @@ impl Relation for AnonymizedTable {
             let mut inputs = Inputs {
                 previous,
                 hierarchies: planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?,
-                updates: planned_if_given(session, updates.as_ref(), name, UPDATES).await?,
+                updates: planned_if_given(session, updates.as_ref(), name, self.method.values_argument()).await?,
                 ..Inputs::new(planned(session, microdata, name, "the input").await?)
             };
             let layout = &self.prepared.layout;

@@ -220,7 +220,7 @@ impl Job for Cells {
     }
 
     fn argument(&self, place: usize) -> &'static str {
-        self.inputs.argument(place)
+        self.inputs.argument(place, &self.job.method)
     }
 
     fn facts(&self) -> Result<Vec<String>, fmt::Error> {

@@ -280,7 +280,8 @@ impl PublicationTable {
             let name = publication.spec.method.name();
             let remembered = ledger(&open, &publication, &microdata.schema())?;
             let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
-            let updates = planned_if_given(session, updates.as_ref(), name, "updates").await?;
+            let updates =
+                planned_if_given(session, updates.as_ref(), name, publication.spec.method.values_argument()).await?;
             // Of others, every release is one of its own whatever is set.
             if publication.spec.may_count_periods() {
                 let settings = session.config_options().extensions.get::<AnonymizeOptions>();
