@@ -28,6 +28,9 @@ class Inserted:
     rows: int
     #: Number of the release that has them: the one that this insertion has made, or an earlier one that was made of this snapshot.
     release: int
+    #: What is usual, in words: how many people of the snapshot were in an earlier release, and how many are missing. Warnings (``Notice``) are of
+    #: what is not.
+    facts: tuple[str, ...] = ()
 
 
 class Audit(Table):
@@ -84,8 +87,10 @@ class Publication:
                 raise Refused(f"the snapshot has none of the columns {', '.join(self._columns)}", function="publication")
             self._check_fractions(query.session, table, there)
             statement = f"INSERT INTO {self._name} ({names}) SELECT {names} FROM {table}"
-            rows, release = query.insert(statement, None if period is None else _period(period))
-        return Inserted(rows=rows, release=release if release is not None else max(self.releases()["release"], default=0))
+            rows, release, facts = query.insert(statement, None if period is None else _period(period))
+        if release is None:
+            release = max(self.releases()["release"], default=0)
+        return Inserted(rows=rows, release=release, facts=tuple(facts))
 
     def _check_fractions(self, session: _native.Session, table: str, there: Mapping[str, str]) -> None:
         """A cast to whole numbers would leave fractions out without a word."""

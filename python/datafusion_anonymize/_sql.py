@@ -145,12 +145,12 @@ class Query:
         self._warn(level + 1)
         return table
 
-    def insert(self, statement: str, period: str | None = None, level: int = 4) -> tuple[int, int | None]:
-        """Runs an INSERT into a publication. Returns how many rows it has published, and the number of the release that has them."""
+    def insert(self, statement: str, period: str | None = None, level: int = 4) -> tuple[int, int | None, list[str]]:
+        """Runs an INSERT into a publication. Returns how many rows it has published, the number of the release that has them, and ordinary facts of it."""
         with watch("insert") as progress:
-            rows, release = self.session.insert(statement, progress, period)
+            rows, release, facts = self.session.insert(statement, progress, period)
         self._warn(level + 1)
-        return int(rows.to_pylist()[0]["count"]), release
+        return int(rows.to_pylist()[0]["count"]), release, facts
 
     def _warn(self, level: int) -> None:
         for notice in self.session.notices():

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::catalog::MemTable;
 use datafusion::common::{DFSchema, Result, TableReference};
@@ -74,8 +74,8 @@ impl Session {
         })
     }
 
-    /// Runs an INSERT into a publication. Returns what it returns, and the number of the release that has its rows. The period is of this
-    /// statement alone, and so is the number, for others can run beside it.
+    /// Runs an INSERT into a publication. Returns what it returns, the number of the release that has its rows, and ordinary facts of it. The period
+    /// is of this statement alone, and so is what is returned, for others can run beside it.
     #[pyo3(signature = (query, progress = None, period = None))]
     fn insert(
         &self,
@@ -83,13 +83,15 @@ impl Session {
         query: String,
         progress: Option<&Bound<'_, PyAny>>,
         period: Option<&str>,
-    ) -> PyResult<(Table, Option<u64>)> {
+    ) -> PyResult<(Table, Option<u64>, Vec<String>)> {
         let mut state = self.context.state();
         if let Some(period) = period {
             state.config_mut().options_mut().set("anonymize.period", period).map_err(raised)?;
         }
         let published = Arc::new(AtomicU64::new(0));
         state.config_mut().set_extension(Arc::new(self.watch.progress(&published)));
+        let facts = Arc::new(Mutex::new(Vec::new()));
+        state.config_mut().set_extension(Arc::new(self.watch.notices_beside(&facts)));
         let context = SessionContext::new_with_state(state);
         let rows = wait(py, &self.watch, progress, async move {
             let plan = plan(&context, &query).await?;
@@ -97,7 +99,8 @@ impl Session {
         })?;
         // Releases are numbered from 1.
         let release = published.load(Ordering::Relaxed);
-        Ok((rows, (release > 0).then_some(release)))
+        let facts = std::mem::take(&mut *facts.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok((rows, (release > 0).then_some(release), facts))
     }
 
     /// Names of the columns that a query would return. Reads no rows.

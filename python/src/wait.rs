@@ -50,8 +50,20 @@ pub(crate) struct Watch {
 impl Watch {
     /// What goes into a session's configuration.
     pub(crate) fn listeners(self: &Arc<Self>) -> (Progress, Notices) {
+        (self.progress(&Arc::default()), self.told())
+    }
+
+    fn told(self: &Arc<Self>) -> Notices {
         let notices = Arc::clone(self);
-        (self.progress(&Arc::default()), Notices::new(move |notice| notices.note(notice.to_owned())))
+        Notices::new(move |notice| notices.note(notice.to_owned()))
+    }
+
+    /// Returns what hears the notices of one statement. Ordinary facts go into `facts`.
+    pub(crate) fn notices_beside(self: &Arc<Self>, facts: &Arc<Mutex<Vec<String>>>) -> Notices {
+        let facts = Arc::clone(facts);
+        self.told().with_facts(move |fact| {
+            facts.lock().unwrap_or_else(PoisonError::into_inner).push(fact.to_owned());
+        })
     }
 
     /// Returns what is told of the progress of one statement. The number of the release that it publishes goes into `published`.

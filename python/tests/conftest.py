@@ -44,6 +44,4 @@ def _strict() -> object:
         # Of other libraries.
         for category in (DeprecationWarning, FutureWarning, ImportWarning, ResourceWarning):
             warnings.simplefilter("default", category)
-        # A second release says who returned.
-        warnings.filterwarnings("default", message=".*people were in an earlier release", category=an.Notice)
         yield

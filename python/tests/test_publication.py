@@ -181,8 +181,23 @@ def test_a_publication_begins_once(tmp_path: pathlib.Path, q1: an.Table, q2: an.
         an.publication(tmp_path / "p", begin=True, **given).insert(q2)  # type: ignore[arg-type]
     with pytest.raises(an.Refused, match="max_missing"):
         an.publication(tmp_path / "p", max_missing=0.05, **given).insert(q2)  # type: ignore[arg-type]
-    with pytest.warns(an.Notice, match="people were in an earlier release"):
-        assert an.publication(tmp_path / "p", max_missing=0.9, **given).insert(q2).release == 2  # type: ignore[arg-type]
+    inserted = an.publication(tmp_path / "p", max_missing=0.9, **given).insert(q2)  # type: ignore[arg-type]
+    assert inserted.release == 2 and len(inserted.facts) == 1 and "people were in an earlier release" in inserted.facts[0]
+
+
+def test_that_people_return_is_no_warning_unless_identifiers_can_have_changed(tmp_path: pathlib.Path, q1: an.Table) -> None:
+    pandas = pytest.importorskip("pandas")
+    publication = hospital(tmp_path, q1)
+    assert publication.insert(q1).facts == ()
+    people = q1.to_pandas()
+    older = people.assign(age=people["age"] + 1)
+    facts = publication.insert(older).facts
+    assert len(facts) == 1 and "11 people were in an earlier release, 0 are new" in facts[0]
+    # Some come, as many are gone.
+    moved = older.assign(patient_id=older["patient_id"].where(older.index >= 4, older["patient_id"] + 1000), age=older["age"] + 1)
+    assert isinstance(moved, pandas.DataFrame)
+    with pytest.warns(an.Notice, match="not written as it was"):
+        assert publication.insert(moved).facts == ()
 
 
 def test_columns_by_columns(tmp_path: pathlib.Path, q1: an.Table) -> None:

@@ -10,13 +10,25 @@ type Listener = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Told what is worth knowing about statements that succeed: that a snapshot was published before, say. Put one into a session's
 /// configuration (`SessionConfig::with_extension`). Notices have counts, numbers of releases and names of columns, never values.
+///
+/// Ordinary facts, such as how many people of a snapshot were in an earlier release, are notices too, unless a listener of their own hears them
+/// ([`with_facts`](Self::with_facts)).
 #[derive(Clone, Default)]
-pub struct Notices(Option<Listener>);
+pub struct Notices {
+    listener: Option<Listener>,
+    of_facts: Option<Listener>,
+}
 
 impl Notices {
     /// Calls `listener` with each notice, from any thread.
     pub fn new(listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(listener)))
+        Self { listener: Some(Arc::new(listener)), of_facts: None }
+    }
+
+    /// Calls another `listener` with what is ordinary.
+    #[must_use]
+    pub fn with_facts(self, listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { of_facts: Some(Arc::new(listener)), ..self }
     }
 
     /// Those of a query's session; of one that has none nobody is told.
@@ -31,12 +43,20 @@ impl Notices {
 
     /// Returns true if somebody is told.
     pub(crate) fn are_heard(&self) -> bool {
-        self.0.is_some()
+        self.listener.is_some()
     }
 
     pub(crate) fn tell(&self, notice: &str) {
-        if let Some(listener) = &self.0 {
+        if let Some(listener) = &self.listener {
             listener(notice);
+        }
+    }
+
+    /// Tells what is no more than usual.
+    #[cfg(feature = "publication")]
+    pub(crate) fn tell_fact(&self, fact: &str) {
+        if let Some(listener) = self.of_facts.as_ref().or(self.listener.as_ref()) {
+            listener(fact);
         }
     }
 }

@@ -185,7 +185,9 @@ impl Publishing {
             Err(Ended::Failed(error)) => return Err(completed.before(error)),
         };
         progress.0.tell(Step::Published { release: published.release });
-        published.notices.iter().for_each(|notice| Notices::of(context).tell(notice));
+        let listeners = Notices::of(context);
+        published.facts.iter().for_each(|fact| listeners.tell_fact(fact));
+        published.notices.iter().for_each(|notice| listeners.tell(notice));
         Ok(published.rows)
     }
 

@@ -95,6 +95,13 @@ impl Turnover {
         ))
     }
 
+    /// Returns true if some of the new people can be missing ones whose identifiers have changed, and the publication does not say how many may be missing.
+    pub(super) fn is_suspicious(self, publication: &Publication) -> bool {
+        // Who leaves is made up for by who comes: so it looks where identifiers of some have changed.
+        let swapped = |missing: u64| missing * 10 >= self.before && self.came * 2 >= missing && missing > 0;
+        (swapped(self.least()) || swapped(self.most())) && publication.max_missing.is_none()
+    }
+
     /// Returns what the publisher is told.
     pub(super) fn notice(self, publication: &Publication) -> String {
         let [returned, came, before] = [self.returned, self.came, self.before].map(|count| thousands(count as usize));
@@ -105,9 +112,7 @@ impl Turnover {
             self.newest + 1,
             self.newest
         );
-        // Who leaves is made up for by who comes: so it looks where identifiers of some have changed.
-        let swapped = |missing: u64| missing * 10 >= self.before && self.came * 2 >= missing && missing > 0;
-        if (swapped(self.least()) || swapped(self.most())) && publication.max_missing.is_none() {
+        if self.is_suspicious(publication) {
             let column = publication.spec.roles.id.as_deref().unwrap_or("id");
             text += &format!(
                 ". If some of the new ones are missing ones whose {column} is not written as it was, what the releases promise does not hold of them; \

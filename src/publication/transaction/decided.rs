@@ -75,8 +75,8 @@ impl Merged {
     /// When more people are missing than the publication allows. A conflict if another release was decided in the meantime. When a store fails; the error
     /// says what is to be done.
     pub(crate) async fn publish(self, held: Option<Held>) -> Result<Published> {
-        let mut notices = match self.check_people() {
-            Ok(notices) => notices,
+        let [facts, mut notices] = match self.check_people() {
+            Ok(told) => told,
             Err(error) => {
                 self.checked.discard().await;
                 return Err(error);
@@ -93,7 +93,7 @@ impl Merged {
         }
         let release = self.checked.number();
         let rows = self.decide(held).await?;
-        Ok(Published { release, rows, notices })
+        Ok(Published { release, rows, facts, notices })
     }
 
     /// Returns the number of rows of the snapshot, or 0 if another INSERT was faster in making the release public, which reports them.
@@ -134,23 +134,25 @@ impl Merged {
         Ok(if announced.is_some_and(|announced| announced.here) { rows } else { 0 })
     }
 
-    /// Returns what there is to tell the publisher of a release that is made: who has come and left, and what is not said of its period.
+    /// Returns what there is to tell the publisher of a release that is made: who has come and left, and what is not said of its period. Ordinary facts
+    /// come first.
     ///
     /// # Errors
     /// When more people are missing than the publication allows.
-    fn check_people(&self) -> Result<Vec<String>> {
+    fn check_people(&self) -> Result<[Vec<String>; 2]> {
         let publication = self.checked.reading.publication();
-        let mut told = Vec::new();
+        let (mut facts, mut notices) = (Vec::new(), Vec::new());
         if let Some(turnover) = self.turnover() {
             turnover.check(publication)?;
+            let told = if turnover.is_suspicious(publication) { &mut notices } else { &mut facts };
             told.push(turnover.notice(publication));
         }
         let new = self.outcome.figures.rows.saturating_sub(self.outcome.figures.counterfeits);
         if publication.spec.keeps_apart() && self.checked.number() > 1 && new > 0 {
-            told.push(turnover::of_new_people(publication, self.checked.number(), new));
+            facts.push(turnover::of_new_people(publication, self.checked.number(), new));
         }
-        told.extend(periods::unsaid(publication, self.checked.number()));
-        Ok(told)
+        notices.extend(periods::unsaid(publication, self.checked.number()));
+        Ok([facts, notices])
     }
 
     /// Returns who has returned, come and left, of a method that remembers people.

@@ -46,6 +46,8 @@ pub(crate) struct Published {
     pub(crate) release: u64,
     /// Rows that this INSERT has published: 0 if another one has made the release public.
     pub(crate) rows: u64,
+    /// Ordinary facts of it: who has come and left.
+    pub(crate) facts: Vec<String>,
     /// What the publisher is told.
     pub(crate) notices: Vec<String>,
 }
