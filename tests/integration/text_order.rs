@@ -79,6 +79,28 @@ async fn it_is_said_once_and_the_cure_works() {
     }
 }
 
+/// One text in a column of numbers of a CSV file makes it one of texts.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stray_text_among_numbers_is_said() {
+    let here = tempfile::tempdir().unwrap();
+    let file = here.path().join("people.csv");
+    let rows: String = (0..60).map(|row| format!("{},d{}\n", 18 + row, row % 3)).collect();
+    std::fs::write(&file, format!("age,disease\n{rows}4O,d1\n")).unwrap();
+    let (context, told) = listening();
+    run(&context, &format!("CREATE TABLE t AS SELECT * FROM '{}'", file.display())).await.unwrap();
+    run(&context, "SELECT * FROM mondrian(t, 5, quasi => age, sensitive => disease)").await.unwrap();
+    let notices = taken(&told);
+    let [notice] = notices.as_slice() else { panic!("{notices:?}") };
+    assert!(notice.contains("column age has numbers as texts, and a few that are none"), "{notice}");
+    let (_, cured) = notice.split_once("write ").unwrap();
+    run(&context, &format!("SELECT * FROM mondrian({cured}, 5, quasi => age, sensitive => disease)")).await.unwrap();
+    assert_eq!(taken(&told), Vec::<String>::new());
+    assert_eq!(number(&context, &format!("SELECT max(age) - min(age) FROM {cured}")).await, 59);
+    let remarks =
+        table(&context, "SELECT remarks FROM profile(t) WHERE kind = 'column' AND remarks LIKE 'numbers, but%'").await;
+    assert!(remarks.contains("TRY_CAST(age AS BIGINT)"), "{remarks}");
+}
+
 /// An order that nobody can guess is given by name.
 #[tokio::test(flavor = "multi_thread")]
 async fn where_no_padding_helps_an_order_is_given() {

@@ -151,10 +151,13 @@ fn remarks(
     let values = encoder.into_values()?;
     let field = &column.field;
     let ordered = field.metadata().contains_key(ORDER_KEY) || column.role.is_some_and(|role| role != Role::Quasi);
+    let mut strays = None;
     if let Some(order) = TextOrder::of(&values).filter(|_| !ordered && field.data_type().is_string()) {
         notices.tell(&order.notice(FUNCTION, field.name()));
+        strays = order.remark(field.name());
     }
-    let remarks = Counted { values: &values, rows: &rows }.remarks(field.name())?;
+    let mut remarks = Counted { values: &values, rows: &rows }.remarks(field.name())?;
+    remarks.extend(strays);
     Ok((!remarks.is_empty()).then(|| remarks.join("; ")))
 }
 

@@ -14,12 +14,19 @@ impl TextOrder {
             Kind::Bands(_) => "bands of numbers",
         };
         let unanswered = if self.unanswered { ", and texts of no answer" } else { "" };
+        let strays = if self.strays { ", and a few that are none" } else { "" };
         let name = quote_identifier(column);
         let expression = self.expression(&name);
         format!(
-            "{function}: column {column} has {what} as texts{unanswered}, and their order is that of texts, letter by letter, so that its ranges \
+            "{function}: column {column} has {what} as texts{strays}{unanswered}, and their order is that of texts, letter by letter, so that its ranges \
              and neighbours are not what they seem. Instead of the table t, write (SELECT * REPLACE ({expression} AS {name}) FROM t)"
         )
+    }
+
+    /// Says of a column of numbers that a few texts keep it from being one, and how to mend that. `None` of other columns.
+    pub(crate) fn remark(&self, column: &str) -> Option<String> {
+        let expression = || self.expression(&quote_identifier(column));
+        self.strays.then(|| format!("numbers, but for a few texts, which {} makes NULL", expression()))
     }
 
     /// The column as what it stands for. Of texts that are no answer it makes NULL.

@@ -41,7 +41,16 @@ pub(crate) struct TextOrder {
     kind: Kind,
     /// True if some texts are no answer.
     unanswered: bool,
+    /// True if a few texts are no numbers, though all others are: one such text makes a column of a CSV file one of texts.
+    strays: bool,
 }
+
+/// The most texts that are taken for strays among numbers.
+const MOST_STRAYS: usize = 50;
+/// Characters of bands: 5-9, 85+, <5, under 5.
+const MARKS: [char; 10] = ['-', '–', '+', '<', '>', '≤', '≥', '[', '(', ' '];
+/// So many numbers there must be for each of them.
+const NUMBERS_PER_STRAY: usize = 20;
 
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
@@ -63,32 +72,50 @@ impl TextOrder {
 
     fn of_texts<'a>(values: impl Iterator<Item = &'a str>) -> Option<Self> {
         let mut texts = Vec::new();
-        let mut unanswered = false;
+        let (mut unanswered, mut words) = (false, 0);
         for text in values {
             if NO_ANSWER.contains(&text.trim().to_lowercase().as_str()) {
                 unanswered = true;
             } else if text.bytes().any(|byte| byte.is_ascii_digit()) {
                 texts.push(text);
             } else {
-                // A word: the column is one of categories.
-                return None;
+                words += 1;
+                if words > MOST_STRAYS {
+                    // The column is one of categories.
+                    return None;
+                }
             }
         }
         if texts.len() < 2 {
             return None;
         }
         texts.sort_unstable();
+        let numbers: Vec<&str> = texts.iter().copied().filter(|text| numbers::plain(text).is_some()).collect();
+        let strays = words + texts.len() - numbers.len();
+        let is_few = strays > 0 && strays <= MOST_STRAYS && strays * NUMBERS_PER_STRAY <= numbers.len();
+        // A single year of age beside 85+ is a band.
+        let is_band = |text: &&str| numbers::plain(text).is_some() || text.contains(MARKS);
+        if is_few && (words > 0 || !texts.iter().all(is_band)) {
+            let (style, _) = numbers::read(&numbers)?;
+            return Some(Self { kind: Kind::Numbers(style), unanswered, strays: true });
+        }
+        if words > 0 { None } else { Self::of_all(&texts, unanswered) }
+    }
+
+    /// The same where all texts but those of no answer stand for something.
+    fn of_all(texts: &[&str], unanswered: bool) -> Option<Self> {
+        let strays = false;
         let is_ordered = |keys: &[f64]| keys.is_sorted();
-        if let Some((style, keys)) = numbers::read(&texts) {
+        if let Some((style, keys)) = numbers::read(texts) {
             let kind = Kind::Numbers(style);
-            return (unanswered || !is_ordered(&keys)).then_some(Self { kind, unanswered });
+            return (unanswered || !is_ordered(&keys)).then_some(Self { kind, unanswered, strays });
         }
-        if let Some((pattern, keys)) = dates::read(&texts) {
-            return (!is_ordered(&keys)).then_some(Self { kind: Kind::Dates(pattern), unanswered });
+        if let Some((pattern, keys)) = dates::read(texts) {
+            return (!is_ordered(&keys)).then_some(Self { kind: Kind::Dates(pattern), unanswered, strays });
         }
-        let keys = bands::read(&texts)?;
-        let kind = || Kind::Bands(bands::Padding::of(&texts, &keys));
-        (!is_ordered(&keys)).then(|| Self { kind: kind(), unanswered })
+        let keys = bands::read(texts)?;
+        let kind = || Kind::Bands(bands::Padding::of(texts, &keys));
+        (!is_ordered(&keys)).then(|| Self { kind: kind(), unanswered, strays })
     }
 }
 
@@ -116,6 +143,21 @@ mod tests {
         ] {
             assert_eq!(cure(texts), None, "{texts:?}");
         }
+    }
+
+    #[test]
+    fn strays_among_numbers_are_found() {
+        let numbers: Vec<String> = (18..98).map(|age| age.to_string()).collect();
+        let with = |strays: &[&'static str]| {
+            let texts: Vec<&str> = numbers.iter().map(String::as_str).chain(strays.iter().copied()).collect();
+            cure(&texts)
+        };
+        for strays in [&["forty"] as &[&str], &["4O"], &["12a", "13 years", "old", "85+"], &["forty", "NA"]] {
+            assert_eq!(with(strays).as_deref(), Some("TRY_CAST(c AS BIGINT)"), "{strays:?}");
+        }
+        assert_eq!(with(&[]), None);
+        assert!(with(&["98+", "5-9"]).unwrap().starts_with("regexp_replace"), "bands");
+        assert_eq!(with(&["A00", "B10", "C20", "D30", "E40"]), None, "codes");
     }
 
     #[test]
