@@ -44,6 +44,9 @@ fn storage_that_is_away_is_no_new_publication() {
     let before = files(here.path());
     let again = job(here.path(), BEGIN, &night(1, 10));
     assert_eq!((again.status.success(), out(&again).as_str()), (true, "count\n0\n"), "{}", err(&again));
+    assert_eq!(err(&again).matches("take 'begin' 'true' out of the declaration").count(), 1, "{}", err(&again));
+    let again = job(here.path(), "", &night(1, 10));
+    assert!(again.status.success() && !err(&again).contains("begin"), "{}", err(&again));
     let again = job(here.path(), BEGIN, &night(2, 10));
     assert!(!again.status.success() && err(&again).contains("this publication has begun"), "{}", err(&again));
     assert!(err(&again).contains("Take 'begin' 'true' out of the declaration"), "{}", err(&again));

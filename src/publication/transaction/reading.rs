@@ -10,7 +10,7 @@ use crate::error::{refusal, thousands};
 use crate::microdata::Layout;
 use crate::publication::failure::overtaken;
 use crate::publication::observer::{Counted, Observer};
-use crate::publication::open::OpenPublication;
+use crate::publication::open::{BEGIN, OpenPublication};
 use crate::publication::period::{PERIOD, Period};
 use crate::publication::periods;
 use crate::publication::publish::{Announced, publish};
@@ -166,7 +166,7 @@ impl Reading {
     fn repeated(&self, number: u64) -> Published {
         let rows = self.observer.rows();
         if self.completed.is_some_and(|completed| completed.number == number && completed.here) {
-            return Published { release: number, rows, notices: Vec::new() };
+            return Published { release: number, rows, facts: Vec::new(), notices: Vec::new() };
         }
         let newer = match (self.publication().period, self.open.decided()) {
             (Some(period), _) => format!(
@@ -182,10 +182,18 @@ impl Reading {
             _ => String::new(),
         };
         let rows = thousands(rows as usize);
+        // The next snapshot will be refused.
+        let begin = match self.publication().begin {
+            true => format!(
+                "; take '{BEGIN}' 'true' out of the declaration for good: with it, a job whose storage is not mounted would begin a second publication \
+                 of the same people"
+            ),
+            false => String::new(),
+        };
         let notice = format!(
-            "publication: this snapshot of {rows} rows is that of release {number}; nothing was published{newer}"
+            "publication: this snapshot of {rows} rows is that of release {number}; nothing was published{newer}{begin}"
         );
-        Published { release: number, rows: 0, notices: vec![notice] }
+        Published { release: number, rows: 0, facts: Vec::new(), notices: vec![notice] }
     }
 
     /// What is worth knowing where a release was completed first, or one with the same rows was published for another period.
