@@ -153,13 +153,14 @@ pub mod internals {
     pub fn flat_rows(
         plan: datafusion::logical_expr::LogicalPlan,
     ) -> datafusion::common::Result<datafusion::logical_expr::LogicalPlan> {
-        crate::sql::flat_rows(plan)
+        crate::sql::flat_rows(format, plan)
     }
 
     /// A release by any method.
     ///
     /// # Errors
     /// The method's refusals.
+        format: &str,
     pub fn release(
         method: &crate::AnyMethod,
         microdata: Microdata,

@@ -60,8 +60,8 @@ pub(super) async fn print_rows(context: &SessionContext, statement: Statement, p
         return Ok(false);
     }
     let mut plan = context.state().statement_to_plan(statement).await?;
-    if matches!(format, Format::Separated(_)) {
-        plan = internals::flat_rows(plan)?;
+    if let Format::Separated(separator) = format {
+        plan = internals::flat_rows(if separator == b'\t' { "tsv" } else { "csv" }, plan)?;
     }
     let stream = context.execute_logical_plan(plan).await?.execute_stream().await?;
     let mut output = BufWriter::new(io::stdout());

@@ -22,8 +22,8 @@ use crate::error::refusal;
 
 /// Sets what errors of a file name, and what they suggest.
 const COPY: (&str, &str) = ("COPY", "write a Parquet file (TO '..parquet')");
-/// The same of results that are printed.
-const PRINTED: (&str, &str) = ("csv", "print JSON (--format json)");
+/// Suggests the same of results that are printed.
+const PRINTED: &str = "print JSON (--format json)";
 
 /// A release whose ranges are columns.
 #[derive(Debug)]
@@ -77,12 +77,12 @@ impl AnalyzerRule for FlattenCsv {
     }
 }
 
-/// Makes of the rows of a query what a text file can have, to be printed: ranges become columns.
+/// Makes of the rows of a query what a text file can have, to be printed: ranges become columns. Errors are of the `format`, such as `csv`.
 ///
 /// # Errors
 /// When a column is a list or another struct, and when two columns would have one name.
-pub(crate) fn flat_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
-    Ok(as_text(PRINTED, plan)?.data)
+pub(crate) fn flat_rows(format: &str, plan: LogicalPlan) -> Result<LogicalPlan> {
+    Ok(as_text((format, PRINTED), plan)?.data)
 }
 
 fn as_text(whose: (&str, &str), rows: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
