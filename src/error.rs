@@ -5,6 +5,8 @@
 
 mod cures;
 mod ranges;
+#[cfg(feature = "cli")]
+mod statement_casts;
 mod values;
 
 use std::fmt;
@@ -17,6 +19,8 @@ use serde::{Deserialize, Serialize};
 pub use cures::Refusal;
 pub(crate) use cures::{Asked, Cures};
 pub(crate) use ranges::{about_range, range_refused};
+#[cfg(feature = "cli")]
+pub(crate) use statement_casts::with_casts_of;
 pub use values::hide_values;
 #[cfg(feature = "distributed")]
 pub(crate) use values::spilled;

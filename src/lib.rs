@@ -146,11 +146,21 @@ pub mod internals {
         crate::error::about_range(error)
     }
 
+    /// Names the columns that a statement casts in the error of a cast whose value is hidden.
+    #[cfg(feature = "cli")]
+    pub fn with_casts_of(
+        statement: &str,
+        error: datafusion::error::DataFusionError,
+    ) -> datafusion::error::DataFusionError {
+        crate::error::with_casts_of(statement, error)
+    }
+
     /// The rows of a query with the ends of ranges as columns, as text files have them.
     ///
     /// # Errors
     /// When a column is a list or another struct, and when two columns would have one name.
     pub fn flat_rows(
+        format: &str,
         plan: datafusion::logical_expr::LogicalPlan,
     ) -> datafusion::common::Result<datafusion::logical_expr::LogicalPlan> {
         crate::sql::flat_rows(format, plan)
@@ -160,7 +170,6 @@ pub mod internals {
     ///
     /// # Errors
     /// The method's refusals.
-        format: &str,
     pub fn release(
         method: &crate::AnyMethod,
         microdata: Microdata,

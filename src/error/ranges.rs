@@ -1,5 +1,6 @@
 //! Describes what is said where a query takes a range for a value.
 
+use datafusion::common::Diagnostic;
 use datafusion::common::utils::quote_identifier;
 use datafusion::error::DataFusionError;
 
@@ -23,14 +24,29 @@ pub(crate) fn about_range(error: &DataFusionError) -> Option<AnonymizeError> {
     if !matches!(error.find_root(), DataFusionError::Plan(_) | DataFusionError::NotImplemented(_)) {
         return None;
     }
+    if let Some(said) = error.diagnostic().and_then(of_operator) {
+        return Some(said);
+    }
     let text = error.strip_backtrace();
+    Some(range_refused(&name_in(before_range(&text)?, &text), None))
+}
+
+/// The same for an operator with one operand: its type and the column are said beside the error.
+fn of_operator(diagnostic: &Diagnostic) -> Option<AnonymizeError> {
+    let (operator, data_type) = diagnostic.message.split_once(" cannot be used with ")?;
+    before_range(data_type)?;
+    let operand = diagnostic.helps.first().and_then(|help| help.message.strip_prefix("perhaps you need to cast "));
+    let column = operand.and_then(|operand| operand.rsplit('.').next());
+    let is_name = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    Some(range_refused(operator, column.filter(is_name)))
+}
+
+/// The text before the type of a range.
+fn before_range(text: &str) -> Option<&str> {
     let (before, rest) = text.split_once("Struct(")?;
     let parts: Vec<&str> =
         rest.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).take(16).collect();
-    if parts.first() != Some(&"lo") || !parts.contains(&"hi") {
-        return None;
-    }
-    Some(range_refused(&name_in(before, &text), None))
+    (parts.first() == Some(&"lo") && parts.contains(&"hi")).then_some(before)
 }
 
 /// The function that an error is about, as far as its text says.
@@ -79,6 +95,18 @@ mod tests {
         assert!(about_range(&plan_datafusion_err!("Cannot convert Struct(\"a\": Int64) to Utf8, lo, hi")).is_none());
         assert!(about_range(&exec_datafusion_err!("Cannot cast 'flu' to {TYPE}")).is_none());
         assert!(about_range(&range_refused("+", Some("age")).into()).is_none());
+    }
+
+    #[tokio::test]
+    async fn an_operator_with_one_operand_names_its_column() {
+        let context = datafusion::prelude::SessionContext::new();
+        context.sql("CREATE TABLE release AS SELECT named_struct('lo', 1, 'hi', 2) AS age, 'x' AS t").await.unwrap();
+        for (query, operator) in [("SELECT -age FROM release", "-"), ("SELECT +release.age FROM release", "+")] {
+            let said = about_range(&context.sql(query).await.unwrap_err()).unwrap();
+            assert_eq!(said.function(), operator);
+            assert!(said.message().starts_with("column age is a range") && said.message().contains("age.lo"), "{said}");
+        }
+        assert!(about_range(&context.sql("SELECT -t FROM release").await.unwrap_err()).is_none());
     }
 
     #[test]

@@ -46,6 +46,13 @@ pub(crate) fn is_conversion(error: &DataFusionError) -> bool {
     AnonymizeError::of(error).is_none() && matches!(Cause::of(error), Cause::Failed(CAST | PARSING))
 }
 
+/// Returns what the hidden error of a conversion in a query says after what failed. `None` of other errors.
+#[cfg(feature = "cli")]
+pub(super) fn hidden_conversion(error: &AnonymizeError) -> Option<&str> {
+    let failed = |what: &str| error.message().strip_prefix(what)?.strip_prefix(" failed");
+    [CAST, PARSING].into_iter().find_map(failed).filter(|rest| rest.starts_with(" in ") && error.function() == "query")
+}
+
 /// The error of a cast of some columns that failed while `function` read `what`.
 pub(crate) fn failed_cast(function: &str, what: &str, columns: &str, cure: Option<&str>) -> DataFusionError {
     let cure = cure.map(|cure| format!("; {cure}")).unwrap_or_default();
@@ -253,7 +260,9 @@ fn csv_place(text: &str) -> Option<String> {
         return Some(format!("line {line}: {expected} fields were expected, and there are {found}"));
     }
     let [line, field] = numbers(text, &["Encountered invalid UTF-8 data for line ", " and field "])?;
-    Some(format!("line {line}, column {field}: the text is not UTF-8"))
+    Some(format!(
+        "line {line}, column {field}: the text is not UTF-8; write the file anew as UTF-8, for example iconv -f WINDOWS-1252 -t UTF-8 old.csv > new.csv"
+    ))
 }
 
 /// Where a value of a CSV file is not of its column's type. The message has the value and the whole row, and these can look like a
@@ -451,7 +460,9 @@ mod tests {
         );
         assert_eq!(
             place("Encountered invalid UTF-8 data for line 1 and field 4").as_deref(),
-            Some("line 1, column 4: the text is not UTF-8")
+            Some(
+                "line 1, column 4: the text is not UTF-8; write the file anew as UTF-8, for example iconv -f WINDOWS-1252 -t UTF-8 old.csv > new.csv"
+            )
         );
         // A value that looks like a place.
         let value = " for column 4711 at line 42. Row data: '";

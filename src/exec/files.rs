@@ -56,8 +56,8 @@ impl Files {
 impl fmt::Display for Files {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.names.len() {
-            1 => write!(f, "{}", self.names[0])?,
-            _ => write!(f, "one of {}", self.names.join(", "))?,
+            1 => write!(f, "'{}'", self.names[0])?,
+            _ => write!(f, "one of '{}'", self.names.join("', '"))?,
         }
         if self.more > 0 {
             write!(f, " and {} more", self.more)?;

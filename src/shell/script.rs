@@ -3,13 +3,15 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use datafusion::common::{Result, exec_datafusion_err};
+use datafusion::common::utils::quote_identifier;
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err, plan_datafusion_err};
 use datafusion::config::Dialect;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{self, DFParser, ResetStatement};
+use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
-use datafusion_anonymize::hide_values;
+use datafusion_anonymize::{hide_values, internals};
 use datafusion_cli::exec;
 use datafusion_cli::print_options::PrintOptions;
 
@@ -37,7 +39,14 @@ pub(crate) async fn run(context: &SessionContext, print: &PrintOptions, sql: &st
             Ok(()) => {
                 let done = execute(context, &print, statement.text.clone()).await;
                 // What is printed goes to logs of jobs as well.
-                if reads_rows(&statement.text) { done.map_err(hide_values) } else { done }
+                let done = match done {
+                    Err(error) => Err(with_columns(context, &statement.text, error).await),
+                    done => done,
+                };
+                match reads_rows(&statement.text) {
+                    true => done.map_err(|error| internals::with_casts_of(&statement.text, hide_values(error))),
+                    false => done,
+                }
             }
             Err(error) => Err(error),
         };
@@ -75,6 +84,28 @@ async fn execute(context: &SessionContext, print: &PrintOptions, sql: String) ->
         }
     }
     exec::exec_from_commands(context, vec![sql], print).await
+}
+
+/// Says which columns a table has, where an INSERT has another number of them.
+async fn with_columns(context: &SessionContext, sql: &str, error: DataFusionError) -> DataFusionError {
+    const COUNT: &str = "Column count doesn't match insert query!";
+    if !error.strip_backtrace().contains(COUNT) {
+        return error;
+    }
+    let parsed = DFParser::parse_sql(sql).ok().and_then(|mut parsed| parsed.pop_front());
+    let Some(parser::Statement::Statement(statement)) = parsed else { return error };
+    let ast::Statement::Insert(insert) = *statement else { return error };
+    let ast::TableObject::TableName(name) = &insert.table else { return error };
+    let Ok(table) = context.table_provider(name.to_string()).await else { return error };
+    let named: Vec<String> = match insert.columns.is_empty() {
+        true => table.schema().fields().iter().map(|field| quote_identifier(field.name()).into_owned()).collect(),
+        false => insert.columns.iter().map(ToString::to_string).collect(),
+    };
+    plan_datafusion_err!(
+        "the INSERT into {name} needs a value for each of {} columns, {}; or name those that it has: INSERT INTO {name} (..) SELECT ..",
+        named.len(),
+        named.join(", ")
+    )
 }
 
 /// Returns false for statements about settings, whose errors are about what was written.

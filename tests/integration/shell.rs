@@ -463,10 +463,61 @@ fn errors_name_the_file() {
     assert!(text.contains("column job has type Null") && text.contains("CREATE EXTERNAL TABLE"), "{text}");
     let text = failing("SELECT * FROM mondrian('data/typed.csv', 2, quasi => age)");
     assert!(
-        text.contains("data/typed.csv has a value that is not of its column's type at line 1102, column 1"),
+        text.contains("'data/typed.csv' has a value that is not of its column's type at line 1102, column 1"),
         "{text}"
     );
     assert!(!text.contains("seven"), "{text}");
+}
+
+/// Errors of statements that call none of our functions name columns, and never values.
+#[test]
+fn what_a_statement_gets_wrong_is_named() {
+    let here = tempdir().unwrap();
+    std::fs::write(here.path().join("latin.csv"), b"age,name\n7,M\xfcller\n8,Smith\n").unwrap();
+    let failing = |sql: &str, format: &str| {
+        let output = shell(here.path(), &["-q", "--format", format, "-c", sql]);
+        assert!(!output.status.success(), "{sql}");
+        err(&output)
+    };
+    let release = "mondrian(census(100), 5, quasi => age, sensitive => occupation)";
+    for (sql, expected) in [
+        (
+            "CREATE TABLE t AS SELECT 'x7' AS dose, 1 AS n; CREATE TABLE u AS SELECT CAST(dose AS INT) AS d FROM t"
+                .to_owned(),
+            "a cast of column dose to INT failed in the query (what it failed on is data, and not shown); write TRY_CAST(dose AS INT)",
+        ),
+        (
+            "CREATE TABLE t AS SELECT 'x7' AS dose; SELECT CAST(dose AS DATE) FROM t".to_owned(),
+            "a cast of column dose to DATE failed in the query",
+        ),
+        (
+            "CREATE TABLE t (a INT, \"B\" INT); INSERT INTO t VALUES (1)".to_owned(),
+            "the INSERT into t needs a value for each of 2 columns, a, \"B\"",
+        ),
+        (
+            "CREATE TABLE t (a INT, b INT); INSERT INTO t (b, a) SELECT 1".to_owned(),
+            "the INSERT into t needs a value for each of 2 columns, b, a",
+        ),
+        (format!("SELECT -age FROM {release}"), "column age is a range, from lo to hi, and not a value"),
+        ("SELECT count(*) FROM 'latin.csv'".to_owned(), "the text is not UTF-8; write the file anew as UTF-8"),
+    ] {
+        let text = failing(&sql, "csv");
+        assert!(text.contains(expected) && !text.contains("x7"), "{sql}: {text}");
+    }
+    let lists = "m_invariant(census(100), 2, id => person_id, quasi => age, sensitive => occupation, private => true, on_ineligible => 'withhold')";
+    for format in ["csv", "tsv"] {
+        let text = failing(&format!("SELECT signature FROM {lists}"), format);
+        assert!(text.starts_with(&format!("{format}: column signature is a list")), "{text}");
+    }
+    // The cure of the file, as it is written.
+    let text = failing("SELECT count(*) FROM 'latin.csv'", "csv");
+    let cure =
+        text.split("for example ").nth(1).and_then(|rest| rest.split(" (").next()).unwrap_or_else(|| panic!("{text}"));
+    let cure = cure.trim().replace("old.csv", "latin.csv");
+    if std::process::Command::new("sh").args(["-c", &cure]).current_dir(here.path()).status().unwrap().success() {
+        let read = shell(here.path(), &["-q", "--format", "csv", "-c", "SELECT count(name) AS n FROM 'new.csv'"]);
+        assert_eq!(out(&read), "n\n2\n", "{}", err(&read));
+    }
 }
 
 /// DataFusion resets its own settings only.
