@@ -147,6 +147,30 @@ fn check(arguments: &Arguments, roles: &Roles, view: View) -> Result<()> {
             roles.quasi.len()
         ));
     }
+    for (role, named) in
+        [(Role::Quasi, &roles.quasi), (Role::Other, &roles.other), (Role::Insensitive, &roles.insensitive)]
+    {
+        let repeated = named.iter().enumerate().find(|(place, column)| named[..*place].contains(column));
+        if let Some((_, column)) = repeated {
+            let mut once: Vec<&str> = Vec::new();
+            for name in named {
+                if !once.contains(&name.as_str()) {
+                    once.push(name);
+                }
+            }
+            let once = match arguments.style() {
+                Style::Call => format!("({})", once.join(", ")),
+                Style::Options => format!("'{}'", once.join(", ")),
+            };
+            return Err(refusal!(
+                function,
+                argument role.name(),
+                "column {column} is in {} twice; name it once: {}",
+                role.name(),
+                arguments.style().write(role.name(), &once)
+            ));
+        }
+    }
     let mut seen = HashSet::new();
     for column in roles.columns() {
         if !seen.insert(column) {

@@ -153,6 +153,20 @@ impl Options {
         let known = || METHODS.iter().filter(|method| method.offered != Offered::Function);
         let names: Vec<&str> = known().map(|method| method.signature.name).chain([REPOSITION]).collect();
         let Some(name) = &self.method else {
+            let is_meant = |option: &&str| !suggestion(option, ["method"]).is_empty();
+            let offered = |option: &&str| {
+                known.iter().flat_map(|method| method.signature().parameters).any(|parameter| parameter.name == *option)
+            };
+            let given = self.values.iter().map(|(option, _)| option.as_str());
+            if let Some(option) = given.into_iter().find(|option| is_meant(option) && !offered(option)) {
+                return Err(refusal!(
+                    "publication",
+                    argument option,
+                    "unknown option {option}{}, which is one of {}",
+                    suggestion(option, ["method"]),
+                    names.join(", ")
+                ));
+            }
             return Err(
                 refusal!("publication", argument "method", "option method is missing; it is one of {}", names.join(", ")),
             );
