@@ -1,9 +1,9 @@
 //! A process that statements run in, one after the other: started, asked, watched and ended.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -30,6 +30,11 @@ const TICKS: u64 = 100;
 const NICE: &str = "1";
 const NICEST: &str = "19";
 
+/// Begins the names of folders of servers.
+const FOLDER: &str = "anonymize-serve-";
+/// Names the file in such a folder that the server locks as long as it runs.
+const LOCK: &str = "lock";
+
 /// Says how processes are started.
 #[derive(Debug)]
 pub(super) struct Recipe {
@@ -37,6 +42,8 @@ pub(super) struct Recipe {
     arguments: Vec<OsString>,
     /// A folder for files of all processes, which nobody else can read.
     folder: PathBuf,
+    /// Tells other servers that the folder is in use.
+    _lock: File,
     addresses: usize,
     number: AtomicU64,
 }
@@ -51,10 +58,20 @@ impl Recipe {
         // Also after the program was replaced by another version.
         let running = PathBuf::from(format!("/proc/{own}/exe"));
         let program = if running.exists() { running } else { std::env::current_exe()? };
-        let folder = std::env::temp_dir().join(format!("anonymize-serve-{own}-{:016x}", rand::random::<u64>()));
+        remove_left_behind(&std::env::temp_dir());
+        let folder = std::env::temp_dir().join(format!("{FOLDER}{own}-{:016x}", rand::random::<u64>()));
         private_folder(&folder)?;
+        let lock = File::create(folder.join(LOCK))?;
+        lock.try_lock()?;
         let arguments = std::env::args_os().skip(1).collect();
-        Ok(Self { program, arguments, folder, addresses: ADDRESSES + statement_memory, number: AtomicU64::new(0) })
+        Ok(Self {
+            program,
+            arguments,
+            folder,
+            _lock: lock,
+            addresses: ADDRESSES + statement_memory,
+            number: AtomicU64::new(0),
+        })
     }
 
     fn command(&self, folder: &PathBuf) -> Command {
@@ -80,6 +97,18 @@ impl Recipe {
 impl Drop for Recipe {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Removes folders of servers that were killed, which hold their locks no more. Those of other accounts cannot be removed.
+fn remove_left_behind(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(FOLDER));
+        // One that has no lock yet is about to get it.
+        let Some(lock) = File::open(entry.path().join(LOCK)).ok().filter(|_| is_ours) else { continue };
+        if lock.try_lock().is_ok() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -205,6 +234,23 @@ fn used(_process: u32) -> Option<Used> {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_of_servers_that_are_gone_are_removed() {
+        let place = tempfile::tempdir().expect("a folder");
+        let lock = |name: &str| {
+            fs::create_dir_all(place.path().join(name).join("0")).expect("a folder");
+            File::create(place.path().join(name).join(LOCK)).expect("a file")
+        };
+        drop(lock("anonymize-serve-1-a"));
+        let running = lock("anonymize-serve-2-b");
+        running.try_lock().expect("a lock");
+        drop(lock("other"));
+        fs::create_dir(place.path().join("anonymize-serve-3-c")).expect("a folder");
+        remove_left_behind(place.path());
+        let left = fs::read_dir(place.path()).expect("a folder").count();
+        assert!(left == 3 && !place.path().join("anonymize-serve-1-a").exists(), "{left}");
+    }
 
     #[test]
     fn what_a_process_uses_is_known() {

@@ -10,13 +10,14 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Result, TableReference};
+use datafusion::common::{DataFusionError, Result, TableReference};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::parquet::errors::ParquetError;
 
 use super::flat::{FlatFunction, flat};
 use super::function::RelationFunction;
@@ -99,7 +100,15 @@ pub async fn released_table(context: &SessionContext, location: &str) -> Result<
     let location = ListingTableUrl::parse(location)?;
     let options = ListingOptions::new(Arc::new(ParquetFormat::default()))
         .with_file_extension(if location.is_collection() { ".parquet" } else { "" });
-    let schema = options.infer_schema(&state, &location).await?;
+    let inferred = options.infer_schema(&state, &location).await;
+    let schema = inferred.map_err(|error| match error.find_root() {
+        DataFusionError::ParquetError(inner) if !matches!(**inner, ParquetError::External(_)) => refusal!(
+            "release",
+            "this is no Parquet file, or a damaged one; only Parquet says what its columns are of a release: write it with COPY (SELECT * FROM \
+             m_invariant(..)) TO 'release.parquet'"
+        ),
+        _ => error,
+    })?;
     let config = ListingTableConfig::new(location).with_listing_options(options).with_schema(schema);
     let table: Arc<dyn TableProvider> = Arc::new(ListingTable::try_new(config)?);
     let said = as_described(&table, &state)?;

@@ -364,6 +364,8 @@ fn private_tables_are_not_served() {
     };
     refused(&["--release", "a=lake/private.parquet"], "no release for the world");
     refused(&["--release", "a=lake/people.parquet"], "no release for the world");
+    std::fs::write(folder.path().join("lake/q1.csv"), "age_lo,age_hi,disease\n20,30,flu\n").unwrap();
+    refused(&["--release", "a=lake/q1.csv"], "this is no Parquet file, or a damaged one; only Parquet says");
     // By other names, columns are what they were.
     let renamed = "SET datafusion.execution.parquet.skip_metadata = false;
         COPY (SELECT * EXCLUDE (patient_id, counterfeit, signature), counterfeit AS fake FROM 'lake/private.parquet') TO 'lake/fake.parquet';
