@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
@@ -30,7 +30,7 @@ class Inserted:
     release: int
     #: What is usual, in words: how many people of the snapshot were in an earlier release, and how many are missing. Warnings (``Notice``) are of
     #: what is not.
-    facts: tuple[str, ...] = ()
+    facts: tuple[str, ...] = field(default=(), compare=False)
 
 
 class Audit(Table):
