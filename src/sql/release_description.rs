@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{Field, FieldRef};
+use datafusion::arrow::datatypes::{Field, FieldRef, Schema};
 use datafusion::common::Result;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::source_as_provider;

@@ -155,7 +155,7 @@ impl Options {
         let Some(name) = &self.method else {
             let is_meant = |option: &&str| !suggestion(option, ["method"]).is_empty();
             let offered = |option: &&str| {
-                known.iter().flat_map(|method| method.signature().parameters).any(|parameter| parameter.name == *option)
+                known().flat_map(|method| method.signature.parameters).any(|parameter| parameter.name == *option)
             };
             let given = self.values.iter().map(|(option, _)| option.as_str());
             if let Some(option) = given.into_iter().find(|option| is_meant(option) && !offered(option)) {
