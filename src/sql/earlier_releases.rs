@@ -78,12 +78,14 @@ pub(super) fn check_order(
             "pass every release by itself, in the order in which they were made: previous => (first, second)".to_owned()
         }
     };
-    Err(refusal!(
-        one.function,
-        argument one.argument,
-        "the relations in previous are numbered in the order in which they are given, but number {place} was made with number {other}, which is \
-         the earlier one; {cure}"
-    ))
+    let wrong = match place == other {
+        true => format!("relation {place} in previous has rows of several releases"),
+        false => format!(
+            "the relations in previous are numbered in the order in which they are given, but number {place} was made with number {other}, \
+             which is the earlier one"
+        ),
+    };
+    Err(refusal!(one.function, argument one.argument, "{wrong}; {cure}"))
 }
 
 /// The numbers of a release and of one that it was made with, if that has not a lesser one.

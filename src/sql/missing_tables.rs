@@ -129,15 +129,31 @@ fn there_all_the_same(name: &str) -> Option<DataFusionError> {
         }
         Ok(folder) if folder.metadata().is_ok_and(|folder| folder.is_dir()) => {
             let folder = name.trim_end_matches('/');
+            let Some(files) = some_files(folder) else {
+                return Some(plan_datafusion_err!("folder '{folder}' has no files; name a file, or a folder with files"));
+            };
+            let (format, options) = stored_as(&files);
             Some(plan_datafusion_err!(
-                "folder '{folder}' has no files, or one whose name does not say what is in it: name those that are meant, as in '{folder}/*.parquet'; \
-                 or say it with CREATE EXTERNAL TABLE .. STORED AS .. LOCATION '{folder}/'"
+                "names in folder '{folder}' do not say what is in the files to this session: CREATE EXTERNAL TABLE t STORED AS {format} \
+                 LOCATION '{}'{options}, and name t",
+                files.replace('\'', "''")
             ))
         }
         Ok(_) => None,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => Some(plan_datafusion_err!("file '{name}' cannot be opened: {}", error.kind())),
     }
+}
+
+/// Returns a pattern of the files in a folder: those that end as one of them does, of a known format if there is such a file.
+fn some_files(folder: &str) -> Option<String> {
+    let files = std::fs::read_dir(folder).ok()?.filter_map(Result::ok).filter(|file| file.path().is_file());
+    let names = files.filter_map(|file| file.file_name().into_string().ok()).filter(|name| !name.starts_with('.'));
+    let first = names.min_by_key(|name| (!has_known_extension(name), !name.contains('.'), name.clone()))?;
+    Some(match first.rsplit_once('.') {
+        Some((_, ending)) => format!("{folder}/*.{ending}"),
+        None => format!("{folder}/{first}"),
+    })
 }
 
 /// The format of a file, by its name, as CREATE EXTERNAL TABLE has it, and the options that go with it.

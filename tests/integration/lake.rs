@@ -62,7 +62,8 @@ fn folders_of_several_formats_are_refused() {
     std::fs::write(here.path().join("days/README"), "days").unwrap();
     let message = refused(here.path(), &["SELECT * FROM 'days/'"]);
     assert!(
-        message.contains("folder 'days' has no files, or one whose name") && message.contains("'days/*.parquet'"),
+        message.contains("names in folder 'days' do not say what is in the files")
+            && message.contains("STORED AS CSV LOCATION 'days/*.csv'"),
         "{message}"
     );
     assert_eq!(printed(here.path(), &["SELECT * FROM 'days/*.csv'"]), "a\n2\n");

@@ -94,16 +94,16 @@ impl Reading {
                 "publication",
                 argument "domain",
                 "the domain has other values than the one that the first release was made with, and it cannot change: that a value was \
-                 added when somebody came who has it would tell whose it is. Nothing was published; restore the domain, or begin another \
-                 publication for people who are not in this one"
+                 added when somebody came who has it would tell whose it is. Nothing was published; restore the domain and declare the \
+                 publication again, or begin another one for people who are not in this one"
             ));
         }
         Err(refusal!(
             "publication",
             argument "updates",
             "the update relation is not the one that the first release was made with, and it cannot change: what was thought \
-             possible then is what earlier releases are safe by. Nothing was published; restore the relation, or begin another \
-             publication, with updates that check_snapshots(..) has found to be enough"
+             possible then is what earlier releases are safe by. Nothing was published; restore the relation and declare the \
+             publication again, or begin another one, with updates that check_snapshots(..) has found to be enough"
         ))
     }
 

@@ -293,7 +293,7 @@ impl PublicationTable {
                         &format!(
                             "the declaration says that the snapshot is of period {declared}, and anonymize.{PERIOD} that it is of {set}"
                         ),
-                        &format!("take the option out of the declaration, or RESET anonymize.{PERIOD}"),
+                        &format!("take the option out of the declaration, or SET anonymize.{PERIOD} = ''"),
                     ));
                 }
                 publication.period = publication.period.or(set);
