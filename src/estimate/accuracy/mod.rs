@@ -121,7 +121,7 @@ impl Comparison {
             }
         }
         Err(Error::refused(format!(
-            "a random query selected nobody (or a sum of 0) {DRAWS} times; choose a larger selectivity"
+            "a random query selected nobody (or a sum of 0) {DRAWS} times; write selectivity => 0.5, or aggregate => 'count'"
         )))
     }
 }
