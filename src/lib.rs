@@ -79,7 +79,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 
 /// That of the shell: a third of what tests that enumerate all draws do is to allocate.
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

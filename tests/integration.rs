@@ -35,19 +35,16 @@ mod integration {
     mod optimizer;
     mod principles;
     mod private_files;
+    mod program;
     mod publications;
     mod pycanon;
     mod python;
     mod releases;
     mod reposition;
     mod sequential;
-    #[cfg(feature = "serve")]
     mod served;
-    #[cfg(feature = "serve")]
     mod served_doors;
-    #[cfg(feature = "serve")]
     mod served_limits;
-    #[cfg(feature = "serve")]
     mod served_silence;
     mod shell;
     mod silence;

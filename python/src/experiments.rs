@@ -1,23 +1,9 @@
-//! Charts: those of the shell's experiments, drawn by the same code.
+//! Draws charts as the experiments do.
 
-pub(crate) mod experiment {
-    /// What is around a chart.
-    pub(crate) struct Figure<'a> {
-        pub(crate) title: &'a str,
-        pub(crate) x: &'a str,
-        pub(crate) y: &'a str,
-        pub(crate) logarithmic: bool,
-    }
-}
-
-#[path = "../../src/experiments/chart/mod.rs"]
-mod chart;
-
+use anonymize_experiments::{Figure, draw};
 use pyo3::PyResult;
 
-use experiment::Figure;
-
-/// A chart of named series, each by ascending `x`.
+/// Draws a chart of named series.
 pub(crate) fn svg(
     title: &str,
     x: &str,
@@ -32,5 +18,5 @@ pub(crate) fn svg(
     };
     let series: Vec<(&str, Vec<(f64, f64)>)> =
         series.iter().map(|(name, points)| (name.as_str(), finite(points))).collect();
-    chart::draw(&Figure { title, x, y, logarithmic }, &series).map_err(crate::errors::raised)
+    draw(&Figure { id: "", title, x, y, logarithmic }, &series).map_err(crate::errors::raised)
 }

@@ -5,8 +5,6 @@ mod capsule;
 mod errors;
 mod experiments;
 mod session;
-#[path = "../../src/shell/stores.rs"]
-mod stores;
 mod table;
 mod wait;
 

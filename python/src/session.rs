@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anonymize_stores::Named;
 use datafusion::catalog::MemTable;
 use datafusion::common::{DFSchema, Result, TableReference};
 use datafusion::config::ConfigOptions;
@@ -23,7 +24,6 @@ use pyo3::prelude::*;
 
 use crate::capsule;
 use crate::errors::raised;
-use crate::stores::{self, Named};
 use crate::table::Table;
 use crate::wait::{Watch, runtime, wait};
 
@@ -168,7 +168,7 @@ fn start(watch: &Arc<Watch>, memory_limit: Option<usize>) -> Result<SessionConte
         .with_information_schema(true)
         .with_extension(Arc::new(progress))
         .with_extension(Arc::new(notices))
-        .with_extension(Arc::new(stores::Containers::default()));
+        .with_extension(Arc::new(anonymize_stores::Containers::default()));
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime.build_arc()?)
@@ -180,7 +180,7 @@ fn start(watch: &Arc<Watch>, memory_limit: Option<usize>) -> Result<SessionConte
     context.register_catalog_list(Arc::new(NamedFiles::new(Arc::new(catalogs))));
     register_all(&context)?;
     context.state_ref().write().register_file_format(Arc::new(ReleaseFiles::default()), true)?;
-    stores::register_options(&context);
+    anonymize_stores::register_options(&context);
     Ok(context)
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 use datafusion::prelude::SessionContext;
 use tempfile::tempdir;
 
+use super::program::program;
 use super::publications::{Q1, Q2, count, declaration, from_the_root, hospital};
 use super::support::{microdata, number, path, run, session, table};
 
@@ -264,7 +265,7 @@ async fn the_shell_fails_if_it_is_to() {
     let location = here.path().join("hospital").display().to_string();
     let shell = |more: &[&str], sql: &str| {
         let sql = format!("CREATE EXTERNAL TABLE theirs STORED AS PUBLICATION LOCATION '{location}'; {sql}");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+        let mut command = Command::new(program());
         command.current_dir(path("")).env_remove("RUST_BACKTRACE").arg("-q").args(more).args(["-c", &sql]);
         command.output().unwrap()
     };
@@ -293,7 +294,7 @@ fn found_anew(here: &Path) -> String {
 }
 
 fn printed_anew(sql: &str) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+    let mut command = Command::new(program());
     let output = command.current_dir(path("")).args(["-q", "--format", "csv", "-c", sql]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()

@@ -5,6 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::tempdir;
 
+use super::program::program;
 use super::publications::{Q1, Q2, declaration, files, from_the_root};
 use super::support::{begun, err, out, run, run_as_it_is, session, shell};
 
@@ -263,7 +264,7 @@ fn of_eight_that_publish_one_snapshot_one_reports_it() {
         let begin = if round == 0 { BEGIN } else { "" };
         let text = format!("{DECLARED}{begin}); {}", night(round, 400));
         let start = || {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+            let mut command = Command::new(program());
             command.current_dir(here.path()).args(["-q", "--format", "csv", "-c", &text]);
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
         };
@@ -300,7 +301,7 @@ mod accounts {
 
     /// A job of somebody who is not root.
     fn job_of_others(here: &Path, options: &str, insert: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+        let mut command = Command::new(program());
         command.current_dir(here).args(["-q", "--format", "csv", "-c", &format!("{DECLARED}{options}); {insert}")]);
         if is_root(here.parent().unwrap()) {
             command.uid(NOBODY).gid(NOBODY);
@@ -381,7 +382,7 @@ fn a_disk_that_is_nearly_full_decides_nothing() {
         ls hospital/*.parquet | wc -l
     "#;
     let output = Command::new("unshare")
-        .args(["--map-root-user", "--mount", "sh", "-c", steps, env!("CARGO_BIN_EXE_anonymize")])
+        .args(["--map-root-user", "--mount", "sh", "-c", steps, program()])
         .args([&small, &large])
         .current_dir(here.path())
         .output();
@@ -403,7 +404,7 @@ fn a_disk_that_is_nearly_full_decides_nothing() {
 #[test]
 fn a_folder_for_spilling_that_is_missing_is_named() {
     let here = tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+    let mut command = Command::new(program());
     command.current_dir(here.path()).env("TMPDIR", here.path().join("missing")).args(["-q", "-c", "SELECT 1"]);
     let output = command.output().unwrap();
     assert!(!output.status.success() && err(&output).contains("TMPDIR names it"), "{}", err(&output));

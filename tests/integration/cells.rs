@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 use tempfile::tempdir;
 
+use super::program::program;
 use super::support::{err, error, number, out, run, session, shell, table};
 
 const ROLES: &str = "id => person_id, quasi => (age, gender, education), sensitive => occupation";
@@ -334,7 +335,7 @@ fn a_full_disk_while_spilling_publishes_nothing() {
         command.env("DATAFUSION_EXECUTION_SORT_SPILL_RESERVATION_BYTES", "1000000");
         command.env_remove("RUST_BACKTRACE").current_dir(here.path()).output().unwrap()
     };
-    let bin = env!("CARGO_BIN_EXE_anonymize");
+    let bin = program();
     let output = small(Command::new("sh").args(["-c", limited, bin]));
     assert!(!output.status.success() && err(&output).contains("File too large"), "{}", err(&output));
     let left = |of: &str| std::fs::read_dir(here.path().join(of)).map_or(0, Iterator::count);

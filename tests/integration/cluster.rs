@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 
+use super::program::program;
 use super::publications::from_the_root;
 use super::support::{err, error, number, out, path, run, shell};
 
@@ -412,7 +413,7 @@ pub(super) struct Process {
 
 impl Process {
     fn start() -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+        let mut command = Command::new(program());
         command.args(["worker", "--port", "0", "--memory-limit", "1g"]);
         Self::of(command)
     }
@@ -644,7 +645,7 @@ fn a_worker_without_memory_or_disk_is_an_error_with_its_url() {
         (["--memory-limit", "24m", "--disk-limit", "1m"], "disk space"),
     ] {
         let workers = [0, 1].map(|_| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+            let mut command = Command::new(program());
             command.args(["worker", "--port", "0"]).args(limits).current_dir(here.path());
             Process::of(command)
         });

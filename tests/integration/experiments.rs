@@ -13,6 +13,7 @@ use std::time::SystemTime;
 use serde_json::Value;
 use tempfile::tempdir;
 
+use super::program::program;
 use super::support::{err, number, out, session, table};
 
 /// What is run once, for all tests.
@@ -48,7 +49,7 @@ static SHARED: LazyLock<PathBuf> = LazyLock::new(|| {
 const FEW: &[&str] = &["vulnerable", "--quick", "--rows", "600"];
 
 fn experiment(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_anonymize"))
+    Command::new(program())
         .env_remove("RUST_BACKTRACE")
         .env_remove("RUST_LIB_BACKTRACE")
         .arg("experiment")

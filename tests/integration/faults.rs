@@ -22,6 +22,7 @@ use futures::stream::BoxStream;
 use tempfile::tempdir;
 use url::Url;
 
+use super::program::program;
 use super::publications::{Q1, Q2, declaration, declare};
 use super::support::{number, path, run, session};
 
@@ -577,7 +578,7 @@ fn script(here: &FilePath, begins: bool, rows: usize) -> PathBuf {
 }
 
 fn shell(here: &FilePath, script: &FilePath) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+    let mut command = Command::new(program());
     command.current_dir(here).args(["-q", "-f"]).arg(script).env_remove("RUST_BACKTRACE");
     command
 }
@@ -632,12 +633,8 @@ async fn a_disk_without_room() {
     let (small, large) = (script(here.path(), true, 200), script(here.path(), false, 50_000));
     assert!(shell(here.path(), &small).stdout(Stdio::null()).status().unwrap().success());
     let limited = "trap '' XFSZ; ulimit -f 40; exec \"$0\" -q -f \"$1\"";
-    let output = Command::new("sh")
-        .args(["-c", limited, env!("CARGO_BIN_EXE_anonymize")])
-        .arg(&large)
-        .current_dir(here.path())
-        .output()
-        .unwrap();
+    let output =
+        Command::new("sh").args(["-c", limited, program()]).arg(&large).current_dir(here.path()).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && error.contains("nothing was published"), "{error}");
     assert_eq!(published(here.path(), "full").await, 1);
@@ -668,7 +665,7 @@ async fn small_and_read_only_disks() {
         ls published/*.parquet | wc -l
     "#;
     let output = Command::new("unshare")
-        .args(["--map-root-user", "--mount", "sh", "-c", steps, env!("CARGO_BIN_EXE_anonymize")])
+        .args(["--map-root-user", "--mount", "sh", "-c", steps, program()])
         .args([&small, &large])
         .current_dir(here.path())
         .output();

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use tempfile::tempdir;
 
+use super::program::program;
 use super::support::{err, out, shell};
 
 /// The SQL that is printed runs, and the page says the same.
@@ -72,10 +73,7 @@ fn our_functions_are_described() {
 #[test]
 fn results_for_programs_are_complete_on_a_terminal() {
     let here = tempdir().unwrap();
-    let command = format!(
-        "{} -q --format json -c 'SELECT value AS n FROM generate_series(1, 50000)'",
-        env!("CARGO_BIN_EXE_anonymize")
-    );
+    let command = format!("{} -q --format json -c 'SELECT value AS n FROM generate_series(1, 50000)'", program());
     let Ok(output) = Command::new("script").current_dir(here.path()).args(["-qec", &command, "/dev/null"]).output()
     else {
         println!("there is no script(1); results on a terminal are not looked at");

@@ -12,6 +12,7 @@ use tempfile::tempdir;
 use url::Url;
 
 use super::deletion_vectors::delete_rows;
+use super::program::program;
 use super::python::environment;
 use super::support::{error, number, path, run, session};
 
@@ -48,7 +49,7 @@ const PEOPLE: i64 = 110;
 
 fn shell(directory: &Path, sql: &[&str]) -> Output {
     let arguments = ["-q", "--format", "csv", "-c"];
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+    let mut command = Command::new(program());
     command.current_dir(directory).env_remove("RUST_BACKTRACE").args(arguments).args(sql).output().unwrap()
 }
 

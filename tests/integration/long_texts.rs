@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use tempfile::tempdir;
 
+use super::program::program;
+
 /// Runs the shell with a memory limit of 512 MiB. Returns the most memory that it held, in MiB, and what it printed.
 fn peak(here: &Path, sql: &[&str]) -> (usize, String) {
-    let mut job = Command::new(env!("CARGO_BIN_EXE_anonymize"))
+    let mut job = Command::new(program())
         .args(["-q", "-m", "512m", "--format", "csv", "-c"])
         .args(sql)
         .current_dir(here)

@@ -14,6 +14,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tempfile::TempDir;
 
+use super::program::program;
 use super::python::environment;
 use super::support::{begun, err, out, path, run, session, shell};
 
@@ -68,7 +69,7 @@ impl Server {
         static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let log = folder.join(format!("log{number}"));
-        let mut process = Command::new(env!("CARGO_BIN_EXE_anonymize"))
+        let mut process = Command::new(program())
             .current_dir(folder)
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(SERVED)
@@ -399,7 +400,7 @@ fn passwords_and_encryption() {
         return;
     }
     let folder = lake();
-    let mut hash = Command::new(env!("CARGO_BIN_EXE_anonymize"))
+    let mut hash = Command::new(program())
         .args(["serve", "--hash-password", "ann"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::program::program;
 use super::served::{Server, lake, psql_as, psql_is_here};
 use super::support::{err, out};
 
@@ -19,7 +20,7 @@ const PASSWORD: &str = "correct horse";
 fn users(folder: &std::path::Path, names: &[&str]) {
     let mut lines = String::new();
     for name in names {
-        let mut hash = Command::new(env!("CARGO_BIN_EXE_anonymize"))
+        let mut hash = Command::new(program())
             .args(["serve", "--hash-password", name])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tempfile::tempdir;
 
+use super::program::program;
 use super::support::{err, out, path, shell};
 
 #[test]
@@ -287,7 +288,7 @@ fn a_pipe_is_a_script() {
 
     let here = tempdir().unwrap();
     let run = |sql: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+        let mut command = Command::new(program());
         command.current_dir(here.path()).args(["-q", "--format", "csv"]).env_remove("RUST_BACKTRACE");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(sql.as_bytes()).unwrap();
@@ -369,7 +370,7 @@ fn what_programs_read_is_complete() {
         let pipe = shell(here.path(), &arguments);
         assert!(pipe.status.success(), "{format}: {}", err(&pipe));
         let path = here.path().join(format!("out.{format}"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+        let mut command = Command::new(program());
         command.current_dir(here.path()).args(arguments).stdout(Stdio::from(File::create(&path).unwrap()));
         assert!(command.status().unwrap().success(), "{format}");
         let file = std::fs::read_to_string(&path).unwrap();
@@ -398,7 +399,7 @@ fn only_rows_are_written_for_programs() {
     let output = shell(here.path(), &["--maxrows", "2", "-c", sql]);
     assert!(out(&output).contains("| 5 |"), "{}", out(&output));
     // A format that is chosen in the session.
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+    let mut command = Command::new(program());
     command.current_dir(here.path()).args(["-q", "--format", "json", "-c", "SELECT 1 AS a WHERE 1 = 2"]);
     assert_eq!(String::from_utf8_lossy(&command.output().unwrap().stdout), "[]\n");
 }
@@ -411,7 +412,7 @@ fn a_reader_that_leaves_is_no_error() {
 
     let here = tempdir().unwrap();
     for format in ["csv", "json", "nd-json"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+        let mut command = Command::new(program());
         command.current_dir(here.path()).env_remove("RUST_BACKTRACE");
         command.args(["-q", "--format", format, "-c", "SELECT value FROM generate_series(1, 3000000)"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -626,7 +627,7 @@ fn a_job_that_is_told_to_end_leaves_no_rows_behind() {
 /// The shell, which hears SIGINT also where what started this test does not, as what runs in the background.
 #[cfg(unix)]
 fn hearing() -> Command {
-    let shell = env!("CARGO_BIN_EXE_anonymize");
+    let shell = program();
     if cfg!(not(target_os = "linux")) {
         return Command::new(shell);
     }

@@ -23,6 +23,7 @@ use futures::{StreamExt, TryStreamExt};
 use tempfile::tempdir;
 use url::Url;
 
+use super::program::program;
 use super::publications::{Q1, Q2, count, declaration, declare, from_the_root};
 use super::python::environment;
 use super::support::{begun, error, number, path, run, session};
@@ -337,7 +338,7 @@ impl Moto {
     }
 
     fn anonymize(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
+        let mut command = Command::new(program());
         command.current_dir(path("")).args(arguments);
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("AWS_")) {
             command.env_remove(name);

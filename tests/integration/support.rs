@@ -9,6 +9,8 @@ use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
 use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use super::program::program;
+
 /// A session with our functions.
 pub(super) fn session() -> SessionContext {
     let config = SessionConfig::new().with_information_schema(true).with_target_partitions(4);
@@ -68,7 +70,7 @@ pub(super) async fn error(context: &SessionContext, sql: &str) -> String {
 
 /// Runs the shell in a directory.
 pub(super) fn shell(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_anonymize"))
+    Command::new(program())
         .current_dir(directory)
         .env_remove("RUST_BACKTRACE")
         .env_remove("RUST_LIB_BACKTRACE")
