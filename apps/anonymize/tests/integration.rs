@@ -20,6 +20,7 @@ fn the_version_is_that_of_the_package() {
 #[test]
 fn the_help_lists_every_task() {
     let help = says("--help");
+    assert!(help.starts_with("Anonymized publication"), "{help}");
     let mut tasks = vec!["advise", "experiment", "completions", "man"];
     if cfg!(feature = "serve") {
         tasks.push("serve");
