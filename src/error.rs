@@ -5,7 +5,6 @@
 
 mod cures;
 mod ranges;
-#[cfg(feature = "cli")]
 mod statement_casts;
 mod values;
 
@@ -19,7 +18,6 @@ use serde::{Deserialize, Serialize};
 pub use cures::Refusal;
 pub(crate) use cures::{Asked, Cures};
 pub(crate) use ranges::{about_range, range_refused};
-#[cfg(feature = "cli")]
 pub(crate) use statement_casts::with_casts_of;
 pub use values::hide_values;
 #[cfg(feature = "distributed")]

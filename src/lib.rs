@@ -147,7 +147,6 @@ pub mod internals {
     }
 
     /// Names the columns that a statement casts in the error of a cast whose value is hidden.
-    #[cfg(feature = "cli")]
     pub fn with_casts_of(
         statement: &str,
         error: datafusion::error::DataFusionError,

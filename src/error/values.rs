@@ -47,7 +47,6 @@ pub(crate) fn is_conversion(error: &DataFusionError) -> bool {
 }
 
 /// Returns what the hidden error of a conversion in a query says after what failed. `None` of other errors.
-#[cfg(feature = "cli")]
 pub(super) fn hidden_conversion(error: &AnonymizeError) -> Option<&str> {
     let failed = |what: &str| error.message().strip_prefix(what)?.strip_prefix(" failed");
     [CAST, PARSING].into_iter().find_map(failed).filter(|rest| rest.starts_with(" in ") && error.function() == "query")
