@@ -43,12 +43,17 @@
 //! | `exec` | the physical operators: one kernel, and the jobs that it does with whole inputs |
 //! | `publication` | the two Delta tables of a publication and the protocol between them (cargo feature `publication`) |
 //! | `estimate` | what an aggregate over the original table would be: shares of intervals, sums of products |
-//! | [`risk`] | what a reader can infer, and what a released table keeps; shares no code with the methods |
-//! | `methods` | one folder per method: plain functions on microdata; and what a release leaves to the next one |
-//! | `release` | groups, what they publish, the public and the private view |
-//! | `microdata` | Arrow columns to dense codes and back; identifiers, hierarchies; information loss |
 //! | `scalars` | arguments of scalar functions as columns of one length |
-//! | `error` | refusals, conflicts and broken invariants |
+//!
+//! Below the library are crates of their own. The library exports what is public of them.
+//!
+//! | crate | |
+//! |---|---|
+//! | `crates/risk`, here [`risk`] | what a reader can infer, and what a released table keeps; has no dependency on the methods |
+//! | `crates/methods`, here `methods` | one folder per method: plain functions on microdata; and what a release leaves to the next one |
+//! | `crates/core`, here `release` | groups, what they publish, the public and the private view |
+//! | `crates/core`, here `microdata` | Arrow columns to dense codes and back; identifiers, hierarchies; information loss |
+//! | `crates/core`, here `error` | refusals, conflicts and broken invariants |
 //!
 //! `docs/architecture.md` walks through them with a batch, an INSERT and an estimated query.
 //!
@@ -85,18 +90,19 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[cfg(feature = "distributed")]
 pub mod distributed;
-mod error;
 mod estimate;
 mod exec;
-mod methods;
-mod microdata;
 #[cfg(feature = "publication")]
 mod publication;
-mod release;
-pub mod risk;
 mod scalars;
 mod sql;
 
+pub(crate) use datafusion_anonymize_core::{error, microdata, release};
+pub(crate) use datafusion_anonymize_methods as methods;
+
+#[doc(inline)]
+pub use datafusion_anonymize_risk as risk;
+#[doc(inline)]
 pub use error::{AnonymizeError, Error, ErrorKind, Refusal, hide_values};
 pub use exec::{
     Anonymization, AnonymizeExec, AnonymizeJob, CellCount, Cells, CellsExec, FailedAudits, HiddenExec, Inputs, Job,
@@ -105,18 +111,29 @@ pub use exec::{
 };
 #[cfg(feature = "publication")]
 pub use exec::{PublishExec, PublishJob};
+#[doc(inline)]
 pub use methods::anatomy::Anatomy;
+#[doc(inline)]
 pub use methods::dynamic::Dynamic;
+#[doc(inline)]
 pub use methods::m_distinct::{MDistinct, Possible};
+#[doc(inline)]
 pub use methods::m_invariance::{Assignment, Balance, MInvariance, OnIneligible};
+#[doc(inline)]
 pub use methods::mondrian::{Cuts, Diversity, Mondrian};
+#[doc(inline)]
 pub use methods::muco::Muco;
+#[doc(inline)]
 pub use methods::reposition::{Clock, Cost, Late, MoveCost, Reposition};
+#[doc(inline)]
 pub use methods::sequential::{Loss, NonSequential, Sequential, SequentialRelease, Worlds};
+#[doc(inline)]
 pub use methods::{AnyMethod, Share, StateKind};
+#[doc(inline)]
 pub use microdata::{Role, Roles};
 #[cfg(feature = "publication")]
 pub use publication::{Period, PeriodUnit, Publication, PublicationSpec, Repositioned};
+#[doc(inline)]
 pub use release::{Description, RowOrder, View};
 pub use sql::{
     AnonymizeOptions, NamedFiles, ReleaseFiles, enable_url_table, flat_table, function_arguments, function_example,

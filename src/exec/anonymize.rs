@@ -172,7 +172,8 @@ mod tests {
         let role = [(Role::KEY.to_owned(), GROUP_ROLES[0].to_owned())];
         let of_groups = number.clone().with_metadata(role.into_iter().collect());
         for (columns, is_ordered) in [(vec![of_groups], true), (vec![number], false), (Vec::new(), false)] {
-            let roles = Roles { quasi: vec!["age".to_owned()], ..Roles::default() };
+            let mut roles = Roles::default();
+            roles.quasi.push("age".to_owned());
             let method = AnyMethod::Mondrian(Mondrian::new(2));
             let mut job = AnonymizeJob::new(method, roles, View::Public, Seed::from_entropy().unwrap());
             job.order = RowOrder::Groups;

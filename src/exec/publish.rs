@@ -340,12 +340,9 @@ impl Publishing {
         let spec = &self.publication.spec;
         let named = |error: Error| error.in_function(spec.method.name());
         let state = spec.remembers();
-        let description = Description {
-            method: spec.method.name().to_owned(),
-            parameters: spec.parameters_text().map_err(named)?,
-            release_id: writing.release_id.clone(),
-            number: Some(writing.number),
-        };
+        let parameters = spec.parameters_text().map_err(named)?;
+        let description =
+            Description::new(spec.method.name(), parameters, writing.release_id.clone(), Some(writing.number));
         let (view, form, nodes) = (View::Public, spec.method.form(), spec.hierarchies);
         let counted = state.is_some_and(StateKind::is_counted);
         let shape = Shape { view, form, signatures: false, labels: false, nodes, counted };

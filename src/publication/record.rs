@@ -176,8 +176,7 @@ pub(crate) struct Announcement {
 impl Announcement {
     /// Of its method.
     pub(crate) fn description(&self) -> Description {
-        let (method, parameters) = (self.method.clone(), self.parameters.clone());
-        Description { method, parameters, release_id: String::new(), number: None }
+        Description::new(&self.method, self.parameters.clone(), String::new(), None)
     }
 }
 

@@ -208,14 +208,12 @@ mod tests {
 
     #[test]
     fn differences_are_named() {
-        let spec = |method: AnyMethod, quasi: &str, kind: &str| PublicationSpec {
-            method,
-            roles: Roles { quasi: vec![quasi.to_owned()], sensitive: Some("disease".to_owned()), ..Roles::default() },
-            types: vec![kind.to_owned(), "Utf8".to_owned()],
-            hierarchies: false,
-            updates: false,
-            repositioned: None,
-            cells: 1,
+        let spec = |method: AnyMethod, quasi: &str, kind: &str| {
+            let mut roles = Roles::default();
+            roles.quasi.push(quasi.to_owned());
+            roles.sensitive = Some("disease".to_owned());
+            let types = vec![kind.to_owned(), "Utf8".to_owned()];
+            PublicationSpec { method, roles, types, hierarchies: false, updates: false, repositioned: None, cells: 1 }
         };
         let begun = spec(AnyMethod::MInvariance(MInvariance::new(10)), "age", "Int32");
         assert!(begun.differences(&begun).is_empty());
@@ -224,7 +222,7 @@ mod tests {
             other.differences(&begun),
             ["m is 10 in the publication but 5 here", "quasi is age in the publication but zip here"]
         );
-        let other = spec(AnyMethod::Anatomy(Anatomy { l: 5 }), "age", "Int64");
+        let other = spec(AnyMethod::Anatomy(Anatomy::new(5)), "age", "Int64");
         assert_eq!(
             other.differences(&begun),
             [

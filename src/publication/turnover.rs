@@ -134,7 +134,8 @@ mod tests {
     use url::Url;
 
     fn publication(max_missing: Option<f64>) -> Publication {
-        let roles = Roles { id: Some("patient".to_owned()), ..Roles::default() };
+        let mut roles = Roles::default();
+        roles.id = Some("patient".to_owned());
         let spec = PublicationSpec {
             method: AnyMethod::MInvariance(MInvariance::new(3)),
             roles,

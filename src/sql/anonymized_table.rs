@@ -110,8 +110,7 @@ impl AnonymizedTable {
 
 fn release_schema(prepared: &Prepared, method: &AnyMethod, view: View, release_id: &str) -> Result<SchemaRef> {
     let parameters = method.parameters_text().map_err(|error| error.in_function(method.name()))?;
-    let description =
-        Description { method: method.name().to_owned(), parameters, release_id: release_id.to_owned(), number: None };
+    let description = Description::new(method.name(), parameters, release_id.to_owned(), None);
     let nodes = prepared.hierarchies.is_some();
     let (signatures, labels) = method.state().map_or((false, false), StateKind::shown);
     let shape = Shape { view, form: method.form(), signatures, labels, nodes, counted: false };

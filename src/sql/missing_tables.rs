@@ -130,7 +130,9 @@ fn there_all_the_same(name: &str) -> Option<DataFusionError> {
         Ok(folder) if folder.metadata().is_ok_and(|folder| folder.is_dir()) => {
             let folder = name.trim_end_matches('/');
             let Some(files) = some_files(folder) else {
-                return Some(plan_datafusion_err!("folder '{folder}' has no files; name a file, or a folder with files"));
+                return Some(plan_datafusion_err!(
+                    "folder '{folder}' has no files; name a file, or a folder with files"
+                ));
             };
             let (format, options) = stored_as(&files);
             Some(plan_datafusion_err!(

@@ -26,31 +26,22 @@ pub(super) fn roles(
 ) -> Result<Roles> {
     let finder = Finder { arguments, options, schema };
     let private = view == View::Private;
-    let roles = Roles {
-        id: finder.single(Role::Id, "the identifier", "identifier column", "patient_id", needs.id || private)?,
-        quasi: finder.find(Role::Quasi, "quasi-identifier columns", "(age, zip)", true)?,
-        sensitive: finder.single(
-            Role::Sensitive,
-            "the sensitive attribute",
-            "sensitive column",
-            "disease",
-            needs.sensitive,
-        )?,
-        within: match needs.other {
-            // Worlds are of the whole table.
-            true => None,
-            false => finder.single(Role::Within, "the column to anonymize within", "column", "month", false)?,
-        },
-        other: match needs.other {
-            true => finder.find(Role::Other, "column", "(symptom, ward)", false)?,
-            false => Vec::new(),
-        },
-        insensitive: match needs.other || arguments.is_refused(Role::Insensitive.name()) {
-            // Where people are in several releases, nothing is kept, whatever the metadata of columns say.
-            true => Vec::new(),
-            false => finder.find(Role::Insensitive, "columns to keep", "(ward, hours)", false)?,
-        },
-    };
+    let mut roles = Roles::default();
+    roles.id = finder.single(Role::Id, "the identifier", "identifier column", "patient_id", needs.id || private)?;
+    roles.quasi = finder.find(Role::Quasi, "quasi-identifier columns", "(age, zip)", true)?;
+    let sensitive = "the sensitive attribute";
+    roles.sensitive = finder.single(Role::Sensitive, sensitive, "sensitive column", "disease", needs.sensitive)?;
+    // Worlds are of the whole table.
+    if !needs.other {
+        roles.within = finder.single(Role::Within, "the column to anonymize within", "column", "month", false)?;
+    }
+    if needs.other {
+        roles.other = finder.find(Role::Other, "column", "(symptom, ward)", false)?;
+    }
+    // Where people are in several releases, nothing is kept, whatever the metadata of columns say.
+    if !needs.other && !arguments.is_refused(Role::Insensitive.name()) {
+        roles.insensitive = finder.find(Role::Insensitive, "columns to keep", "(ward, hours)", false)?;
+    }
     check(arguments, &roles, view)?;
     Ok(roles)
 }

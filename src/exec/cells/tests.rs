@@ -81,12 +81,10 @@ async fn of_cells(
     seed: &Seed,
     like: &RecordBatch,
 ) -> Vec<String> {
-    let roles = Roles {
-        id: Some("person_id".to_owned()),
-        quasi: ["age", "gender", "education"].map(str::to_owned).to_vec(),
-        sensitive: Some("occupation".to_owned()),
-        ..Roles::default()
-    };
+    let mut roles = Roles::default();
+    roles.id = Some("person_id".to_owned());
+    roles.quasi = ["age", "gender", "education"].map(str::to_owned).to_vec();
+    roles.sensitive = Some("occupation".to_owned());
     let tags = tags(seed, CELLS);
     let mut all = Vec::new();
     for cell in 0..CELLS {

@@ -84,12 +84,7 @@ pub(super) fn described(
             public.filter(|column| !there(column)).count()
         });
     let columns = schema.fields().len();
-    let truth = Description {
-        method: said.method.clone(),
-        parameters: said.parameters.clone(),
-        release_id: said.release_id.clone(),
-        number,
-    };
+    let truth = Description::new(&said.method, said.parameters.clone(), said.release_id.clone(), number);
     let lies = |field: &&FieldRef| Description::from_metadata(field.metadata()).as_ref() != Some(&truth);
     let mut checks = vec![
         Check::none(number, "no column beyond the roles", foreign + missing, columns, "columns are foreign or missing"),

@@ -261,6 +261,7 @@ impl Past {
                 Ok(Self::Dealt(Box::new(rings)))
             }
             StateKind::People => Ok(Self::People(Appearances::try_new(ids.data_type()).map_err(named)?)),
+            _ => Err(named(Error::internal("the audit does not know this kind of state"))),
         }
     }
 

@@ -411,12 +411,8 @@ fn values(relation: Input, sensitive: &FieldRef, weighted: bool) -> Result<Logic
 /// # Errors
 /// When the parameters cannot be shown, which is a bug.
 fn released_schema(method: &AnyMethod, nodes: bool, layout: &Layout) -> Result<Schema> {
-    let description = Description {
-        method: method.name().to_owned(),
-        parameters: method.parameters_text().map_err(|error| error.in_function(method.name()))?,
-        release_id: String::new(),
-        number: None,
-    };
+    let parameters = method.parameters_text().map_err(|error| error.in_function(method.name()))?;
+    let description = Description::new(method.name(), parameters, String::new(), None);
     let shape = Shape {
         view: View::Public,
         form: method.form(),

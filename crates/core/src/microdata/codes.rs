@@ -1,0 +1,303 @@
+//! The codes of a column, in as few bytes as the greatest of them needs: most columns have fewer than 256 values, and what is small stays in
+//! the cache when rows are put in order.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+/// A number that holds codes.
+pub trait Code: Copy + Default + Ord + Send + Sync + 'static {
+    /// The greatest code that it has room for.
+    const MOST: u32;
+
+    /// That of a code which it has room for.
+    fn of(code: u32) -> Self;
+
+    /// The code.
+    fn wide(self) -> u32;
+}
+
+impl Code for u8 {
+    const MOST: u32 = Self::MAX as u32;
+
+    fn of(code: u32) -> Self {
+        debug_assert!(code <= Self::MAX.into());
+        code as Self
+    }
+
+    fn wide(self) -> u32 {
+        self.into()
+    }
+}
+
+impl Code for u16 {
+    const MOST: u32 = Self::MAX as u32;
+
+    fn of(code: u32) -> Self {
+        debug_assert!(code <= Self::MAX.into());
+        code as Self
+    }
+
+    fn wide(self) -> u32 {
+        self.into()
+    }
+}
+
+impl Code for u32 {
+    const MOST: Self = Self::MAX;
+
+    fn of(code: u32) -> Self {
+        code
+    }
+
+    fn wide(self) -> u32 {
+        self
+    }
+}
+
+/// The same of codes of any width: a loop for each.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! of_width {
+    ($codes:expr, $slice:ident => $result:expr) => {
+        match $codes {
+            $crate::microdata::Codes::Bytes($slice) => $result,
+            $crate::microdata::Codes::Short($slice) => $result,
+            $crate::microdata::Codes::Wide($slice) => $result,
+        }
+    };
+}
+#[doc(hidden)]
+pub use of_width;
+
+/// Codes of rows.
+#[derive(Debug, Clone)]
+pub enum Codes {
+    /// All below 2^8.
+    Bytes(Vec<u8>),
+    /// All below 2^16.
+    Short(Vec<u16>),
+    /// Any.
+    Wide(Vec<u32>),
+}
+
+impl Default for Codes {
+    fn default() -> Self {
+        Self::Bytes(Vec::new())
+    }
+}
+
+impl Codes {
+    /// Codes of so many rows, none of them above `most`; on all cores.
+    pub fn collected(most: u32, rows: usize, code_of: impl Fn(u32) -> u32 + Sync + Send) -> Self {
+        fn all<C: Code>(rows: usize, code_of: impl Fn(u32) -> u32 + Sync + Send) -> Vec<C> {
+            (0..rows as u32).into_par_iter().with_min_len(1024).map(|row| C::of(code_of(row))).collect()
+        }
+        match Self::bytes_of(most as usize + 1) {
+            1 => Self::Bytes(all(rows, code_of)),
+            2 => Self::Short(all(rows, code_of)),
+            _ => Self::Wide(all(rows, code_of)),
+        }
+    }
+
+    /// These codes, in as few bytes as the greatest of them needs; on all cores.
+    pub fn narrowed(codes: Vec<u32>) -> Self {
+        let most = codes.par_iter().copied().max().unwrap_or(0);
+        match Self::bytes_of(most as usize + 1) {
+            1 | 2 => Self::collected(most, codes.len(), |row| codes[row as usize]),
+            _ => Self::Wide(codes),
+        }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        of_width!(self, codes => codes.len())
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The code of a row that is there.
+    #[inline]
+    pub fn at(&self, row: u32) -> u32 {
+        of_width!(self, codes => codes[row as usize].wide())
+    }
+
+    /// All codes, row by row. There may be more than rows have numbers: see [`RowCodes`](super::RowCodes).
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.part(0..self.len())
+    }
+
+    /// Those of rows that are there, from one to before another.
+    pub fn part(&self, rows: Range<usize>) -> impl Iterator<Item = u32> + '_ {
+        // Of one width, and none of the others.
+        let (bytes, short, wide): (&[u8], &[u16], &[u32]) = match self {
+            Self::Bytes(codes) => (&codes[rows], &[], &[]),
+            Self::Short(codes) => (&[], &codes[rows], &[]),
+            Self::Wide(codes) => (&[], &[], &codes[rows]),
+        };
+        let narrow = bytes.iter().map(|&code| code.into()).chain(short.iter().map(|&code| code.into()));
+        narrow.chain(wide.iter().copied())
+    }
+
+    /// The codes of these rows, which are there; on all cores.
+    pub fn of_rows(&self, rows: &[u32]) -> Self {
+        fn taken<C: Code>(codes: &[C], rows: &[u32]) -> Vec<C> {
+            rows.par_iter().with_min_len(1024).map(|&row| codes[row as usize]).collect()
+        }
+        match self {
+            Self::Bytes(codes) => Self::Bytes(taken(codes, rows)),
+            Self::Short(codes) => Self::Short(taken(codes, rows)),
+            Self::Wide(codes) => Self::Wide(taken(codes, rows)),
+        }
+    }
+
+    /// The codes of rows that are there, each for a place of `out`, which must have room for them.
+    pub(super) fn gather<'a, C: Code>(&self, rows: &[u32], out: impl Iterator<Item = &'a mut C>) {
+        let places = out.zip(rows);
+        of_width!(self, codes => places.for_each(|(out, &row)| *out = C::of(codes[row as usize].wide())));
+    }
+
+    /// The codes of rows that are there from one on, each for a place of `out`, which must have room for them.
+    pub(super) fn copy_from<'a, C: Code>(&self, first: usize, out: impl Iterator<Item = &'a mut C>) {
+        of_width!(self, codes => out.zip(&codes[first..]).for_each(|(out, &code)| *out = C::of(code.wide())));
+    }
+
+    /// Bytes that a code of so many values needs.
+    pub fn bytes_of(values: usize) -> usize {
+        match values.saturating_sub(1) {
+            0..=0xff => size_of::<u8>(),
+            0x100..=0xffff => size_of::<u16>(),
+            _ => size_of::<u32>(),
+        }
+    }
+
+    /// Bytes of a code.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Bytes(_) => size_of::<u8>(),
+            Self::Short(_) => size_of::<u16>(),
+            Self::Wide(_) => size_of::<u32>(),
+        }
+    }
+
+    /// Appends codes.
+    pub fn extend(&mut self, more: &[u32]) {
+        self.widen(more.iter().copied().max().unwrap_or(0));
+        match self {
+            Self::Bytes(codes) => codes.extend(more.iter().map(|&code| code as u8)),
+            Self::Short(codes) => codes.extend(more.iter().map(|&code| code as u16)),
+            Self::Wide(codes) => codes.extend_from_slice(more),
+        }
+    }
+
+    /// Appends other codes.
+    pub(super) fn append(&mut self, more: Self) {
+        match (self, more) {
+            (Self::Bytes(codes), Self::Bytes(more)) => codes.extend(more),
+            (Self::Short(codes), Self::Short(more)) => codes.extend(more),
+            (Self::Wide(codes), Self::Wide(more)) => codes.extend(more),
+            (codes, more) => codes.extend(&more.iter().collect::<Vec<_>>()),
+        }
+    }
+
+    /// Replaces each code by its rank.
+    pub fn rank(&mut self, ranks: &[u32]) {
+        self.widen((ranks.len() as u32).saturating_sub(1));
+        match self {
+            Self::Bytes(codes) => codes.par_iter_mut().for_each(|code| *code = ranks[*code as usize] as u8),
+            Self::Short(codes) => codes.par_iter_mut().for_each(|code| *code = ranks[*code as usize] as u16),
+            Self::Wide(codes) => codes.par_iter_mut().for_each(|code| *code = ranks[*code as usize]),
+        }
+    }
+
+    /// Gives a row that is there the code of another one.
+    pub fn copy(&mut self, from: u32, to: u32) {
+        let (from, to) = (from as usize, to as usize);
+        of_width!(self, codes => codes[to] = codes[from]);
+    }
+
+    /// Makes room for codes up to this one.
+    fn widen(&mut self, greatest: u32) {
+        match self {
+            Self::Bytes(codes) if greatest > u8::MAX.into() => {
+                *self = match greatest > u16::MAX.into() {
+                    true => Self::Wide(codes.iter().copied().map(Into::into).collect()),
+                    false => Self::Short(codes.iter().copied().map(Into::into).collect()),
+                };
+            }
+            Self::Short(codes) if greatest > u16::MAX.into() => {
+                *self = Self::Wide(codes.iter().copied().map(Into::into).collect());
+            }
+            _ => {}
+        }
+    }
+
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Bytes(codes) => codes.capacity(),
+            Self::Short(codes) => codes.capacity() * size_of::<u16>(),
+            Self::Wide(codes) => codes.capacity() * size_of::<u32>(),
+        }
+    }
+}
+
+impl FromIterator<u32> for Codes {
+    fn from_iter<I: IntoIterator<Item = u32>>(codes: I) -> Self {
+        let mut all = Self::default();
+        all.extend(&codes.into_iter().collect::<Vec<_>>());
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_widen_as_they_come() {
+        let mut codes = Codes::default();
+        let mut expected = Vec::new();
+        for more in [vec![], vec![0, 255], vec![256], vec![3, 65_535], vec![65_536, 1], vec![u32::MAX - 2]] {
+            codes.extend(&more);
+            expected.extend(more);
+            assert_eq!(codes.iter().collect::<Vec<_>>(), expected);
+        }
+        let mut out = vec![0; 3];
+        codes.gather::<u32>(&[7, 0, 1], out.iter_mut());
+        assert_eq!(out, [u32::MAX - 2, 0, 255]);
+        codes.copy_from::<u32>(4, out.iter_mut().rev());
+        assert_eq!(out, [1, 65_536, 65_535]);
+        assert_eq!(codes.part(1..4).collect::<Vec<_>>(), [255, 256, 3]);
+        let at_once: Codes = [7, 1 << 20].into_iter().collect();
+        assert_eq!(at_once.iter().collect::<Vec<_>>(), [7, 1 << 20]);
+    }
+
+    #[test]
+    fn collected_codes_are_those_of_the_rows() {
+        for most in [0, 255, 256, 65_535, 65_536, u32::MAX] {
+            let code_of = |row: u32| row.wrapping_mul(2_654_435_761).min(most);
+            let codes = Codes::collected(most, 3000, code_of);
+            assert!(codes.iter().eq((0..3000).map(code_of)), "{most}");
+            let (some, rows) = ((2000..2900).map(code_of), (2000..2900).collect::<Vec<_>>());
+            assert!(codes.part(2000..2900).eq(some.clone()) && codes.of_rows(&rows).iter().eq(some));
+            assert_eq!(codes.of_rows(&rows).bytes(), codes.bytes());
+            assert!(rows.iter().all(|&row| codes.at(row) == code_of(row)));
+            assert_eq!(codes.bytes(), Codes::bytes_of(most as usize + 1));
+            let narrowed = Codes::narrowed(codes.iter().collect());
+            assert!(narrowed.iter().eq(codes.iter()));
+            assert_eq!(narrowed.bytes(), codes.bytes());
+        }
+    }
+
+    #[test]
+    fn ranks_may_be_greater_than_codes() {
+        let mut codes: Codes = [0, 1, 0].into_iter().collect();
+        let ranks: Vec<u32> = (0..300).rev().collect();
+        codes.rank(&ranks);
+        assert_eq!(codes.iter().collect::<Vec<_>>(), [299, 298, 299]);
+    }
+}

@@ -1,0 +1,273 @@
+//! Codes of several columns, row after row, in as few bytes as the greatest of them needs: methods look at all codes of a row at once, and at rows
+//! in any order, and of what is small more stays in the cache.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
+use super::Encoded;
+use super::codes::{Code, Codes};
+use super::side_by_side::{append_rows, copied_rows};
+
+/// Rows put together at a time: few enough that they stay in the cache while one column after the other is written to them.
+const ROWS: usize = 4096;
+
+/// The codes of encoded columns, row after row; row `i` is the one that arrived as number `arrival[i]`. Codes have room for those of all columns,
+/// which are taken from these.
+///
+/// First side by side as they arrived, and then in their order: rows that stand together in that are all over the memory, and to look one up for each
+/// column takes as many times as long.
+pub(super) fn put_together<C: Code + Into<C>>(columns: &mut [Encoded], arrival: &[u32]) -> Vec<C> {
+    let d = columns.len();
+    if d == 0 {
+        return Vec::new();
+    }
+    let mut arrived = vec![C::default(); columns[0].codes.len() * d];
+    arrived.par_chunks_mut(ROWS * d).enumerate().for_each(|(number, codes)| {
+        for (j, column) in columns.iter().enumerate() {
+            column.codes.copy_from(number * ROWS, codes.iter_mut().skip(j).step_by(d));
+        }
+    });
+    columns.iter_mut().for_each(|column| column.codes = Codes::default());
+    copied_rows(&arrived, d, arrival)
+}
+
+/// Codes of the columns of a table.
+#[derive(Debug, Clone, Default)]
+pub struct RowCodes {
+    columns: usize,
+    codes: Codes,
+}
+
+impl RowCodes {
+    /// Those of encoded columns, which are left without; row `i` is the one that arrived as number `arrival[i]`.
+    pub(super) fn new(columns: &mut [Encoded], arrival: &[u32]) -> Self {
+        let codes = match columns.iter().map(|column| column.codes.bytes()).max() {
+            None => Codes::default(),
+            Some(1) => Codes::Bytes(put_together(columns, arrival)),
+            Some(2) => Codes::Short(put_together(columns, arrival)),
+            Some(_) => Codes::Wide(put_together(columns, arrival)),
+        };
+        Self { columns: columns.len(), codes }
+    }
+
+    /// Codes that are row after row already.
+    pub fn from_codes(columns: usize, codes: Codes) -> Self {
+        debug_assert!(columns == 0 || codes.len().is_multiple_of(columns));
+        Self { columns, codes }
+    }
+
+    /// The same in as few bytes as the greatest of them needs.
+    pub fn narrowed(columns: usize, codes: Vec<u32>) -> Self {
+        Self::from_codes(columns, codes.into_iter().collect())
+    }
+
+    /// Number of rows; 0 without columns.
+    pub fn rows(&self) -> usize {
+        self.codes.len().checked_div(self.columns).unwrap_or(0)
+    }
+
+    /// Whether these are the codes of so many rows of so many columns, to the last one.
+    pub fn are_of(&self, rows: usize, columns: usize) -> bool {
+        self.codes.len() == rows * columns && (self.is_empty() || self.columns == columns)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.codes.is_empty()
+    }
+
+    /// Appends rows of as many columns; to none, of any number.
+    pub fn append(&mut self, more: Self) {
+        if self.is_empty() {
+            *self = more;
+        } else if !more.is_empty() {
+            debug_assert_eq!(self.columns, more.columns);
+            self.codes.append(more.codes);
+        }
+    }
+
+    /// Those of rows of so many columns, one after the other.
+    pub fn of_rows(columns: usize, codes: impl IntoIterator<Item = u32>) -> Self {
+        Self::narrowed(columns, codes.into_iter().collect())
+    }
+
+    /// The codes of a row that is there, in the order of the columns.
+    #[inline]
+    pub fn of(&self, row: u32) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
+        let first = row as usize * self.columns;
+        match &self.codes {
+            Codes::Bytes(codes) => OfRow::Bytes(codes[first..first + self.columns].iter()),
+            Codes::Short(codes) => OfRow::Short(codes[first..first + self.columns].iter()),
+            Codes::Wide(codes) => OfRow::Wide(codes[first..first + self.columns].iter()),
+        }
+    }
+
+    /// The code of a row that is there, in a column.
+    #[inline]
+    pub fn at(&self, row: u32, column: usize) -> u32 {
+        let place = row as usize * self.columns + column;
+        match &self.codes {
+            Codes::Bytes(codes) => codes[place].into(),
+            Codes::Short(codes) => codes[place].into(),
+            Codes::Wide(codes) => codes[place],
+        }
+    }
+
+    /// All codes, row after row.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.codes.iter()
+    }
+
+    /// Appends the codes of some rows, row after row: quicker than one row at a time.
+    pub fn append_to(&self, out: &mut Vec<u32>, rows: impl Iterator<Item = u32>) {
+        match &self.codes {
+            Codes::Bytes(codes) => append_rows(codes, self.columns, rows, out),
+            Codes::Short(codes) => append_rows(codes, self.columns, rows, out),
+            Codes::Wide(codes) => append_rows(codes, self.columns, rows, out),
+        }
+    }
+
+    /// The same, on all cores.
+    pub fn copied(&self, rows: &[u32]) -> Vec<u32> {
+        match &self.codes {
+            Codes::Bytes(codes) => copied_rows(codes, self.columns, rows),
+            Codes::Short(codes) => copied_rows(codes, self.columns, rows),
+            Codes::Wide(codes) => copied_rows(codes, self.columns, rows),
+        }
+    }
+
+    /// Changes codes of so many rows at a time, on all cores. `change` is given the first of these rows and their codes, row after row; there must be room
+    /// for what it makes of them. Whether there was; where there was not, codes are wrong.
+    #[must_use]
+    pub fn change(&mut self, rows: usize, change: impl Fn(usize, &mut [u32]) + Sync) -> bool {
+        fn all<C: Code>(
+            codes: &mut [C],
+            columns: usize,
+            rows: usize,
+            change: impl Fn(usize, &mut [u32]) + Sync,
+        ) -> bool {
+            let wrong = AtomicBool::new(false);
+            let pieces = codes.par_chunks_mut((rows * columns).max(1)).enumerate();
+            pieces.for_each_init(Vec::new, |wide, (piece, codes)| {
+                wide.clear();
+                wide.extend(codes.iter().map(|code| code.wide()));
+                change(piece * rows, wide);
+                if wide.iter().any(|&wide| wide > C::MOST) {
+                    return wrong.store(true, Ordering::Relaxed);
+                }
+                codes.iter_mut().zip(&*wide).for_each(|(code, &wide)| *code = C::of(wide));
+            });
+            !wrong.into_inner()
+        }
+        match &mut self.codes {
+            Codes::Bytes(codes) => all(codes, self.columns, rows, change),
+            Codes::Short(codes) => all(codes, self.columns, rows, change),
+            Codes::Wide(codes) => all(codes, self.columns, rows, change),
+        }
+    }
+
+    /// Those of some of the rows.
+    pub(super) fn part(&self, rows: &[u32]) -> Self {
+        let codes = match &self.codes {
+            Codes::Bytes(codes) => Codes::Bytes(copied_rows(codes, self.columns, rows)),
+            Codes::Short(codes) => Codes::Short(copied_rows(codes, self.columns, rows)),
+            Codes::Wide(codes) => Codes::Wide(copied_rows(codes, self.columns, rows)),
+        };
+        Self { columns: self.columns, codes }
+    }
+}
+
+/// What is left of a row's codes.
+#[derive(Clone)]
+enum OfRow<'a> {
+    Bytes(std::slice::Iter<'a, u8>),
+    Short(std::slice::Iter<'a, u16>),
+    Wide(std::slice::Iter<'a, u32>),
+}
+
+impl Iterator for OfRow<'_> {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        match self {
+            Self::Bytes(codes) => codes.next().map(|&code| code.into()),
+            Self::Short(codes) => codes.next().map(|&code| code.into()),
+            Self::Wide(codes) => codes.next().copied(),
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Self::Bytes(codes) => codes.size_hint(),
+            Self::Short(codes) => codes.size_hint(),
+            Self::Wide(codes) => codes.size_hint(),
+        }
+    }
+}
+
+impl ExactSizeIterator for OfRow<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int64Array};
+    use datafusion::arrow::datatypes::{DataType, Field};
+
+    use super::*;
+    use crate::microdata::{ColumnEncoder, Order};
+
+    fn encoded(rows: i64, values: i64) -> Encoded {
+        let values: ArrayRef = Arc::new((0..rows).map(|row| row * 7919 % values).collect::<Int64Array>());
+        let mut encoder = ColumnEncoder::try_new(Arc::new(Field::new("x", DataType::Int64, true))).unwrap();
+        encoder.append(&values).unwrap();
+        encoder.finish(Order::ByValue).unwrap()
+    }
+
+    /// Of any widths, and to none.
+    #[test]
+    fn rows_are_appended() {
+        let some = [vec![], vec![0, 9], vec![300, 1, 65_535, 255], vec![70_000, 2]];
+        for (before, more) in some.iter().flat_map(|before| some.iter().map(move |more| (before, more))) {
+            let mut codes = if before.is_empty() { RowCodes::default() } else { RowCodes::narrowed(2, before.clone()) };
+            codes.append(RowCodes::narrowed(2, more.clone()));
+            let all = [before.as_slice(), more].concat();
+            assert!(codes.iter().eq(all.iter().copied()));
+            assert_eq!(codes.rows(), all.len() / 2);
+            assert!(codes.are_of(all.len() / 2, 2));
+            assert!(!codes.are_of(all.len() / 2 + 1, 2) && (all.is_empty() || !codes.are_of(all.len(), 1)));
+        }
+        assert!(!RowCodes::of_rows(2, [1, 2]).are_of(2, 1));
+    }
+
+    /// Of any width, and of columns that need less of it than others.
+    #[test]
+    fn codes_of_rows_are_those_of_the_columns() {
+        const MANY: i64 = 70_000;
+        for widths in [vec![], vec![100], vec![2, 100], vec![300, 2, 5], vec![2, MANY], vec![MANY, 300, 7]] {
+            let columns: Vec<Encoded> = widths.iter().map(|&values| encoded(MANY, values)).collect();
+            let arrival: Vec<u32> = (0..MANY as u32).map(|row| row * 13 % MANY as u32).collect();
+            let mut given: Vec<Encoded> = widths.iter().map(|&values| encoded(MANY, values)).collect();
+            let codes = RowCodes::new(&mut given, &arrival);
+            assert!(given.iter().all(|column| column.codes.is_empty()));
+            let expected = |row: u32| columns.iter().map(move |column| column.codes.at(row * 13 % MANY as u32));
+            let rows: Vec<u32> = [0, 1, MANY as u32 - 1].into_iter().chain((0..5000).map(|row| row * 3)).collect();
+            for &row in &rows {
+                assert_eq!(codes.of(row).len(), widths.len());
+                assert!(codes.of(row).eq(expected(row)));
+                assert!((0..widths.len()).map(|j| codes.at(row, j)).eq(expected(row)));
+            }
+            let all: Vec<u32> = rows.iter().flat_map(|&row| expected(row)).collect();
+            let mut appended = vec![7];
+            codes.append_to(&mut appended, rows.iter().copied());
+            assert_eq!(appended[1..], all);
+            assert_eq!(codes.copied(&rows), all);
+            let part = codes.part(&rows);
+            assert!(part.iter().eq(all.iter().copied()));
+            assert!(rows.iter().zip(0..).all(|(&row, place)| part.of(place).eq(expected(row))));
+        }
+    }
+}

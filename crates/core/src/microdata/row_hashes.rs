@@ -1,0 +1,100 @@
+//! Secret random numbers of values and rows: whatever is decided by them is decided by lot, the same for a seed whatever order rows
+//! arrive in.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, UInt32Array};
+use datafusion::arrow::compute::{cast, take};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::arrow::row::{RowConverter, SortField};
+use siphasher::sip::SipHasher13;
+
+use super::ColumnEncoder;
+use super::row_bytes::RowBytes;
+use crate::error::{Error, Result};
+
+/// Tags of the rows of a table, by a keyed hash of all their columns, and of the values of one of these.
+pub struct RowHashes {
+    encoder: ColumnEncoder,
+    /// Type that the values are compared in.
+    data_type: DataType,
+    values: RowConverter,
+    rows: RowBytes,
+    known: usize,
+    /// Hashes of values, and of rows.
+    of_value: SipHasher13,
+    of_row: SipHasher13,
+    groups: Vec<usize>,
+}
+
+impl RowHashes {
+    /// For tables of this schema. Values are compared in the type of the column.
+    ///
+    /// # Errors
+    /// When the rows cannot be hashed, or the values not be grouped by.
+    pub fn try_new(schema: &Schema, column: usize, key: [u64; 2]) -> Result<Self> {
+        let field = schema.field(column);
+        let data_type = super::published_type(field.data_type()).unwrap_or_else(|| field.data_type().clone());
+        // Keys of their own, so that a value and a row of it have nothing in common.
+        let keyed = SipHasher13::new_with_keys(key[0], key[1]);
+        let hasher = |of: u8| SipHasher13::new_with_keys(keyed.hash(&[of, 0]), keyed.hash(&[of, 1]));
+        let encoded = Arc::new(Field::new(field.name(), data_type.clone(), true));
+        Ok(Self {
+            encoder: ColumnEncoder::try_new(encoded)?,
+            values: RowConverter::new(vec![SortField::new(data_type.clone())])?,
+            data_type,
+            rows: RowBytes::try_new(schema, hasher(b'p'))?,
+            known: 0,
+            of_value: hasher(b'v'),
+            of_row: hasher(b'r'),
+            groups: Vec::new(),
+        })
+    }
+
+    /// Whether rows with such columns can be hashed.
+    pub fn supports(data_type: &DataType) -> bool {
+        RowConverter::supports_fields(&[SortField::new(data_type.clone())])
+    }
+
+    /// Numbers of values, given to each as it is first seen; and the tags of those that are new, in the order of their numbers.
+    ///
+    /// # Errors
+    /// When DataFusion's grouping fails, or there are more values than can be numbered.
+    pub fn values(&mut self, column: &ArrayRef, numbers: &mut Vec<usize>) -> Result<Vec<u64>> {
+        let column = cast(column, &self.data_type)?;
+        self.encoder.intern(&column, &mut self.groups)?;
+        numbers.extend_from_slice(&self.groups);
+        let count = self.groups.iter().max().map_or(0, |most| most + 1);
+        if count <= self.known {
+            return Ok(Vec::new());
+        }
+        // The first row of each new value.
+        let mut new = vec![u32::MAX; count - self.known];
+        for (row, &group) in self.groups.iter().enumerate() {
+            if let Some(first) = group.checked_sub(self.known).and_then(|at| new.get_mut(at)) {
+                *first = (row as u32).min(*first);
+            }
+        }
+        self.known = count;
+        if self.known >= u32::MAX as usize {
+            return Err(Error::refused("more sensitive values than can be numbered are not supported"));
+        }
+        let new = super::held(&take(&column, &UInt32Array::from(new), None)?)?;
+        let new = cast(&new, &self.data_type)?;
+        let rows = self.values.convert_columns(&[new])?;
+        Ok(rows.iter().map(|row| self.of_value.hash(row.as_ref())).collect())
+    }
+
+    /// Tags of rows. Rows that are alike have one tag.
+    ///
+    /// # Errors
+    /// When Arrow fails to convert them.
+    pub fn rows(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
+        self.rows.hash(columns, self.of_row)
+    }
+
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        self.encoder.size() + self.rows.size() + self.values.size()
+    }
+}

@@ -1,0 +1,54 @@
+//! What methods promise of releases, in the words that audits check them by.
+
+/// What a method promises of every group of a release.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Promise {
+    /// No sensitive value occurs twice, and at least `m` do.
+    Unique {
+        /// Least number of values.
+        m: usize,
+    },
+    /// At least `k` rows.
+    Anonymous {
+        /// Least number of rows.
+        k: usize,
+    },
+    /// At least `l` different sensitive values.
+    Distinct {
+        /// Least number of values.
+        l: usize,
+    },
+    /// The most frequent sensitive value makes up at most `1/l`.
+    Frequency {
+        /// Inverse of the greatest share.
+        l: usize,
+    },
+    /// The entropy of the sensitive values is at least `ln l`.
+    Entropy {
+        /// Equally frequent values with that entropy.
+        l: usize,
+    },
+    /// The sensitive values are distributed as in the whole (as in its part of the column within), up to an earth mover's
+    /// distance of `t`: over ranks for numbers and times, over equal distances for categories.
+    Close {
+        /// Greatest distance, 0 to 1.
+        t: f64,
+    },
+}
+
+/// What a method promises of people's signatures from release to release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lineage {
+    /// m-invariance: everybody has one signature for ever.
+    Invariant,
+    /// The same, and whoever came after the first release has one of its signatures, or one with a value that it has not.
+    Drawn,
+    /// m-Distinct: everybody has one label for ever, people of a group have different ones, and the value at every label of a
+    /// group is one that the value at that label can have become, of the group that each of its people was in most recently.
+    Distinct {
+        /// Whether the update relation is meant to be closed; else it must be transitive as it is.
+        close: bool,
+        /// Whether nobody's first group has two values that can become the same one.
+        disjoint: bool,
+    },
+}

@@ -1,0 +1,452 @@
+//! Rows of a release as record batches, in an order that was drawn.
+
+mod bytes;
+mod gather;
+mod near;
+mod order;
+mod values;
+mod worlds;
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use datafusion::arrow::array::{
+    ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions, StringArray,
+    StructArray, UInt32Array, new_null_array,
+};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef};
+use rand::Rng;
+use rayon::prelude::*;
+
+use self::bytes::RowBytes;
+use self::gather::{Members, Parts, gather, gather_codes};
+use self::near::{Facts, Near};
+pub use self::order::RowOrder;
+use self::order::{GroupOf, Leaves, Leaving, Order};
+use super::schema::{
+    COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
+    signature_type,
+};
+use super::{COUNTERFEIT, Form, Release, for_each_of};
+use crate::error::{Error, Result};
+use crate::microdata::{Attribute, Codes, Commitments, part, parts_of};
+
+/// A release whose order of rows and group numbers has been drawn.
+#[derive(Debug)]
+pub struct Published {
+    release: Release,
+    schema: SchemaRef,
+    /// Members in the order they leave, or their rows.
+    order: Order,
+    leaves: Leaves,
+    group_of: GroupOf,
+    /// Of each group, where a column tells of it.
+    facts: Vec<Facts>,
+    /// What is added to the groups' numbers.
+    base: i64,
+    /// Columns that the sensitive value was made of, if it was, and their values by its code.
+    parts: Vec<FieldRef>,
+    values_of_parts: OnceLock<Vec<ArrayRef>>,
+    /// What the values of each column that travels are sealed by, once some are.
+    sealing: OnceLock<Vec<Commitments>>,
+    /// The values of all members, in place of the groups': in as few bytes as they need, for they are looked at all over the memory.
+    values: Codes,
+    /// Whether the values of every group are different and ascend, so that they are its histogram.
+    ascend: bool,
+    /// Says how long texts are, once that was asked for.
+    row_bytes: OnceLock<RowBytes>,
+}
+
+impl Published {
+    /// Draws the order of the rows and the numbers of the groups. `schema` lists the wanted columns of the release's
+    /// schema, by name.
+    pub fn new(mut release: Release, schema: SchemaRef, order: RowOrder, rng: &mut impl Rng) -> Self {
+        let groups = &release.groups;
+        let leaves = if shows_rows_only(&release, &schema) { Leaves::Rows } else { Leaves::Members };
+        let (order, numbers) = order::draw(groups, leaves, order, rng);
+        let group_of = GroupOf::new(groups);
+        let facts = |(group, number): (usize, u32)| {
+            let members = &groups.members[groups.range(group)];
+            let counterfeits = members.iter().filter(|&&row| row == COUNTERFEIT).count() as u32;
+            Facts { start: groups.starts[group], number, size: members.len() as u32, counterfeits }
+        };
+        let facts = match schema.fields().iter().any(|field| tells_of_group(field.name(), release.body.form())) {
+            true => numbers.into_par_iter().enumerate().with_min_len(1024).map(facts).collect(),
+            false => Vec::new(),
+        };
+        // A field whose metadata are not ours has none.
+        let sensitive = release.microdata.sensitive.as_ref();
+        let parts = sensitive.and_then(|attribute| parts_of(&attribute.field).ok()).unwrap_or_default();
+        let (values_of_parts, sealing, row_bytes) = Default::default();
+        let ascends = |group: usize| groups.sensitive[groups.range(group)].windows(2).all(|pair| pair[0] < pair[1]);
+        let ascend = release.body.form() == Form::Anatomy && (0..groups.len()).into_par_iter().all(ascends);
+        let values = Codes::narrowed(std::mem::take(&mut release.groups.sensitive));
+        let base = 0;
+        Self {
+            schema,
+            order,
+            leaves,
+            group_of,
+            facts,
+            base,
+            parts,
+            values_of_parts,
+            sealing,
+            values,
+            ascend,
+            row_bytes,
+            release,
+        }
+    }
+
+    /// As a part of a release that is made in cells: numbers of groups begin with the cell's tag, which no other cell has.
+    #[must_use]
+    pub fn in_cell(self, tag: u32) -> Self {
+        Self { base: i64::from(tag) << 32, ..self }
+    }
+
+    /// Number of rows, counterfeits included.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Returns true if the release has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The release behind the view; its groups have no sensitive values any more.
+    pub fn release(&self) -> &Release {
+        &self.release
+    }
+
+    /// Rows `start..start + rows` of the order that was drawn.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values; when the schema has a column that the release has not.
+    pub fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch> {
+        let leaving = self.order.part(start..start + rows);
+        let members: Vec<u32> = leaving.clone().map(|leaving| leaving.member).collect();
+        let groups = leaving.map(|leaving| leaving.group).collect();
+        let quasi = &self.release.microdata.quasi;
+        let is_quasi = |field: &&FieldRef| quasi.iter().any(|attribute| attribute.field.name() == field.name());
+        let is_interval = |field: &FieldRef| matches!(field.data_type(), DataType::Struct(_));
+        let wanted = || self.schema.fields().iter().filter(is_quasi);
+        let intervals = self.release.body.intervals().filter(|_| wanted().any(is_interval));
+        let near = Near::new(groups, &self.facts, intervals, quasi.len());
+        let exact = match self.leaves {
+            _ if wanted().all(is_interval) => Vec::new(),
+            Leaves::Members => self.exact(&members)?,
+            Leaves::Rows => self.of_rows(&members)?,
+        };
+        let fields = self.schema.fields().iter();
+        let partners = self.partners_in(&members)?;
+        let column = |field: &FieldRef| match &partners {
+            Some(partners) if field.name() == PARTNERS => Ok(Arc::new(partners.clone()) as ArrayRef),
+            Some(partners) if field.name() == COMMITMENTS => Ok(Arc::new(self.commitments(&members, partners)?) as _),
+            _ => self.column(field, &members, &near, &exact),
+        };
+        let columns = fields.map(column).collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)?)
+    }
+
+    fn column(&self, field: &Field, members: &[u32], near: &Near, exact: &[ArrayRef]) -> Result<ArrayRef> {
+        let groups = near.groups.as_slice();
+        let microdata = &self.release.microdata;
+        let name = field.name();
+        if let Some(sensitive) = microdata.sensitive.as_ref().filter(|attribute| attribute.field.name() == name) {
+            return match field.data_type() {
+                DataType::List(item) => self.histograms(sensitive, item, near),
+                data_type => {
+                    let codes = Members { codes: &self.values, members };
+                    gather_codes(sensitive.domain.values(), codes, data_type)
+                }
+            };
+        }
+        if let Some(place) = self.parts.iter().position(|part| part.name() == name) {
+            let codes = Members { codes: &self.values, members };
+            return gather_codes(&self.part(place)?, codes, field.data_type());
+        }
+        if let Some(j) = microdata.quasi.iter().position(|attribute| attribute.field.name() == name) {
+            return match field.data_type() {
+                DataType::Struct(ends) => self.intervals(j, ends, near),
+                _ => exact.get(j).cloned().ok_or_else(|| Error::internal("values that were not looked up")),
+            };
+        }
+        if let Some((within, _)) = microdata.within.as_ref().filter(|(attribute, _)| attribute.field.name() == name) {
+            let codes = groups.iter().map(|&group| self.release.groups.within[group as usize]);
+            return gather(within.domain.values(), &UInt32Array::from_iter_values(codes), field.data_type());
+        }
+        if let Some(j) = microdata.other.iter().position(|attribute| attribute.field.name() == name) {
+            let attribute = &microdata.other[j];
+            // Without a value it would be known for what it is, and with somebody's, one of two rows would be.
+            let code = |&member: &u32| match self.release.groups.members[member as usize] {
+                COUNTERFEIT => {
+                    Err(Error::internal("a counterfeit beside columns that are kept; nothing was published"))
+                }
+                row => Ok(microdata.other_of(row)[j]),
+            };
+            let codes = members.iter().map(code).collect::<Result<Vec<u32>>>()?;
+            return gather(attribute.domain.values(), &UInt32Array::from(codes), attribute.field.data_type());
+        }
+        let of_group = |f: fn(&Facts) -> u32| -> ArrayRef {
+            Arc::new(Int32Array::from_iter_values(near.facts.iter().map(|facts| f(facts) as i32)))
+        };
+        Ok(match name.as_str() {
+            GROUP_ID => {
+                let numbers = near.facts.iter().map(|facts| self.base + i64::from(facts.number));
+                Arc::new(Int64Array::from_iter_values(numbers))
+            }
+            GROUP_SIZE | COUNTERFEITS if !tells_of_group(name, self.release.body.form()) => {
+                let all = if name == GROUP_SIZE { self.len() } else { self.release.counterfeits() };
+                let all =
+                    i32::try_from(all).map_err(|_| Error::refused("there are more rows than a release can have"))?;
+                Arc::new(Int32Array::from_value(all, members.len()))
+            }
+            GROUP_SIZE => of_group(|facts| facts.size),
+            COUNTERFEITS => of_group(|facts| facts.counterfeits),
+            COUNTERFEIT_MARK => {
+                let row_of = |member: u32| self.release.groups.members[member as usize];
+                let marks = members.iter().map(|&member| Some(row_of(member) == COUNTERFEIT));
+                Arc::new(marks.collect::<BooleanArray>())
+            }
+            SIGNATURE => self.signatures_of(groups)?,
+            LABEL => self.labels(members),
+            PARTNERS | COMMITMENTS => return Err(Error::internal("worlds of a release that makes none")),
+            _ => self.identifiers(members)?,
+        })
+    }
+
+    fn intervals(&self, j: usize, ends: &Fields, near: &Near) -> Result<ArrayRef> {
+        let attribute = &self.release.microdata.quasi[j];
+        let end = |which: usize| {
+            let codes = near.intervals(j).map(|interval| interval[which]);
+            gather_codes(attribute.domain.values(), codes, attribute.field.data_type())
+        };
+        let columns = ends.iter().map(|child| match child.name().as_str() {
+            LO => end(0),
+            HI => end(1),
+            NULLS => Ok(self.nulls(j, &near.groups)),
+            _ => Ok(nodes(attribute, near.intervals(j))),
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(StructArray::try_new(ends.clone(), columns, None)?))
+    }
+
+    /// People without a value in each row's group.
+    fn nulls(&self, j: usize, groups: &[u32]) -> ArrayRef {
+        let microdata = &self.release.microdata;
+        let members = &self.release.groups;
+        if !microdata.quasi[j].domain.has_null() {
+            return Arc::new(Int32Array::from(vec![0; groups.len()]));
+        }
+        let is_null = |row: u32| row != COUNTERFEIT && microdata.quasi_at(row, j) == 0;
+        let of_group = |group: u32| members.members[members.range(group as usize)].iter().filter(|&&row| is_null(row));
+        Arc::new(Int32Array::from_iter_values(groups.iter().map(|&group| of_group(group).count() as i32)))
+    }
+
+    /// The values of a part of the sensitive attribute, by its codes.
+    fn part(&self, place: usize) -> Result<ArrayRef> {
+        if let Some(values) = self.values_of_parts.get() {
+            return Ok(ArrayRef::clone(&values[place]));
+        }
+        let whole = cast(self.release.microdata.sensitive()?.domain.values(), &DataType::Utf8)?;
+        let values = self.parts.iter().enumerate().map(|(place, field)| {
+            let values: ArrayRef = Arc::new(part(whole.as_string::<i32>(), |_| Some(place))?);
+            Ok(cast(&values, field.data_type())?)
+        });
+        let values = values.collect::<Result<Vec<_>>>()?;
+        let wanted = ArrayRef::clone(&values[place]);
+        // Another thread may have been faster; it had the same values.
+        let _ = self.values_of_parts.set(values);
+        Ok(wanted)
+    }
+
+    /// The sensitive values of each row's group and how many rows of it have them.
+    fn histograms(&self, sensitive: &Attribute, item: &FieldRef, near: &Near) -> Result<ArrayRef> {
+        let DataType::Struct(fields) = item.data_type() else {
+            return Err(Error::internal("a histogram without counts"));
+        };
+        let (domain, data_type) = (sensitive.domain.values(), fields[0].data_type());
+        let parts = near.parts(&self.release.groups);
+        let mut lengths: Vec<usize> = Vec::with_capacity(parts.len());
+        let (values, counts) = if self.ascend {
+            lengths.extend(parts.iter().map(Range::len));
+            let values = gather_codes(domain, Parts { codes: &self.values, parts: &parts }, data_type)?;
+            let counts = vec![1; values.len()];
+            (values, counts)
+        } else {
+            let (mut codes, mut counts, mut values) = (Vec::new(), Vec::new(), Vec::new());
+            for part in parts {
+                let from = codes.len();
+                values.clear();
+                values.extend(self.values.part(part));
+                for_each_of(&mut values, &mut |code, count| {
+                    codes.push(code);
+                    counts.push(count as i32);
+                });
+                lengths.push(codes.len() - from);
+            }
+            (gather_codes(domain, codes.into_iter(), data_type)?, counts)
+        };
+        let pairs = StructArray::try_new(fields.clone(), vec![values, Arc::new(Int32Array::from(counts))], None)?;
+        let offsets = OffsetBuffer::from_lengths(lengths);
+        Ok(Arc::new(ListArray::try_new(FieldRef::clone(item), offsets, Arc::new(pairs), None)?))
+    }
+
+    fn signatures_of(&self, groups: &[u32]) -> Result<ArrayRef> {
+        let sensitive = self.release.microdata.sensitive()?;
+        let DataType::List(item) = signature_type(sensitive.field.data_type()) else {
+            return Err(Error::internal("a signature that is not a list of sensitive values"));
+        };
+        let mut codes = Vec::new();
+        let lengths: Vec<usize> = groups
+            .iter()
+            .map(|&group| {
+                let from = codes.len();
+                // As the method left them: ascending, or in the order of labels.
+                codes.extend(self.values.part(self.release.groups.range(group as usize)));
+                codes.len() - from
+            })
+            .collect();
+        let values = gather(sensitive.domain.values(), &UInt32Array::from(codes), item.data_type())?;
+        let offsets = OffsetBuffer::from_lengths(lengths);
+        Ok(Arc::new(ListArray::try_new(item, offsets, values, None)?))
+    }
+
+    /// Of some members whose quasi-identifiers were dealt in their group: the number of the group in the release, their place in its order, and the
+    /// places of whom they show.
+    ///
+    /// # Errors
+    /// When nothing was dealt.
+    pub fn dealt(&self, members: &[u32]) -> Result<[ArrayRef; 3]> {
+        let d = self.release.microdata.quasi.len();
+        let perturbed = self.release.body.perturbed();
+        let perturbed = perturbed.filter(|perturbed| perturbed.places.len() == self.len());
+        let perturbed = perturbed.ok_or_else(|| Error::internal("rows that were not dealt"))?;
+        let of_members = members.iter().map(|&member| member as usize);
+        let groups = of_members.clone().map(|member| i64::from(self.group_of(member as u32)));
+        let groups = Int64Array::from_iter_values(groups);
+        let places = Int32Array::from_iter_values(of_members.clone().map(|member| perturbed.places[member] as i32));
+        let shown = of_members.flat_map(|member| &perturbed.shown[member * d..][..d]);
+        let shown = Arc::new(Int32Array::from_iter_values(shown.map(|&place| place as i32)));
+        let offsets = OffsetBuffer::from_lengths(members.iter().map(|_| d));
+        let item = Arc::new(Field::new_list_field(DataType::Int32, true));
+        let shown = ListArray::try_new(item, offsets, shown, None)?;
+        Ok([Arc::new(groups), Arc::new(places), Arc::new(shown)])
+    }
+
+    /// The values of some members who are people, of a column that travels; NULL if it is not in this release.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub fn travelling(&self, field: &Field, members: &[u32]) -> Result<ArrayRef> {
+        let Release { microdata, groups, .. } = &self.release;
+        let rows = members.iter().map(|&member| groups.members[member as usize]);
+        let has_name = |attribute: &&Attribute| attribute.field.name() == field.name();
+        if let Some(sensitive) = microdata.sensitive.as_ref().filter(has_name) {
+            let codes = rows.map(|row| microdata.sensitive_codes.at(row));
+            return gather(sensitive.domain.values(), &UInt32Array::from_iter_values(codes), field.data_type());
+        }
+        match microdata.other.iter().position(|attribute| has_name(&attribute)) {
+            Some(j) => {
+                let codes = UInt32Array::from_iter_values(rows.map(|row| microdata.other_of(row)[j]));
+                gather(microdata.other[j].domain.values(), &codes, field.data_type())
+            }
+            None => Ok(new_null_array(field.data_type(), members.len())),
+        }
+    }
+
+    /// The members who are people and whose row is `wanted`, in the order that was drawn.
+    pub fn members(&self, wanted: impl Fn(u32) -> bool) -> Vec<u32> {
+        let row_of = |member: u32| self.release.groups.members[member as usize];
+        let order = self.order.iter().map(|leaving| leaving.member);
+        order.filter(|&member| row_of(member) != COUNTERFEIT && wanted(row_of(member))).collect()
+    }
+
+    /// The members who are people and of whose row `before` says nothing, or others than the sensitive values of the group (in the order that the
+    /// method left), in the order that was drawn.
+    pub fn members_changed<'a>(&self, before: impl Fn(u32) -> Option<&'a [u32]>) -> Vec<u32> {
+        let groups = &self.release.groups;
+        let wanted = |leaving: &Leaving| {
+            let row = groups.members[leaving.member as usize];
+            let now = || self.values.part(groups.range(leaving.group as usize));
+            row != COUNTERFEIT && before(row).is_none_or(|before| !now().eq(before.iter().copied()))
+        };
+        self.order.iter().filter(wanted).map(|leaving| leaving.member).collect()
+    }
+
+    /// The group of a member.
+    fn group_of(&self, member: u32) -> u32 {
+        self.group_of.at(&self.release.groups, member)
+    }
+
+    /// The places of some members in their groups, from 1: their labels, of methods that leave groups in the order of these.
+    pub fn labels(&self, members: &[u32]) -> ArrayRef {
+        let place = |&member: &u32| {
+            let start = self.release.groups.starts[self.group_of(member) as usize];
+            (member - start + 1) as i32
+        };
+        Arc::new(Int32Array::from_iter_values(members.iter().map(place)))
+    }
+
+    /// The sensitive values of the groups of some members, as lists.
+    ///
+    /// # Errors
+    /// When there is no sensitive attribute, and when Arrow fails to gather values.
+    pub fn signatures(&self, members: &[u32]) -> Result<ArrayRef> {
+        let groups: Vec<u32> = members.iter().map(|&member| self.group_of(member)).collect();
+        self.signatures_of(&groups)
+    }
+
+    /// Who some members are; NULL for counterfeits.
+    ///
+    /// # Errors
+    /// When there is no identifier, and when Arrow fails to gather values.
+    pub fn identifiers(&self, members: &[u32]) -> Result<ArrayRef> {
+        let people = self.release.microdata.people.as_ref();
+        let people = people.ok_or_else(|| Error::internal("a column that the release has not"))?;
+        let rows = members.iter().map(|&member| match self.release.groups.members[member as usize] {
+            COUNTERFEIT => None,
+            row => Some(people.arrival[row as usize]),
+        });
+        gather(&people.identifiers, &rows.collect::<UInt32Array>(), &people.data_type)
+    }
+}
+
+/// Whether nothing is asked of a row but the quasi-identifiers of its person and what its group has.
+fn shows_rows_only(release: &Release, schema: &SchemaRef) -> bool {
+    let Release { microdata, body, .. } = release;
+    let shown = |field: &FieldRef| {
+        let is_quasi = || microdata.quasi.iter().any(|attribute| attribute.field.name() == field.name());
+        matches!(field.data_type(), DataType::List(_)) || tells_of_group(field.name(), body.form()) || is_quasi()
+    };
+    // People are looked for by members.
+    body.form() == Form::Anatomy && microdata.people.is_none() && schema.fields().iter().all(shown)
+}
+
+/// Whether a column tells something of a row's group, in releases that publish like this.
+fn tells_of_group(column: &str, form: Form) -> bool {
+    match column {
+        GROUP_ID => true,
+        // Where there are no groups, they are of all rows.
+        GROUP_SIZE | COUNTERFEITS => form.has_groups(),
+        _ => false,
+    }
+}
+
+/// Names of intervals in a hierarchy; NULL without one.
+fn nodes(attribute: &Attribute, intervals: impl ExactSizeIterator<Item = [u32; 2]>) -> ArrayRef {
+    match &attribute.hierarchy {
+        Some(hierarchy) => Arc::new(intervals.map(|[lo, hi]| hierarchy.label(lo, hi)).collect::<StringArray>()),
+        None => new_null_array(&DataType::Utf8, intervals.len()),
+    }
+}

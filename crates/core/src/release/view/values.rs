@@ -1,0 +1,77 @@
+//! Quasi-identifiers that rows show, or have, one by one.
+
+use datafusion::arrow::array::{ArrayRef, UInt32Array};
+
+use super::Published;
+use super::gather::{gather, gather_codes};
+use crate::error::{Error, Result};
+use crate::microdata::Attribute;
+use crate::release::{Body, COUNTERFEIT};
+
+/// Instead of a code: no value.
+const NONE: u32 = u32::MAX;
+
+impl Published {
+    /// Values of the quasi-identifiers that some members publish one by one, column after column: the drawn ones where rows are perturbed, else
+    /// their own. NULL for counterfeits.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub fn exact(&self, members: &[u32]) -> Result<Vec<ArrayRef>> {
+        let d = self.release.microdata.quasi.len();
+        let Body::Perturbed(perturbed) = &self.release.body else { return self.originals(members) };
+        if perturbed.codes.rows() < self.release.groups.members.len() && d > 0 {
+            return Err(Error::internal("a row for which nothing was drawn"));
+        }
+        let mut codes = Vec::new();
+        perturbed.codes.append_to(&mut codes, members.iter().copied());
+        self.columns(&codes)
+    }
+
+    /// Values of the quasi-identifiers that some members have, column after column; NULL for counterfeits.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub(crate) fn originals(&self, members: &[u32]) -> Result<Vec<ArrayRef>> {
+        let rows: Vec<u32> = members.iter().map(|&member| self.release.groups.members[member as usize]).collect();
+        self.of_rows(&rows)
+    }
+
+    /// Values of the quasi-identifiers of some rows of the microdata, column after column; NULL for counterfeits.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    pub(super) fn of_rows(&self, rows: &[u32]) -> Result<Vec<ArrayRef>> {
+        let quasi = &self.release.microdata.quasi;
+        let mut codes = Vec::with_capacity(rows.len() * quasi.len());
+        if rows.contains(&COUNTERFEIT) {
+            for &row in rows {
+                match row {
+                    COUNTERFEIT => codes.resize(codes.len() + quasi.len(), NONE),
+                    row => codes.extend(self.release.microdata.quasi_of(row)),
+                }
+            }
+        } else {
+            self.release.microdata.quasi_codes.append_to(&mut codes, rows.iter().copied());
+        }
+        self.columns(&codes)
+    }
+
+    /// The columns of rows with these codes, or none. They are looked at once for all columns: see [`Near`](super::Near).
+    fn columns(&self, codes: &[u32]) -> Result<Vec<ArrayRef>> {
+        let quasi = &self.release.microdata.quasi;
+        let has_none = codes.contains(&NONE);
+        let column = |(j, attribute): (usize, &Attribute)| {
+            let codes = codes.iter().copied().skip(j).step_by(quasi.len());
+            let (values, data_type) = (attribute.domain.values(), attribute.field.data_type());
+            match has_none {
+                true => {
+                    let codes = codes.map(|code| (code != NONE).then_some(code));
+                    gather(values, &codes.collect::<UInt32Array>(), data_type)
+                }
+                false => gather_codes(values, codes, data_type),
+            }
+        };
+        quasi.iter().enumerate().map(column).collect()
+    }
+}

@@ -1,0 +1,72 @@
+//! Against whom the bound of a method holds. A reader is a *stranger*, who knows nobody's value, or a *participant*: somebody of the table,
+//! who knows their own.
+
+use std::fmt;
+
+/// The best informed stranger for whom the bound of a release is proved, of those in `docs/threats.md`: everybody knows what the ones before
+/// know, and nobody's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Against {
+    /// Counts tables that explain the releases as equally likely, as the method's paper does.
+    Paper,
+    /// Puts together what can be known of all people at once.
+    People,
+    /// Has the source of this program, and weighs tables by how likely it was to publish what it did; takes the values of whoever came
+    /// after the first release for drawn independently by its shares, and does not know how many people of each value came.
+    Law,
+    /// Has the source of this program, and weighs tables by how likely it was to publish what it did.
+    Program,
+}
+
+impl Against {
+    /// Returns the strongest reader if a release is safe from everybody who has this program, else the reader of the method's paper.
+    pub(super) fn program_if(safe: bool) -> Self {
+        if safe { Self::Program } else { Self::Paper }
+    }
+
+    /// The same with what the bound does not cover: beside earlier releases of the same people if it is `alone`, several rows of one person if nobody
+    /// is `named`, and what is known of columns that are `kept` as they are.
+    pub fn but(self, alone: bool, named: bool, kept: bool) -> String {
+        let of_each = if alone { ", of each release by itself" } else { "" };
+        let no_value = if kept { ", no insensitive value" } else { "" };
+        let if_others = if named { "" } else { ", if every row is another person" };
+        format!("{self}{no_value}{of_each}{if_others}")
+    }
+}
+
+impl fmt::Display for Against {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Paper => "the paper's",
+            Self::People => "combines people",
+            Self::Law => "knows the program, not the counts",
+            Self::Program => "knows the program",
+        })
+    }
+}
+
+/// The highest probability that a participant reaches of another one's value in a first release: `1/(l - 1)`, where that is a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OfParticipants {
+    /// Other people among whom the value lies.
+    among: usize,
+}
+
+impl fmt::Display for OfParticipants {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.among {
+            0 | 1 => f.write_str("no bound"),
+            among => write!(f, "1/{among}"),
+        }
+    }
+}
+
+impl OfParticipants {
+    /// No probability is excluded.
+    pub const NONE: Self = Self { among: 1 };
+
+    /// Of a value that lies among those of so many other people.
+    pub(super) fn among(people: usize) -> Self {
+        Self { among: people }
+    }
+}

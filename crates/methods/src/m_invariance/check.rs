@@ -1,0 +1,145 @@
+//! The last look at a release before a row leaves: does it keep what m-invariance promises? Linear time, and nothing is
+//! taken from the phases but how many rows they left out on purpose.
+
+use rustc_hash::FxHashSet;
+
+use crate::error::Result;
+use crate::every_row::{Known, check_every_row};
+use crate::microdata::Microdata;
+use crate::of_group::OfGroup;
+use crate::release::{COUNTERFEIT, Groups, Intervals};
+use crate::state::Signatures;
+
+/// What is checked against.
+pub(super) struct Promise<'a> {
+    pub microdata: &'a Microdata,
+    pub known: &'a Signatures,
+    pub m: usize,
+    /// The signatures that new rows can have, where they draw them.
+    pub drawn: Option<FxHashSet<&'a [u32]>>,
+}
+
+impl Promise<'_> {
+    pub(super) fn check(&self, groups: &Groups, intervals: &Intervals, withheld: usize) -> Result<()> {
+        check_every_row(self.microdata, groups, intervals, self.known, withheld, |of_group, known| {
+            self.broken_by(of_group, known)
+        })
+    }
+
+    /// What is wrong with a group, if anything.
+    fn broken_by(&self, of_group: &OfGroup<'_>, known: &Known<'_>) -> Option<&'static str> {
+        let &OfGroup { members, published: signature, intervals, .. } = of_group;
+        if signature.len() < self.m || !signature.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Some("a group without m different sensitive values");
+        }
+        let rows = members.iter().zip(signature).enumerate().filter(|(_, (row, _))| **row != COUNTERFEIT);
+        // The number of the group's signature, once it is known.
+        let mut same = None;
+        for (place, (_, &value)) in rows {
+            let before = known.signatures[place];
+            if before.is_none() && self.drawn.as_ref().is_some_and(|drawn| !drawn.contains(signature)) {
+                return Some("a new row under a signature that is not one of the first release's");
+            }
+            if of_group.sensitive(place) != value {
+                return Some("a row with another's sensitive value");
+            }
+            if let Some(before) = before.filter(|_| before != same) {
+                if *self.known.all()[before as usize] != *signature {
+                    return Some("a returning row under another signature");
+                }
+                same = Some(before);
+            }
+            let mut codes = of_group.codes(place).iter().zip(intervals);
+            if !codes.all(|(code, [lo, hi])| (lo..=hi).contains(&code)) {
+                return Some("an interval that does not cover its row");
+            }
+        }
+        // Some value must be there in all groups of a signature, or there is one group too many.
+        if members.iter().all(|&row| row == COUNTERFEIT) {
+            return Some("a group of nobody");
+        }
+        (!self.microdata.can_publish(intervals)).then_some("an interval that is not a value of the hierarchy")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+
+    use super::super::tests::{encode, example};
+    use super::*;
+    use crate::m_invariance::MInvariance;
+    use crate::{Method, Monitor};
+
+    /// Every promise broken on purpose is found.
+    #[test]
+    fn broken_releases_are_caught() {
+        let (rows, published) = example();
+        let (microdata, state) = encode(&rows, &published, 3).unwrap();
+        let known = state.signatures().unwrap();
+        let (again, _) = encode(&rows, &published, 3).unwrap();
+        let mut rng = ChaCha20Rng::seed_from_u64(3);
+        let release = MInvariance::new(2).anonymize(again, &state, &Monitor::default(), &mut rng).unwrap();
+        let published = release.body.intervals().unwrap();
+        let judged = |change: &dyn Fn(&mut Groups),
+                      intervals: &Intervals,
+                      m: usize,
+                      drawn: Option<FxHashSet<&[u32]>>|
+         -> String {
+            let mut groups = Groups {
+                starts: release.groups.starts.clone(),
+                members: release.groups.members.clone(),
+                sensitive: release.groups.sensitive.clone(),
+                ..Groups::default()
+            };
+            change(&mut groups);
+            match (Promise { microdata: &microdata, known, m, drawn }).check(&groups, intervals, 0) {
+                Ok(()) => "fine".to_owned(),
+                Err(error) => error.to_string(),
+            }
+        };
+        let verdict = |change: &dyn Fn(&mut Groups), m: usize| judged(change, published, m, None);
+        let old = |groups: &Groups| {
+            let member =
+                groups.members.iter().position(|&row| row != COUNTERFEIT && known.number_of(row as usize).is_some());
+            member.unwrap()
+        };
+        let real = |groups: &Groups| groups.members.iter().position(|&row| row != COUNTERFEIT).unwrap();
+        assert_eq!(verdict(&|_| {}, 2), "fine");
+        assert!(verdict(&|_| {}, 4).contains("without m different"));
+        assert!(verdict(&|groups| groups.sensitive[1] = groups.sensitive[0], 2).contains("without m different"));
+        let lost = |groups: &mut Groups| {
+            let place = real(groups);
+            groups.members[place] = COUNTERFEIT;
+        };
+        assert!(verdict(&lost, 2).contains("a row missing"));
+        let empty: Vec<[u32; 2]> = published.to_vec().into_iter().map(|[lo, _]| [lo, 0]).collect();
+        let empty = Intervals::of_groups(microdata.quasi.len(), &empty);
+        assert!(judged(&|_| {}, &empty, 2, None).contains("cover"));
+        let twice = |groups: &mut Groups| {
+            let first = real(groups);
+            let row = groups.members[first];
+            let place = groups.members.iter().rposition(|&other| other != COUNTERFEIT && other != row).unwrap();
+            groups.members[place] = row;
+        };
+        assert_ne!(verdict(&twice, 2), "fine");
+        let merged = |groups: &mut Groups| {
+            // The returning row's group takes one more value at its end.
+            let member = old(groups);
+            let group = groups.starts.iter().rposition(|&start| start as usize <= member).unwrap();
+            let end = groups.starts[group + 1] as usize;
+            groups.members.insert(end, COUNTERFEIT);
+            groups.sensitive.insert(end, u32::MAX);
+            groups.starts[group + 1..].iter_mut().for_each(|start| *start += 1);
+        };
+        assert!(verdict(&merged, 2).contains("another signature"));
+        let foreign = FxHashSet::default();
+        assert!(judged(&|_| {}, published, 2, Some(foreign)).contains("not one of the first release's"));
+        let nobody = |groups: &mut Groups| {
+            let last = groups.starts[groups.len() - 1] as usize;
+            groups.members[last..].fill(COUNTERFEIT);
+        };
+        assert!(verdict(&nobody, 2).contains("a group of nobody"));
+    }
+}

@@ -1,0 +1,392 @@
+//! One release: rows that are consistent with every world (Algorithm 2).
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
+
+use super::assign::Assigning;
+use super::cycles::better;
+use super::measure::Measure;
+use super::parts::{Cutting, Near};
+use crate::Monitor;
+use crate::assignment::by_value;
+use crate::error::{Error, Result};
+use crate::microdata::{Microdata, room};
+use crate::release::Intervals;
+
+/// Released rows, and who has each of them in each world.
+pub(super) struct Matched {
+    /// Published values of each row.
+    pub boxes: Intervals,
+    /// Class of each row's values that travel.
+    pub classes: Vec<u32>,
+    /// For each world, the true one first, the person of each row.
+    pub people: Vec<Vec<u32>>,
+}
+
+/// The values that travel, as numbers: of each row, the class of rows with the same sensitive value and the same others.
+pub(super) fn classes(microdata: &Microdata) -> Vec<u32> {
+    if microdata.sensitive.is_some() && microdata.other.is_empty() {
+        let mut class_of = Vec::new();
+        for code in microdata.sensitive_codes.iter() {
+            let code = code as usize;
+            class_of.resize(class_of.len().max(code + 1), 0);
+            class_of[code] = 1;
+        }
+        let mut classes = 0;
+        class_of.iter_mut().for_each(|class| classes += std::mem::replace(class, classes));
+        return microdata.sensitive_codes.iter().map(|code| class_of[code as usize]).collect();
+    }
+    let value = |row: u32| microdata.sensitive.is_some().then(|| microdata.sensitive_codes.at(row));
+    let key = |row: u32| (value(row), microdata.other_of(row));
+    let mut rows: Vec<u32> = (0..microdata.rows as u32).collect();
+    rows.par_sort_unstable_by(|&a, &b| key(a).cmp(&key(b)));
+    let mut classes = vec![0; rows.len()];
+    for (class, rows) in rows.chunk_by(|&a, &b| key(a) == key(b)).enumerate() {
+        rows.iter().for_each(|&row| classes[row as usize] = class as u32);
+    }
+    classes
+}
+
+/// Row whose travelling values a person carries in a world.
+#[inline]
+pub(super) fn carried(partners: &[u32], width: usize, world: usize, person: u32) -> u32 {
+    match world {
+        0 => person,
+        world => partners[person as usize * width + world - 1],
+    }
+}
+
+/// What a release is made of.
+pub(super) struct Matching<'a> {
+    pub microdata: &'a Microdata,
+    /// `width` rows for every row of the microdata.
+    pub partners: &'a [u32],
+    pub width: usize,
+    pub measure: &'a Measure,
+    /// Most rows that are matched exactly at a time.
+    pub p: usize,
+    pub monitor: &'a Monitor,
+}
+
+/// What a release has begun with.
+struct Begun<'a> {
+    /// The class of everybody's own values.
+    of_row: &'a [u32],
+    /// Whose values each row of the release has.
+    donors: &'a [u32],
+    /// The rows of each class.
+    rows: &'a [&'a [u32]],
+}
+
+/// People who are given the rows of a release, in one world.
+#[derive(Debug, Clone)]
+pub(super) struct Given {
+    /// Of each row.
+    pub people: Vec<u32>,
+    /// What each row loses with that person in it.
+    pub losses: Vec<f32>,
+}
+
+/// The same while several cores give rows people, each those of some.
+struct Giving {
+    people: Vec<AtomicU32>,
+    /// Bits of numbers.
+    losses: Vec<AtomicU32>,
+}
+
+/// Draws for each class by itself, so that they are the same on any number of cores.
+struct LotsOfClasses([u8; 32]);
+
+impl LotsOfClasses {
+    fn new(rng: &mut impl Rng) -> Self {
+        Self(rng.random())
+    }
+
+    fn of(&self, class: usize) -> ChaCha20Rng {
+        let mut rng = ChaCha20Rng::from_seed(self.0);
+        rng.set_stream(class as u64);
+        rng
+    }
+}
+
+impl Giving {
+    /// From people whom rows are given to begin with.
+    fn new(Given { people, losses }: Given) -> Self {
+        // In their place.
+        let people = people.into_iter().map(AtomicU32::new).collect();
+        Self { people, losses: losses.into_iter().map(|loss| AtomicU32::new(loss.to_bits())).collect() }
+    }
+
+    fn person(&self, row: u32) -> u32 {
+        self.people[row as usize].load(Ordering::Relaxed)
+    }
+
+    fn give(&self, row: u32, person: u32, loss: f32) {
+        self.people[row as usize].store(person, Ordering::Relaxed);
+        self.losses[row as usize].store(loss.to_bits(), Ordering::Relaxed);
+    }
+
+    fn given(self) -> Given {
+        let people = self.people.into_iter().map(AtomicU32::into_inner).collect();
+        Given { people, losses: self.losses.into_iter().map(|loss| f32::from_bits(loss.into_inner())).collect() }
+    }
+}
+
+/// Rows that are looked at together.
+const PIECE: usize = 1 << 12;
+/// Linked rows of a class that lose less than this many times what matched ones do exchange people.
+const WORTH_IT: f64 = 1.25;
+/// Classes whose matched rows lose more than this many times what linked ones do are not matched in the worlds that come after: rows are wider
+/// then, and by the loss metric those that are linked lose even less.
+const HOPELESS: f64 = 2.0;
+/// Nothing is matched where linked rows of the classes that are left lose less than one part in so many of what all lose: that is the most it could save.
+const LITTLE: f64 = 10.0;
+
+impl Matching<'_> {
+    /// Starts from a world drawn at random, and generalizes its rows until they are consistent with the others, too, in random order: in
+    /// each world, everybody gets a row with the values that travel with them there, so that little is added to the loss.
+    pub(super) fn release(&self, rng: &mut impl Rng) -> Result<Matched> {
+        let microdata = self.microdata;
+        let of_row = classes(microdata);
+        let mut order: Vec<usize> = (0..=self.width).collect();
+        order.shuffle(rng);
+        let Some((&first, others)) = order.split_first() else { return Err(Error::internal("a release of no world")) };
+        let everybody: Vec<u32> = (0..microdata.rows as u32).collect();
+        let donors: Vec<u32> = everybody.par_iter().map(|&person| self.carried(first, person)).collect();
+        let mut matched = Matched {
+            boxes: points(microdata)?,
+            classes: donors.iter().map(|&donor| of_row[donor as usize]).collect(),
+            people: vec![Vec::new(); self.width + 1],
+        };
+        if microdata.sensitive.is_none() && microdata.other.is_empty() {
+            // Everybody can have their own row in every world.
+            matched.people.fill(everybody);
+            return Ok(matched);
+        }
+        let mut rows = everybody.clone();
+        let rows: Vec<&[u32]> = by_value(&mut rows, &matched.classes).into_iter().map(|rows| &*rows).collect();
+        let begun = Begun { of_row: &of_row, donors: &donors, rows: &rows };
+        let mut hopeless = vec![false; rows.len()];
+        for &world in others {
+            self.monitor.check()?;
+            let people = self.people_of(world, &matched, &begun, &mut hopeless, rng)?;
+            cover(microdata, &mut matched.boxes, &people)?;
+            matched.people[world] = people;
+        }
+        matched.people[first] = everybody;
+        Ok(matched)
+    }
+
+    /// The person of each row in a world. Every row has the values of somebody: who carries them in this world, whom the row is *linked* to, lies near
+    /// that person, by all columns; or rows are *matched* anew. `hopeless` classes are not matched.
+    fn people_of(
+        &self,
+        world: usize,
+        matched: &Matched,
+        begun: &Begun<'_>,
+        hopeless: &mut [bool],
+        rng: &mut impl Rng,
+    ) -> Result<Vec<u32>> {
+        let (lots, lots_of_linked) = (LotsOfClasses::new(rng), LotsOfClasses::new(rng));
+        let linked = self.linked(matched, begun.donors, world);
+        let of_linked = self.added(&matched.boxes, &linked.losses, begun.rows);
+        let is_tried: Vec<bool> =
+            of_linked.iter().zip(&*hopeless).map(|(&loss, &hopeless)| loss > 0.0 && !hopeless).collect();
+        let of_tried: f64 = of_linked.iter().zip(&is_tried).filter(|of| *of.1).map(|(loss, _)| loss).sum();
+        // Classes that are not tried stay linked.
+        let mut given = None;
+        let mut of_matched = vec![f64::INFINITY; begun.rows.len()];
+        if of_tried > 0.0 && LITTLE * of_tried >= of_linked.iter().sum() {
+            let other = Giving::new(linked.clone());
+            self.matched(world, matched, begun, &is_tried, &lots, &other)?;
+            let other = other.given();
+            let losses = self.added(&matched.boxes, &other.losses, begun.rows);
+            for ((of_matched, loss), _) in of_matched.iter_mut().zip(losses).zip(&is_tried).filter(|of| *of.1) {
+                *of_matched = loss;
+            }
+            given = Some(other);
+        }
+        let of_both = of_linked.iter().zip(&of_matched);
+        let is_worth_it: Vec<bool> =
+            of_both.clone().map(|(&linked, &matched)| linked > 0.0 && linked < WORTH_IT * matched).collect();
+        let linked = Giving::new(linked);
+        self.exchanged(matched, begun, &is_worth_it, &lots_of_linked, &linked)?;
+        let linked = linked.given();
+        for (hopeless, (linked, matched)) in hopeless.iter_mut().zip(of_both) {
+            *hopeless |= matched.is_finite() && HOPELESS * linked < *matched;
+        }
+        Ok(match given {
+            Some(given) => better(given, &linked),
+            None => linked.people,
+        })
+    }
+
+    fn carried(&self, world: usize, person: u32) -> u32 {
+        carried(self.partners, self.width, world, person)
+    }
+
+    /// Gives rows of the classes that are tried the people whose values are of that class in a world, in parts from the same corner, the best for
+    /// each part.
+    fn matched(
+        &self,
+        world: usize,
+        matched: &Matched,
+        begun: &Begun<'_>,
+        is_tried: &[bool],
+        lots: &LotsOfClasses,
+        giving: &Giving,
+    ) -> Result<()> {
+        let Begun { of_row, rows, .. } = *begun;
+        let mut everybody: Vec<u32> = (0..self.microdata.rows as u32).collect();
+        let class_in: Vec<u32> =
+            everybody.par_iter().map(|&person| of_row[self.carried(world, person) as usize]).collect();
+        let people = by_value(&mut everybody, &class_in);
+        let agree = |(rows, people): (&&[u32], &&mut [u32])| {
+            rows.len() == people.len() && matched.classes[rows[0] as usize] == class_in[people[0] as usize]
+        };
+        if rows.len() != people.len() || !rows.iter().zip(&people).all(agree) {
+            return Err(Error::internal("a world with other values than the release; nothing was published"));
+        }
+        let cutting = self.cutting();
+        let classes = rows.par_iter().zip(people).zip(is_tried).enumerate().filter(|(_, (_, is_tried))| **is_tried);
+        classes.try_for_each(|(class, ((rows, people), _))| {
+            self.monitor.check()?;
+            let near = Near::new(self.microdata, &matched.boxes, rows, people);
+            let parts = cutting.cut(&near, rows, &mut lots.of(class))?;
+            self.give(&near, parts.iter().collect(), rows, people, giving)
+        })
+    }
+
+    /// For each row the person who carries the values of its donor in a world: what the baseline would do.
+    fn linked(&self, matched: &Matched, donors: &[u32], world: usize) -> Given {
+        let carrier: Vec<AtomicU32> = room(self.microdata.rows);
+        (0..self.microdata.rows as u32).into_par_iter().with_min_len(1024).for_each(|person| {
+            carrier[self.carried(world, person) as usize].store(person, Ordering::Relaxed);
+        });
+        let people: Vec<u32> =
+            donors.par_iter().map(|&donor| carrier[donor as usize].load(Ordering::Relaxed)).collect();
+        Given { losses: self.losses(&matched.boxes, &people), people }
+    }
+
+    /// Exchanges the people that rows are given between those of the same class that lie close together, in the classes where that is worth it.
+    fn exchanged(
+        &self,
+        matched: &Matched,
+        begun: &Begun<'_>,
+        is_worth_it: &[bool],
+        lots: &LotsOfClasses,
+        giving: &Giving,
+    ) -> Result<()> {
+        let cutting = self.cutting();
+        let classes = begun.rows.par_iter().zip(is_worth_it).enumerate().filter(|(_, (_, is_worth_it))| **is_worth_it);
+        classes.try_for_each(|(class, (rows, _))| {
+            self.monitor.check()?;
+            let people: Vec<u32> = rows.iter().map(|&row| giving.person(row)).collect();
+            let near = Near::new(self.microdata, &matched.boxes, rows, &people);
+            let parts = cutting.cut_rows(&near, rows, &mut lots.of(class))?;
+            self.give(&near, parts.iter().collect(), rows, &people, giving)
+        })
+    }
+
+    /// Gives the rows of a class its people, the best in each part.
+    fn give(
+        &self,
+        near: &Near,
+        parts: Vec<(&[u32], &[u32])>,
+        rows: &[u32],
+        people: &[u32],
+        giving: &Giving,
+    ) -> Result<()> {
+        let d = self.microdata.quasi.len();
+        let assigning = Assigning { microdata: self.microdata, measure: self.measure };
+        parts.into_par_iter().try_for_each(|(of_rows, of_people)| {
+            self.monitor.check()?;
+            let (boxes, codes) = (near.boxes_of(of_rows), near.codes_of(of_people));
+            let (boxes, _) = boxes.as_chunks();
+            let chosen = assigning.assign(boxes, &codes)?;
+            for ((&row, around), chosen) in of_rows.iter().zip(boxes.chunks_exact(d)).zip(chosen) {
+                let loss = self.measure.with(around, codes[chosen as usize * d..][..d].iter().copied());
+                giving.give(rows[row as usize], people[of_people[chosen as usize] as usize], loss);
+            }
+            Ok(())
+        })
+    }
+
+    fn cutting(&self) -> Cutting<'_> {
+        Cutting { microdata: self.microdata, measure: self.measure, most: self.p }
+    }
+
+    /// Losses of rows that cover people, too.
+    fn losses(&self, boxes: &Intervals, people: &[u32]) -> Vec<f32> {
+        let d = self.microdata.quasi.len();
+        let mut losses: Vec<f32> = room(people.len());
+        let pieces = losses.par_chunks_mut(PIECE).zip(people.par_chunks(PIECE)).enumerate();
+        pieces.for_each_init(Vec::new, |near, (piece, (losses, people))| {
+            near.clear();
+            boxes.append_to(near, (piece as u32 * PIECE as u32..).take(people.len()));
+            let boxes = near.as_chunks().0.chunks_exact(d);
+            for ((loss, around), &person) in losses.iter_mut().zip(boxes).zip(people) {
+                *loss = self.measure.with(around, self.microdata.quasi_of(person));
+            }
+        });
+        losses
+    }
+
+    /// What these losses of each class are more than those of the rows alone, of rows that lose more: by entropies some lose less when they are
+    /// widened, and that is nobody's to choose.
+    fn added(&self, boxes: &Intervals, losses: &[f32], rows: &[&[u32]]) -> Vec<f64> {
+        let d = self.microdata.quasi.len();
+        let more =
+            |(&row, around): (&u32, &[[u32; 2]])| f64::from(losses[row as usize] - self.measure.sum(around)).max(0.0);
+        let of_piece = |near: &mut Vec<u32>, rows: &[u32]| -> f64 {
+            near.clear();
+            boxes.append_to(near, rows.iter().copied());
+            rows.iter().zip(near.as_chunks().0.chunks_exact(d)).map(more).sum()
+        };
+        // In pieces, so that the sum is the same on any number of threads.
+        let of_class = |rows: &&[u32]| {
+            let sums: Vec<f64> = rows.par_chunks(PIECE).map_init(Vec::new, of_piece).collect();
+            sums.into_iter().sum()
+        };
+        rows.par_iter().map(of_class).collect()
+    }
+}
+
+/// The box of each row that holds nobody but the person with its number.
+///
+/// # Errors
+/// An internal one when a code is none of the table's, which is a bug.
+fn points(microdata: &Microdata) -> Result<Intervals> {
+    let fill = |(): &mut (), first: usize, boxes: &mut [[u32; 2]]| {
+        let codes = (first as u32..).flat_map(|row| microdata.quasi_of(row));
+        boxes.iter_mut().zip(codes).for_each(|(interval, code)| *interval = [code, code]);
+    };
+    let points = Intervals::made(microdata.quasi.len(), microdata.rows, microdata.greatest_code(), || (), fill);
+    points.ok_or_else(|| Error::internal("a row with values that are not in the domain"))
+}
+
+/// Widens every row's box to hold a person.
+///
+/// # Errors
+/// An internal one when a box ends at a code that is none of the table's, which is a bug.
+fn cover(microdata: &Microdata, boxes: &mut Intervals, people: &[u32]) -> Result<()> {
+    let d = microdata.quasi.len();
+    let fits = boxes.change(|first, boxes| {
+        for (boxes, &person) in boxes.chunks_exact_mut(d).zip(&people[first..]) {
+            for ((interval, code), attribute) in boxes.iter_mut().zip(microdata.quasi_of(person)).zip(&microdata.quasi)
+            {
+                if code < interval[0] || code > interval[1] {
+                    *interval = attribute.closure([interval[0].min(code), interval[1].max(code)]);
+                }
+            }
+        }
+    });
+    if fits { Ok(()) } else { Err(Error::internal("a box that ends at a value that is not in the domain")) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,492 @@
+//! State: what a release leaves to the next one, and how it is read, given to a method and written.
+//!
+//! Publications (in their ledger), the argument `previous` and `sequential_worlds` use these types and nothing else.
+//!
+//! | kind | of whom | what |
+//! |---|---|---|
+//! | [`Signatures`](StateKind::Signatures) | everybody ever published | the sensitive values of their group, and a seal of their own, for ever |
+//! | [`NumberedSignatures`](StateKind::NumberedSignatures) | the same | the same, and who of them was in the first release |
+//! | [`LabelledSignatures`](StateKind::LabelledSignatures) | the same | those of the most recent group, and everybody's place among them |
+//! | [`DatedSignatures`](StateKind::DatedSignatures) | the same | the same at every release, so that it is known when that was |
+//! | [`People`](StateKind::People) | everybody ever published | that they were, of methods that remember nothing else |
+//! | [`Dealt`](StateKind::Dealt) | everybody ever published | their ring, their sensitive value, and whose quasi-identifiers their row shows, for ever |
+//! | [`Worlds`](StateKind::Worlds) | everybody | whose values they carry in which world; commitments to the values that travel |
+//! | [`ValuedWorlds`](StateKind::ValuedWorlds) | everybody | the same, and these values |
+
+mod calendar;
+mod dealt;
+mod entries;
+mod ghosts;
+mod own;
+mod remembered;
+mod seals;
+mod signatures;
+mod worlds;
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use serde::{Deserialize, Serialize};
+
+pub use self::calendar::MOST_STEPS;
+pub(crate) use self::dealt::Dealt;
+use self::dealt::DealtReader;
+pub use self::dealt::{PLACE, RING, SHOWN, VALUE};
+pub use self::own::SEAL;
+pub use self::signatures::Signatures;
+use self::signatures::{Says, SignaturesReader};
+pub(crate) use self::worlds::Partners;
+use self::worlds::WorldsReader;
+#[cfg(test)]
+pub(crate) use self::worlds::resealed;
+use crate::error::{Error, Result};
+use crate::microdata::{EncodedColumns, HashKey, Layout, MANY, Microdata, MicrodataBuilder};
+use crate::release::Published;
+
+/// Column of a ledger: whom an entry is about.
+pub const IDENTIFIER: &str = "identifier";
+/// Column of a ledger, and optional in labelled signatures that are passed by hand: the release that an entry is from.
+pub const RELEASE: &str = "release";
+
+/// Columns of the ledger of a method with state of this kind; of one without, it has the releases' numbers only.
+///
+/// # Errors
+/// When the layout lacks what is to be remembered, which planning should have refused.
+pub fn ledger_schema(kind: Option<StateKind>, layout: &Layout) -> Result<SchemaRef> {
+    match kind {
+        Some(kind) => kind.schema(layout),
+        None => Ok(Arc::new(Schema::new(vec![Field::new(RELEASE, DataType::Int64, false)]))),
+    }
+}
+
+/// What kind of state a method's releases leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StateKind {
+    /// Identifier, signature and own value, the same for ever.
+    Signatures,
+    /// The same, and the number of the release: how many people the first one had under each signature.
+    NumberedSignatures,
+    /// Identifier, signature, the label of everybody's own value in it, and the number of the release: the latest one counts.
+    LabelledSignatures,
+    /// The same of everybody at every release: the number of the latest one says how many releases ago it was.
+    DatedSignatures,
+    /// Identifier, and the number of the release. Of publications whose method knows of no earlier release, where rows have identifiers: nobody may
+    /// be in two of them. An INSERT counts those who are by a plan of its own, so that no method is given this.
+    People,
+    /// Identifier, sensitive value, ring and place in it, the places of whom the row shows, and the number of the release that drew the ring.
+    Dealt,
+    /// Identifier, partners and commitments.
+    Worlds,
+    /// The same, and the values that the commitments are to: for people who leave.
+    ValuedWorlds,
+}
+
+impl StateKind {
+    /// Whether a private release shows signatures, and labels beside them.
+    #[doc(hidden)]
+    pub fn shown(self) -> (bool, bool) {
+        match self {
+            Self::Signatures | Self::NumberedSignatures => (true, false),
+            Self::LabelledSignatures | Self::DatedSignatures => (true, true),
+            Self::People | Self::Dealt | Self::Worlds | Self::ValuedWorlds => (false, false),
+        }
+    }
+
+    /// Whether people who leave stay in releases without groups, as counterfeits, so that releases say how many these are.
+    #[doc(hidden)]
+    pub fn is_counted(self) -> bool {
+        matches!(self, Self::Dealt | Self::ValuedWorlds)
+    }
+
+    /// Whether values are sealed: of each column that travels, every value has a hash while that is done.
+    fn seals(self) -> bool {
+        matches!(self, Self::Signatures | Self::NumberedSignatures | Self::Worlds | Self::ValuedWorlds)
+    }
+
+    /// Whether signatures change and everybody has a label in theirs, for ever.
+    #[doc(hidden)]
+    pub fn is_labelled(self) -> bool {
+        matches!(self, Self::LabelledSignatures | Self::DatedSignatures)
+    }
+
+    fn schema(self, layout: &Layout) -> Result<SchemaRef> {
+        let nothing = || Error::internal("nothing to remember people by");
+        let id = layout.identifier.as_ref().ok_or_else(nothing)?;
+        let mut fields = vec![Field::new(IDENTIFIER, id.data_type().clone(), false)];
+        match self {
+            Self::Signatures | Self::NumberedSignatures | Self::LabelledSignatures | Self::DatedSignatures => {
+                let sensitive = layout.sensitive.as_ref().ok_or_else(nothing)?;
+                fields.extend(signatures::fields(sensitive, self.is_labelled()));
+            }
+            Self::Dealt => fields.extend(dealt::fields(layout.sensitive.as_ref().ok_or_else(nothing)?)),
+            Self::Worlds | Self::ValuedWorlds => {
+                fields.extend(worlds::fields(id, layout, self == Self::ValuedWorlds));
+            }
+            Self::People => {}
+        }
+        fields.push(Field::new(RELEASE, DataType::Int64, false));
+        Ok(Arc::new(Schema::new(fields)))
+    }
+
+    /// Those columns that the next release needs, in the order in which [`SnapshotBuilder::append_previous`] takes them.
+    ///
+    /// # Errors
+    /// As for [`ledger_schema`].
+    #[doc(hidden)]
+    pub fn columns_read(self, layout: &Layout) -> Result<Vec<FieldRef>> {
+        let schema = self.schema(layout)?;
+        let needed = |field: &&FieldRef| self != Self::Signatures || field.name() != RELEASE;
+        Ok(schema.fields().iter().filter(needed).cloned().collect())
+    }
+
+    /// The entries that a release adds, as the members that get one; `known` is the state that it was made with.
+    ///
+    /// # Errors
+    /// When that is of another kind, which is a bug.
+    #[doc(hidden)]
+    pub fn members(self, published: &Published, known: &State) -> Result<Vec<u32>> {
+        Ok(match self {
+            Self::Signatures | Self::NumberedSignatures => signatures::members(published, known.signatures()?, false),
+            Self::LabelledSignatures => signatures::members(published, known.signatures()?, true),
+            Self::DatedSignatures | Self::People => published.members(|_| true),
+            Self::Dealt => dealt::members(published, known.dealt()?),
+            Self::Worlds | Self::ValuedWorlds => worlds::members(published, known.worlds()?),
+        })
+    }
+
+    /// The entries of some members, with the columns of `schema`. `number` is that of the release.
+    ///
+    /// # Errors
+    /// When Arrow fails to gather values.
+    #[doc(hidden)]
+    pub fn entries(
+        self,
+        published: &Published,
+        members: &[u32],
+        number: u64,
+        schema: &SchemaRef,
+    ) -> Result<RecordBatch> {
+        let mut columns: Vec<ArrayRef> = vec![published.identifiers(members)?];
+        let release: ArrayRef = Arc::new(Int64Array::from(vec![number as i64; members.len()]));
+        match self {
+            Self::Signatures | Self::NumberedSignatures => {
+                columns.extend(signatures::entries(published, members, false)?);
+            }
+            Self::LabelledSignatures | Self::DatedSignatures => {
+                columns.extend(signatures::entries(published, members, true)?);
+            }
+            Self::Dealt => columns.extend(dealt::entries(published, members)?),
+            Self::Worlds | Self::ValuedWorlds => columns.extend(worlds::entries(published, members, schema)?),
+            Self::People => {}
+        }
+        columns.push(release);
+        Ok(RecordBatch::try_new(SchemaRef::clone(schema), columns)?)
+    }
+}
+
+/// What earlier releases say about the rows of microdata, for a method.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub enum State {
+    /// Nothing: the method leaves nothing to later releases.
+    #[default]
+    Nothing,
+    /// Everybody's signatures.
+    Signatures(Signatures),
+    /// Everybody's rings.
+    Dealt(Dealt),
+    /// Everybody's worlds.
+    Worlds(Partners),
+}
+
+impl State {
+    /// The state before the first release.
+    pub fn before_the_first(kind: Option<StateKind>) -> Self {
+        match kind {
+            None | Some(StateKind::People) => Self::Nothing,
+            Some(
+                StateKind::Signatures
+                | StateKind::NumberedSignatures
+                | StateKind::LabelledSignatures
+                | StateKind::DatedSignatures,
+            ) => Self::Signatures(Signatures::default()),
+            Some(StateKind::Dealt) => Self::Dealt(Dealt::default()),
+            Some(StateKind::Worlds | StateKind::ValuedWorlds) => Self::Worlds(Partners::default()),
+        }
+    }
+
+    /// # Errors
+    /// When it is of another kind. What a method does not know of earlier releases would break them, so this is a bug.
+    pub fn signatures(&self) -> Result<&Signatures> {
+        match self {
+            Self::Signatures(signatures) => Ok(signatures),
+            _ => Err(Self::of_another_kind()),
+        }
+    }
+
+    /// # Errors
+    /// As for [`signatures`](Self::signatures).
+    pub fn dealt(&self) -> Result<&Dealt> {
+        match self {
+            Self::Dealt(dealt) => Ok(dealt),
+            _ => Err(Self::of_another_kind()),
+        }
+    }
+
+    /// # Errors
+    /// As for [`signatures`](Self::signatures).
+    pub fn worlds(&self) -> Result<&Partners> {
+        match self {
+            Self::Worlds(partners) => Ok(partners),
+            _ => Err(Self::of_another_kind()),
+        }
+    }
+
+    /// People who were published in this period with another value than they have now, and are again.
+    pub fn held(&self) -> usize {
+        match self {
+            Self::Signatures(signatures) => signatures.held,
+            _ => 0,
+        }
+    }
+
+    /// Returns how many people of so many rows were in an earlier release. Rows of people who have left do not count.
+    pub fn returning(&self, rows: usize) -> usize {
+        let rows = 0..rows as u32;
+        match self {
+            Self::Nothing => 0,
+            Self::Signatures(signatures) => rows.filter(|&row| signatures.number_of(row as usize).is_some()).count(),
+            Self::Dealt(dealt) => rows.filter(|&row| dealt.is_known(row)).count().saturating_sub(dealt.ghosts),
+            Self::Worlds(partners) => {
+                rows.filter(|&row| partners.of(row).is_some()).count().saturating_sub(partners.ghosts)
+            }
+        }
+    }
+
+    /// Returns how many people of so many rows were in the newest release, where that is known.
+    pub fn staying(&self, rows: usize) -> Option<usize> {
+        match self {
+            _ if self.returning(rows) == 0 => Some(0),
+            Self::Signatures(signatures) => signatures.staying,
+            _ => None,
+        }
+    }
+
+    /// Returns how many people were ever published, where that is known.
+    pub fn known(&self) -> Option<usize> {
+        match self {
+            Self::Signatures(signatures) => signatures.people,
+            _ => None,
+        }
+    }
+
+    fn of_another_kind() -> Error {
+        Error::internal("state of another kind than the method's")
+    }
+
+    /// Whether it is of the whole, and says nothing of parts: of people who are together for ever, and can be in several of them.
+    pub(super) fn is_of_the_whole(&self) -> bool {
+        matches!(self, Self::Dealt(dealt) if !dealt.is_empty())
+    }
+
+    /// What it says about some of the rows. Worlds and rings are of the whole: of a part there are none.
+    pub(super) fn part(&self, rows: &[u32]) -> Self {
+        match self {
+            Self::Nothing => Self::Nothing,
+            Self::Signatures(signatures) => Self::Signatures(signatures.part(rows)),
+            Self::Dealt(_) => Self::Dealt(Dealt::default()),
+            Self::Worlds(_) => Self::Worlds(Partners::default()),
+        }
+    }
+}
+
+/// Reads the entries of one kind.
+#[derive(Debug)]
+enum StateReader {
+    Signatures(SignaturesReader),
+    Dealt(DealtReader),
+    Worlds(Option<WorldsReader>),
+}
+
+impl StateReader {
+    fn try_new(kind: StateKind, layout: &Layout) -> Result<Self> {
+        let id = layout.identifier.as_ref().map(|field| field.data_type().clone());
+        let id = id.ok_or_else(|| Error::internal("earlier releases of nobody"))?;
+        Ok(match kind {
+            StateKind::Signatures => Self::Signatures(SignaturesReader::new(id, Says::Signatures)),
+            StateKind::NumberedSignatures => Self::Signatures(SignaturesReader::new(id, Says::First)),
+            StateKind::LabelledSignatures => Self::Signatures(SignaturesReader::new(id, Says::Labels)),
+            StateKind::DatedSignatures => Self::Signatures(SignaturesReader::new(id, Says::Dates)),
+            StateKind::People => return Err(Error::internal("people who are not read")),
+            StateKind::Dealt => Self::Dealt(DealtReader::new(id, layout.quasi.len())),
+            StateKind::Worlds | StateKind::ValuedWorlds => Self::Worlds(None),
+        })
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Signatures(reader) => reader.size(),
+            Self::Dealt(reader) => reader.size(),
+            Self::Worlds(reader) => reader.as_ref().map_or(0, WorldsReader::size),
+        }
+    }
+
+    /// `number` is that of the release that is made, where it is known; `periods` are those of earlier releases and of this one.
+    fn finish(
+        self,
+        columns: &EncodedColumns<'_>,
+        number: Option<u64>,
+        periods: Option<&(Vec<u64>, u64)>,
+    ) -> Result<State> {
+        Ok(match self {
+            Self::Signatures(reader) => State::Signatures(reader.finish(columns, number, periods)?),
+            Self::Dealt(reader) => State::Dealt(reader.finish(columns.key)?.of_rows(columns, 0)?),
+            Self::Worlds(None) => State::Worlds(Partners::default()),
+            Self::Worlds(Some(reader)) => State::Worlds(reader.finish(columns.key)?.of_rows(columns, 0)?),
+        })
+    }
+}
+
+/// A snapshot as it is read: its rows, and what earlier releases say about them.
+pub struct SnapshotBuilder {
+    /// The rows.
+    pub microdata: MicrodataBuilder,
+    layout: Layout,
+    kind: Option<StateKind>,
+    state: Option<StateReader>,
+    /// Number of the release that is made, where it is known.
+    number: Option<u64>,
+    /// Periods of earlier releases, and that of this one, where these are counted.
+    periods: Option<(Vec<u64>, u64)>,
+    /// Columns in which people have what they had before, as far as they are sensitive.
+    remembered: Vec<String>,
+    /// Rows of which some have worlds already are put in order by place, if there are so many. Partners lie close together, and from row to partner
+    /// is what these methods look most.
+    by_place_from: usize,
+}
+
+impl SnapshotBuilder {
+    /// A builder for batches of this layout, and for a method with state of this kind.
+    ///
+    /// # Errors
+    /// When a column's type cannot be grouped by.
+    pub fn try_new(layout: Layout, kind: Option<StateKind>) -> Result<Self> {
+        let microdata = MicrodataBuilder::try_new(layout.clone())?;
+        let remembered = Vec::new();
+        let by_place_from = MANY;
+        Ok(Self { microdata, layout, kind, state: None, number: None, periods: None, remembered, by_place_from })
+    }
+
+    /// Puts so few rows in order by place already.
+    #[cfg(test)]
+    pub(crate) fn put_by_place_from(&mut self, rows: usize) {
+        self.by_place_from = rows;
+    }
+
+    /// Says which number the release gets; else it is the one after the greatest of earlier releases.
+    pub fn set_number(&mut self, number: u64) {
+        self.number = Some(number);
+    }
+
+    /// Says of which periods earlier releases are, the first one's first, and of which this one is, where values change from period to period; else
+    /// every release is one of its own.
+    pub fn set_periods(&mut self, periods: Option<(Vec<u64>, u64)>) {
+        self.periods = periods;
+    }
+
+    /// Says that people have in these columns what they had when they were last published, as far as they are sensitive. Of methods that know
+    /// everybody's own value.
+    pub fn remember(&mut self, columns: &[String]) {
+        self.remembered = columns.to_vec();
+    }
+
+    /// Appends entries of earlier releases, with the columns of their kind.
+    ///
+    /// # Errors
+    /// When they are malformed, or the method leaves no state.
+    pub fn append_previous(&mut self, batch: &RecordBatch) -> Result<()> {
+        let Some(kind) = self.kind else {
+            return Err(Error::internal("earlier releases of a method that knows of none"));
+        };
+        let reader = match &mut self.state {
+            Some(reader) => reader,
+            none => none.insert(StateReader::try_new(kind, &self.layout)?),
+        };
+        let sensitive = self.microdata.encoders().1;
+        match reader {
+            StateReader::Signatures(reader) => match sensitive {
+                Some(sensitive) => reader.append(batch, sensitive),
+                None => Err(Error::internal("signatures without a sensitive attribute")),
+            },
+            StateReader::Dealt(reader) => match sensitive {
+                Some(sensitive) => reader.append(batch, sensitive),
+                None => Err(Error::internal("rings without a sensitive attribute")),
+            },
+            StateReader::Worlds(reader) => match &self.layout.identifier {
+                Some(id) => reader.get_or_insert_with(|| WorldsReader::new(id.data_type())).append(batch),
+                None => Err(Error::internal("worlds of nobody")),
+            },
+        }
+    }
+
+    /// Bytes held, and bytes that [`finish`](Self::finish) will need to order the rows.
+    pub fn size(&self) -> usize {
+        // Who is missing is found out before the rows are put in order, which takes as much.
+        let missing = if self.kind.is_some_and(StateKind::is_counted) { self.microdata.people_size() } else { 0 };
+        let sealing = if self.kind.is_some_and(StateKind::seals) { self.microdata.sealing_size() } else { 0 };
+        self.microdata.size() + missing + sealing + self.state.as_ref().map_or(0, StateReader::size)
+    }
+
+    /// The rows, and the state as it concerns them. `key` orders identifiers.
+    ///
+    /// # Errors
+    /// Those of [`MicrodataBuilder::finish_with`], and contradictory or incomplete entries.
+    pub fn finish(self, key: HashKey) -> Result<(Microdata, State)> {
+        let Self { mut microdata, kind, state, number, periods, remembered, by_place_from, .. } = self;
+        let state = match state {
+            Some(StateReader::Worlds(Some(reader))) => {
+                let memory = reader.finish(key)?;
+                let ghosts = memory.append_ghosts(&mut microdata, key)?;
+                let (mut microdata, mut partners) =
+                    microdata.finish_with(key, |columns| memory.of_rows(columns, ghosts))?;
+                if microdata.rows >= by_place_from {
+                    partners.put_in_order(&microdata.put_by_place());
+                }
+                return Ok((microdata, State::Worlds(partners)));
+            }
+            Some(StateReader::Dealt(reader)) => {
+                let memory = reader.finish(key)?;
+                let ghosts = memory.append_ghosts(&mut microdata, key)?;
+                return microdata.finish_with(key, |columns| Ok(State::Dealt(memory.of_rows(columns, ghosts)?)));
+            }
+            state => state,
+        };
+        if periods.is_some() {
+            microdata.take_values_later();
+        }
+        let (mut microdata, mut state) = microdata.finish_with(key, |columns| match state {
+            Some(reader) => reader.finish(columns, number, periods.as_ref()),
+            None => Ok(State::before_the_first(kind)),
+        })?;
+        if !remembered.is_empty() {
+            remembered::fill(&mut microdata, state.signatures()?, &remembered)?;
+        }
+        if periods.is_some()
+            && let State::Signatures(signatures) = &mut state
+        {
+            remembered::hold(&mut microdata, signatures);
+        }
+        if microdata.drop_null_value()?
+            && let State::Signatures(signatures) = &mut state
+        {
+            signatures.drop_null_value();
+        }
+        Ok((microdata, state))
+    }
+}
+
+#[cfg(test)]
+mod tests;
