@@ -515,7 +515,7 @@ fn what_a_statement_gets_wrong_is_named() {
     let cure =
         text.split("for example ").nth(1).and_then(|rest| rest.split(" (").next()).unwrap_or_else(|| panic!("{text}"));
     let cure = cure.trim().replace("old.csv", "latin.csv");
-    if std::process::Command::new("sh").args(["-c", &cure]).current_dir(here.path()).status().unwrap().success() {
+    if Command::new("sh").args(["-c", &cure]).current_dir(here.path()).status().unwrap().success() {
         let read = shell(here.path(), &["-q", "--format", "csv", "-c", "SELECT count(name) AS n FROM 'new.csv'"]);
         assert_eq!(out(&read), "n\n2\n", "{}", err(&read));
     }
