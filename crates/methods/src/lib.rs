@@ -64,6 +64,8 @@ mod known_others;
 mod participants;
 #[cfg(test)]
 mod sample;
+#[cfg(test)]
+mod toy;
 
 pub mod anatomy;
 pub mod dynamic;
@@ -258,6 +260,9 @@ registry! {
     NonSequential(sequential::NonSequential);
     /// Worlds for new people, and a release.
     Sequential(sequential::Sequential);
+    /// The least that a method is, for tests.
+    #[cfg(test)]
+    Toy(toy::Toy);
 }
 
 /// Sets what releases of publications say among the parameters, of other things than the method: how many snapshots are held back, and cells.
