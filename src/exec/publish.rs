@@ -24,8 +24,8 @@ use super::window::{Before, WindowStep};
 use super::work::Work;
 use super::{AnonymizeJob, Job, Progress, Seed, Step, WholeInputExec};
 use crate::error::{Asked, Error};
+use crate::methods::LeftOut;
 use crate::methods::state::ledger_schema;
-use crate::methods::{LeftOut, StateKind};
 use crate::microdata::{Layout, Trees};
 use crate::publication::{Checked, Ended, Held, Outcome, Publication, Published, Reading, Repositioned};
 use crate::release::{Description, Shape, View, schema};
@@ -344,7 +344,7 @@ impl Publishing {
         let description =
             Description::new(spec.method.name(), parameters, writing.release_id.clone(), Some(writing.number));
         let (view, form, nodes) = (View::Public, spec.method.form(), spec.hierarchies);
-        let counted = state.is_some_and(StateKind::is_counted);
+        let counted = state.is_some_and(|kind| kind.facts().counted);
         let shape = Shape { view, form, signatures: false, labels: false, nodes, counted };
         Ok(ReleaseWriter {
             public: Arc::new(schema(&self.layout.clone().with_trees(trees), shape, &description)),

@@ -37,7 +37,7 @@ pub(super) fn run(
     let batch_size = context.session_config().batch_size();
     let work = Arc::new(Work::new("AnonymizeExec", method, &inputs.layout, metrics, context));
     let baseline = work.metrics.baseline.clone();
-    let remembers = inputs.previous.as_ref().is_some_and(|(kind, _)| kind.shown().0);
+    let remembers = inputs.previous.as_ref().is_some_and(|(kind, _)| kind.facts().signatures);
     let teller = Some(Teller { notices: Notices::of(context), remembers });
     let sink = ReleaseSink { schema: Arc::clone(&schema), order, batch_size, output, teller };
     builder.spawn(async move {

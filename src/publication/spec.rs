@@ -6,7 +6,7 @@ use url::Url;
 use super::period::Period;
 use crate::error::Result;
 use crate::methods::reposition::{Clock, Late, Reposition};
-use crate::methods::{AnyMethod, Share, StateKind, ValueChanges};
+use crate::methods::{AnyMethod, Remembered, Share, StateKind, ValueChanges};
 use crate::microdata::Roles;
 
 /// Of a repositioned stream: what its parameters say beside those of the method.
@@ -74,6 +74,15 @@ impl PublicationSpec {
     /// rows have identifiers.
     pub(crate) fn remembers(&self) -> Option<StateKind> {
         self.method.state().or_else(|| self.roles.id.is_some().then_some(StateKind::People))
+    }
+
+    /// Returns the same as what an audit checks it by.
+    pub(crate) fn promises_of_memory(&self) -> Remembered {
+        match self.method.as_method().promises() {
+            _ if self.keeps_apart() => Remembered::People,
+            Some(promises) => promises.memory,
+            None => Remembered::Nothing,
+        }
     }
 
     /// Returns true if the publisher checks that nobody is in two releases, of a method that knows of no earlier one.

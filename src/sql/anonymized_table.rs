@@ -112,7 +112,8 @@ fn release_schema(prepared: &Prepared, method: &AnyMethod, view: View, release_i
     let parameters = method.parameters_text().map_err(|error| error.in_function(method.name()))?;
     let description = Description::new(method.name(), parameters, release_id.to_owned(), None);
     let nodes = prepared.hierarchies.is_some();
-    let (signatures, labels) = method.state().map_or((false, false), StateKind::shown);
+    let facts = method.state().map(StateKind::facts);
+    let (signatures, labels) = facts.map_or((false, false), |facts| (facts.signatures, facts.labels));
     let shape = Shape { view, form: method.form(), signatures, labels, nodes, counted: false };
     Ok(prepared.followed.noted(Arc::new(schema(&prepared.layout, shape, &description)), release_id))
 }

@@ -7,8 +7,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use super::followed::Followed;
 use super::input::{Input, InputColumn};
 use crate::error::refusal;
-use crate::methods::StateKind;
 use crate::methods::state::RELEASE;
+use crate::methods::{Numbers, StateKind};
 use crate::microdata::Roles;
 
 /// The entries of all earlier releases, which are numbered in their order. Columns of the microdata get types that hold those of all of them.
@@ -47,7 +47,7 @@ pub(super) fn check_order(
     kind: StateKind,
     followed: impl Fn(&LogicalPlan) -> Result<Followed>,
 ) -> Result<()> {
-    let Some(one) = earlier.first().filter(|_| kind != StateKind::Signatures) else { return Ok(()) };
+    let Some(one) = earlier.first().filter(|_| kind.facts().numbers != Numbers::Ignored) else { return Ok(()) };
     let mut parts = Vec::new();
     for part in earlier {
         if let Some(place) = part.plan.schema().fields().iter().position(|field| field.name() == RELEASE) {
@@ -132,7 +132,7 @@ fn has_number(one: &Input) -> bool {
 /// The relations with a column of their places, if there are several, none has one, and numbers count.
 fn numbered(earlier: Vec<Input>, kind: StateKind) -> Result<Vec<Input>> {
     let say = earlier.iter().filter(|one| has_number(one)).count();
-    if earlier.len() < 2 || say == earlier.len() || kind == StateKind::Signatures {
+    if earlier.len() < 2 || say == earlier.len() || kind.facts().numbers == Numbers::Ignored {
         return Ok(earlier);
     }
     if let Some(first) = earlier.first().filter(|_| say > 0) {

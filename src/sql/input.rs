@@ -14,8 +14,8 @@ use super::signature::{Parameter, suggested_column};
 use super::verbatim_columns::is_as_written;
 use crate::error::refusal;
 use crate::exec::unpublishable;
-use crate::methods::StateKind;
 use crate::methods::state::RELEASE;
+use crate::methods::{Numbers, StateKind};
 use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, ORDER_KEY, PARTS_KEY, Roles, parts_of, published_type};
 use crate::release::{COMMITMENTS, Description, LABEL, PARTNERS, SIGNATURE, commitments_type, signature_type};
 
@@ -99,7 +99,8 @@ impl Input {
     /// sides get a type that holds them all: a cast that can fail would print the value it failed on.
     pub(super) fn ledger(mut self, columns: &mut [InputColumn], roles: &Roles, kind: StateKind) -> Result<LogicalPlan> {
         let function = self.function;
-        let (latest, first) = (kind.is_labelled(), kind == StateKind::NumberedSignatures);
+        let (latest, numbers) = (kind.facts().labels, kind.facts().numbers);
+        let first = !latest && numbers == Numbers::Required;
         let (Some(id), Some(sensitive)) = (&roles.id, &roles.sensitive) else {
             return internal_err!("{function}: previous without identifier or sensitive attribute");
         };
@@ -194,7 +195,7 @@ impl Input {
             }
             release.field = retyped(&release.field, DataType::Int64);
             wanted.push(release);
-        } else if kind == StateKind::DatedSignatures {
+        } else if latest && numbers == Numbers::Required {
             return Err(refusal!(
                 function,
                 "previous has no column {RELEASE}: it must be known how many releases ago everybody was published, which says how often values could \

@@ -87,7 +87,7 @@ pub(super) fn prepare(
             followed.add(Followed::by(&one.plan, roles.id.as_deref(), arguments.session().ok())?);
         }
         followed.check(function, PREVIOUS)?;
-        let signatures = |kind: &StateKind| kind.shown().0;
+        let signatures = |kind: &StateKind| kind.facts().signatures;
         let Some(kind) = method.state().filter(signatures) else {
             return internal_err!("{function}: previous of a method without signatures");
         };

@@ -154,9 +154,11 @@ impl Promises {
 /// What a ledger remembers from release to release.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Remembered {
-    /// Nothing, or who was published.
+    /// Nothing.
     #[default]
     Nothing,
+    /// Who was published.
+    People,
     /// Signatures of at least so many values.
     Signatures(usize, Lineage),
     /// Rings of at least so many people.

@@ -93,6 +93,7 @@ use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 pub use share::Share;
 
+pub(crate) use state::Numbers;
 pub use state::{SnapshotBuilder, State, StateKind};
 
 use datafusion_anonymize_core::{error, microdata, release};

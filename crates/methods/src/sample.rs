@@ -102,7 +102,8 @@ impl Table {
         let (release, layout) = self.anonymize(method, seed)?;
         let description = Description::new("test", "{}".into(), "x".into(), None);
         let nodes = !self.hierarchies.is_empty();
-        let (signatures, labels) = method.state().map_or((false, false), StateKind::shown);
+        let facts = method.state().map(StateKind::facts);
+        let (signatures, labels) = facts.map_or((false, false), |facts| (facts.signatures, facts.labels));
         let shape = Shape { view, form: method.form(), signatures, labels, nodes, counted: false };
         let schema = Arc::new(schema(&layout, shape, &description));
         let published = Published::new(release, schema, RowOrder::Random, &mut ChaCha20Rng::seed_from_u64(seed));

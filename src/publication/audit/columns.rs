@@ -2,7 +2,7 @@
 
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 
-use crate::methods::{AnyMethod, LeftOut, StateKind};
+use crate::methods::{AnyMethod, LeftOut};
 use crate::microdata::{Role, name_of_parts};
 use crate::publication::ledger_metadata::LedgerMetadata;
 use crate::publication::record::Announcement;
@@ -64,7 +64,7 @@ pub(super) fn described(
     };
     let expected: Vec<&String> = published.iter().flatten().filter(|name| agreed(name) || of_value(name)).collect();
     let in_groups = made_by.form().has_groups();
-    let own: &[&str] = match (in_groups, made_by.state().is_some_and(StateKind::is_counted)) {
+    let own: &[&str] = match (in_groups, made_by.state().is_some_and(|kind| kind.facts().counted)) {
         (true, _) => reserved_names(View::Public),
         (false, true) => &[GROUP_SIZE, COUNTERFEITS],
         (false, false) => &[],

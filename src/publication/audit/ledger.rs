@@ -18,7 +18,7 @@ use url::Url;
 use super::FUNCTION;
 use crate::error::{Error, refusal};
 use crate::methods::state::{IDENTIFIER, PLACE, RELEASE, RING, SEAL, SHOWN, VALUE};
-use crate::methods::{Remembered, StateKind, ValueChanges};
+use crate::methods::{Remembered, ValueChanges};
 use crate::microdata::cells_of;
 use crate::publication::blocking::blocking;
 use crate::publication::delta;
@@ -146,10 +146,10 @@ impl Ledger {
                 return Err(refusal!(FUNCTION, "the probabilities of people's values are not as they were written"));
             }
         }
-        let kind = self.metadata.spec.remembers();
+        let kind = self.metadata.spec.promises_of_memory();
         let rows: u64 = self.state.entries.iter().map(|kept| kept.file.rows).sum();
         let passes = match (kind, context.memory_pool().memory_limit()) {
-            (Some(kind), MemoryLimit::Finite(limit)) if kind.shown().0 => {
+            (Remembered::Signatures(..), MemoryLimit::Finite(limit)) => {
                 (rows as usize * ENTRY_BYTES).div_ceil((limit / 4).max(1)).clamp(1, MOST_PASSES)
             }
             _ => 1,
@@ -214,8 +214,8 @@ fn some_people(batch: &RecordBatch, passes: u32, pass: u32) -> Result<RecordBatc
 
 /// What a ledger remembers of people, and the releases that were looked at so far.
 pub(super) enum Past {
-    /// No entry was seen yet, which are state of this kind.
-    Unknown(Option<StateKind>),
+    /// No entry was seen yet of what is remembered.
+    Unknown(Remembered),
     Nothing,
     Signatures(Box<Histories>),
     People(Appearances),
@@ -225,18 +225,16 @@ pub(super) enum Past {
 
 impl Past {
     /// Of entries with these columns, of people whose values change as a relation says, or in any way. Nothing where columns are missing.
-    fn of(kind: Option<StateKind>, entries: &RecordBatch, updates: &[RecordBatch], any_update: bool) -> Result<Self> {
+    fn of(kind: Remembered, entries: &RecordBatch, updates: &[RecordBatch], any_update: bool) -> Result<Self> {
         let column = |name: &str| entries.column_by_name(name);
-        let (Some(kind), Some(ids), Some(_)) = (kind, column(IDENTIFIER), column(RELEASE)) else {
+        let (Some(ids), Some(_)) = (column(IDENTIFIER), column(RELEASE)) else {
             return Ok(Self::Nothing);
         };
         match kind {
-            StateKind::Signatures
-            | StateKind::NumberedSignatures
-            | StateKind::LabelledSignatures
-            | StateKind::DatedSignatures => {
+            Remembered::Nothing => Ok(Self::Nothing),
+            Remembered::Signatures(_, lineage) => {
                 let Some(signatures) = column(SIGNATURE) else { return Ok(Self::Nothing) };
-                if !kind.is_labelled() && column(SEAL).is_none() {
+                if !matches!(lineage, Lineage::Distinct { .. }) && column(SEAL).is_none() {
                     return Ok(Self::Nothing);
                 }
                 let DataType::List(item) = signatures.data_type() else {
@@ -251,17 +249,14 @@ impl Past {
                 }
                 Ok(Self::Signatures(Box::new(histories)))
             }
-            StateKind::Worlds | StateKind::ValuedWorlds if column(PARTNERS).is_none() => Ok(Self::Nothing),
-            StateKind::Worlds | StateKind::ValuedWorlds => {
-                Ok(Self::Worlds(Partnerships::try_new(ids.data_type()).map_err(named)?))
-            }
-            StateKind::Dealt => {
+            Remembered::Worlds(..) if column(PARTNERS).is_none() => Ok(Self::Nothing),
+            Remembered::Worlds(..) => Ok(Self::Worlds(Partnerships::try_new(ids.data_type()).map_err(named)?)),
+            Remembered::Dealt(_) => {
                 let Some(values) = column(VALUE) else { return Ok(Self::Nothing) };
                 let rings = DealtRings::try_new(ids.data_type(), values.data_type()).map_err(named)?;
                 Ok(Self::Dealt(Box::new(rings)))
             }
-            StateKind::People => Ok(Self::People(Appearances::try_new(ids.data_type()).map_err(named)?)),
-            _ => Err(named(Error::internal("the audit does not know this kind of state"))),
+            Remembered::People => Ok(Self::People(Appearances::try_new(ids.data_type()).map_err(named)?)),
         }
     }
 
@@ -334,7 +329,7 @@ impl Past {
     pub(super) fn checks(self, promised: Remembered) -> crate::error::Result<Vec<Check>> {
         match (self, promised) {
             (Self::Signatures(histories), Remembered::Signatures(m, lineage)) => histories.checks(m, lineage),
-            (Self::People(people), Remembered::Nothing) => Ok(people.checks()),
+            (Self::People(people), Remembered::People | Remembered::Nothing) => Ok(people.checks()),
             (Self::Dealt(rings), Remembered::Dealt(l)) => Ok(rings.checks(l)),
             (Self::Worlds(partnerships), Remembered::Worlds(l)) => Ok(partnerships.checks(l)),
             (Self::Nothing, Remembered::Nothing) => Ok(Vec::new()),

@@ -17,8 +17,8 @@ use super::release_table::ReleaseTable;
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
 use crate::exec::{Origin, hide};
+use crate::methods::ValueChanges;
 use crate::methods::state::{IDENTIFIER, RELEASE};
-use crate::methods::{StateKind, ValueChanges};
 use crate::publication::{OpenPublication, Publication, Reader, ReleaseRow};
 use crate::release::{LABEL, SIGNATURE};
 use crate::sql::block_on_io::block_on_io;
@@ -97,7 +97,7 @@ fn presence(publication: &Publication, rows: &[ReleaseRow], runtime: &Arc<Runtim
     if kind.is_none() || rows.len() < 2 {
         return Ok(Presence::Everybody);
     }
-    let dated = kind == Some(StateKind::DatedSignatures);
+    let dated = publication.spec.method.as_method().changes().are_lawful();
     let wanted: &[&str] = if dated { &[IDENTIFIER, SIGNATURE, LABEL, RELEASE] } else { &[IDENTIFIER, RELEASE] };
     let columns =
         block_on_io(|| async move { OpenPublication::open(publication.clone(), runtime).await?.ledger_columns() });

@@ -15,7 +15,7 @@ use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
 use crate::exec::{REPOSITION, boxed_method};
 use crate::methods::state::ledger_schema;
-use crate::methods::{AnyMethod, LeftOut, StateKind};
+use crate::methods::{AnyMethod, LeftOut};
 use crate::microdata::{Layout, Role, Roles, TREE_KEY, can_be_part, field_of_parts, name_of_parts};
 use crate::publication::{
     MAX_MISSING, OpenPublication, PERIOD, Publication, PublicationSpec, Reader, Repositioned, check_apart,
@@ -419,7 +419,7 @@ fn released_schema(method: &AnyMethod, nodes: bool, layout: &Layout) -> Result<S
         signatures: false,
         labels: false,
         nodes,
-        counted: method.state().is_some_and(StateKind::is_counted),
+        counted: method.state().is_some_and(|kind| kind.facts().counted),
     };
     Ok(schema(layout, shape, &description))
 }

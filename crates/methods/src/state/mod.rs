@@ -84,32 +84,50 @@ pub enum StateKind {
     ValuedWorlds,
 }
 
+/// What others than the method have to know of a kind of state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[doc(hidden)]
+pub struct Facts {
+    /// Private releases show signatures.
+    pub signatures: bool,
+    /// They show beside them the label of everybody's own value, for signatures change.
+    pub labels: bool,
+    /// Whether private releases that are passed by hand have numbers.
+    pub numbers: Numbers,
+    /// Values are sealed: of each column that travels, every value has a hash while that is done.
+    pub sealed: bool,
+    /// People who leave stay in releases without groups, as counterfeits, so that releases say how many these are.
+    pub counted: bool,
+}
+
+/// Whether earlier releases have numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum Numbers {
+    /// Their order does not matter.
+    Ignored,
+    /// The latest one of each person counts; without numbers, there is one of each.
+    Optional,
+    /// They must have some.
+    Required,
+}
+
 impl StateKind {
-    /// Whether a private release shows signatures, and labels beside them.
+    /// Says what others have to know of it.
     #[doc(hidden)]
-    pub fn shown(self) -> (bool, bool) {
+    pub fn facts(self) -> Facts {
+        let none = Facts { signatures: false, labels: false, numbers: Numbers::Ignored, sealed: false, counted: false };
+        let signatures = Facts { signatures: true, ..none };
         match self {
-            Self::Signatures | Self::NumberedSignatures => (true, false),
-            Self::LabelledSignatures | Self::DatedSignatures => (true, true),
-            Self::People | Self::Dealt | Self::Worlds | Self::ValuedWorlds => (false, false),
+            Self::Signatures => Facts { sealed: true, ..signatures },
+            Self::NumberedSignatures => Facts { sealed: true, numbers: Numbers::Required, ..signatures },
+            Self::LabelledSignatures => Facts { labels: true, numbers: Numbers::Optional, ..signatures },
+            Self::DatedSignatures => Facts { labels: true, numbers: Numbers::Required, ..signatures },
+            Self::People => none,
+            Self::Dealt => Facts { counted: true, ..none },
+            Self::Worlds => Facts { sealed: true, ..none },
+            Self::ValuedWorlds => Facts { sealed: true, counted: true, ..none },
         }
-    }
-
-    /// Whether people who leave stay in releases without groups, as counterfeits, so that releases say how many these are.
-    #[doc(hidden)]
-    pub fn is_counted(self) -> bool {
-        matches!(self, Self::Dealt | Self::ValuedWorlds)
-    }
-
-    /// Whether values are sealed: of each column that travels, every value has a hash while that is done.
-    fn seals(self) -> bool {
-        matches!(self, Self::Signatures | Self::NumberedSignatures | Self::Worlds | Self::ValuedWorlds)
-    }
-
-    /// Whether signatures change and everybody has a label in theirs, for ever.
-    #[doc(hidden)]
-    pub fn is_labelled(self) -> bool {
-        matches!(self, Self::LabelledSignatures | Self::DatedSignatures)
     }
 
     fn schema(self, layout: &Layout) -> Result<SchemaRef> {
@@ -119,7 +137,7 @@ impl StateKind {
         match self {
             Self::Signatures | Self::NumberedSignatures | Self::LabelledSignatures | Self::DatedSignatures => {
                 let sensitive = layout.sensitive.as_ref().ok_or_else(nothing)?;
-                fields.extend(signatures::fields(sensitive, self.is_labelled()));
+                fields.extend(signatures::fields(sensitive, self.facts().labels));
             }
             Self::Dealt => fields.extend(dealt::fields(layout.sensitive.as_ref().ok_or_else(nothing)?)),
             Self::Worlds | Self::ValuedWorlds => {
@@ -435,8 +453,8 @@ impl SnapshotBuilder {
     /// Bytes held, and bytes that [`finish`](Self::finish) will need to order the rows.
     pub fn size(&self) -> usize {
         // Who is missing is found out before the rows are put in order, which takes as much.
-        let missing = if self.kind.is_some_and(StateKind::is_counted) { self.microdata.people_size() } else { 0 };
-        let sealing = if self.kind.is_some_and(StateKind::seals) { self.microdata.sealing_size() } else { 0 };
+        let missing = if self.kind.is_some_and(|kind| kind.facts().counted) { self.microdata.people_size() } else { 0 };
+        let sealing = if self.kind.is_some_and(|kind| kind.facts().sealed) { self.microdata.sealing_size() } else { 0 };
         self.microdata.size() + missing + sealing + self.state.as_ref().map_or(0, StateReader::size)
     }
 
