@@ -154,8 +154,7 @@ impl Job for PublishJob {
         let (schema, context) = (self.schema(), Arc::clone(context));
         let row = SchemaRef::clone(&schema);
         let result = futures::stream::once(async move {
-            // Its future is large.
-            let rows = Box::pin(publishing.run(work, streams, &context)).await?;
+            let rows = publishing.run(work, streams, &context).await?;
             let count: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
             Ok(RecordBatch::try_new(row, vec![count])?)
         });
@@ -180,7 +179,8 @@ impl Publishing {
         let progress = Reporting(Progress::of(context));
         let reading = Reading::begin(&self.publication, self.decided, &context.runtime_env()).await?;
         let completed = reading.completed();
-        let published = match self.publish(reading, work, streams, &progress.0, context).await {
+        // Its future is large.
+        let published = match Box::pin(self.publish(reading, work, streams, &progress.0, context)).await {
             Ok(published) | Err(Ended::Repeated(published)) => published,
             Err(Ended::Failed(error)) => return Err(completed.before(error)),
         };
