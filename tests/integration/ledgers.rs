@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::prelude::SessionContext;
 use tempfile::tempdir;
 
 use super::publications::{Q1, Q2, count, declaration, declare, files, from_the_root, hospital, parquet_files};
