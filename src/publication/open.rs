@@ -25,7 +25,7 @@ use super::place::{Access, Place};
 use super::record::{Record, ReleaseFile};
 use super::spec::Publication;
 use super::tables::Tables;
-use crate::error::{Error, refusal};
+use crate::error::refusal;
 
 /// Option of the declaration with which a publication begins.
 pub(crate) const BEGIN: &str = "begin";

@@ -31,7 +31,7 @@ use crate::publication::paths::staged;
 use crate::publication::place::{Access, Place};
 use crate::publication::reader::Reader;
 use crate::publication::record::Record;
-use crate::release::{LABEL, PARTNERS, SIGNATURE};
+use crate::release::{LABEL, Lineage, PARTNERS, SIGNATURE};
 use crate::risk::{Appearances, Check, DealtRings, Histories, Partnerships, ReleasedTable};
 
 fn named(error: Error) -> DataFusionError {

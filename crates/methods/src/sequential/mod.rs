@@ -52,7 +52,6 @@ mod worlds;
 #[cfg(test)]
 mod tests;
 
-use datafusion::common::Result as EngineResult;
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
@@ -63,7 +62,7 @@ pub use self::worlds::Worlds;
 
 use self::matching::Matching;
 use self::measure::Measure;
-use super::given::{Declared, Given, Offered};
+use super::given::{Declared, Offered};
 use super::mondrian::Cuts;
 use super::parameters::{FunctionSignature, Kind, Parameter};
 use super::{
