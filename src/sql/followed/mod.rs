@@ -224,6 +224,14 @@ mod tests {
             ("SELECT * FROM q1 UNION ALL SELECT * FROM unnamed".to_owned(), true),
             ("SELECT id, signature FROM q1 UNION ALL SELECT a AS id, b AS signature FROM renamed".to_owned(), true),
             ("SELECT a AS id, b AS signature FROM renamed".to_owned(), true),
+            // Under another name first.
+            (both("(SELECT who AS id, signature FROM (SELECT id AS who, signature FROM q1))"), false),
+            (both("(SELECT who AS id, signature FROM (SELECT id + 0 AS who, signature FROM q1))"), true),
+            (
+                both("(SELECT who AS id, signature FROM (SELECT id AS who, signature FROM q1) WHERE who IS NOT NULL)"),
+                false,
+            ),
+            ("SELECT id, signature FROM q1 UNION ALL SELECT id + 0, signature FROM q2".to_owned(), true),
             ("SELECT id, signature FROM q1 UNION ALL VALUES (1, 2)".to_owned(), true),
         ] {
             let plan = context.sql(&query).await.unwrap().into_unoptimized_plan();

@@ -31,7 +31,7 @@ impl Followed {
             }
         }
         for input in plan.inputs() {
-            found.add(Self::by(input, id, session)?);
+            found.add(Self::by(input, below(plan, input, id), session)?);
         }
         Ok(found)
     }
@@ -92,11 +92,28 @@ pub(in crate::sql) fn keeps_everybody(plan: &LogicalPlan, id: Option<&str>) -> b
 
 /// Returns true for a column, whatever its new name and type.
 fn is_column(expr: &Expr) -> bool {
+    name_of(expr).is_some()
+}
+
+/// Returns the name that a column had before it got another one, or another type.
+fn name_of(expr: &Expr) -> Option<&str> {
     match expr {
-        Expr::Alias(alias) => is_column(&alias.expr),
-        Expr::Cast(cast) => is_column(&cast.expr),
-        expr => matches!(expr, Expr::Column(_)),
+        Expr::Alias(alias) => name_of(&alias.expr),
+        Expr::Cast(cast) => name_of(&cast.expr),
+        Expr::Column(column) => Some(&column.name),
+        _ => None,
     }
+}
+
+/// Returns the name that the identifier has in an input of a node.
+fn below<'a>(plan: &'a LogicalPlan, input: &'a LogicalPlan, id: Option<&'a str>) -> Option<&'a str> {
+    let place = plan.schema().fields().iter().position(|field| Some(field.name().as_str()) == id);
+    let name = match (plan, place) {
+        (LogicalPlan::Projection(projection), Some(place)) => projection.expr.get(place).and_then(name_of),
+        (LogicalPlan::Union(_), Some(place)) => input.schema().fields().get(place).map(|field| field.name().as_str()),
+        _ => None,
+    };
+    name.or(id)
 }
 
 /// Returns true for a condition that only leaves out rows that are of nobody, which counterfeits are.
