@@ -155,6 +155,12 @@ impl Relation for AnonymizedTable {
                      as they were written"
                 ));
             }
+            if self.prepared.followed.is_forked() {
+                Notices::of_config(session.config()).tell(&format!(
+                    "{name}: two of the earlier releases were made without each other, so that together they can give away whoever is in both: \
+                     disclosure((first, second), ..) of these says whom. Make each release with all before it"
+                ));
+            }
             let Prepared { microdata, previous, hierarchies, updates, .. } = &self.prepared;
             let previous = match previous {
                 Some((kind, argument, plan)) => Some((*kind, planned(session, plan, name, argument).await?)),

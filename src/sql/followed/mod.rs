@@ -4,7 +4,7 @@ mod tables;
 
 pub(super) use tables::keeps_everybody;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::Result;
@@ -22,6 +22,8 @@ pub(super) struct Followed {
     earlier: BTreeSet<String>,
     /// Ids of releases of which rows were left out when they were stored.
     partial: BTreeSet<String>,
+    /// Of tables and files that are of one release, its id and those that it was made with.
+    releases: BTreeMap<String, BTreeSet<String>>,
     /// True if some rows are of a release that does not say which one it is, or a query can leave out rows of one.
     unknown: bool,
 }
@@ -32,20 +34,34 @@ impl Followed {
         self.own.extend(other.own);
         self.earlier.extend(other.earlier);
         self.partial.extend(other.partial);
+        self.releases.extend(other.releases);
         self.unknown |= other.unknown;
     }
 
     fn add_schema(&mut self, schema: &Schema) {
         let own = ids(schema, OWN);
+        let earlier = ids(schema, FOLLOWS);
         self.unknown |= own.is_empty();
+        if let (Some(one), 1) = (own.first(), own.len()) {
+            self.releases.insert(one.clone(), earlier.clone());
+        }
         self.own.extend(own);
-        self.earlier.extend(ids(schema, FOLLOWS));
         self.partial.extend(ids(schema, PART));
+        self.earlier.extend(earlier);
     }
 
     /// Returns true if some of these releases were made with some of the others.
     pub(super) fn follows(&self, others: &Self) -> bool {
         !self.earlier.is_disjoint(&others.own)
+    }
+
+    /// Returns true if two of these releases were made without each other, so that whoever is in both was drawn twice.
+    pub(super) fn is_forked(&self) -> bool {
+        let apart = |(one, before): (&String, &BTreeSet<String>)| {
+            let mut others = self.releases.range::<String, _>(one..).skip(1);
+            others.any(|(other, before_other)| !before.contains(other) && !before_other.contains(one))
+        };
+        self.releases.iter().any(apart)
     }
 
     /// Counts the releases that these were made with: more than any of those has.
@@ -237,6 +253,24 @@ mod tests {
             let plan = context.sql(&query).await.unwrap().into_unoptimized_plan();
             let found = Followed::by(&plan, Some("id"), None).unwrap();
             assert_eq!(found.is_unknown(), is_unknown, "{query}");
+        }
+    }
+
+    /// Two that were made with the first one, and not with each other.
+    #[test]
+    fn releases_that_know_nothing_of_each_other_are_noticed() {
+        let first = private_view("a", &Followed::default());
+        let second = private_view("b", &of(&[&first]));
+        let also_second = private_view("0", &of(&[&first]));
+        let third = private_view("c", &of(&[&first, &second]));
+        for (given, is_forked) in [
+            (vec![&*first, &*second, &*third], false),
+            (vec![&*third, &*second, &*first], false),
+            (vec![&*second, &*first, &*second], false),
+            (vec![&*first, &*second, &*also_second], true),
+            (vec![&*also_second, &*first, &*second], true),
+        ] {
+            assert_eq!(of(&given).is_forked(), is_forked);
         }
     }
 
