@@ -88,12 +88,13 @@ pub use capabilities::{CellsBy, Foreseen, LeftOut, Needs, Promises, Remembered, 
 use given::Declared;
 pub use given::{Argument, Given, Offered, Registered, Trial};
 pub use monitor::Monitor;
-use parameters::FunctionSignature;
+use parameters::{FunctionSignature, Parameter};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 pub use share::Share;
 
-pub(crate) use state::Numbers;
+#[doc(hidden)]
+pub use state::Numbers;
 pub use state::{SnapshotBuilder, State, StateKind};
 
 use datafusion_anonymize_core::{error, microdata, release};
@@ -277,10 +278,8 @@ impl AnyMethod {
 
     /// Returns the argument with the values that can be sensitive ones beside those of the snapshot: the domain, or what values can become.
     pub fn values_argument(&self) -> &'static str {
-        match self {
-            Self::MInvariance(_) => "domain",
-            _ => "updates",
-        }
+        let takes = |name: &str| self.signature().parameters.iter().any(|parameter| parameter.name == name);
+        if takes(Parameter::DOMAIN.name) { Parameter::DOMAIN.name } else { Parameter::UPDATES.name }
     }
 
     /// What it guarantees, in the field's terms.
