@@ -297,11 +297,6 @@ impl Arguments {
         }
     }
 
-    /// Whether it was given.
-    pub(super) fn is_given(&self, name: &str) -> bool {
-        self.values.contains_key(name)
-    }
-
     /// A truth value, `false` if not given.
     pub(super) fn boolean(&self, name: &str) -> bool {
         matches!(self.values.get(name), Some(Value::Boolean(true)))

@@ -12,7 +12,8 @@ const REFUSING: [&str; 8] =
     ["refusal", "refused", "refuse", "unfit", "plan_err", "exec_err", "plan_datafusion_err", "exec_datafusion_err"];
 
 /// Files of which every text is part of a refusal.
-const WHOLE: [&str; 3] = ["src/error/cures.rs", "src/error/ranges.rs", "src/microdata/updates.rs"];
+const WHOLE: [&str; 3] =
+    ["crates/core/src/error/cures.rs", "crates/core/src/error/ranges.rs", "crates/core/src/microdata/updates.rs"];
 
 /// Programs, of which flags are refused rather than SQL: `shell.rs`, `served.rs`, `cluster.rs` and `experiments.rs` test them.
 const PROGRAMS: [&str; 4] = ["src/shell/", "src/serve/", "src/distributed/", "src/experiments/"];
@@ -78,10 +79,10 @@ fn fits(message: &str, text: &str) -> bool {
     })
 }
 
-/// Reads all files that are compiled into the library and the shell.
+/// Reads all files that are compiled into the library.
 fn sources() -> Vec<(String, Vec<Token>)> {
     let mut found = Vec::new();
-    let mut folders = vec![path("src")];
+    let mut folders = ["src", "crates/core/src", "crates/methods/src", "crates/risk/src"].map(path).to_vec();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             let name = entry.strip_prefix(Path::new(&path(""))).unwrap().display().to_string();
