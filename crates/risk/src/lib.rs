@@ -2,7 +2,7 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `evidence`, `known` | releases and what is known of people, as codes; intervals as boxes |
+//! | `evidence`, `background` | releases and what is known of people, as codes; intervals as boxes |
 //! | `cover` | which boxes cover which people |
 //! | `lifespan` | a person's candidates in all releases put together |
 //! | `updates`, `update_graph` | which values can follow which, and what that leaves possible |

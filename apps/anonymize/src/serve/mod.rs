@@ -4,7 +4,6 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `mod` | from arguments to a server, and its end |
 //! | `connection` | messages of one connection, one after the other |
 //! | `startup`, `waiting`, `places` | how a session begins, who waits for one, and how many there may be |
 //! | `simple`, `extended` | questions as texts, and prepared ones |
@@ -22,6 +21,7 @@
 //! | `users`, `scram`, `tls` | who may connect |
 //! | `errors`, `log` | what readers are told, and what is written down |
 //! | `args` | arguments |
+//! | `closed` | values of the engine that the compiler does not look into |
 
 mod allowed;
 mod args;
