@@ -13,7 +13,7 @@ use super::input::WORLDS;
 use super::lake::refuse_loose;
 use super::options::{AnonymizeOptions, split_names};
 use super::repeatable::{check_choices, check_volatile};
-use super::signature::{FunctionSignature, Kind, Parameter, Style, suggestion};
+use super::signature::{FunctionSignature, Kind, Parameter, Preset, Style, suggestion};
 use super::verbatim_columns::as_written;
 use crate::error::{AnonymizeError, planning_without_values, refusal};
 use crate::exec::Seed;
@@ -261,16 +261,34 @@ impl Arguments {
         }
     }
 
-    /// A whole number.
+    /// A whole number, if it was given.
     ///
     /// # Errors
     /// When it is out of range.
-    pub(super) fn integer(&self, parameter: &Parameter) -> Result<Option<i64>> {
+    pub(super) fn integer(&self, parameter: &Parameter) -> Result<Option<usize>> {
         let Some(Value::Integer(number)) = self.values.get(parameter.name) else { return Ok(None) };
         match parameter.out_of_range(self.style, *number) {
             Some(why) => Err(refusal!(self.function, argument parameter.name, "{why}")),
-            None => Ok(Some(*number)),
+            None => Ok(Some(*number as usize)),
         }
+    }
+
+    /// A whole number, or what holds if it was not given.
+    ///
+    /// # Errors
+    /// When it is out of range, or missing.
+    pub(super) fn integer_or_default(&self, parameter: &Parameter) -> Result<usize> {
+        match (self.integer(parameter)?, parameter.default) {
+            (Some(number), _) => Ok(number),
+            (None, Preset::Integer(number)) => Ok(number as usize),
+            _ => Err(self.missing(parameter)),
+        }
+    }
+
+    /// The refusal of a call without this argument.
+    pub(super) fn missing(&self, parameter: &Parameter) -> DataFusionError {
+        let (noun, name) = (self.style.noun(), parameter.name);
+        refusal!(self.function, argument name, "{noun} {name} is missing")
     }
 
     /// A number.

@@ -12,24 +12,20 @@ use datafusion::physical_plan::streaming::PartitionStream;
 
 use super::arguments::Arguments;
 use super::function::RelationFunction;
-use super::numbers::Integer;
 use super::options::AnonymizeOptions;
-use super::signature::FunctionSignature;
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::microdata::census::{self, BLOCK, Census};
 
 /// Synthetic census microdata.
 #[derive(Debug)]
 pub(super) struct CensusFunction;
 
-static ROWS: Integer = Integer::required("rows", 0, "100000");
-static SEED: Integer = Integer::optional("seed", 0, "42").or(0);
+const ROWS: Parameter = Parameter::required("rows", Kind::Integer, "100000").at_least(0).says("how many people");
+const SEED: Parameter =
+    Parameter::optional("seed", Kind::Integer, "42").at_least(0).or(0).says("the same seed, the same people");
 
-static SIGNATURE: FunctionSignature = FunctionSignature {
-    name: "census",
-    about: "synthetic census microdata",
-    refused: &[],
-    parameters: &[ROWS.parameter(), SEED.parameter()],
-};
+static SIGNATURE: FunctionSignature =
+    FunctionSignature { name: "census", about: "synthetic census microdata", refused: &[], parameters: &[ROWS, SEED] };
 
 /// Parts that can be made in parallel. The rows do not depend on it.
 const PARTITIONS: usize = 16;
@@ -40,8 +36,8 @@ impl RelationFunction for CensusFunction {
     }
 
     fn table(&self, arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let rows = ROWS.of(&arguments)? as u64;
-        let seed = SEED.of(&arguments)? as u64;
+        let rows = arguments.integer_or_default(&ROWS)? as u64;
+        let seed = arguments.integer_or_default(&SEED)? as u64;
         let schema = census::schema();
         let blocks = rows.div_ceil(BLOCK as u64);
         let parts = blocks.clamp(1, PARTITIONS as u64);

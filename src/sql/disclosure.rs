@@ -15,7 +15,7 @@ use super::function::RelationFunction;
 use super::hierarchy_checks::MadeWith;
 use super::information_loss::end_of;
 use super::input::{Input, InputColumn, common_type};
-use super::numbers::{Integer, Number};
+use super::numbers::Number;
 use super::options::{AnonymizeOptions, split_names};
 use super::perturbed;
 use super::publication_terms::{Declared, RELEASE};
@@ -42,7 +42,7 @@ static MATCH: Number = Number::optional(P_MATCH, 0.0, "0.7").at_most(1.0);
 const FACTS: &str = "facts";
 const BUDGET_OF: &str = "budget";
 /// Decisions of the solver.
-static DECISIONS: Integer = Integer::optional(BUDGET_OF, 0, "20000000").or(BUDGET as i64);
+const DECISIONS: Parameter = Parameter::optional(BUDGET_OF, Kind::Integer, "20000000").at_least(0).or(BUDGET as i64);
 
 /// What the reader sees.
 static STRENGTH: Choice<AdversaryModel, 4> = Choice::new(
@@ -61,18 +61,29 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     about: "what a reader of releases can infer about everybody",
     refused: &[],
     parameters: &[
-        Parameter::required(RELEASES, Kind::Relations, "(release1, release2)"),
-        Parameter::optional(ORIGINAL, Kind::Relation, "patients"),
-        Parameter::optional(BACKGROUND, Kind::Relation, "people"),
+        Parameter::required(RELEASES, Kind::Relations, "(release1, release2)")
+            .says("a release, several as (r1, r2), or a publication"),
+        Parameter::optional(ORIGINAL, Kind::Relation, "patients")
+            .otherwise("background")
+            .says("what the reader knows, and the true sensitive values"),
+        Parameter::optional(BACKGROUND, Kind::Relation, "people")
+            .otherwise("original")
+            .says("what the reader knows: identifiers and quasi-identifiers"),
         Parameter::ID,
         Parameter::QUASI,
         Parameter::SENSITIVE,
-        STRENGTH.parameter(),
+        STRENGTH.parameter().says("what the reader knows of groups"),
         Parameter::UPDATES,
         Parameter::HIERARCHIES,
-        MATCH.parameter(),
-        Parameter::optional(FACTS, Kind::Relation, "(SELECT patient_id, disease FROM patients WHERE patient_id = 7)"),
-        DECISIONS.parameter(),
+        MATCH
+            .parameter()
+            .otherwise("none")
+            .says("for rows that look like rows: the chance that a quasi-identifier is looked at"),
+        Parameter::optional(FACTS, Kind::Relation, "(SELECT patient_id, disease FROM patients WHERE patient_id = 7)")
+            .otherwise("nothing")
+            .says("what else the reader knows: identifier, sensitive value and perhaps release"),
+        DECISIONS
+            .says("decisions of the solver for each part of a joint inference; what is not found out is undecided"),
     ],
 };
 
@@ -139,7 +150,7 @@ impl RelationFunction for DisclosureFunction {
             None => None,
         };
         let facts = facts.map(|facts| columns.facts(&roles, facts)).transpose()?;
-        let budget = DECISIONS.given(&arguments)?;
+        let budget = arguments.integer(&DECISIONS)?;
         if let (false, Some(name)) =
             (strength.is_joint(), facts.as_ref().map(|_| FACTS).or_else(|| budget.map(|_| BUDGET_OF)))
         {
@@ -166,7 +177,7 @@ impl RelationFunction for DisclosureFunction {
             times: declared.times,
             people: if says { Vec::new() } else { declared.people },
             facts: facts.is_some(),
-            budget: DECISIONS.of(&arguments)? as u64,
+            budget: arguments.integer_or_default(&DECISIONS)? as u64,
             ..columns.question(strength, updates.is_some())
         };
         let mut plans = columns.project(known, releases)?;

@@ -33,7 +33,9 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "flat",
     about: "a release with the ends of ranges as columns, for programs that know no structs",
     refused: &[],
-    parameters: &[Parameter::required("release", Kind::Release, "'release.parquet'")],
+    parameters: &[
+        Parameter::required("release", Kind::Release, "'release.parquet'").says("a release: a call, a table, or files")
+    ],
 };
 
 impl RelationFunction for FlatFunction {

@@ -31,11 +31,11 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     about: "what a release loses, by attribute",
     refused: &[],
     parameters: &[
-        Parameter::required("original", Kind::Relation, "patients"),
-        Parameter::required("release", Kind::Release, "'release.parquet'"),
+        Parameter::required("original", Kind::Relation, "patients").says("the table"),
+        Parameter::required("release", Kind::Release, "'release.parquet'").says("a release of it"),
         Parameter::QUASI,
         Parameter::HIERARCHIES,
-        Parameter::ID,
+        Parameter::ID.otherwise("the release's").says("of perturbed releases: pairs published and original rows"),
     ],
 };
 

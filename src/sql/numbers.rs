@@ -6,57 +6,6 @@ use super::arguments::Arguments;
 use super::signature::{Kind, Parameter, Preset};
 use crate::error::refusal;
 
-/// A parameter that takes a whole number of some range.
-#[derive(Debug)]
-pub(super) struct Integer(Parameter);
-
-impl Integer {
-    /// One that every call must have.
-    pub(super) const fn required(name: &'static str, least: i64, example: &'static str) -> Self {
-        Self(Parameter::required(name, Kind::Integer, example).at_least(least))
-    }
-
-    /// One that may be left out.
-    pub(super) const fn optional(name: &'static str, least: i64, example: &'static str) -> Self {
-        Self(Parameter::optional(name, Kind::Integer, example).at_least(least))
-    }
-
-    /// With a number that holds if it is left out.
-    pub(super) const fn or(self, otherwise: i64) -> Self {
-        Self(self.0.or(otherwise))
-    }
-
-    /// With a greatest number.
-    pub(super) const fn at_most(self, most: i64) -> Self {
-        Self(self.0.at_most(most))
-    }
-
-    /// As declared in a signature.
-    pub(super) const fn parameter(&'static self) -> Parameter {
-        self.0
-    }
-
-    /// What was given, if anything was.
-    ///
-    /// # Errors
-    /// When it is out of range.
-    pub(super) fn given(&self, arguments: &Arguments) -> Result<Option<usize>> {
-        Ok(arguments.integer(&self.0)?.map(|given| given as usize))
-    }
-
-    /// What was given, or else what holds then.
-    ///
-    /// # Errors
-    /// When it is out of range, or missing.
-    pub(super) fn of(&self, arguments: &Arguments) -> Result<usize> {
-        match (self.given(arguments)?, self.0.default) {
-            (Some(number), _) => Ok(number),
-            (None, Preset::Integer(number)) => Ok(number as usize),
-            _ => Err(missing(arguments, &self.0)),
-        }
-    }
-}
-
 /// A parameter that takes a number of some range.
 #[derive(Debug)]
 pub(super) struct Number {
@@ -116,11 +65,6 @@ impl Number {
     /// # Errors
     /// When it is out of range, or missing.
     pub(super) fn of(&self, arguments: &Arguments) -> Result<f64> {
-        self.given(arguments)?.or(self.otherwise).ok_or_else(|| missing(arguments, &self.parameter))
+        self.given(arguments)?.or(self.otherwise).ok_or_else(|| arguments.missing(&self.parameter))
     }
-}
-
-fn missing(arguments: &Arguments, parameter: &Parameter) -> datafusion::common::DataFusionError {
-    let (noun, name) = (arguments.style().noun(), parameter.name);
-    refusal!(arguments.function(), argument name, "{noun} {name} is missing")
 }

@@ -15,7 +15,6 @@ use super::computed::project;
 use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::input_plans::{planned, planned_if_given};
-use super::numbers::Integer;
 use super::opaque::{OpaqueTable, Relation, Wanted};
 use super::options::AnonymizeOptions;
 use super::query_start::QueryStart;
@@ -32,19 +31,26 @@ use crate::release::View;
 pub(super) struct RepositionFunction;
 
 /// Different sensitive values of a snapshot.
-static L: Integer = Integer::required("l", 2, "4");
-const TIME: Parameter = Parameter::required("time", Kind::Column, "day");
+const L: Parameter = Parameter::required("l", Kind::Integer, "4")
+    .at_least(2)
+    .says("no sensitive value makes up more than 1/l of a snapshot");
+const TIME: Parameter =
+    Parameter::required("time", Kind::Column, "day").says("a date, a timestamp or a number: what snapshots are cut by");
 /// Snapshots that are held back.
-static WINDOW: Integer = Integer::required("window", 1, "7");
-const EVERY: Parameter = Parameter::optional("every", Kind::Length, "INTERVAL '1 day'");
+const WINDOW: Parameter =
+    Parameter::required("window", Kind::Integer, "7").at_least(1).says("snapshots that are held back");
+const EVERY: Parameter = Parameter::optional("every", Kind::Length, "INTERVAL '1 day'")
+    .otherwise("1 day, or 1")
+    .says("length of a snapshot");
 /// How the cost of a move grows with its length.
 static MOVE_COST: Choice<MoveCost, 2> =
     Choice::new("move_cost", [("linear", MoveCost::Linear), ("quadratic", MoveCost::Quadratic)], "'quadratic'");
-const MOVE_FACTOR: Parameter = Parameter::optional("move_factor", Kind::Number, "1.0");
+const MOVE_FACTOR: Parameter =
+    Parameter::optional("move_factor", Kind::Number, "1.0").otherwise("1").says("times this");
 /// What becomes of late rows.
 pub(super) static LATE: Choice<Late, 2> =
     Choice::new("late", [("refuse", Late::Refuse), ("suppress", Late::Suppress)], "'suppress'");
-const FINISH: Parameter = Parameter::optional("finish", Kind::Boolean, "true");
+const FINISH: Parameter = Parameter::flag("finish").says("true publishes the last window, too");
 
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: REPOSITION,
@@ -55,18 +61,20 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     )],
     parameters: &[
         Parameter::INPUT,
-        L.parameter(),
+        L,
         TIME,
-        WINDOW.parameter(),
+        WINDOW,
         Parameter::SENSITIVE,
         EVERY,
-        MOVE_COST.parameter(),
+        MOVE_COST.parameter().says("what publishing snapshots late costs"),
         MOVE_FACTOR,
-        Parameter::optional("suppress_cost", Kind::NumberOrRelation, "10"),
-        LATE.parameter(),
+        Parameter::optional("suppress_cost", Kind::NumberOrRelation, "10")
+            .otherwise("as moving it by window")
+            .says("what not publishing a record costs: a number, or value and cost"),
+        LATE.parameter().says("what becomes of rows of a closed snapshot"),
         FINISH,
         Parameter::SEED,
-        Parameter::PRIVATE,
+        Parameter::PRIVATE.says("true adds the original time and the status"),
     ],
 };
 
@@ -81,9 +89,9 @@ pub(super) static PUBLISHED: FunctionSignature = FunctionSignature {
     about: "a stream of small skewed snapshots made eligible, by publishing some records late",
     refused: &[],
     parameters: &[
-        L.parameter(),
+        L,
         TIME,
-        WINDOW.parameter(),
+        WINDOW,
         EVERY,
         MOVE_COST.parameter(),
         MOVE_FACTOR,
@@ -136,7 +144,8 @@ impl RelationFunction for RepositionFunction {
 pub(super) fn parameters(arguments: &Arguments) -> Result<Reposition> {
     let function = SIGNATURE.name;
     let named = |error: crate::error::Error| error.in_function(function);
-    let mut params = Reposition::try_new(L.of(arguments)?, WINDOW.of(arguments)?).map_err(named)?;
+    let mut params = Reposition::try_new(arguments.integer_or_default(&L)?, arguments.integer_or_default(&WINDOW)?)
+        .map_err(named)?;
     params.move_cost = MOVE_COST.of(arguments);
     let cost = |name: &str| arguments.number(name).map(|number| Cost::try_new(name, number)).transpose();
     if let Some(factor) = cost("move_factor").map_err(named)? {

@@ -32,9 +32,9 @@ use super::arguments::Arguments;
 use super::computed::computed;
 use super::function::RelationFunction;
 use super::input::Input;
-use super::numbers::{Integer, Number};
+use super::numbers::Number;
 use super::options::{AnonymizeOptions, split_names};
-use super::signature::{FunctionSignature, Parameter};
+use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
 use crate::exec::{Computation, Progress, Reporting, Resources, Seed, Step, boxed_method};
 use crate::methods::Monitor;
@@ -50,8 +50,13 @@ use settings::settings;
 pub(super) struct AdviseFunction;
 
 const NAME: &str = "advise";
-static ROWS: Integer = Integer::optional("rows", 100, "200000").or(200_000);
-static QUERIES: Integer = Integer::optional("queries", 1, "1000").or(1000);
+const SUGGESTED: &str = "suggested by profile";
+const ROWS: Parameter = Parameter::optional("rows", Kind::Integer, "200000")
+    .at_least(100)
+    .or(200_000)
+    .says("how many rows are measured, drawn at random");
+const QUERIES: Parameter =
+    Parameter::optional("queries", Kind::Integer, "1000").at_least(1).or(1000).says("random queries of each setting");
 /// The median relative error of counts that is acceptable.
 static ERROR: Number = Number::optional("error", 0.0, "0.1").or(0.1);
 
@@ -61,12 +66,12 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     refused: &[],
     parameters: &[
         Parameter::INPUT,
-        Parameter::ID,
-        Parameter::QUASI,
-        Parameter::SENSITIVE,
-        ERROR.parameter(),
-        ROWS.parameter(),
-        QUERIES.parameter(),
+        Parameter::ID.otherwise(SUGGESTED).says("the identifier: one row per person"),
+        Parameter::QUASI.otherwise(SUGGESTED).says("quasi-identifiers: known to others"),
+        Parameter::SENSITIVE.otherwise(SUGGESTED).says("what nobody should learn"),
+        ERROR.parameter().says("the median relative error of counts that is acceptable"),
+        ROWS,
+        QUERIES,
         Parameter::SEED,
     ],
 };
@@ -113,8 +118,8 @@ impl RelationFunction for AdviseFunction {
             table,
             given,
             error,
-            rows: ROWS.of(&arguments)?,
-            queries: QUERIES.of(&arguments)?,
+            rows: arguments.integer_or_default(&ROWS)?,
+            queries: arguments.integer_or_default(&QUERIES)?,
             seed: arguments.seed("seed").map_or_else(Seed::from_entropy, Ok)?,
         };
         Ok(computed(Arc::new(advice), vec![plan]))

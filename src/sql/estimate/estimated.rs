@@ -34,9 +34,11 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     about: "the table that a release was made of, as far as COUNT, SUM and AVG can be estimated",
     refused: &[],
     parameters: &[
-        Parameter::required("release", Kind::Release, "'release.parquet'"),
+        Parameter::required("release", Kind::Release, "'release.parquet'").says("a release: a call, a table, or files"),
         Parameter::HIERARCHIES,
-        DISTRIBUTION.parameter(),
+        DISTRIBUTION
+            .parameter()
+            .says("how values lie in ranges: as the ends of all ranges do, and somebody at each end, or evenly"),
         Parameter::PRIOR,
     ],
 };

@@ -20,7 +20,7 @@ use crate::sql::computed::Computed;
 use crate::sql::function::RelationFunction;
 use crate::sql::hierarchy_checks::MadeWith;
 use crate::sql::input::{Input, InputColumn, common_type};
-use crate::sql::numbers::{Integer, Number};
+use crate::sql::numbers::Number;
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 
@@ -29,11 +29,15 @@ use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 pub(in crate::sql) struct QueryAccuracyFunction;
 
 /// How many queries.
-static QUERIES: Integer = Integer::optional("queries", 1, "10000").or(10_000).at_most(100_000_000);
+const QUERIES: Parameter =
+    Parameter::optional("queries", Kind::Integer, "10000").at_least(1).or(10_000).at_most(100_000_000).says("how many");
 /// The share of the table that a query would select if values were uniform.
 static SELECTIVITY: Number = Number::optional("selectivity", 0.0, "0.1").or(0.1).at_most(1.0);
 /// How many quasi-identifiers have a range.
-static PREDICATES: Integer = Integer::optional("predicates", 1, "4");
+const PREDICATES: Parameter = Parameter::optional("predicates", Kind::Integer, "4")
+    .at_least(1)
+    .otherwise("all")
+    .says("how many quasi-identifiers have a range");
 /// What queries ask for.
 static AGGREGATE: Choice<Aggregate, 3> = Choice::new(
     "aggregate",
@@ -46,14 +50,16 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     about: "random queries of a table and its release, and how far estimates are off",
     refused: &[],
     parameters: &[
-        Parameter::required("original", Kind::Relation, "patients"),
-        Parameter::required("release", Kind::Release, "'release.parquet'"),
-        QUERIES.parameter(),
-        SELECTIVITY.parameter(),
-        AGGREGATE.parameter(),
-        PREDICATES.parameter(),
+        Parameter::required("original", Kind::Relation, "patients").says("the table"),
+        Parameter::required("release", Kind::Release, "'release.parquet'").says("a release of it"),
+        QUERIES,
+        SELECTIVITY.parameter().says("share of the table that a query would select if values were uniform"),
+        AGGREGATE.parameter().says("what is asked; sum and avg of the sensitive attribute"),
+        PREDICATES,
         Parameter::HIERARCHIES,
-        DISTRIBUTION.parameter(),
+        DISTRIBUTION
+            .parameter()
+            .says("how values lie in ranges: as the ends of all ranges do, and somebody at each end, or evenly"),
         Parameter::PRIOR,
         Parameter::SEED,
     ],
@@ -191,6 +197,11 @@ impl RelationFunction for QueryAccuracyFunction {
 }
 
 fn workload(arguments: &Arguments) -> Result<Workload> {
-    let (queries, selectivity) = (QUERIES.of(arguments)?, SELECTIVITY.of(arguments)?);
-    Ok(Workload { queries, selectivity, aggregate: AGGREGATE.of(arguments), predicates: PREDICATES.given(arguments)? })
+    let (queries, selectivity) = (arguments.integer_or_default(&QUERIES)?, SELECTIVITY.of(arguments)?);
+    Ok(Workload {
+        queries,
+        selectivity,
+        aggregate: AGGREGATE.of(arguments),
+        predicates: arguments.integer(&PREDICATES)?,
+    })
 }

@@ -19,9 +19,11 @@ use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 pub(super) struct ReleaseByNumber;
 
 /// The publication that a function is about.
-pub(super) const PUBLICATION: Parameter = Parameter::required("publication", Kind::Relation, "hospital");
+pub(super) const PUBLICATION: Parameter =
+    Parameter::required("publication", Kind::Relation, "hospital").says("the name of a publication");
 
-const NUMBER: Parameter = Parameter::optional("number", Kind::Integer, "3").at_least(1);
+const NUMBER: Parameter =
+    Parameter::optional("number", Kind::Integer, "3").at_least(1).otherwise("the newest").says("which; from 1");
 
 static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "release",

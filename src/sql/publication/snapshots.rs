@@ -33,8 +33,9 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     refused: &[],
     parameters: &[
         PUBLICATION,
-        Parameter::required(SNAPSHOTS, Kind::Relations, "('first.parquet', 'second.parquet')"),
-        Parameter::PRIVATE,
+        Parameter::required(SNAPSHOTS, Kind::Relations, "('first.parquet', 'second.parquet')")
+            .says("historical snapshots in their order, as (s1, s2, ..)"),
+        Parameter::PRIVATE.says("true lists the rows, with identifiers"),
     ],
 };
 

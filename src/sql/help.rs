@@ -1,8 +1,6 @@
 //! What there is to say of each function and argument: for the shell's `\h`, and for the tables of the reference, which a test
 //! compares with these texts.
 
-mod texts;
-
 use std::fmt::Write;
 
 use serde_json::{Value, json};
@@ -10,7 +8,6 @@ use serde_json::{Value, json};
 use super::functions;
 use super::signature::{FunctionSignature, Kind, Parameter, Preset, suggestion};
 use crate::methods::METHODS;
-use texts::PARAMETERS;
 
 /// Names of all relation functions, with what each is for.
 pub fn function_overview() -> Vec<(&'static str, &'static str)> {
@@ -95,14 +92,10 @@ pub(crate) fn signatures() -> String {
     Value::Array(all.collect()).to_string()
 }
 
-/// Name, text and default of each argument. What is said of a function's own argument comes before what is said of all.
+/// Name, text and default of each argument.
 fn arguments(signature: &FunctionSignature<'static>) -> Vec<(&'static str, String, String)> {
     let mut arguments = Vec::new();
     for parameter in signature.parameters {
-        let said = |of: &str| PARAMETERS.iter().find(|text| text.0 == of && text.1 == parameter.name);
-        let own = Some((parameter.text, parameter.otherwise)).filter(|own| !own.0.is_empty());
-        let table = |of: &str| said(of).map(|text| (text.2, text.3));
-        let (what, default) = table(signature.name).or(own).or_else(|| table("")).unwrap_or_default();
         let words = match parameter.kind {
             Kind::Word(words) => {
                 format!(" ({})", words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(", "))
@@ -110,11 +103,10 @@ fn arguments(signature: &FunctionSignature<'static>) -> Vec<(&'static str, Strin
             _ => String::new(),
         };
         let default = match parameter.default {
-            _ if parameter.required => "required".to_owned(),
-            Preset::Described => default.to_owned(),
+            Preset::Described => parameter.otherwise.to_owned(),
             preset => preset.to_string(),
         };
-        arguments.push((parameter.name, format!("{what}{words}"), default));
+        arguments.push((parameter.name, format!("{}{words}", parameter.text), default));
     }
     arguments
 }
@@ -133,21 +125,6 @@ mod tests {
             }
             let text = function_help(signature.name).unwrap();
             assert!(text.contains(signature.name) && text.contains("SELECT * FROM"), "{text}");
-        }
-    }
-
-    #[test]
-    fn nothing_is_explained_that_is_not_there() {
-        let functions = functions();
-        let has = |function: &str, parameter: &str| {
-            let of = |known: &FunctionSignature<'_>| {
-                (function.is_empty() || known.name == function)
-                    && known.parameters.iter().any(|known| known.name == parameter)
-            };
-            functions.iter().any(|known| of(known.signature()))
-        };
-        for (function, parameter, ..) in PARAMETERS {
-            assert!(has(function, parameter), "{function} {parameter}");
         }
     }
 
