@@ -63,16 +63,13 @@ fn a_snapshot_of_strangers_is_told() {
             let output = shell(here.path(), &["-q", "-c", &allowed, &insert(id, age)]);
             assert!(err(&output).contains("mend column id") != output.status.success(), "{}", err(&output));
             assert!(
-                err(&output).contains("0 people were in an earlier release, 70 are new; 70 of the 70 of release 1 are missing"),
+                err(&output)
+                    .contains("0 people were in an earlier release, 70 are new; 70 of the 70 of release 1 are missing"),
                 "{}",
                 err(&output)
             );
         } else if age > 0 {
-            assert!(
-                err(&output).contains("70 people were in an earlier release, 0 are new; "),
-                "{}",
-                err(&output)
-            );
+            assert!(err(&output).contains("70 people were in an earlier release, 0 are new; "), "{}", err(&output));
         }
     }
     // Who has become older is no stranger.

@@ -39,7 +39,8 @@ fn it_says_what_functions_and_publications_are_made_of() {
 
 #[test]
 fn it_releases() {
-    let table = Table { quasi: vec![vec![Some(30), Some(41), Some(52)]], sensitive: Some(vec![1, 2, 1]), ..Table::default() };
+    let table =
+        Table { quasi: vec![vec![Some(30), Some(41), Some(52)]], sensitive: Some(vec![1, 2, 1]), ..Table::default() };
     let batch = table.publish(&made_with(3).unwrap(), View::Public, 1).unwrap();
     assert_eq!(batch.num_rows(), 3);
     let refused = table.publish(&made_with(4).unwrap(), View::Public, 1).unwrap_err().to_string();
