@@ -94,14 +94,13 @@ mod estimate;
 mod exec;
 #[cfg(feature = "publication")]
 mod publication;
+pub mod risk;
 mod scalars;
 mod sql;
 
 pub(crate) use datafusion_anonymize_core::{error, microdata, release};
 pub(crate) use datafusion_anonymize_methods as methods;
 
-#[doc(inline)]
-pub use datafusion_anonymize_risk as risk;
 #[doc(inline)]
 pub use error::{AnonymizeError, Error, ErrorKind, Refusal, hide_values};
 pub use exec::{

@@ -277,6 +277,7 @@ impl AnyMethod {
     }
 
     /// Returns the argument with the values that can be sensitive ones beside those of the snapshot: the domain, or what values can become.
+    #[doc(hidden)]
     pub fn values_argument(&self) -> &'static str {
         let takes = |name: &str| self.signature().parameters.iter().any(|parameter| parameter.name == name);
         if takes(Parameter::DOMAIN.name) { Parameter::DOMAIN.name } else { Parameter::UPDATES.name }
@@ -302,6 +303,7 @@ impl AnyMethod {
     ///
     /// # Errors
     /// Why its releases of such a table are not made in cells.
+    #[doc(hidden)]
     pub fn cells_by(&self, layout: &Layout, remembered: bool) -> EngineResult<CellsBy> {
         let by = self.as_method().cells(CellColumns::of(layout, remembered));
         by.map_err(|why| refusal!(self.name(), argument "cells", "{why}"))

@@ -54,27 +54,15 @@ pub use worlds::{ReleasedRows, World};
 
 use datafusion_anonymize_core::{error, microdata, release};
 
-#[doc(hidden)]
 pub use audit::{Check, RANDOM_ORDER, ReleaseFindings, part_of};
-#[doc(hidden)]
 pub use belief::Changes;
-#[doc(hidden)]
 pub use dealt::DealtRings;
-#[doc(hidden)]
 pub use evidence::{BackgroundColumns, Evidence, EvidenceBuilder, ReleaseColumns};
-#[doc(hidden)]
 pub use forward::{Before, believed_after};
-#[doc(hidden)]
 pub use joint::{BUDGET, Fact, Joint};
-#[doc(hidden)]
 pub use lifespan::{AdversaryModel, Disclosure, Findings, Sets, Wanted};
-#[doc(hidden)]
 pub use memory::Histories;
-#[doc(hidden)]
 pub use partners::Partnerships;
-#[doc(hidden)]
 pub use people::Appearances;
-#[doc(hidden)]
 pub use profile::{Coded, Division, SMALL, division, singling_out};
-#[doc(hidden)]
 pub use released::{ReleasedTable, TableColumns};
