@@ -107,7 +107,7 @@ fn maps_name_the_files_of_their_folders() {
                 .collect();
             let Some(named) = table(&source.docs, "file") else { continue };
             maps += 1;
-            let module = [&[name.clone()], source.module.as_slice()].concat().join("/");
+            let module = [std::slice::from_ref(&name), source.module.as_slice()].concat().join("/");
             wrong.extend(named.difference(&children).map(|file| format!("{module}: there is no {file}")));
             wrong.extend(children.difference(&named).map(|file| format!("{module}: {file} is not in the map")));
         }
