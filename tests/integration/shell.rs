@@ -255,7 +255,8 @@ fn a_script_that_runs_again_publishes_nothing() {
     assert_eq!(lines.len(), 3, "{notices}");
     assert!(lines[0].starts_with(&said(1)) && lines[0].contains("'allow_repeated_snapshots' 'true'"), "{notices}");
     assert!(lines[0].contains("readers see release 3") && lines[1].starts_with(&said(2)), "{notices}");
-    assert_eq!(lines[2], said(3), "the newest: nothing else is to be said");
+    let begun = "; take 'begin' 'true' out of the declaration for good";
+    assert!(lines[2].starts_with(&(said(3) + begun)), "the newest: nothing else is to be said, {notices}");
     // A table that has really come back to what it was.
     let back = script(", 'allow_repeated_snapshots' 'true'");
     assert_eq!(out(&back), "count\n10\ncount\n10\ncount\n10\n", "1, 2 and 3 follow 3, 1 and 2");

@@ -4,7 +4,7 @@ use datafusion::common::{DataFusionError, Result};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::parameters::{FunctionSignature, Parameter, Preset, Style};
+use super::parameters::{FunctionSignature, Kind, Parameter, Preset, Style};
 use super::{AnyMethod, Method};
 use crate::error::{Error, refusal};
 use crate::release::Form;
@@ -175,6 +175,7 @@ impl<'a> Given<'a> {
                 (Some(Argument::Number(number)), _) | (None, Preset::Number(number)) => number.into(),
                 (Some(Argument::Boolean(set)), _) => set.into(),
                 (Some(Argument::Word(word)), _) | (None, Preset::Word(word)) => word.into(),
+                (None, Preset::Described) if parameter.kind == Kind::Boolean => false.into(),
                 (Some(Argument::Relation), _) | (None, Preset::Described) => continue,
             };
             values.insert(parameter.name.to_owned(), value);

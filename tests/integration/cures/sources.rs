@@ -57,8 +57,6 @@ fn every_refusal_has_its_cure_tested() {
     }
     let gone = without.iter().filter(|text| !texts.contains_key(*text));
     wrong.extend(gone.map(|text| format!("without.txt: no refusal says so any more: {text}")));
-    let foreign = said.iter().filter(|said| !texts.keys().any(|text| fits(said, text)));
-    wrong.extend(foreign.map(|said| format!("no refusal of the sources says what a case does: {said}")));
     assert!(wrong.is_empty(), "{} refusals:\n{}", wrong.len(), wrong.join("\n"));
 }
 
@@ -88,7 +86,7 @@ fn sources() -> Vec<(String, Vec<Token>)> {
             let name = entry.strip_prefix(Path::new(&path(""))).unwrap().display().to_string();
             if entry.is_dir() {
                 folders.push(entry.display().to_string());
-            } else if name.ends_with(".rs") && !name.ends_with("/tests.rs") && !name.contains("/tests/") {
+            } else if name.ends_with(".rs") && !["/tests.rs", "/tests/", "/toy/"].iter().any(|test| name.contains(test)) {
                 let text = std::fs::read_to_string(&entry).unwrap();
                 let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
                 found.push((name, tokens(&text[..end])));
@@ -225,7 +223,13 @@ type Definitions<'a> = HashMap<String, Vec<Definition<'a>>>;
 fn definitions(sources: &[(String, Vec<Token>)]) -> Definitions<'_> {
     let mut found = Definitions::new();
     for (file, tokens) in sources {
-        for at in (1..tokens.len()).filter(|at| ["const", "let", "fn"].contains(&tokens[at - 1].text.as_str())) {
+        let named = |at: &usize| ["const", "let", "fn"].contains(&tokens[at - 1].text.as_str());
+        // Texts of arguments are pages of help.
+        let is_help = |at: &usize| {
+            let kind = tokens.get(at + 2).map_or("", |kind| kind.text.as_str());
+            ["Parameter", "FunctionSignature", "Self"].contains(&kind)
+        };
+        for at in (1..tokens.len()).filter(named).filter(|at| !is_help(at)) {
             found.entry(tokens[at].text.clone()).or_default().push(Definition { file, tokens, at });
         }
     }

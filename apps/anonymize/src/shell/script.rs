@@ -88,8 +88,10 @@ async fn execute(context: &SessionContext, print: &PrintOptions, sql: String) ->
 
 /// Says which columns a table has, where an INSERT has another number of them.
 async fn with_columns(context: &SessionContext, sql: &str, error: DataFusionError) -> DataFusionError {
-    const COUNT: &str = "Column count doesn't match insert query!";
-    if !error.strip_backtrace().contains(COUNT) {
+    const COUNTS: [&str; 2] =
+        ["Column count doesn't match insert query!", "Inconsistent data length across values list"];
+    let text = error.strip_backtrace();
+    if !COUNTS.iter().any(|count| text.contains(count)) {
         return error;
     }
     let parsed = DFParser::parse_sql(sql).ok().and_then(|mut parsed| parsed.pop_front());
