@@ -86,7 +86,8 @@ fn sources() -> Vec<(String, Vec<Token>)> {
             let name = entry.strip_prefix(Path::new(&path(""))).unwrap().display().to_string();
             if entry.is_dir() {
                 folders.push(entry.display().to_string());
-            } else if name.ends_with(".rs") && !["/tests.rs", "/tests/", "/toy/"].iter().any(|test| name.contains(test)) {
+            } else if name.ends_with(".rs") && !["/tests.rs", "/tests/", "/toy/"].iter().any(|test| name.contains(test))
+            {
                 let text = std::fs::read_to_string(&entry).unwrap();
                 let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
                 found.push((name, tokens(&text[..end])));
