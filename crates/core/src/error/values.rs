@@ -251,10 +251,13 @@ fn csv_place(text: &str) -> Option<String> {
     if let Some([expected, found, line]) = numbers(text, &[UNEQUAL, " records, found ", " records at line "]) {
         return Some(format!("line {line}: {expected} fields were expected, and there are {found}"));
     }
+    const ANEW: &str = "the text is not UTF-8; write the file anew as UTF-8, for example iconv -f WINDOWS-1252 -t UTF-8 old.csv > new.csv";
+    const NOT_TEXT: &str = "Encountered UTF-8 error while reading CSV file: invalid utf-8: invalid UTF-8 in field ";
+    if let Some([_, _, line]) = numbers(text, &[NOT_TEXT, " near byte index ", " at line "]) {
+        return Some(format!("line {line}: {ANEW}"));
+    }
     let [line, field] = numbers(text, &["Encountered invalid UTF-8 data for line ", " and field "])?;
-    Some(format!(
-        "line {line}, column {field}: the text is not UTF-8; write the file anew as UTF-8, for example iconv -f WINDOWS-1252 -t UTF-8 old.csv > new.csv"
-    ))
+    Some(format!("line {line}, column {field}: {ANEW}"))
 }
 
 /// Where a value of a CSV file is not of its column's type. The message has the value and the whole row, and these can look like a
