@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use super::delta::{self, COMMIT_KEY};
-use super::record::Announcement;
+use super::record::{Announcement, Record};
 use crate::error::{AnonymizeError, refusal};
 
 /// Setting of both tables, and what errors about it are about.
@@ -77,6 +77,10 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T> {
 pub(super) async fn announcement(table: &DeltaTable, number: u64) -> Result<Option<(Announcement, Option<i64>)>> {
     let Some(commit) = delta::committed(table, number).await? else { return Ok(None) };
     let this = || format!("release {number} in the public table says something");
+    // What a ledger says is no release.
+    if commit.says(COMMIT_KEY).is_some_and(|text| read::<Record>(text, "").is_ok()) {
+        return Ok(None);
+    }
     if !commit.says_only(&[COMMIT_KEY]) {
         return Err(unknown(this()));
     }
