@@ -506,7 +506,7 @@ fn what_a_statement_gets_wrong_is_named() {
     let lists = "m_invariant(census(100), 2, id => person_id, quasi => age, sensitive => occupation, private => true, on_ineligible => 'withhold')";
     for format in ["csv", "tsv"] {
         let text = failing(&format!("SELECT signature FROM {lists}"), format);
-        assert!(text.starts_with(&format!("{format}: column signature is a list")), "{text}");
+        assert!(text.contains(&format!("{format}: column signature is a list")), "{text}");
     }
     // The cure of the file, as it is written.
     let text = failing("SELECT count(*) FROM 'latin.csv'", "csv");

@@ -364,7 +364,7 @@ fn statements_of_the_shell_without_our_functions() {
     }
     // The cure that is named for casts.
     let output = shell(here.path(), &["-q", "-c", "SELECT CAST(word AS INT) FROM 'people.csv'"]);
-    assert!(err(&output).contains("WHERE column IS NOT NULL AND try_cast(column AS type) IS NULL"), "{}", err(&output));
+    assert!(err(&output).contains("WHERE word IS NOT NULL AND TRY_CAST(word AS INT) IS NULL"), "{}", err(&output));
     let cure = "SELECT count(*) AS n FROM 'people.csv' WHERE word IS NOT NULL AND try_cast(word AS INT) IS NULL";
     assert!(out(&shell(here.path(), &["-q", "--format", "csv", "-c", cure])).contains("n\n1\n"));
     // What is about names is told as it is.
