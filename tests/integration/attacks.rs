@@ -420,7 +420,8 @@ async fn silence_tells_values_unless_days_are_numbered() {
                 let deviations = (2.0 * right as f64 - all as f64) / (all as f64).sqrt();
                 assert!(all > 10 && deviations.abs() < DEVIATIONS, "{right} of {all}");
             }
-            Says::Release | Says::Nothing => assert!(all > 4 && right == all, "{right} of {all}"),
+            // How often there is something to guess is drawn.
+            Says::Release | Says::Nothing => assert!(all > 0 && right == all, "{right} of {all}"),
         }
     }
 }
