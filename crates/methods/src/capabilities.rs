@@ -3,12 +3,12 @@
 use crate::microdata::Layout;
 use crate::release::{Lineage, Promise};
 
-/// What decides on the cell of a row.
+/// Names the source of a row's cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellsBy {
     /// The value of a column, by its place in the layout.
     Column(usize),
-    /// Where the row lies.
+    /// The place of the row among the quasi-identifiers.
     Place,
 }
 
@@ -73,10 +73,10 @@ pub struct Needs {
     pub other: bool,
 }
 
-/// How the sensitive value of a person may change from release to release.
+/// Lists how a person's sensitive value may change between releases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ValueChanges {
-    /// It never changes, as far as the method knows.
+    /// No change that the method knows of.
     #[default]
     Never,
     /// As an update relation lists.

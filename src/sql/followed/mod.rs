@@ -1,4 +1,4 @@
-//! Which releases `previous` is of, and which ones those were made with: a private view names them, so that one that is missing is found.
+//! Reads the ids of releases from private views, and finds releases that `previous` lacks.
 
 mod tables;
 

@@ -1,6 +1,6 @@
-//! What methods promise of releases, in the words that audits check them by.
+//! Lists the bounds of methods in the terms that audits check.
 
-/// What a method promises of every group of a release.
+/// Names a bound that holds for every group of a release.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Promise {
     /// No sensitive value occurs twice, and at least `m` do.
@@ -36,7 +36,7 @@ pub enum Promise {
     },
 }
 
-/// What a method promises of people's signatures from release to release.
+/// Names a rule for people's signatures from release to release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lineage {
     /// m-invariance: everybody has one signature for ever.
@@ -46,9 +46,9 @@ pub enum Lineage {
     /// m-Distinct: everybody has one label for ever, people of a group have different ones, and the value at every label of a
     /// group is one that the value at that label can have become, of the group that each of its people was in most recently.
     Distinct {
-        /// Whether the update relation is meant to be closed; else it must be transitive as it is.
+        /// True if missing pairs of the update relation are added; else it must be transitive.
         close: bool,
-        /// Whether nobody's first group has two values that can become the same one.
+        /// True if no two values of a first group can become the same value.
         disjoint: bool,
     },
 }

@@ -133,7 +133,7 @@ impl Method for Anatomy {
         Against::Program
     }
 
-    /// What its groups say, for values are dealt uniformly and no group depends on another.
+    /// Returns the bound of its groups: values are dealt uniformly, and no group depends on another.
     fn of_participants(&self) -> OfParticipants {
         OfParticipants::among(self.l.saturating_sub(1))
     }
