@@ -40,12 +40,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// A refusal with a message for the user.
+    /// Returns a refusal with a message for the user.
     pub fn refused(message: impl Into<String>) -> Self {
         Self::Refused(Refusal::new(message.into()))
     }
 
-    /// A refusal whose cures depend on where the method was asked.
+    /// Returns a refusal whose cures depend on where the method was asked.
     #[doc(hidden)]
     pub fn unfit(message: String, cures: Cures) -> Self {
         Self::Refused(Refusal::with(message, cures))
@@ -61,7 +61,7 @@ impl Error {
         }
     }
 
-    /// A broken invariant.
+    /// Returns a broken invariant.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::Internal(message.into())
     }
@@ -122,7 +122,7 @@ impl AnonymizeError {
         Self { function: function.to_owned(), argument: None, kind, message: message.into(), source: None }
     }
 
-    /// The error about an argument of the function.
+    /// Returns the error about an argument of the function.
     #[must_use]
     #[doc(hidden)]
     pub fn about(mut self, argument: &str) -> Self {
@@ -130,7 +130,7 @@ impl AnonymizeError {
         self
     }
 
-    /// The error with what caused it, which must be free of values.
+    /// Returns the error with what caused it, which must be free of values.
     #[must_use]
     #[doc(hidden)]
     pub fn caused_by(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
@@ -138,7 +138,7 @@ impl AnonymizeError {
         self
     }
 
-    /// The error of this type that an error of DataFusion is about, however often it was wrapped.
+    /// Returns the error of this type that an error of DataFusion is about, however often it was wrapped.
     pub fn of(error: &DataFusionError) -> Option<&Self> {
         let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
         while let Some(error) = next {
@@ -150,25 +150,25 @@ impl AnonymizeError {
         None
     }
 
-    /// The error as plain data, without what caused it: errors of workers travel so.
+    /// Returns the error as plain data, without what caused it: errors of workers travel so.
     #[doc(hidden)]
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string(&(&self.function, &self.argument, self.kind, &self.message))
     }
 
-    /// The error that was [`to_json`](Self::to_json).
+    /// Returns the error that was [`to_json`](Self::to_json).
     #[doc(hidden)]
     pub fn from_json(text: &str) -> Option<Self> {
         let (function, argument, kind, message) = serde_json::from_str(text).ok()?;
         Some(Self { function, argument, kind, message, source: None })
     }
 
-    /// Name of the SQL function that was called; of publications, `publication`.
+    /// Returns the name of the SQL function that was called; of publications, `publication`.
     pub fn function(&self) -> &str {
         &self.function
     }
 
-    /// The argument or option that is wrong, if it is one.
+    /// Returns the argument or option that is wrong, if it is one.
     pub fn argument(&self) -> Option<&str> {
         self.argument.as_deref()
     }
@@ -183,17 +183,17 @@ impl AnonymizeError {
         &self.message
     }
 
-    /// Whether the call, the data or the parameters do not allow a safe result, so that the same call fails again.
+    /// Returns true if the call, the data or the parameters do not allow a safe result, so that the same call fails again.
     pub fn is_refusal(&self) -> bool {
         self.kind == ErrorKind::Refused
     }
 
-    /// Whether somebody else has published in the meantime, so that the same statement can be run again.
+    /// Returns true if somebody else has published in the meantime, so that the same statement can be run again.
     pub fn is_conflict(&self) -> bool {
         self.kind == ErrorKind::Conflict
     }
 
-    /// Whether an invariant of this crate is broken: a bug. No row has left it.
+    /// Returns true if an invariant of this crate is broken: a bug. No row has left it.
     pub fn is_breach(&self) -> bool {
         self.kind == ErrorKind::Breach
     }
@@ -207,7 +207,7 @@ impl fmt::Display for AnonymizeError {
 }
 
 impl std::error::Error for AnonymizeError {
-    /// The cause itself, which a derived implementation hides: to it the `Arc` is the error.
+    /// Returns the cause itself, which a derived implementation hides: to it the `Arc` is the error.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_deref().map(|source| source as _)
     }

@@ -43,13 +43,13 @@ impl Refusal {
         Self { text, cures: Some(Box::new(cures)) }
     }
 
-    /// The refusal with a text around what is wrong.
+    /// Returns the refusal with a text around what is wrong.
     #[doc(hidden)]
     pub fn within(self, text: impl FnOnce(&str) -> String) -> Self {
         Self { text: text(&self.text), cures: self.cures }
     }
 
-    /// The refusal with a parameter so low that it would do here and where `other` is from.
+    /// Returns the refusal with a parameter so low that it would do here and where `other` is from.
     #[must_use]
     #[doc(hidden)]
     pub fn and(mut self, other: &Self) -> Self {

@@ -6,7 +6,7 @@ use datafusion::error::DataFusionError;
 
 use super::{AnonymizeError, ErrorKind};
 
-/// The refusal of an operator or a function on a range; of which column, if that is known.
+/// Returns the refusal of an operator or a function on a range; of which column, if that is known.
 pub fn range_refused(operation: &str, column: Option<&str>) -> AnonymizeError {
     let (subject, name) = match column {
         Some(column) => (format!("column {column} is a range"), quote_identifier(column)),
@@ -19,7 +19,7 @@ pub fn range_refused(operation: &str, column: Option<&str>) -> AnonymizeError {
     AnonymizeError::new(operation, ErrorKind::Refused, message)
 }
 
-/// The same for an error of the engine's planner, if that is of a range: its text has the type. Texts of other errors can have values in them.
+/// Returns the same for an error of the engine's planner, if that is of a range: its text has the type. Texts of other errors can have values in them.
 pub fn about_range(error: &DataFusionError) -> Option<AnonymizeError> {
     if !matches!(error.find_root(), DataFusionError::Plan(_) | DataFusionError::NotImplemented(_)) {
         return None;
@@ -31,7 +31,7 @@ pub fn about_range(error: &DataFusionError) -> Option<AnonymizeError> {
     Some(range_refused(&name_in(before_range(&text)?, &text), None))
 }
 
-/// The same for an operator with one operand: its type and the column are said beside the error.
+/// Returns the same for an operator with one operand: its type and the column are said beside the error.
 fn of_operator(diagnostic: &Diagnostic) -> Option<AnonymizeError> {
     let (operator, data_type) = diagnostic.message.split_once(" cannot be used with ")?;
     before_range(data_type)?;
@@ -41,7 +41,7 @@ fn of_operator(diagnostic: &Diagnostic) -> Option<AnonymizeError> {
     Some(range_refused(operator, column.filter(is_name)))
 }
 
-/// The text before the type of a range.
+/// Returns the text before the type of a range.
 fn before_range(text: &str) -> Option<&str> {
     let (before, rest) = text.split_once("Struct(")?;
     let parts: Vec<&str> =
@@ -49,7 +49,7 @@ fn before_range(text: &str) -> Option<&str> {
     (parts.first() == Some(&"lo") && parts.contains(&"hi")).then_some(before)
 }
 
-/// The function that an error is about, as far as its text says.
+/// Returns the function that an error is about, as far as its text says.
 fn name_in(before: &str, text: &str) -> String {
     let is_name = |word: &&str| {
         !word.is_empty() && word.len() < 64 && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

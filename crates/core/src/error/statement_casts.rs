@@ -26,7 +26,7 @@ pub fn with_casts_of(statement: &str, error: DataFusionError) -> DataFusionError
     AnonymizeError::new("query", ErrorKind::Input, message).into()
 }
 
-/// The columns that a statement casts to something else than texts, and to which types.
+/// Returns the columns that a statement casts to something else than texts, and to which types.
 fn casts(statement: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for statement in DFParser::parse_sql(statement).into_iter().flatten() {
@@ -67,7 +67,7 @@ fn is_text(data_type: &DataType) -> bool {
     )
 }
 
-/// The column in an expression, if it is of one.
+/// Returns the column in an expression, if it is of one.
 fn column_in(expr: &Expr) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
     let _ = visit_expressions(expr, |expr| {

@@ -20,7 +20,7 @@ const PARSING: &str = "parsing";
 /// Beginning of what the engine says of spilled rows.
 const SPILLED: &str = "The used disk space during the spilling process has exceeded the allowable limit";
 
-/// An error that came up while `function` read `what`, such as "the input", from a file if that is known.
+/// Returns an error that came up while `function` read `what`, such as "the input", from a file if that is known.
 pub fn without_values(error: DataFusionError, function: &str, what: &str, file: Option<&str>) -> DataFusionError {
     if let Some(own) = AnonymizeError::of(&error) {
         return own.clone().into();
@@ -47,7 +47,7 @@ pub(super) fn hidden_conversion(error: &AnonymizeError) -> Option<&str> {
     [CAST, PARSING].into_iter().find_map(failed).filter(|rest| rest.starts_with(" in ") && error.function() == "query")
 }
 
-/// The error of a cast of some columns that failed while `function` read `what`.
+/// Returns the error of a cast of some columns that failed while `function` read `what`.
 pub fn failed_cast(function: &str, what: &str, columns: &str, cure: Option<&str>) -> DataFusionError {
     let cure = cure.map(|cure| format!("; {cure}")).unwrap_or_default();
     let message = format!("{CAST} {columns} failed in {what} ({HIDDEN}){cure}");
@@ -76,7 +76,7 @@ pub fn unreadable(error: DataFusionError, name: &str) -> DataFusionError {
     }
 }
 
-/// The same for errors of planning, most of which speak of the query only.
+/// Returns the same for errors of planning, most of which speak of the query only.
 pub fn planning_without_values(error: DataFusionError, function: &str, what: &str) -> DataFusionError {
     if let Some(own) = about_range(&error) {
         return own.into();
@@ -274,7 +274,7 @@ fn csv_value_place(text: &str) -> Option<String> {
     Some(place(line, column))
 }
 
-/// The numbers of a text that is all of `parts` with a number after each.
+/// Returns the numbers of a text that is all of `parts` with a number after each.
 fn numbers<const N: usize>(text: &str, parts: &[&str; N]) -> Option<[u64; N]> {
     let mut rest = text;
     let mut found = [0; N];
@@ -284,7 +284,7 @@ fn numbers<const N: usize>(text: &str, parts: &[&str; N]) -> Option<[u64; N]> {
     rest.is_empty().then_some(found)
 }
 
-/// The place between two words, if there is exactly one.
+/// Returns the place between two words, if there is exactly one.
 fn only_place(text: &str, before: &str, after: &str) -> Option<String> {
     let mut places = text.match_indices(before).filter_map(|(at, _)| {
         let (column, rest) = digits(&text[at + before.len()..])?;

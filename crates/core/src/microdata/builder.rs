@@ -25,11 +25,11 @@ pub struct MicrodataBuilder {
     sensitive: Option<ColumnEncoder>,
     within: Option<ColumnEncoder>,
     other: Vec<ColumnEncoder>,
-    /// Whether quasi-identifiers without any value are not there.
+    /// True if quasi-identifiers without any value are not there.
     leave_out_empty: bool,
     /// Columns that travel and are not there.
     left_out: Vec<String>,
-    /// Whether nobody asks who the rows are about once they are in order.
+    /// True if nobody asks who the rows are about once they are in order.
     nameless: bool,
     /// True if rows without a sensitive value may get one later.
     values_later: bool,
@@ -64,7 +64,7 @@ pub struct EncodedColumns<'a> {
 }
 
 impl MicrodataBuilder {
-    /// A builder for batches of the given layout.
+    /// Returns a builder for batches of the given layout.
     ///
     /// # Errors
     /// When a column's type cannot be grouped by.
@@ -148,18 +148,18 @@ impl MicrodataBuilder {
         }
     }
 
-    /// The columns that travel with the sensitive value, it among them, but for those that are left out.
+    /// Returns the columns that travel with the sensitive value, it among them, but for those that are left out.
     pub fn travelling(&self) -> impl Iterator<Item = &FieldRef> {
         let columns = self.sensitive.iter().chain(&self.other).map(ColumnEncoder::field);
         columns.filter(|field| !self.left_out.contains(field.name()))
     }
 
-    /// Bytes that [`people`](Self::people) needs.
+    /// Returns the bytes that [`people`](Self::people) needs.
     pub fn people_size(&self) -> usize {
         self.identifiers.as_ref().map_or(0, IdentifierBuilder::size)
     }
 
-    /// Bytes that [`Commitments`](super::Commitments) to the values so far of the columns that travel need.
+    /// Returns the bytes that [`Commitments`](super::Commitments) to the values so far of the columns that travel need.
     pub fn sealing_size(&self) -> usize {
         let travelling = self.sensitive.iter().chain(&self.other);
         travelling.map(|column| column.values() * size_of::<u64>()).sum()
@@ -235,12 +235,12 @@ impl MicrodataBuilder {
         updates.append(batch.column(0), batch.column(1), batch.columns().get(2), sensitive)
     }
 
-    /// Rows of microdata so far.
+    /// Returns the rows of microdata so far.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Bytes held, and bytes that [`finish`](Self::finish) will need to order the rows, and for these.
+    /// Returns the bytes held, and bytes that [`finish`](Self::finish) will need to order the rows, and for these.
     pub fn size(&self) -> usize {
         let encoders = self.quasi.iter().chain(&self.sensitive).chain(&self.within).chain(&self.other);
         let order = match &self.identifiers {
@@ -383,7 +383,7 @@ fn ordered(identifiers: IdentifierBuilder, layout: &Layout, rows: usize, key: Ha
     Ok(identifiers)
 }
 
-/// The refusal of rows without an identifier.
+/// Returns the refusal of rows without an identifier.
 pub fn null_identifiers(nulls: usize, rows: usize, layout: &Layout) -> Error {
     let name = layout.identifier.as_ref().map_or("", |field| field.name());
     Error::refused(format!(
@@ -401,7 +401,7 @@ pub fn one_row_each(columns: &[&str]) -> String {
     format!("(SELECT DISTINCT ON ({id}) * FROM (SELECT {all} FROM t WHERE {id} IS NOT NULL) ORDER BY {all})")
 }
 
-/// The refusal of rows about people whom another row is about.
+/// Returns the refusal of rows about people whom another row is about.
 pub fn repeated_identifiers(repeated: usize, rows: usize, layout: &Layout) -> Error {
     let columns = columns_of(layout);
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
@@ -414,7 +414,7 @@ pub fn repeated_identifiers(repeated: usize, rows: usize, layout: &Layout) -> Er
     ))
 }
 
-/// The names of the columns that a release is made of, that of the identifier first, and each part of a composite value by itself.
+/// Returns the names of the columns that a release is made of, that of the identifier first, and each part of a composite value by itself.
 fn columns_of(layout: &Layout) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let beside = layout.within.iter().chain(&layout.sensitive).chain(&layout.other).chain(&layout.insensitive);

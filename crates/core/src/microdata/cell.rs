@@ -20,7 +20,7 @@ pub const MOST_CELLS: u32 = 65_536;
 /// No secret: what cells promise holds for a reader who knows everybody's.
 const KEY: [u64; 2] = [u64::from_le_bytes(*b"anonymiz"), u64::from_le_bytes(*b"e: cells")];
 
-/// The cell of each value, from 0 to before `cells`. Equal whole numbers have one cell whatever their types are, and so have equal
+/// Returns the cell of each value, from 0 to before `cells`. Equal whole numbers have one cell whatever their types are, and so have equal
 /// texts; NULLs share a cell.
 ///
 /// # Errors

@@ -34,12 +34,12 @@ pub fn schema() -> SchemaRef {
 }
 
 impl Census {
-    /// A census of this many rows.
+    /// Returns a census of this many rows.
     pub fn new(rows: u64, seed: u64) -> Self {
         Self { rows, seed }
     }
 
-    /// Rows `block * BLOCK..` of the census.
+    /// Returns the rows `block * BLOCK..` of the census.
     ///
     /// # Errors
     /// When Arrow refuses the batch, which is a bug.

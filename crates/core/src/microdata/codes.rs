@@ -13,7 +13,7 @@ pub trait Code: Copy + Default + Ord + Send + Sync + 'static {
     /// That of a code which it has room for.
     fn of(code: u32) -> Self;
 
-    /// The code.
+    /// Returns the code.
     fn wide(self) -> u32;
 }
 
@@ -88,7 +88,7 @@ impl Default for Codes {
 }
 
 impl Codes {
-    /// Codes of so many rows, none of them above `most`; on all cores.
+    /// Returns the codes of so many rows, none of them above `most`; on all cores.
     pub fn collected(most: u32, rows: usize, code_of: impl Fn(u32) -> u32 + Sync + Send) -> Self {
         fn all<C: Code>(rows: usize, code_of: impl Fn(u32) -> u32 + Sync + Send) -> Vec<C> {
             (0..rows as u32).into_par_iter().with_min_len(1024).map(|row| C::of(code_of(row))).collect()
@@ -109,23 +109,23 @@ impl Codes {
         }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         of_width!(self, codes => codes.len())
     }
 
-    /// Whether there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The code of a row that is there.
+    /// Returns the code of a row that is there.
     #[inline]
     pub fn at(&self, row: u32) -> u32 {
         of_width!(self, codes => codes[row as usize].wide())
     }
 
-    /// All codes, row by row. There may be more than rows have numbers: see [`RowCodes`](super::RowCodes).
+    /// Returns all codes, row by row. There may be more than rows have numbers: see [`RowCodes`](super::RowCodes).
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.part(0..self.len())
     }
@@ -142,7 +142,7 @@ impl Codes {
         narrow.chain(wide.iter().copied())
     }
 
-    /// The codes of these rows, which are there; on all cores.
+    /// Returns the codes of these rows, which are there; on all cores.
     pub fn of_rows(&self, rows: &[u32]) -> Self {
         fn taken<C: Code>(codes: &[C], rows: &[u32]) -> Vec<C> {
             rows.par_iter().with_min_len(1024).map(|&row| codes[row as usize]).collect()
@@ -165,7 +165,7 @@ impl Codes {
         of_width!(self, codes => out.zip(&codes[first..]).for_each(|(out, &code)| *out = C::of(code.wide())));
     }
 
-    /// Bytes that a code of so many values needs.
+    /// Returns the bytes that a code of so many values needs.
     pub fn bytes_of(values: usize) -> usize {
         match values.saturating_sub(1) {
             0..=0xff => size_of::<u8>(),
@@ -174,7 +174,7 @@ impl Codes {
         }
     }
 
-    /// Bytes of a code.
+    /// Returns the bytes of a code.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Bytes(_) => size_of::<u8>(),
@@ -235,7 +235,7 @@ impl Codes {
         }
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub fn size(&self) -> usize {
         match self {
             Self::Bytes(codes) => codes.capacity(),

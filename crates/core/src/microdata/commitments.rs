@@ -63,12 +63,12 @@ impl Commitments {
     }
 }
 
-/// Hash of a column's name.
+/// Returns the hash of a column's name.
 pub fn name_of(name: &str, sensitive: bool) -> i64 {
     keyed(if sensitive { SENSITIVE_NAMES } else { NAMES }, name)
 }
 
-/// Hash of a quasi-identifier's name.
+/// Returns the hash of a quasi-identifier's name.
 pub fn quasi_name_of(name: &str) -> i64 {
     keyed(QUASI_NAMES, name)
 }
@@ -95,7 +95,7 @@ pub fn partners_commitment(salt: i64, partners: &ArrayFormatter<'_>, range: Rang
     Ok(hasher.finish() as i64)
 }
 
-/// Salt and commitments of some people, for the memory: of each column, of which everybody has a code, and of the partners of those that have some;
+/// Returns the salt and commitments of some people, for the memory: of each column, of which everybody has a code, and of the partners of those that have some;
 /// with the names of the quasi-identifiers, so that these stay such.
 ///
 /// # Errors

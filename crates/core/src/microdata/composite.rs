@@ -21,7 +21,7 @@ pub fn name_of_parts(columns: &[String]) -> String {
     format!("({})", columns.join(", "))
 }
 
-/// The field of values that are made of these columns.
+/// Returns the field of values that are made of these columns.
 pub fn field_of_parts(parts: &[FieldRef]) -> Field {
     let noted: Vec<Value> = parts
         .iter()
@@ -34,7 +34,7 @@ pub fn field_of_parts(parts: &[FieldRef]) -> Field {
     Field::new(name_of_parts(&names), DataType::Utf8, true).with_metadata(metadata)
 }
 
-/// The columns that values of a field were made of; none if they are values by themselves.
+/// Returns the columns that values of a field were made of; none if they are values by themselves.
 ///
 /// # Errors
 /// When the metadata are not ours.
@@ -51,7 +51,7 @@ pub fn parts_of(field: &Field) -> Result<Vec<FieldRef>> {
     noted.iter().map(|noted| part(noted).ok_or_else(unknown)).collect()
 }
 
-/// Whether values of a type have a text to be part of a value with.
+/// Returns true if values of a type have a text to be part of a value with.
 pub fn can_be_part(data_type: &DataType) -> bool {
     let is_binary = |published: &DataType| published.is_binary() || matches!(published, DataType::FixedSizeBinary(_));
     data_type == &DataType::Null || published_type(data_type).is_some_and(|published| !is_binary(&published))
@@ -76,7 +76,7 @@ pub fn compose(columns: &[ArrayRef]) -> Result<StringArray> {
     Ok(composed.finish())
 }
 
-/// The values as texts; of floats, one zero and one NaN.
+/// Returns the values as texts; of floats, one zero and one NaN.
 fn texts(values: &ArrayRef) -> Result<StringArray> {
     // What cannot be published has no values here, but for NULL.
     let published = published_type(values.data_type()).unwrap_or(DataType::Utf8);

@@ -36,7 +36,7 @@ impl Distance {
         }
     }
 
-    /// The distance of two values.
+    /// Returns the distance of two values.
     #[inline]
     pub fn between(&self, a: u32, b: u32) -> f64 {
         match self {
@@ -57,7 +57,7 @@ impl Distance {
         }
     }
 
-    /// The greatest distance between two of these values, which ascend.
+    /// Returns the greatest distance between two of these values, which ascend.
     pub fn widest(&self, codes: &[u32]) -> f64 {
         match (self, codes) {
             (_, [] | [_]) => 0.0,

@@ -19,7 +19,7 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// A domain from its sorted distinct values, NULL (if any) first.
+    /// Returns a domain from its sorted distinct values, NULL (if any) first.
     ///
     /// # Errors
     /// When Arrow cannot read the values as numbers although their type is numeric.
@@ -28,12 +28,12 @@ impl Domain {
         Ok(Self { values, positions })
     }
 
-    /// A domain in an order that was given, NULL (if any) first: measured by steps whatever the type.
+    /// Returns a domain in an order that was given, NULL (if any) first: measured by steps whatever the type.
     pub fn in_order(values: ArrayRef) -> Self {
         Self { positions: ranks(values.len()).into_iter().map(|place| place as f32).collect(), values }
     }
 
-    /// The same without NULL, so that every code is one less if NULL was among the values.
+    /// Returns the same without NULL, so that every code is one less if NULL was among the values.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
@@ -45,22 +45,22 @@ impl Domain {
         if in_order { Ok(Self::in_order(values)) } else { Self::new(values) }
     }
 
-    /// Number of distinct values, NULL included.
+    /// Returns the number of distinct values, NULL included.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are no values at all.
+    /// Returns true if there are no values at all.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The values; `values()[code]` is the value of a code.
+    /// Returns the values; `values()[code]` is the value of a code.
     pub fn values(&self) -> &ArrayRef {
         &self.values
     }
 
-    /// Whether NULL is among the values (it then has code 0).
+    /// Returns true if NULL is among the values (it then has code 0).
     pub fn has_null(&self) -> bool {
         self.values.null_count() > 0
     }
@@ -92,12 +92,12 @@ impl Domain {
         }
     }
 
-    /// Whether the values are measured, so that differences mean something, rather than categories.
+    /// Returns true if the values are measured, so that differences mean something, rather than categories.
     pub fn is_measured(&self) -> bool {
         is_measured(self.values.data_type())
     }
 
-    /// Length of the interval of values from code `lo` to code `hi`, as a share of the length of the whole domain: 0 for a
+    /// Returns the length of the interval of values from code `lo` to code `hi`, as a share of the length of the whole domain: 0 for a
     /// single value, 1 for everything (m-invariance, Section 4.3).
     ///
     /// Numbers and times are measured by their difference, categories by the number of steps in their order.
@@ -153,12 +153,12 @@ fn ranks(n: usize) -> Vec<f64> {
     (0..n).map(|rank| rank as f64 / last).collect()
 }
 
-/// Whether differences of the type's values mean something.
+/// Returns true if differences of the type's values mean something.
 fn is_measured(data_type: &DataType) -> bool {
     data_type.is_numeric() || data_type.is_temporal()
 }
 
-/// The values as doubles (days, ticks or numbers); NULL becomes NaN.
+/// Returns the values as doubles (days, ticks or numbers); NULL becomes NaN.
 fn as_numbers(values: &ArrayRef) -> Result<Vec<f64>> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match values.data_type() {

@@ -45,7 +45,7 @@ pub enum Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// The order of a column's values: that of its hierarchy, else a given one.
+    /// Returns the order of a column's values: that of its hierarchy, else a given one.
     pub fn of(name: &str, hierarchies: Option<&'a Hierarchies>, given: Option<&'a [String]>) -> Self {
         match (hierarchies.and_then(|all| all.of(name)), given) {
             (Some(paths), _) => Self::Tree(paths),
@@ -55,7 +55,7 @@ impl<'a> Order<'a> {
     }
 }
 
-/// The order that a column's metadata gives.
+/// Returns the order that a column's metadata gives.
 pub fn given_order(field: &FieldRef) -> Result<Option<Vec<String>>> {
     let Some(text) = field.metadata().get(ORDER_KEY) else { return Ok(None) };
     let order = serde_json::from_str(text).map_err(|_| {
@@ -79,7 +79,7 @@ pub struct Encoded {
 }
 
 impl ColumnEncoder {
-    /// An encoder for a column of this name and type.
+    /// Returns an encoder for a column of this name and type.
     ///
     /// # Errors
     /// When DataFusion cannot group by the type.
@@ -126,7 +126,7 @@ impl ColumnEncoder {
         Ok(())
     }
 
-    /// Codes of whole numbers. Returns what knows their codes, unless most of the numbers are not known to it.
+    /// Returns the codes of whole numbers. Returns what knows their codes, unless most of the numbers are not known to it.
     fn encode_near(
         &mut self,
         mut near: NearNumbers,
@@ -171,7 +171,7 @@ impl ColumnEncoder {
         Ok(())
     }
 
-    /// The column.
+    /// Returns the column.
     pub fn field(&self) -> &FieldRef {
         &self.field
     }
@@ -184,7 +184,7 @@ impl ColumnEncoder {
         Ok(self.distinct.intern(&[held(array)?], groups)?)
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub fn size(&self) -> usize {
         let near = self.near.as_ref().map_or(0, NearNumbers::size);
         self.distinct.size() + self.codes.size() + near
@@ -195,7 +195,7 @@ impl ColumnEncoder {
         self.distinct.len()
     }
 
-    /// Bytes that a code of the values so far needs.
+    /// Returns the bytes that a code of the values so far needs.
     pub(crate) fn code_bytes(&self) -> usize {
         Codes::bytes_of(self.distinct.len())
     }
@@ -295,7 +295,7 @@ fn rounded(texts: &ArrayRef, values: &ArrayRef) -> Result<usize> {
     Ok(pairs.filter(differ).count())
 }
 
-/// Positions of the values in the order of a hierarchy's leaves, NULL first, and the hierarchy over their ranks.
+/// Returns the positions of the values in the order of a hierarchy's leaves, NULL first, and the hierarchy over their ranks.
 fn indices_in_tree(
     values: &ArrayRef,
     by_value: &UInt32Array,
@@ -339,7 +339,7 @@ fn indices_in_tree(
     Ok((indices, Hierarchy::new(names, labels, null.is_some())))
 }
 
-/// Positions of the values in a given order of their texts, NULL first.
+/// Returns the positions of the values in a given order of their texts, NULL first.
 fn indices_as_given(values: &ArrayRef, order: &[String], column: &str) -> Result<UInt32Array> {
     use datafusion::arrow::array::AsArray;
 

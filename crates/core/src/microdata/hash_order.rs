@@ -23,13 +23,13 @@ impl Hashed {
         Self(hash >> 32 << 32 | u64::from(row))
     }
 
-    /// The upper half of the hash. Rows in order have it in order.
+    /// Returns the upper half of the hash. Rows in order have it in order.
     #[inline]
     pub(super) fn beginning(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// The row.
+    /// Returns the row.
     #[inline]
     pub fn row(self) -> u32 {
         self.0 as u32
@@ -40,7 +40,7 @@ impl Hashed {
 pub(super) struct HashOrder<T> {
     /// By their hashes.
     pub rows: Vec<T>,
-    /// Whether there are rows of one hash.
+    /// True if there are rows of one hash.
     pub has_alike: bool,
 }
 

@@ -24,7 +24,7 @@ pub const TREE_KEY: &str = "anonymize.hierarchy";
 /// Fingerprints of hierarchies, by attribute.
 pub type Trees = BTreeMap<String, String>;
 
-/// The hierarchies that columns of a release were made with; `None` if it does not say.
+/// Returns the hierarchies that columns of a release were made with; `None` if it does not say.
 pub fn trees_of<'a>(columns: impl IntoIterator<Item = &'a FieldRef>) -> Option<Trees> {
     let tree = |field: &'a FieldRef| Some((field.name().clone(), field.metadata().get(TREE_KEY)?.clone()));
     Some(columns.into_iter().filter_map(tree).collect()).filter(|trees: &Trees| !trees.is_empty())
@@ -79,7 +79,7 @@ impl Hierarchies {
         Ok(())
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub fn size(&self) -> usize {
         self.bytes
     }
@@ -104,7 +104,7 @@ impl Hierarchies {
         Ok(self)
     }
 
-    /// The fingerprint of each hierarchy, which does not depend on the order of rows.
+    /// Returns the fingerprint of each hierarchy, which does not depend on the order of rows.
     pub fn fingerprints(&self) -> Trees {
         self.paths.iter().map(|(attribute, paths)| (attribute.clone(), paths.fingerprint())).collect()
     }
@@ -134,7 +134,7 @@ impl Hierarchies {
         )))
     }
 
-    /// The hierarchy of an attribute.
+    /// Returns the hierarchy of an attribute.
     pub fn of(&self, attribute: &str) -> Option<&Paths> {
         self.paths.get(attribute)
     }

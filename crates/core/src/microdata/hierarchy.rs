@@ -24,7 +24,7 @@ struct Node {
 }
 
 impl Hierarchy {
-    /// A hierarchy from the leaves and the labels above each, level by level, in the order of the codes. NULL, which is code 0
+    /// Returns a hierarchy from the leaves and the labels above each, level by level, in the order of the codes. NULL, which is code 0
     /// if there is one, is in neither: it is a leaf of its own beside the root,
     /// and the two together are one more node.
     pub(super) fn new(leaves: Vec<String>, labels: Vec<Vec<String>>, has_null: bool) -> Self {
@@ -45,18 +45,18 @@ impl Hierarchy {
         Self { leaves, levels }
     }
 
-    /// Number of levels above the leaves.
+    /// Returns the number of levels above the leaves.
     pub fn levels(&self) -> usize {
         self.levels.len()
     }
 
-    /// Number of the node of a level that holds a code.
+    /// Returns the number of the node of a level that holds a code.
     #[inline]
     pub fn node(&self, level: usize, code: u32) -> u32 {
         self.levels[level].node_of[code as usize]
     }
 
-    /// The smallest node that holds the codes from `lo` to `hi`, as its first and last code.
+    /// Returns the smallest node that holds the codes from `lo` to `hi`, as its first and last code.
     #[inline]
     pub fn closure(&self, lo: u32, hi: u32) -> [u32; 2] {
         if lo == hi {
@@ -69,7 +69,7 @@ impl Hierarchy {
         }
     }
 
-    /// Levels between the leaves and the smallest node that holds two codes; 0 for a single one.
+    /// Returns the levels between the leaves and the smallest node that holds two codes; 0 for a single one.
     #[inline]
     pub fn height(&self, a: u32, b: u32) -> usize {
         if a == b {

@@ -72,7 +72,7 @@ impl Chunks {
 }
 
 impl IdentifierBuilder {
-    /// A builder for identifiers of one type.
+    /// Returns a builder for identifiers of one type.
     pub fn new(data_type: DataType) -> Self {
         Self { data_type, chunks: Vec::new(), four: Vec::new(), eight: Vec::new(), bytes: 0, rows: 0 }
     }
@@ -116,7 +116,7 @@ impl IdentifierBuilder {
         Ok(())
     }
 
-    /// The identifiers as they arrived.
+    /// Returns the identifiers as they arrived.
     ///
     /// # Errors
     /// When Arrow does not take numbers for values of the type, which is a bug.
@@ -126,7 +126,7 @@ impl IdentifierBuilder {
         Ok(Chunks { data_type, all, rows })
     }
 
-    /// Bytes held, and bytes that [`finish`](Self::finish) will need: a copy in one piece, and for each half a hash and its place, twice; and
+    /// Returns the bytes held, and bytes that [`finish`](Self::finish) will need: a copy in one piece, and for each half a hash and its place, twice; and
     /// where it is found later on.
     pub fn size(&self) -> usize {
         2 * self.bytes + self.rows * (2 * size_of::<Hashed>() + size_of::<u32>())
@@ -141,7 +141,7 @@ impl IdentifierBuilder {
         Identifiers::try_new(self.in_one_piece()?, data_type, key)
     }
 
-    /// The identifiers as they arrived.
+    /// Returns the identifiers as they arrived.
     ///
     /// # Errors
     /// When there are more bytes than one column can hold.
@@ -179,13 +179,13 @@ fn append_numbers<T: ArrowNativeType>(ids: &ArrayRef, behind: &mut Vec<T>, chunk
     Ok(())
 }
 
-/// Numbers as a column of this type.
+/// Returns the numbers as a column of this type.
 fn block<T: ArrowNativeType>(numbers: Vec<T>, data_type: &DataType) -> Result<ArrayRef> {
     let data = ArrayData::builder(data_type.clone()).len(numbers.len()).add_buffer(Buffer::from_vec(numbers));
     Ok(make_array(data.build()?))
 }
 
-/// Numbers of one width, as they are in memory, of several arrays; on all cores, for to be given memory by the system takes longer than to copy
+/// Returns the numbers of one width, as they are in memory, of several arrays; on all cores, for to be given memory by the system takes longer than to copy
 /// what goes there. `None` if some are NULL.
 fn numbers_in_one_piece<T: ArrowNativeType>(chunks: &[ArrayRef]) -> Option<Vec<T>> {
     let parts: Vec<ScalarBuffer<T>> = chunks.iter().map(numbers_of).collect::<Option<_>>()?;
@@ -231,7 +231,7 @@ pub struct Identifiers {
     values: ArrayRef,
     data_type: DataType,
     order: Vec<Hashed>,
-    /// Whether some have one hash, as equal ones do.
+    /// True if some have one hash, as equal ones do.
     has_alike: bool,
 }
 
@@ -250,12 +250,12 @@ impl Identifiers {
         Ok(Self { values, data_type, order, has_alike })
     }
 
-    /// Number of identifiers, NULL and repeated ones included.
+    /// Returns the number of identifiers, NULL and repeated ones included.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -265,7 +265,7 @@ impl Identifiers {
         self.values.null_count()
     }
 
-    /// The identifiers in order of arrival and the places of arrival in hash order; the hashes are given up.
+    /// Returns the identifiers in order of arrival and the places of arrival in hash order; the hashes are given up.
     pub fn into_people(self) -> People {
         let arrival = self.par_order().collect();
         People { arrival, identifiers: self.values, data_type: self.data_type }
@@ -279,7 +279,7 @@ impl Identifiers {
         Ok(take(&self.values, places, None)?)
     }
 
-    /// Salts of those that arrived at these places.
+    /// Returns the salts of those that arrived at these places.
     ///
     /// # Errors
     /// When Arrow fails to gather values.
@@ -292,7 +292,7 @@ impl Identifiers {
         self.order.iter().map(|hashed| hashed.row())
     }
 
-    /// The same on all cores.
+    /// Returns the same on all cores.
     pub fn par_order(&self) -> impl IndexedParallelIterator<Item = u32> + '_ {
         self.order.par_iter().map(|hashed| hashed.row())
     }

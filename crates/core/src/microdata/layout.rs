@@ -26,7 +26,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of a table with these columns and roles.
+    /// Returns the layout of a table with these columns and roles.
     ///
     /// # Errors
     /// When the columns are not those of the roles, in the order of [`Roles::columns`].
@@ -45,7 +45,7 @@ impl Layout {
         Ok(Self { identifier, quasi, sensitive, within, other, insensitive })
     }
 
-    /// The same with the fingerprints of the hierarchies of quasi-identifiers in their metadata.
+    /// Returns the same with the fingerprints of the hierarchies of quasi-identifiers in their metadata.
     #[must_use]
     pub fn with_trees(mut self, trees: &Trees) -> Self {
         for quasi in &mut self.quasi {
@@ -57,7 +57,7 @@ impl Layout {
         self
     }
 
-    /// The roles by name.
+    /// Returns the roles by name.
     pub fn roles(&self) -> Roles {
         let name = |field: &FieldRef| field.name().clone();
         Roles {
@@ -70,12 +70,12 @@ impl Layout {
         }
     }
 
-    /// The columns in order.
+    /// Returns the columns in order.
     pub fn fields(&self) -> impl Iterator<Item = &FieldRef> {
         self.identifier.iter().chain(&self.quasi).chain(&self.sensitive).chain(&self.within).chain(self.beside())
     }
 
-    /// Columns that go with a row: those that travel with the sensitive value, or are kept as they are.
+    /// Returns the columns that go with a row: those that travel with the sensitive value, or are kept as they are.
     pub fn beside(&self) -> impl Iterator<Item = &FieldRef> {
         self.other.iter().chain(&self.insensitive)
     }

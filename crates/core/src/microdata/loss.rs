@@ -46,7 +46,7 @@ pub struct LossBuilder {
 }
 
 impl LossBuilder {
-    /// A builder for an attribute of this name and type.
+    /// Returns a builder for an attribute of this name and type.
     ///
     /// # Errors
     /// When the type cannot be grouped by.
@@ -86,7 +86,7 @@ impl LossBuilder {
         Ok(())
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub fn size(&self) -> usize {
         let pair = size_of::<([u32; 2], u64)>() + 1;
         self.encoder.size() + self.original.capacity() * size_of::<u64>() + self.released.capacity() * pair
@@ -133,7 +133,7 @@ impl LossBuilder {
         Ok((Measure::new(&attribute, &original)?.values(), (rows > 0).then_some(mean)))
     }
 
-    /// Number of values of the attribute, and the mean loss over the rows of the release; `None` if there are none.
+    /// Returns the number of values of the attribute, and the mean loss over the rows of the release; `None` if there are none.
     ///
     /// # Errors
     /// When intervals are not intervals in the order of the domain, or hold no value of the original.

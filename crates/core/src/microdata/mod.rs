@@ -89,7 +89,7 @@ pub struct Attribute {
 }
 
 impl Attribute {
-    /// The smallest published value that holds the codes from `lo` to `hi`: a node of the hierarchy, else the interval.
+    /// Returns the smallest published value that holds the codes from `lo` to `hi`: a node of the hierarchy, else the interval.
     #[inline]
     pub fn closure(&self, [lo, hi]: [u32; 2]) -> [u32; 2] {
         self.hierarchy.as_ref().map_or([lo, hi], |hierarchy| hierarchy.closure(lo, hi))
@@ -122,25 +122,25 @@ pub struct Microdata {
 }
 
 impl Microdata {
-    /// Codes of a row's quasi-identifiers.
+    /// Returns the codes of a row's quasi-identifiers.
     #[inline]
     pub fn quasi_of(&self, row: u32) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         self.quasi_codes.of(row)
     }
 
-    /// A row's code in a quasi-identifier, by its place.
+    /// Returns a row's code in a quasi-identifier, by its place.
     #[inline]
     pub fn quasi_at(&self, row: u32, j: usize) -> u32 {
         self.quasi_codes.at(row, j)
     }
 
-    /// The greatest code that a quasi-identifier can have.
+    /// Returns the greatest code that a quasi-identifier can have.
     pub fn greatest_code(&self) -> u32 {
         let values = self.quasi.iter().map(|attribute| attribute.domain.len()).max();
         values.map_or(0, |values| values.saturating_sub(1) as u32)
     }
 
-    /// Codes of the sensitive values of some rows; none without the attribute.
+    /// Returns the codes of the sensitive values of some rows; none without the attribute.
     pub fn sensitive_of(&self, rows: &[u32]) -> Vec<u32> {
         if self.sensitive_codes.is_empty() {
             return Vec::new();
@@ -151,20 +151,20 @@ impl Microdata {
         values
     }
 
-    /// Codes of a row's attributes that travel with the sensitive value.
+    /// Returns the codes of a row's attributes that travel with the sensitive value.
     #[inline]
     pub fn other_of(&self, row: u32) -> &[u32] {
         let d = self.other.len();
         &self.other_codes[row as usize * d..][..d]
     }
 
-    /// Whether these are published values of the quasi-identifiers, one each: intervals, and nodes where there is a hierarchy.
+    /// Returns true if these are published values of the quasi-identifiers, one each: intervals, and nodes where there is a hierarchy.
     pub fn can_publish(&self, intervals: &[[u32; 2]]) -> bool {
         let mut published = self.quasi.iter().zip(intervals);
         published.all(|(attribute, &[lo, hi])| lo <= hi && attribute.closure([lo, hi]) == [lo, hi])
     }
 
-    /// The sensitive attribute of a method that needs one.
+    /// Returns the sensitive attribute of a method that needs one.
     ///
     /// # Errors
     /// When there is none, which planning should have refused.

@@ -99,7 +99,7 @@ impl NearNumbers {
         far
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         self.codes.capacity() * size_of::<u32>()
     }

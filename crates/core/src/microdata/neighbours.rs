@@ -13,7 +13,7 @@ pub const MANY: usize = 1 << 16;
 const PIECE: usize = 1 << 10;
 
 impl Microdata {
-    /// The rows along a curve through the space of quasi-identifiers (Morton's: bits of all of them in turn, the highest first), by how many rows have
+    /// Returns the rows along a curve through the space of quasi-identifiers (Morton's: bits of all of them in turn, the highest first), by how many rows have
     /// lower codes in each. Rows that lie at one place stand in the order that they had. It depends on quasi-identifiers and that order only.
     pub fn by_place(&self) -> Vec<u32> {
         let bits_of_places = self.bits_of_places();
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::microdata::{Layout, MicrodataBuilder, Roles};
 
-    /// Columns by names: `id`, `q..`, `s`, `o..` and `w`.
+    /// Returns the columns by names: `id`, `q..`, `s`, `o..` and `w`.
     fn microdata(columns: &[(String, Vec<i32>)]) -> Microdata {
         let ids: ArrayRef = Arc::new(Int64Array::from_iter_values((0..columns[0].1.len() as i64).map(|id| 7 * id)));
         let arrays =

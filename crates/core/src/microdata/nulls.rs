@@ -52,7 +52,7 @@ pub(super) fn refuse_nulls(field: &FieldRef, nulls: usize, rows: usize) -> Resul
     )))
 }
 
-/// An expression that has a value of its own in the place of NULL.
+/// Returns an expression that has a value of its own in the place of NULL.
 fn own_value(field: &Field) -> String {
     let name = quote_identifier(field.name());
     match field.data_type() {

@@ -51,13 +51,13 @@ fn converter(data_type: &DataType) -> Result<RowConverter> {
     Ok(RowConverter::new(vec![SortField::new(held_type(data_type))])?)
 }
 
-/// Values in the form in which they compare, NULL first.
+/// Returns the values in the form in which they compare, NULL first.
 fn comparable(converter: &RowConverter, values: &ArrayRef) -> Result<Rows> {
     Ok(converter.convert_columns(&[held(values)?])?)
 }
 
 impl PlaceTree {
-    /// The tree of these cuts of a sample, whose first is the root.
+    /// Returns the tree of these cuts of a sample, whose first is the root.
     ///
     /// # Errors
     /// When values cannot be compared.
@@ -118,7 +118,7 @@ impl PlaceTree {
     }
 }
 
-/// The values of an attribute whose order is not theirs; of a given order also those that a sample lacks.
+/// Returns the values of an attribute whose order is not theirs; of a given order also those that a sample lacks.
 fn order_of(attribute: &Attribute) -> Result<Option<Vec<Vec<u8>>>> {
     let data_type = attribute.field.data_type();
     let values = match (&attribute.hierarchy, given_order(&attribute.field)?) {
@@ -171,7 +171,7 @@ impl PlaceRouter {
         Ok(Self { places: places.collect(), converters, tree })
     }
 
-    /// The cell of each row. Values that an order lacks, which a method refuses, are anywhere.
+    /// Returns the cell of each row. Values that an order lacks, which a method refuses, are anywhere.
     ///
     /// # Errors
     /// When the columns are others than those that the router was made for.

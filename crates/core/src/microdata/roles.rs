@@ -37,7 +37,7 @@ impl Role {
         }
     }
 
-    /// The name used in arguments, settings and metadata.
+    /// Returns the name used in arguments, settings and metadata.
     pub fn name(self) -> &'static str {
         match self {
             Self::Id => "id",
@@ -72,7 +72,7 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// All columns with a role, in the order methods expect them in: identifier, quasi-identifiers, sensitive attribute,
+    /// Returns all columns with a role, in the order methods expect them in: identifier, quasi-identifiers, sensitive attribute,
     /// `within`, others, those that are kept as they are.
     pub fn columns(&self) -> impl Iterator<Item = &String> {
         let published = self.quasi.iter().chain(&self.sensitive).chain(&self.within).chain(&self.other);

@@ -99,13 +99,13 @@ impl RowBytes {
         Ok(hashes)
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         self.others.as_ref().map_or(0, |(_, _, converter, _)| converter.size())
     }
 }
 
-/// Bytes of a number that is put as it is.
+/// Returns the bytes of a number that is put as it is.
 fn width(data_type: &DataType) -> Option<usize> {
     // Pairs of numbers are not laid out as one number.
     let one = !matches!(data_type, DataType::Interval(_));

@@ -12,7 +12,7 @@ use super::side_by_side::{append_rows, copied_rows};
 /// Rows put together at a time: few enough that they stay in the cache while one column after the other is written to them.
 const ROWS: usize = 4096;
 
-/// The codes of encoded columns, row after row; row `i` is the one that arrived as number `arrival[i]`. Codes have room for those of all columns,
+/// Returns the codes of encoded columns, row after row; row `i` is the one that arrived as number `arrival[i]`. Codes have room for those of all columns,
 /// which are taken from these.
 ///
 /// First side by side as they arrived, and then in their order: rows that stand together in that are all over the memory, and to look one up for each
@@ -51,7 +51,7 @@ impl RowCodes {
         Self { columns: columns.len(), codes }
     }
 
-    /// Codes that are row after row already.
+    /// Returns the codes that are row after row already.
     pub fn from_codes(columns: usize, codes: Codes) -> Self {
         debug_assert!(columns == 0 || codes.len().is_multiple_of(columns));
         Self { columns, codes }
@@ -62,17 +62,17 @@ impl RowCodes {
         Self::from_codes(columns, codes.into_iter().collect())
     }
 
-    /// Number of rows; 0 without columns.
+    /// Returns the number of rows; 0 without columns.
     pub fn rows(&self) -> usize {
         self.codes.len().checked_div(self.columns).unwrap_or(0)
     }
 
-    /// Whether these are the codes of so many rows of so many columns, to the last one.
+    /// Returns true if these are the codes of so many rows of so many columns, to the last one.
     pub fn are_of(&self, rows: usize, columns: usize) -> bool {
         self.codes.len() == rows * columns && (self.is_empty() || self.columns == columns)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.codes.is_empty()
     }
@@ -92,7 +92,7 @@ impl RowCodes {
         Self::narrowed(columns, codes.into_iter().collect())
     }
 
-    /// The codes of a row that is there, in the order of the columns.
+    /// Returns the codes of a row that is there, in the order of the columns.
     #[inline]
     pub fn of(&self, row: u32) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         let first = row as usize * self.columns;
@@ -103,7 +103,7 @@ impl RowCodes {
         }
     }
 
-    /// The code of a row that is there, in a column.
+    /// Returns the code of a row that is there, in a column.
     #[inline]
     pub fn at(&self, row: u32, column: usize) -> u32 {
         let place = row as usize * self.columns + column;
@@ -114,7 +114,7 @@ impl RowCodes {
         }
     }
 
-    /// All codes, row after row.
+    /// Returns all codes, row after row.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.codes.iter()
     }
@@ -128,7 +128,7 @@ impl RowCodes {
         }
     }
 
-    /// The same, on all cores.
+    /// Returns the same, on all cores.
     pub fn copied(&self, rows: &[u32]) -> Vec<u32> {
         match &self.codes {
             Codes::Bytes(codes) => copied_rows(codes, self.columns, rows),

@@ -51,7 +51,7 @@ impl RowHashes {
         })
     }
 
-    /// Whether rows with such columns can be hashed.
+    /// Returns true if rows with such columns can be hashed.
     pub fn supports(data_type: &DataType) -> bool {
         RowConverter::supports_fields(&[SortField::new(data_type.clone())])
     }
@@ -93,7 +93,7 @@ impl RowHashes {
         self.rows.hash(columns, self.of_row)
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub fn size(&self) -> usize {
         self.encoder.size() + self.rows.size() + self.values.size()
     }

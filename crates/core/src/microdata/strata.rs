@@ -14,14 +14,14 @@ pub struct Strata {
 }
 
 impl Strata {
-    /// Rows of the whole that are in a part.
+    /// Returns the rows of the whole that are in a part.
     pub fn rows(&self, part: usize) -> &[u32] {
         &self.rows[self.starts[part]..self.starts[part + 1]]
     }
 }
 
 impl Microdata {
-    /// The parts by the column `within`; values without rows have none.
+    /// Returns the parts by the column `within`; values without rows have none.
     pub fn strata(&self) -> Strata {
         let mut strata = Strata { codes: Vec::new(), rows: (0..self.rows as u32).collect(), starts: Vec::new() };
         let Some((_, codes)) = &self.within else { return strata };
@@ -37,7 +37,7 @@ impl Microdata {
         strata
     }
 
-    /// Some of the rows as microdata of their own. Domains are those of the whole.
+    /// Returns some of the rows as microdata of their own. Domains are those of the whole.
     pub fn part(&self, rows: &[u32]) -> Self {
         Self {
             rows: rows.len(),

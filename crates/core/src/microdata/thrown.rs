@@ -29,7 +29,7 @@ impl<T: Copy + Default> Thrown<T> {
         Self { items, starts }
     }
 
-    /// The items of a bucket.
+    /// Returns the items of a bucket.
     pub(super) fn of(&self, bucket: usize) -> &[T] {
         &self.items[self.starts[bucket]..self.starts[bucket + 1]]
     }

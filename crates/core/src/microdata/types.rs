@@ -67,7 +67,7 @@ pub fn sql_type(data_type: &DataType) -> Option<String> {
     })
 }
 
-/// Whether an interval of the type is measured by its length rather than by the number of its values.
+/// Returns true if an interval of the type is measured by its length rather than by the number of its values.
 pub fn is_continuous(data_type: &DataType) -> bool {
     data_type.is_floating()
         || data_type.is_decimal()

@@ -17,7 +17,7 @@ pub struct Updates {
 }
 
 impl Updates {
-    /// Whether the publisher gave probabilities, so that no pair can be added without one.
+    /// Returns true if the publisher gave probabilities, so that no pair can be added without one.
     pub fn weighted(&self) -> bool {
         !self.probabilities.is_empty()
     }
@@ -63,7 +63,7 @@ impl UpdatesBuilder {
         Ok(())
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(crate) fn size(&self) -> usize {
         self.pairs.capacity() * size_of::<(u32, u32, Option<f64>)>()
     }

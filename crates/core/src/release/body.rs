@@ -29,7 +29,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// A body without members.
+    /// Returns a body without members.
     pub fn empty(form: Form) -> Self {
         match form {
             Form::Intervals => Self::Grouped { intervals: Intervals::default() },
@@ -59,7 +59,7 @@ impl Body {
         }
     }
 
-    /// Members who have left and are there for the sake of others.
+    /// Returns the members who have left and are there for the sake of others.
     pub(super) fn ghosts(&self) -> usize {
         match self {
             Self::Rows { ghosts, .. } => *ghosts,

@@ -34,7 +34,7 @@ impl Description {
         Self { method: method.to_owned(), parameters, release_id, number }
     }
 
-    /// The metadata that every column of the release carries.
+    /// Returns the metadata that every column of the release carries.
     pub fn metadata(&self) -> HashMap<String, String> {
         let mut metadata = HashMap::from([
             (Self::METHOD.to_owned(), self.method.clone()),

@@ -74,7 +74,7 @@ impl Intervals {
         made.ok_or_else(|| Error::internal("an interval that is empty, or has a value that is not in the domain"))
     }
 
-    /// Whether these are of so many groups, each with `d` of them.
+    /// Returns true if these are of so many groups, each with `d` of them.
     pub fn are_of(&self, groups: usize, d: usize) -> bool {
         self.0.are_of(groups, 2 * d)
     }
@@ -103,7 +103,7 @@ impl Intervals {
         self.0.copied(groups)
     }
 
-    /// Whether none are published.
+    /// Returns true if none are published.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -129,7 +129,7 @@ impl Intervals {
         Self(RowCodes::of_rows(2 * d, intervals.as_flattened().iter().copied()))
     }
 
-    /// All of them.
+    /// Returns all of them.
     pub fn to_vec(&self) -> Vec<[u32; 2]> {
         let ends: Vec<u32> = self.0.iter().collect();
         ends.as_chunks().0.to_vec()

@@ -50,12 +50,12 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Number of groups.
+    /// Returns the number of groups.
     pub fn len(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
 
-    /// Whether there are no groups.
+    /// Returns true if there are no groups.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -66,7 +66,7 @@ impl Groups {
         self.starts[group] as usize..self.starts[group + 1] as usize
     }
 
-    /// Whether every member is in a group.
+    /// Returns true if every member is in a group.
     pub fn are_whole(&self) -> bool {
         let ends = self.starts.first().zip(self.starts.last()).map_or((0, 0), |(&first, &last)| (first, last as usize));
         ends == (0, self.members.len())
@@ -125,12 +125,12 @@ pub struct Release {
 }
 
 impl Release {
-    /// Number of counterfeits.
+    /// Returns the number of counterfeits.
     pub fn counterfeits(&self) -> usize {
         self.body.ghosts() + self.groups.members.iter().filter(|&&row| row == COUNTERFEIT).count()
     }
 
-    /// The intervals of the groups: for each quasi-identifier the smallest one that covers the group's real rows,
+    /// Returns the intervals of the groups: for each quasi-identifier the smallest one that covers the group's real rows,
     /// or the smallest node of the hierarchy that does.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl Release {
         intervals.ok_or_else(|| Error::internal("a group without real rows, or with a value that is not in the domain"))
     }
 
-    /// Mean length of the published intervals as a share of their domains (the normalized certainty penalty), over groups'
+    /// Returns the mean length of the published intervals as a share of their domains (the normalized certainty penalty), over groups'
     /// real and counterfeit rows alike: 0 when nothing was generalized, 1 when everything was suppressed. Of perturbed rows, the mean
     /// distance between original and published values as a share of that between the domain's ends.
     pub fn mean_extent(&self) -> f64 {

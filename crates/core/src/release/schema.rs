@@ -47,13 +47,13 @@ pub struct Shape {
     pub view: View,
     /// How it publishes.
     pub form: Form,
-    /// Whether the private view has the sensitive values of each row's group: for methods whose later releases need them.
+    /// True if the private view has the sensitive values of each row's group: for methods whose later releases need them.
     pub signatures: bool,
-    /// Whether it also has the place of each row's own value among them.
+    /// True if it also has the place of each row's own value among them.
     pub labels: bool,
-    /// Whether intervals have the names of hierarchies' nodes beside their ends.
+    /// True if intervals have the names of hierarchies' nodes beside their ends.
     pub nodes: bool,
-    /// Whether rows without groups say how many there are in the release, and how many of these are counterfeits.
+    /// True if rows without groups say how many there are in the release, and how many of these are counterfeits.
     pub counted: bool,
 }
 
@@ -87,7 +87,7 @@ pub fn reserved_names(view: View) -> &'static [&'static str] {
     }
 }
 
-/// Schema of a release of microdata of the given layout. Every field carries the description and its role.
+/// Returns the schema of a release of microdata of the given layout. Every field carries the description and its role.
 ///
 /// - [`Form::Intervals`]: quasi-identifiers as `Struct<lo, hi>` of their own type, the sensitive attribute as it is.
 ///   Intervals of [continuous](is_continuous) attributes have a third child `nulls`, how many of the group's people have no
@@ -187,7 +187,7 @@ pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schem
     Schema::new(fields)
 }
 
-/// The columns that a sensitive value is published as: those that it was made of, or itself.
+/// Returns the columns that a sensitive value is published as: those that it was made of, or itself.
 fn apart(sensitive: &FieldRef) -> Vec<FieldRef> {
     let parts = parts_of(sensitive).unwrap_or_default();
     if parts.is_empty() { vec![FieldRef::clone(sensitive)] } else { parts }
@@ -213,12 +213,12 @@ fn interval_fields(data_type: &DataType, nodes: bool, alone: bool) -> Fields {
     [end(LO), end(HI)].into_iter().chain(nulls).chain(node).collect()
 }
 
-/// The type of signatures over a sensitive attribute of this type.
+/// Returns the type of signatures over a sensitive attribute of this type.
 pub fn signature_type(sensitive: &DataType) -> DataType {
     DataType::List(Arc::new(Field::new_list_field(listed(sensitive), true)))
 }
 
-/// The type of a list of commitments.
+/// Returns the type of a list of commitments.
 pub fn commitments_type() -> DataType {
     DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true)))
 }

@@ -53,7 +53,7 @@ pub struct Published {
     sealing: OnceLock<Vec<Commitments>>,
     /// The values of all members, in place of the groups': in as few bytes as they need, for they are looked at all over the memory.
     values: Codes,
-    /// Whether the values of every group are different and ascend, so that they are its histogram.
+    /// True if the values of every group are different and ascend, so that they are its histogram.
     ascend: bool,
     /// Says how long texts are, once that was asked for.
     row_bytes: OnceLock<RowBytes>,
@@ -107,7 +107,7 @@ impl Published {
         Self { base: i64::from(tag) << 32, ..self }
     }
 
-    /// Number of rows, counterfeits included.
+    /// Returns the number of rows, counterfeits included.
     pub fn len(&self) -> usize {
         self.order.len()
     }
@@ -117,17 +117,17 @@ impl Published {
         self.len() == 0
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The release behind the view; its groups have no sensitive values any more.
+    /// Returns the release behind the view; its groups have no sensitive values any more.
     pub fn release(&self) -> &Release {
         &self.release
     }
 
-    /// Rows `start..start + rows` of the order that was drawn.
+    /// Returns the rows `start..start + rows` of the order that was drawn.
     ///
     /// # Errors
     /// When Arrow fails to gather values; when the schema has a column that the release has not.
@@ -241,7 +241,7 @@ impl Published {
         Ok(Arc::new(StructArray::try_new(ends.clone(), columns, None)?))
     }
 
-    /// People without a value in each row's group.
+    /// Returns the people without a value in each row's group.
     fn nulls(&self, j: usize, groups: &[u32]) -> ArrayRef {
         let microdata = &self.release.microdata;
         let members = &self.release.groups;
@@ -253,7 +253,7 @@ impl Published {
         Arc::new(Int32Array::from_iter_values(groups.iter().map(|&group| of_group(group).count() as i32)))
     }
 
-    /// The values of a part of the sensitive attribute, by its codes.
+    /// Returns the values of a part of the sensitive attribute, by its codes.
     fn part(&self, place: usize) -> Result<ArrayRef> {
         if let Some(values) = self.values_of_parts.get() {
             return Ok(ArrayRef::clone(&values[place]));
@@ -344,7 +344,7 @@ impl Published {
         Ok([Arc::new(groups), Arc::new(places), Arc::new(shown)])
     }
 
-    /// The values of some members who are people, of a column that travels; NULL if it is not in this release.
+    /// Returns the values of some members who are people, of a column that travels; NULL if it is not in this release.
     ///
     /// # Errors
     /// When Arrow fails to gather values.
@@ -365,14 +365,14 @@ impl Published {
         }
     }
 
-    /// The members who are people and whose row is `wanted`, in the order that was drawn.
+    /// Returns the members who are people and whose row is `wanted`, in the order that was drawn.
     pub fn members(&self, wanted: impl Fn(u32) -> bool) -> Vec<u32> {
         let row_of = |member: u32| self.release.groups.members[member as usize];
         let order = self.order.iter().map(|leaving| leaving.member);
         order.filter(|&member| row_of(member) != COUNTERFEIT && wanted(row_of(member))).collect()
     }
 
-    /// The members who are people and of whose row `before` says nothing, or others than the sensitive values of the group (in the order that the
+    /// Returns the members who are people and of whose row `before` says nothing, or others than the sensitive values of the group (in the order that the
     /// method left), in the order that was drawn.
     pub fn members_changed<'a>(&self, before: impl Fn(u32) -> Option<&'a [u32]>) -> Vec<u32> {
         let groups = &self.release.groups;
@@ -384,12 +384,12 @@ impl Published {
         self.order.iter().filter(wanted).map(|leaving| leaving.member).collect()
     }
 
-    /// The group of a member.
+    /// Returns the group of a member.
     fn group_of(&self, member: u32) -> u32 {
         self.group_of.at(&self.release.groups, member)
     }
 
-    /// The places of some members in their groups, from 1: their labels, of methods that leave groups in the order of these.
+    /// Returns the places of some members in their groups, from 1: their labels, of methods that leave groups in the order of these.
     pub fn labels(&self, members: &[u32]) -> ArrayRef {
         let place = |&member: &u32| {
             let start = self.release.groups.starts[self.group_of(member) as usize];
@@ -398,7 +398,7 @@ impl Published {
         Arc::new(Int32Array::from_iter_values(members.iter().map(place)))
     }
 
-    /// The sensitive values of the groups of some members, as lists.
+    /// Returns the sensitive values of the groups of some members, as lists.
     ///
     /// # Errors
     /// When there is no sensitive attribute, and when Arrow fails to gather values.
@@ -422,7 +422,7 @@ impl Published {
     }
 }
 
-/// Whether nothing is asked of a row but the quasi-identifiers of its person and what its group has.
+/// Returns true if nothing is asked of a row but the quasi-identifiers of its person and what its group has.
 fn shows_rows_only(release: &Release, schema: &SchemaRef) -> bool {
     let Release { microdata, body, .. } = release;
     let shown = |field: &FieldRef| {
@@ -433,7 +433,7 @@ fn shows_rows_only(release: &Release, schema: &SchemaRef) -> bool {
     body.form() == Form::Anatomy && microdata.people.is_none() && schema.fields().iter().all(shown)
 }
 
-/// Whether a column tells something of a row's group, in releases that publish like this.
+/// Returns true if a column tells something of a row's group, in releases that publish like this.
 fn tells_of_group(column: &str, form: Form) -> bool {
     match column {
         GROUP_ID => true,

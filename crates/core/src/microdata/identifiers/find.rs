@@ -37,7 +37,7 @@ impl Found {
         self.0.iter().map(|&place| Self::read(place))
     }
 
-    /// The same on all cores.
+    /// Returns the same on all cores.
     pub fn par_iter(&self) -> impl IndexedParallelIterator<Item = Option<u32>> + '_ {
         self.0.par_iter().map(|&place| Self::read(place))
     }

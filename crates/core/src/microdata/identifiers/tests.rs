@@ -8,7 +8,7 @@ use siphasher::sip::SipHasher13;
 
 use super::*;
 
-/// A column that arrives in batches of so many rows.
+/// Returns a column that arrives in batches of so many rows.
 fn batches(column: &ArrayRef, rows: usize) -> IdentifierBuilder {
     let mut builder = IdentifierBuilder::new(column.data_type().clone());
     for first in (0..column.len()).step_by(rows) {

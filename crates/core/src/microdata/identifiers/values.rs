@@ -107,7 +107,7 @@ pub(super) fn hash(values: &ArrayRef, start: usize, key: HashKey, hashes: &mut [
     Ok(())
 }
 
-/// The same hashes of whole numbers, as most identifiers are, without the rows: one byte that says that there is a number, and its bytes in their
+/// Returns the same hashes of whole numbers, as most identifiers are, without the rows: one byte that says that there is a number, and its bytes in their
 /// order. Whether they are numbers.
 fn hash_numbers(values: &ArrayRef, hasher: SipHasher13, hashes: &mut [u64]) -> bool {
     fn each<T: ArrowPrimitiveType>(values: &ArrayRef, hashes: &mut [u64], hash: impl Fn(T::Native) -> u64) {

@@ -16,7 +16,7 @@ pub(super) struct Padding {
     pub below: bool,
 }
 
-/// The least number of each band; `None` if one is no band, or all are single numbers.
+/// Returns the least number of each band; `None` if one is no band, or all are single numbers.
 pub(super) fn read(texts: &[&str]) -> Option<Vec<f64>> {
     texts.iter().map(|text| least(&text.trim().to_lowercase())).collect()
 }
@@ -46,7 +46,7 @@ fn least(text: &str) -> Option<f64> {
 }
 
 impl Padding {
-    /// The padding that puts these bands in the order of their least numbers, if one does.
+    /// Returns the padding that puts these bands in the order of their least numbers, if one does.
     pub(super) fn of(texts: &[&str], keys: &[f64]) -> Option<Self> {
         let longest = texts.iter().flat_map(|text| runs(text)).map(|(_, digits)| digits.len()).max()?;
         let digits = longest.div_ceil(3) * 3;
@@ -75,7 +75,7 @@ impl Padding {
     }
 }
 
-/// A text as pieces without digits, each with the digits that follow.
+/// Returns a text as pieces without digits, each with the digits that follow.
 fn runs(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {

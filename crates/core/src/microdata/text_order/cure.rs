@@ -29,7 +29,7 @@ impl TextOrder {
         self.strays.then(|| format!("numbers, but for a few texts, which {} makes NULL", expression()))
     }
 
-    /// The column as what it stands for. Of texts that are no answer it makes NULL.
+    /// Returns the column as what it stands for. Of texts that are no answer it makes NULL.
     pub(super) fn expression(&self, name: &str) -> String {
         let answered = |expression: String| match self.unanswered {
             true => format!("CASE WHEN regexp_like({name}, '[0-9]') THEN {expression} END"),

@@ -32,7 +32,7 @@ impl Pattern {
         self.parts.iter().map(part).collect::<Vec<_>>().join(&self.between.to_string())
     }
 
-    /// A number that grows with the date.
+    /// Returns a number that grows with the date.
     fn key(&self, text: &str) -> Option<f64> {
         let mut found = [0_u32; 3];
         let mut words = text.trim().split(self.between);
@@ -61,7 +61,7 @@ impl Pattern {
     }
 }
 
-/// The pattern in which all of these texts are dates, and numbers in the order of the dates.
+/// Returns the pattern in which all of these texts are dates, and numbers in the order of the dates.
 pub(super) fn read(texts: &[&str]) -> Option<(Pattern, Vec<f64>)> {
     // Of dates that can be read in both ways, those with points begin with the day everywhere.
     let orders = [([Day, Month, Year], '.'), ([Month, Day, Year], '/'), ([Day, Month, Year], '/')];

@@ -102,7 +102,7 @@ impl TextOrder {
         if words > 0 { None } else { Self::of_all(&texts, unanswered) }
     }
 
-    /// The same where all texts but those of no answer stand for something.
+    /// Returns the same where all texts but those of no answer stand for something.
     fn of_all(texts: &[&str], unanswered: bool) -> Option<Self> {
         let strays = false;
         let is_ordered = |keys: &[f64]| keys.is_sorted();

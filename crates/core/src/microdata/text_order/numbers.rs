@@ -19,7 +19,7 @@ pub(super) enum Commas {
     Decimal,
 }
 
-/// The style in which all of these texts are numbers, and the numbers.
+/// Returns the style in which all of these texts are numbers, and the numbers.
 pub(super) fn read(texts: &[&str]) -> Option<(Style, Vec<f64>)> {
     [Commas::None, Commas::Thousands, Commas::Decimal].into_iter().find_map(|commas| {
         let numbers = texts.iter().map(|text| number(text, commas)).collect::<Option<Vec<f64>>>()?;
@@ -50,7 +50,7 @@ fn number(text: &str, commas: Commas) -> Option<f64> {
     plain(&format!("{sign}{first}{}.{}", rest.concat(), fraction.unwrap_or("0")))
 }
 
-/// A number that a cast can read. Words such as `inf` are none.
+/// Returns a number that a cast can read. Words such as `inf` are none.
 pub(super) fn plain(text: &str) -> Option<f64> {
     let only = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     text.parse::<f64>().ok().filter(|number| only && number.is_finite())

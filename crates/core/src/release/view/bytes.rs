@@ -108,7 +108,7 @@ impl Published {
         bytes
     }
 
-    /// Mean bytes of a member's sensitive value, and of all values of its group.
+    /// Returns the mean bytes of a member's sensitive value, and of all values of its group.
     fn sensitive_bytes(&self, lengths: &[u32]) -> (usize, usize) {
         let groups = &self.release.groups;
         let members = groups.members.len().max(1);
@@ -130,7 +130,7 @@ impl Published {
     }
 }
 
-/// Rows of so many bytes, in a place of some bytes: at least one of them.
+/// Returns the rows of so many bytes, in a place of some bytes: at least one of them.
 fn at_most(wanted: usize, place: usize, bytes: usize) -> usize {
     wanted.min(place / bytes.max(1)).max(1)
 }

@@ -10,7 +10,7 @@ use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, Float64Type, In
 use crate::error::Result;
 use crate::microdata::{Code, Codes, compact_views, of_width};
 
-/// The values at these places, with buffers of their own. A view array that is only taken from shares the buffers of the
+/// Returns the values at these places, with buffers of their own. A view array that is only taken from shares the buffers of the
 /// whole column, and some writers (Arrow IPC) write buffers as they are: all values of the input, in order of arrival.
 pub(super) fn gather(values: &ArrayRef, places: &UInt32Array, data_type: &DataType) -> Result<ArrayRef> {
     let taken = match are_long(values) {
@@ -33,7 +33,7 @@ fn are_long(values: &ArrayRef) -> bool {
     buffers.iter().map(|buffer| buffer.len()).sum::<usize>() / 64 >= values.len().max(1)
 }
 
-/// The values at these places as views, in whose buffers each is once.
+/// Returns the values at these places as views, in whose buffers each is once.
 fn each_once(values: &ArrayRef, places: &UInt32Array) -> Result<ArrayRef> {
     let mut different: Vec<u32> = places.iter().flatten().collect();
     different.sort_unstable();
@@ -107,7 +107,7 @@ fn each_part<C: Code>(codes: &[C], parts: &[Range<usize>], mut each: impl FnMut(
     }
 }
 
-/// The values of codes, without a list of these where the values are numbers.
+/// Returns the values of codes, without a list of these where the values are numbers.
 pub(super) fn gather_codes(values: &ArrayRef, codes: impl Wanted, data_type: &DataType) -> Result<ArrayRef> {
     fn numbers<T: ArrowPrimitiveType>(values: &ArrayRef, codes: impl Wanted) -> ArrayRef {
         let values = values.as_primitive::<T>().values();

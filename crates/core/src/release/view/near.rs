@@ -54,7 +54,7 @@ impl Near {
         }
     }
 
-    /// The interval of a quasi-identifier in each row's group.
+    /// Returns the interval of a quasi-identifier in each row's group.
     pub(super) fn intervals(&self, j: usize) -> impl ExactSizeIterator<Item = [u32; 2]> + '_ {
         self.ends.chunks_exact(2 * self.d.max(1)).map(move |ends| [ends[2 * j], ends[2 * j + 1]])
     }

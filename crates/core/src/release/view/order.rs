@@ -23,7 +23,7 @@ pub enum RowOrder {
 }
 
 impl RowOrder {
-    /// Whether all orders are equally likely.
+    /// Returns true if all orders are equally likely.
     #[doc(hidden)]
     pub fn is_random(&self) -> bool {
         *self == Self::Random
@@ -74,7 +74,7 @@ impl Order {
         }
     }
 
-    /// All of them.
+    /// Returns all of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = Leaving> + '_ {
         self.part(0..self.len())
     }
@@ -160,7 +160,7 @@ fn numbers(groups: &Groups, rng: &mut impl Rng) -> Vec<u32> {
     numbers
 }
 
-/// Groups in the order of their numbers.
+/// Returns the groups in the order of their numbers.
 fn in_turn(numbers: &[u32]) -> Vec<u32> {
     let mut groups = vec![0; numbers.len()];
     numbers.iter().enumerate().for_each(|(group, &number)| groups[number as usize - 1] = group as u32);
@@ -198,7 +198,7 @@ fn listed(
 mod tests {
     use super::*;
 
-    /// Groups of 1 to 4 members.
+    /// Returns the groups of 1 to 4 members.
     fn groups(number: usize) -> Groups {
         let mut starts = vec![0];
         (0..number).for_each(|group| starts.push(starts[group] + 1 + (group * 7 % 4) as u32));

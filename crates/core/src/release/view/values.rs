@@ -12,7 +12,7 @@ use crate::release::{Body, COUNTERFEIT};
 const NONE: u32 = u32::MAX;
 
 impl Published {
-    /// Values of the quasi-identifiers that some members publish one by one, column after column: the drawn ones where rows are perturbed, else
+    /// Returns the values of the quasi-identifiers that some members publish one by one, column after column: the drawn ones where rows are perturbed, else
     /// their own. NULL for counterfeits.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ impl Published {
         self.columns(&codes)
     }
 
-    /// Values of the quasi-identifiers that some members have, column after column; NULL for counterfeits.
+    /// Returns the values of the quasi-identifiers that some members have, column after column; NULL for counterfeits.
     ///
     /// # Errors
     /// When Arrow fails to gather values.
@@ -37,7 +37,7 @@ impl Published {
         self.of_rows(&rows)
     }
 
-    /// Values of the quasi-identifiers of some rows of the microdata, column after column; NULL for counterfeits.
+    /// Returns the values of the quasi-identifiers of some rows of the microdata, column after column; NULL for counterfeits.
     ///
     /// # Errors
     /// When Arrow fails to gather values.
@@ -57,7 +57,7 @@ impl Published {
         self.columns(&codes)
     }
 
-    /// The columns of rows with these codes, or none. They are looked at once for all columns: see [`Near`](super::Near).
+    /// Returns the columns of rows with these codes, or none. They are looked at once for all columns: see [`Near`](super::Near).
     fn columns(&self, codes: &[u32]) -> Result<Vec<ArrayRef>> {
         let quasi = &self.release.microdata.quasi;
         let has_none = codes.contains(&NONE);

@@ -11,7 +11,7 @@ use crate::microdata::{Attribute, Commitments, commitments, salts};
 use crate::release::Form;
 
 impl Published {
-    /// The partners of some members, if a column tells of them.
+    /// Returns the partners of some members, if a column tells of them.
     pub(super) fn partners_in(&self, members: &[u32]) -> Result<Option<ListArray>> {
         let tells = |column: &str| column == PARTNERS || column == COMMITMENTS;
         let form = self.release.body.form();
@@ -21,7 +21,7 @@ impl Published {
         }
     }
 
-    /// Identifiers of the partners of some members; none of those that are not new.
+    /// Returns the identifiers of the partners of some members; none of those that are not new.
     ///
     /// # Errors
     /// When there is no identifier, when there are no worlds, and when Arrow fails to gather values.
