@@ -24,7 +24,7 @@ impl Against {
         if safe { Self::Program } else { Self::Paper }
     }
 
-    /// The same with what the bound does not cover: beside earlier releases of the same people if it is `alone`, several rows of one person if nobody
+    /// Returns the same with what the bound does not cover: beside earlier releases of the same people if it is `alone`, several rows of one person if nobody
     /// is `named`, and what is known of columns that are `kept` as they are.
     pub fn but(self, alone: bool, named: bool, kept: bool) -> String {
         let of_each = if alone { ", of each release by itself" } else { "" };

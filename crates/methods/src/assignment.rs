@@ -18,7 +18,7 @@ pub(super) struct Step {
     pub rows: usize,
 }
 
-/// The paper's (alpha, beta) assignment (Section 4.2, Inequalities 5 to 7): again and again the most frequent values,
+/// Returns the paper's (alpha, beta) assignment (Section 4.2, Inequalities 5 to 7): again and again the most frequent values,
 /// as few as possible and as many rows of them as leave the rest m-eligible, become a bucket. Lemma 5: there always are
 /// some while the rest is m-eligible. Ties between equally frequent values are broken at random.
 ///
@@ -30,7 +30,7 @@ pub(super) fn steps(counts: &[usize], m: usize, lots: &mut impl Lots) -> Result<
     steps_by(counts, m, &ties)
 }
 
-/// The same, with ties broken by these numbers, which must be in random order.
+/// Returns the same, with ties broken by these numbers, which must be in random order.
 pub(super) fn steps_by(counts: &[usize], m: usize, ties: &[u32]) -> Result<Vec<Step>> {
     let mut by_count: BTreeSet<(usize, u32, u32)> = counts
         .iter()
@@ -60,7 +60,7 @@ pub(super) fn steps_by(counts: &[usize], m: usize, ties: &[u32]) -> Result<Vec<S
     Ok(steps)
 }
 
-/// Rows that go under signatures that are there already, each signature taking as many as leave the rest m-eligible; they are taken
+/// Returns the rows that go under signatures that are there already, each signature taking as many as leave the rest m-eligible; they are taken
 /// from the counts.
 ///
 /// The paper has new rows make signatures of their own, so that these become more and their buckets smaller with every release; small
@@ -145,7 +145,7 @@ pub(super) fn wanted_by_value<C: Code>(
     (0..values).into_par_iter().map(of_value).collect()
 }
 
-/// Rows by their sensitive value, in one piece for each value; within it, in the order in which they were.
+/// Returns the rows by their sensitive value, in one piece for each value; within it, in the order in which they were.
 pub(super) fn by_value<'a>(rows: &'a mut [u32], sensitive_codes: &[impl Code]) -> Vec<&'a mut [u32]> {
     let values = rows.iter().map(|&row| sensitive_codes[row as usize].wide() as usize + 1).max().unwrap_or(0);
     match values > rows.len() {
@@ -167,7 +167,7 @@ pub(super) struct ByValue {
 }
 
 impl ByValue {
-    /// Rows of these values; of one value, in their order.
+    /// Returns the rows of these values; of one value, in their order.
     pub(super) fn new(sensitive_codes: &[impl Code]) -> Self {
         let all = 0..sensitive_codes.len() as u32;
         let values = sensitive_codes.iter().max().map_or(0, |&most| most.wide() as usize + 1);
@@ -183,7 +183,7 @@ impl ByValue {
         Self { rows, rows_of }
     }
 
-    /// A piece for each value that occurs.
+    /// Returns a piece for each value that occurs.
     pub(super) fn pieces(&mut self) -> Vec<&mut [u32]> {
         in_pieces(&mut self.rows, &self.rows_of)
     }

@@ -47,7 +47,7 @@ impl Choices {
         false
     }
 
-    /// Probability of these choices.
+    /// Returns the probability of these choices.
     fn share(&self) -> Share {
         Share::new(1, self.made.iter().map(|&(_, of)| of as u128).product())
     }
@@ -87,7 +87,7 @@ impl Every {
         Self(all)
     }
 
-    /// Probabilities of all that `run` can return.
+    /// Returns the probabilities of all that `run` can return.
     pub(super) fn law<T: Ord>(self, mut run: impl FnMut(Self) -> T) -> BTreeMap<T, Share> {
         let mut law: BTreeMap<T, Share> = BTreeMap::new();
         loop {
@@ -119,7 +119,7 @@ impl Lots for Every {
     }
 }
 
-/// All different orders of some values: the ways to give them out.
+/// Returns all different orders of some values: the ways to give them out.
 pub(super) fn orders<T: Clone + Ord>(values: &[T]) -> BTreeSet<Vec<T>> {
     if values.is_empty() {
         return BTreeSet::from([Vec::new()]);
@@ -139,7 +139,7 @@ pub(super) struct Share(u128, u128);
 impl Share {
     pub(super) const NONE: Self = Self(0, 1);
 
-    /// A fraction.
+    /// Returns a fraction.
     pub(super) fn new(above: u128, below: u128) -> Self {
         fn divisor(a: u128, b: u128) -> u128 {
             if b == 0 { a } else { divisor(b, a % b) }

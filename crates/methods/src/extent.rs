@@ -32,7 +32,7 @@ macro_rules! in_width {
 }
 pub(super) use in_width;
 
-/// The fours that what is rarely called has for so many quasi-identifiers: more than needed, so that it is compiled for few widths.
+/// Returns the fours that what is rarely called has for so many quasi-identifiers: more than needed, so that it is compiled for few widths.
 pub(super) fn rare_fours(quasi: usize) -> usize {
     fours(quasi).max(2)
 }
@@ -74,22 +74,22 @@ pub(super) trait Position: Copy + PartialOrd + Default + Send + Sync + 'static {
     /// That of a number.
     fn of_number(number: u32) -> Self;
 
-    /// The number that has this position.
+    /// Returns the number that has this position.
     fn number(self) -> u32;
 
     /// Ascends with positions.
     fn key(self) -> u32;
 
-    /// The box around a box and a point.
+    /// Returns the box around a box and a point.
     fn widened(around: Self::Box, at: [Self; FOUR]) -> Self::Box;
 
-    /// The box around two boxes.
+    /// Returns the box around two boxes.
     fn joined(one: Self::Box, other: Self::Box) -> Self::Box;
 
     /// Where a box begins and ends in one of its dimensions.
     fn ends(around: &Self::Box, dimension: usize) -> [Self; 2];
 
-    /// Sum of the lengths of boxes, as shares of their domains, where positions are places; 0 around nothing.
+    /// Returns the sum of the lengths of boxes, as shares of their domains, where positions are places; 0 around nothing.
     fn lengths(boxes: &[Self::Box]) -> f32;
 }
 
@@ -198,7 +198,7 @@ impl Position for f32 {
     }
 }
 
-/// Sum of the lengths of boxes, in steps; 0 around nothing. Of 64 dimensions it is below 2^22.
+/// Returns the sum of the lengths of boxes, in steps; 0 around nothing. Of 64 dimensions it is below 2^22.
 #[inline]
 fn steps(boxes: &[i16x8]) -> u32 {
     let sums = boxes.iter().fold(i32x4::ZERO, |sums, ends| sums + ends.dot(i16x8::ONE));
@@ -220,7 +220,7 @@ impl<const W: usize, P: Position> Extent<W, P> {
         self.0.iter_mut().zip(at).for_each(|(around, at)| *around = P::widened(*around, *at));
     }
 
-    /// The box around both.
+    /// Returns the box around both.
     #[inline]
     #[must_use]
     pub(super) fn with(mut self, other: &Self) -> Self {
@@ -234,12 +234,12 @@ impl<const W: usize, P: Position> Extent<W, P> {
         P::ends(&self.0[dimension / FOUR], dimension % FOUR)
     }
 
-    /// Whether it ends where it begins, in all of the first dimensions.
+    /// Returns true if it ends where it begins, in all of the first dimensions.
     pub(super) fn is_point(&self, dimensions: usize) -> bool {
         (0..dimensions).map(|dimension| self.ends(dimension)).all(|[lo, hi]| lo == hi)
     }
 
-    /// Sum of the lengths, as shares of the domains, where positions are places; 0 around nothing.
+    /// Returns the sum of the lengths, as shares of the domains, where positions are places; 0 around nothing.
     #[inline]
     pub(super) fn shares(&self) -> f32 {
         P::lengths(&self.0)
@@ -247,7 +247,7 @@ impl<const W: usize, P: Position> Extent<W, P> {
 }
 
 impl<const W: usize> Extent<W, i16> {
-    /// Sum of the lengths, in steps; 0 around nothing. Of 64 dimensions it is below 2^22.
+    /// Returns the sum of the lengths, in steps; 0 around nothing. Of 64 dimensions it is below 2^22.
     #[inline]
     pub(super) fn lengths(&self) -> u32 {
         steps(&self.0)

@@ -49,9 +49,9 @@ pub struct Trial {
     pub arguments: &'static str,
     /// How it publishes.
     pub form: Form,
-    /// Whether a bound on the probability of each sensitive value comes with it.
+    /// True if a bound on the probability of each sensitive value comes with it.
     pub bounded: bool,
-    /// Whether the value is ruled out where the most frequent sensitive value makes up more than its inverse; else by the number of rows.
+    /// True if the value is ruled out where the most frequent sensitive value makes up more than its inverse; else by the number of rows.
     pub by_values: bool,
 }
 

@@ -14,7 +14,7 @@ use super::sample::Table;
 const PEOPLE: usize = 6;
 const DRAWS: u64 = 3000;
 
-/// Worlds with as many of each of two values.
+/// Returns the worlds with as many of each of two values.
 fn worlds() -> Vec<Vec<i32>> {
     let all = (0..1_u32 << PEOPLE).filter(|bits| bits.count_ones() as usize == PEOPLE / 2);
     all.map(|bits| (0..PEOPLE).map(|person| (bits >> person & 1) as i32).collect()).collect()

@@ -121,7 +121,7 @@ pub trait Method: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The columns that it cannot do without.
+    /// Returns the columns that it cannot do without.
     fn needs(&self) -> Needs;
 
     /// Which columns a release of a publication may lack that others have.
@@ -185,7 +185,7 @@ pub trait Method: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Bytes needed beside the microdata. What is not known before the method runs is charged to its monitor.
+    /// Returns the bytes needed beside the microdata. What is not known before the method runs is charged to its monitor.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize;
 
     /// Makes a release, and checks its own guarantee on it. `state` is what earlier releases say of the rows, of the method's
@@ -271,7 +271,7 @@ registry! {
 const BESIDE: [&str; 2] = ["window", "cells"];
 
 impl AnyMethod {
-    /// Name of the SQL function.
+    /// Returns the name of the SQL function.
     pub fn name(&self) -> &'static str {
         self.signature().name
     }
@@ -309,13 +309,13 @@ impl AnyMethod {
         by.map_err(|why| refusal!(self.name(), argument "cells", "{why}"))
     }
 
-    /// Whether its releases of such a table can be made in cells.
+    /// Returns true if its releases of such a table can be made in cells.
     #[doc(hidden)]
     pub fn has_cells(&self, layout: &Layout, remembered: bool) -> bool {
         self.cells_by(layout, remembered).is_ok()
     }
 
-    /// The method that made a release, by what the release says; `None` if nobody here knows it, or one of its parameters.
+    /// Returns the method that made a release, by what the release says; `None` if nobody here knows it, or one of its parameters.
     #[doc(hidden)]
     pub fn described(release: &Description) -> Option<Self> {
         let mut parameters: serde_json::Map<String, serde_json::Value> =
@@ -329,7 +329,7 @@ impl AnyMethod {
         serde_json::from_value(parameters.into()).ok()
     }
 
-    /// The parameters as a JSON object, for the release's description and for EXPLAIN.
+    /// Returns the parameters as a JSON object, for the release's description and for EXPLAIN.
     ///
     /// # Errors
     /// When the parameters cannot be serialized, which is a bug.
@@ -344,7 +344,7 @@ impl AnyMethod {
         }
     }
 
-    /// The same as a text.
+    /// Returns the same as a text.
     ///
     /// # Errors
     /// When the parameters cannot be serialized, which is a bug.

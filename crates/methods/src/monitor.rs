@@ -38,7 +38,7 @@ impl Monitor {
         Self { budget: Some(Box::new(budget)), ..Self::default() }
     }
 
-    /// The monitor, telling somebody of each phase that begins.
+    /// Returns the monitor, telling somebody of each phase that begins.
     #[must_use]
     pub fn with_listener(mut self, listener: impl Fn(&'static str) + Send + Sync + 'static) -> Self {
         self.listener = Some(Box::new(listener));
@@ -58,7 +58,7 @@ impl Monitor {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the method should stop.
+    /// Returns true if the method should stop.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
@@ -103,7 +103,7 @@ impl Monitor {
         self.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// The phases so far, in order.
+    /// Returns the phases so far, in order.
     pub fn phases(&self) -> Vec<(&'static str, Duration)> {
         self.phases.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }

@@ -28,13 +28,13 @@ pub(super) struct OfGroup<'a> {
 }
 
 impl OfGroup<'_> {
-    /// Codes of the quasi-identifiers of the member at a place.
+    /// Returns the codes of the quasi-identifiers of the member at a place.
     #[inline]
     pub(super) fn codes(&self, place: usize) -> &[u32] {
         &self.codes[place * self.d..][..self.d]
     }
 
-    /// The sensitive value of the member at a place; there must be the attribute.
+    /// Returns the sensitive value of the member at a place; there must be the attribute.
     #[inline]
     pub(super) fn sensitive(&self, place: usize) -> u32 {
         self.sensitive[place]

@@ -74,7 +74,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// What it takes.
     pub kind: Kind,
-    /// Whether a call must have it.
+    /// True if a call must have it.
     pub required: bool,
     /// A value for error messages, as one would write it.
     pub example: &'static str,
@@ -113,18 +113,18 @@ impl fmt::Display for Preset {
 }
 
 impl Parameter {
-    /// A parameter that every call must have.
+    /// Returns a parameter that every call must have.
     pub const fn required(name: &'static str, kind: Kind, example: &'static str) -> Self {
         Self { required: true, otherwise: "required", ..Self::optional(name, kind, example) }
     }
 
-    /// A parameter that may be left out.
+    /// Returns a parameter that may be left out.
     pub const fn optional(name: &'static str, kind: Kind, example: &'static str) -> Self {
         let (default, range) = (Preset::Described, (i64::MIN, i64::MAX));
         Self { name, kind, required: false, example, default, otherwise: "", text: "", range }
     }
 
-    /// A flag, false if it is left out.
+    /// Returns a flag, false if it is left out.
     pub const fn flag(name: &'static str) -> Self {
         Self { otherwise: "false", ..Self::optional(name, Kind::Boolean, "true") }
     }
@@ -169,7 +169,7 @@ impl Parameter {
         }
     }
 
-    /// Whether it is about the call and not about the method.
+    /// Returns true if it is about the call and not about the method.
     pub(crate) fn is_of_call(&self) -> bool {
         [Self::PRIVATE.name, Self::CELLS.name].contains(&self.name)
     }
@@ -331,7 +331,7 @@ impl FunctionSignature<'_> {
         self.refused.iter().find(|(name, _)| *name == argument).map(|(_, why)| *why)
     }
 
-    /// A call with the arguments that every call must have.
+    /// Returns a call with the arguments that every call must have.
     pub fn example(&self) -> String {
         let required = self.parameters.iter().filter(|parameter| parameter.required);
         let arguments = required.map(|parameter| match parameter.kind {
@@ -341,7 +341,7 @@ impl FunctionSignature<'_> {
         format!("{}({})", self.name, arguments.collect::<Vec<_>>().join(", "))
     }
 
-    /// The call with all its parameters, for error messages.
+    /// Returns the call with all its parameters, for error messages.
     pub fn usage(&self) -> String {
         let parameters = self.parameters.iter().map(|parameter| match (parameter.kind, parameter.required) {
             (Kind::Relation | Kind::Release | Kind::Relations, true) => "<table or (query)>".to_owned(),

@@ -63,7 +63,7 @@ impl Table {
             .unwrap()
     }
 
-    /// The rows in another order of arrival; identifiers do not go with them.
+    /// Returns the rows in another order of arrival; identifiers do not go with them.
     pub(super) fn permuted(&self, order: &[usize]) -> Self {
         let of = |column: &Vec<i32>| order.iter().map(|&row| column[row]).collect();
         Self {
@@ -97,7 +97,7 @@ impl Table {
         Ok((release, layout))
     }
 
-    /// The release as one batch.
+    /// Returns the release as one batch.
     pub(super) fn publish(&self, method: &AnyMethod, view: View, seed: u64) -> Result<RecordBatch> {
         let (release, layout) = self.anonymize(method, seed)?;
         let description = Description::new("test", "{}".into(), "x".into(), None);
@@ -111,7 +111,7 @@ impl Table {
     }
 }
 
-/// Rows of a hierarchy over `0..leaves` for an attribute: bands of `width`, bands of `width` squared, all.
+/// Returns the rows of a hierarchy over `0..leaves` for an attribute: bands of `width`, bands of `width` squared, all.
 pub(super) fn bands(attribute: &str, leaves: i32, width: i32) -> Vec<Vec<String>> {
     let row = |leaf: i32| {
         let band = |width: i32| format!("{}+{width}", leaf / width * width);

@@ -38,7 +38,7 @@ impl Seen {
         self.words.iter().enumerate().flat_map(of_word).take_while(|&row| row < self.rows)
     }
 
-    /// Whether all were seen.
+    /// Returns true if all were seen.
     pub(super) fn is_all(&self) -> bool {
         self.number == self.rows
     }

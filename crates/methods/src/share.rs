@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 pub struct Share(f64);
 
 impl Share {
-    /// The value of a parameter of this name.
+    /// Returns the value of a parameter of this name.
     ///
     /// # Errors
     /// When it is not between 0 and 1.
@@ -21,7 +21,7 @@ impl Share {
         }
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> f64 {
         self.0
     }

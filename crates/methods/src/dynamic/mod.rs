@@ -41,7 +41,7 @@ pub struct Dynamic {
 }
 
 impl Dynamic {
-    /// The method with its defaults.
+    /// Returns the method with its defaults.
     pub fn new(m: usize) -> Self {
         Self { m }
     }

@@ -30,11 +30,11 @@ pub(super) struct Bucket {
     /// Returning rows.
     pub cells: BTreeMap<Cell, usize>,
     frequencies: FxHashMap<u32, usize>,
-    /// Whether any value of an entry belongs to some system of distinct representatives of all entries.
+    /// True if any value of an entry belongs to some system of distinct representatives of all entries.
     free: bool,
     /// Whether a value of an entry does, where that is not clear.
     tested: FxHashMap<(usize, u32), bool>,
-    /// Whether no two entries have a value in common.
+    /// True if no two entries have a value in common.
     pub disjoint: bool,
 }
 
@@ -63,28 +63,28 @@ impl Bucket {
         }
     }
 
-    /// Number of groups: as many as the fullest entry or the most frequent value needs. (So every group has a real row: the
+    /// Returns the number of groups: as many as the fullest entry or the most frequent value needs. (So every group has a real row: the
     /// entry, or the value, is in all of them.)
     pub(super) fn height(&self) -> usize {
         self.fullest().max(self.most_frequent())
     }
 
-    /// Rows of the fullest entry.
+    /// Returns the rows of the fullest entry.
     pub(super) fn fullest(&self) -> usize {
         self.loads.iter().copied().max().unwrap_or(0)
     }
 
-    /// Rows of the most frequent value.
+    /// Returns the rows of the most frequent value.
     pub(super) fn most_frequent(&self) -> usize {
         self.frequencies.values().copied().max().unwrap_or(0)
     }
 
-    /// Rows of a value.
+    /// Returns the rows of a value.
     pub(super) fn frequency(&self, value: u32) -> usize {
         self.frequencies.get(&value).copied().unwrap_or(0)
     }
 
-    /// Values that have rows, in no particular order.
+    /// Returns the values that have rows, in no particular order.
     pub(super) fn frequencies(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
         self.frequencies.iter().map(|(&value, &rows)| (value, rows))
     }
@@ -94,7 +94,7 @@ impl Bucket {
         self.entries.len() * self.height() - self.loads.iter().sum::<usize>()
     }
 
-    /// Whether a row of this value can be in the entry: there are values for the others to go with it.
+    /// Returns true if a row of this value can be in the entry: there are values for the others to go with it.
     pub(super) fn fits(&mut self, relation: &Relation, entry: usize, value: u32) -> bool {
         if !relation.has(self.entries[entry], value) {
             return false;
@@ -150,7 +150,7 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// The bucket with these entries in this order, made if it is not there.
+    /// Returns the bucket with these entries in this order, made if it is not there.
     pub(super) fn number(&mut self, entries: Box<[u32]>, relation: &Relation) -> usize {
         if let Some(&number) = self.numbers.get(&entries) {
             return number;

@@ -38,7 +38,7 @@ impl Chain {
         }
     }
 
-    /// The next release; where it is refused, there is none.
+    /// Returns the next release; where it is refused, there is none.
     fn publish(&mut self, rows: &[Row], seed: u64) -> Result<Release> {
         let (pairs, probabilities): (Pairs, Vec<f64>) = self
             .law
@@ -120,12 +120,12 @@ impl Chain {
 /// Values of a component, where values change.
 const WIDTH: usize = 3;
 
-/// Values that stay as they are.
+/// Returns the values that stay as they are.
 fn frozen(values: usize) -> Rows {
     (0..values).map(|value| format!("v{value:02}")).map(|name| (name.clone(), vec![(name, 1.0)])).collect()
 }
 
-/// Components of three values each, of which none is certain to change.
+/// Returns the components of three values each, of which none is certain to change.
 fn law(components: usize, draws: &[u8]) -> Rows {
     let name = |value: usize| format!("v{value:02}");
     let row = |value: usize| {

@@ -103,7 +103,7 @@ impl Bucket<'_> {
         }
     }
 
-    /// The attribute and the number of groups on the left that cost least, as if all rows went together.
+    /// Returns the attribute and the number of groups on the left that cost least, as if all rows went together.
     fn best_cut<const W: usize>(self, node: &Node<'_, W, u32>, scratch: &mut Scratch<W>) -> (usize, usize) {
         let (d, h) = (self.microdata.quasi.len(), node.height);
         if h > SAMPLE_HEIGHT {
@@ -161,7 +161,7 @@ impl Bucket<'_> {
     }
 }
 
-/// Whether a value occurs in two lists.
+/// Returns true if a value occurs in two lists.
 fn shares_values<const W: usize>(node: &Node<'_, W, u32>, places: &mut Places) -> bool {
     places.forget();
     // The first rows of all lists, the second ones, and so on: where values are shared, that is soon seen.
@@ -179,7 +179,7 @@ fn share<const W: usize>(node: &Node<'_, W, u32>, list: usize, k: usize) -> usiz
     rows_among(k, node.height, node.lists[list].len(), node.secret.of_list(list, node.height))
 }
 
-/// The same for every `k` from 0 to the height.
+/// Returns the same for every `k` from 0 to the height.
 fn shares<const W: usize>(node: &Node<'_, W, u32>, list: usize) -> impl Iterator<Item = u32> + use<W> {
     let (h, rows, offset) = (node.height, node.lists[list].len(), node.secret.of_list(list, node.height));
     (0..=h).map(move |k| if rows == h { k as u32 } else { rows_among(k, h, rows, offset) as u32 })
@@ -189,7 +189,7 @@ fn sort<const W: usize>(list: &mut [Item<W, u32>], attribute: usize) {
     list.sort_unstable_by(|a, b| a.place(attribute).cmp(&b.place(attribute)).then(a.row.cmp(&b.row)));
 }
 
-/// The cost of halves along an attribute.
+/// Returns the cost of halves along an attribute.
 fn cost_of_middle<const W: usize>(node: &Node<'_, W, u32>, attribute: usize, spare: &mut Spare<W, u32>) -> u32 {
     let k = node.height / 2;
     let mut halves = [Extent::<W, Place>::NONE; 2];
@@ -200,7 +200,7 @@ fn cost_of_middle<const W: usize>(node: &Node<'_, W, u32>, attribute: usize, spa
     k as u32 * halves[0].lengths() + (node.height - k) as u32 * halves[1].lengths()
 }
 
-/// The least cost of a cut along an attribute, and the number of groups on its left. `shares` are those of the node's lists, and `order` is scratch.
+/// Returns the least cost of a cut along an attribute, and the number of groups on its left. `shares` are those of the node's lists, and `order` is scratch.
 fn best_place<const W: usize>(
     node: &Node<'_, W, u32>,
     attribute: usize,

@@ -26,7 +26,7 @@ struct History {
     /// How values change, and what the method is told of it.
     law: Steps,
     told: Steps,
-    /// Whether the method is told that everybody was in the last release.
+    /// True if the method is told that everybody was in the last release.
     forgets: bool,
     /// Values of those who come with each release. People are numbered as they come.
     cohorts: Vec<Vec<u8>>,
@@ -52,7 +52,7 @@ struct Inferred {
     counterfeits: usize,
     /// How many times likelier somebody's value at some release is than 1 of the group's, at most.
     most: Share,
-    /// Whether nothing at all is likelier or less likely than that.
+    /// True if nothing at all is likelier or less likely than that.
     exact: bool,
 }
 
@@ -79,7 +79,7 @@ fn component(law: &Steps, value: u8) -> u8 {
     if linked { value.min(other) } else { value }
 }
 
-/// The most recent group of everybody, and its release.
+/// Returns the most recent group of everybody, and its release.
 fn latest(history: &[Seen]) -> BTreeMap<usize, (usize, Vec<u8>)> {
     let mut latest = BTreeMap::new();
     for (release, seen) in history.iter().enumerate() {
@@ -159,7 +159,7 @@ impl History {
         })
     }
 
-    /// All values that the people of a release can have, of whom these were the values before, with their weights.
+    /// Returns all values that the people of a release can have, of whom these were the values before, with their weights.
     fn values(&self, world: &World, number: usize, cohort: &[u8]) -> Vec<(BTreeMap<usize, u8>, Share)> {
         let mut all = vec![(BTreeMap::new(), Share::new(1, 1))];
         for &person in &self.present[number] {
@@ -240,7 +240,7 @@ impl History {
     }
 }
 
-/// A law by which so many components of two values change: each value becomes the other one with so many sixteenths.
+/// Returns a law by which so many components of two values change: each value becomes the other one with so many sixteenths.
 fn law(sixteenths: &[u128]) -> Steps {
     let of = |(value, &goes): (u8, &u128)| {
         let other = b'a' + ((value - b'a') ^ 1);
@@ -332,7 +332,7 @@ fn frozen_values_are_exact_together() {
     }
 }
 
-/// Values that mostly stay: so many sixteenths change. Who is near to whom at first is not so later.
+/// Returns the values that mostly stay: so many sixteenths change. Who is near to whom at first is not so later.
 fn mostly_stay(sixteenths: u128, cohort: &[u8], present: Vec<Vec<usize>>) -> History {
     let law = law(&[sixteenths; 4]);
     let places = (0..present.len()).map(|number| [[0, 1, 2, 3], [0, 5, 3, 1]][number.min(1)][..cohort.len()].to_vec());
@@ -343,7 +343,7 @@ fn mostly_stay(sixteenths: u128, cohort: &[u8], present: Vec<Vec<usize>>) -> His
     History { m: 2, told: law.clone(), law, forgets: false, cohorts, present, places, columns }
 }
 
-/// The same, made as if all values of a component were alike: as m-Distinct* does it that knows what is possible.
+/// Returns the same, made as if all values of a component were alike: as m-Distinct* does it that knows what is possible.
 fn told_what_is_possible(history: &History) -> History {
     History { told: law(&[8, 8, 8, 8]), ..history.clone() }
 }

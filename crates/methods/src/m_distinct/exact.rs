@@ -193,7 +193,7 @@ pub(super) fn steps_of(known: &Signatures, row: usize) -> Result<u32> {
     known.steps_of(row).ok_or_else(|| Error::internal("a row that was published nobody knows when"))
 }
 
-/// The components of the groups that returning people were in, those of most people first.
+/// Returns the components of the groups that returning people were in, those of most people first.
 fn old_signatures(places: &Places, known: &Signatures, component_of: &[u32]) -> Vec<Box<[u32]>> {
     let mut people = vec![0_usize; known.all().len()];
     let signatures = places.iter().filter_map(|(row, _)| known.number_of(row as usize));
@@ -273,7 +273,7 @@ impl NewPeople<'_> {
     }
 }
 
-/// Groups of what the buckets were split into, in the order of labels. Counterfeits go on as anybody in their place would.
+/// Returns the groups of what the buckets were split into, in the order of labels. Counterfeits go on as anybody in their place would.
 fn complete(
     microdata: &Microdata,
     buckets: &[Bucket],

@@ -46,7 +46,7 @@ impl Boxed {
     }
 }
 
-/// Counterfeits that the paper's assignment needs.
+/// Returns the counterfeits that the paper's assignment needs.
 fn counterfeits(microdata: &Microdata, known: &Signatures, m: usize) -> usize {
     let values = microdata.sensitive().unwrap().domain.len();
     let mut relation = Relation::new(microdata.updates.as_deref(), values, true).unwrap();
@@ -111,7 +111,7 @@ fn counterfeits(microdata: &Microdata, known: &Signatures, m: usize) -> usize {
     boxed.iter().map(|boxed| boxed.bucket.gaps()).sum::<usize>() + moves.padding.iter().sum::<usize>()
 }
 
-/// Publications of a thousand people whose values change along a relation, release after release.
+/// Returns the publications of a thousand people whose values change along a relation, release after release.
 fn compare(pairs: &Pairs, values: usize, seed: u64) -> [usize; 2] {
     let mut runner = TestRunner::deterministic();
     let closed: Vec<(String, String)> = closure(pairs).into_iter().collect();

@@ -34,7 +34,7 @@ impl Places {
         });
     }
 
-    /// The number of a value, which is this one if it has none yet.
+    /// Returns the number of a value, which is this one if it has none yet.
     #[inline]
     pub(super) fn get_or_insert(&mut self, value: u32, number: u32) -> u32 {
         let now = self.now;
@@ -45,14 +45,14 @@ impl Places {
         known[1]
     }
 
-    /// The number of a value that has one.
+    /// Returns the number of a value that has one.
     #[inline]
     pub(super) fn of(&self, value: u32) -> usize {
         let known = if self.table.is_empty() { self.map.get(&value) } else { self.table.get(value as usize) };
         known.map_or(0, |known| known[1] as usize)
     }
 
-    /// Whether there are at most so many rows of each value.
+    /// Returns true if there are at most so many rows of each value.
     pub(super) fn are_at_most(&mut self, rows: usize, mut values: impl Iterator<Item = u32>) -> bool {
         self.forget();
         let now = self.now;
@@ -64,7 +64,7 @@ impl Places {
         })
     }
 
-    /// Numbers the values of some rows, ascending from 0; returns how many they are.
+    /// Returns the numbers the values of some rows, ascending from 0; returns how many they are.
     fn number(&mut self, values: impl Iterator<Item = u32>) -> usize {
         self.forget();
         let mut different = Vec::new();
@@ -109,7 +109,7 @@ impl Counts {
         &mut self.rows[entry * self.values + value]
     }
 
-    /// Rows of a value.
+    /// Returns the rows of a value.
     fn degree(&self, value: usize) -> usize {
         (0..self.entries).map(|entry| self.get(entry, value)).sum()
     }
@@ -139,7 +139,7 @@ impl Halves {
         Self { left, right, heights }
     }
 
-    /// The rows on the left.
+    /// Returns the rows on the left.
     pub(super) fn left(&self) -> &Counts {
         &self.left
     }

@@ -16,7 +16,7 @@ pub(super) struct Shared {
     pub kinds: [u32; 2],
 }
 
-/// The intersection of any two kinds that can gain from one, as buckets; and how many pairs were not looked at. The bucket of
+/// Returns the intersection of any two kinds that can gain from one, as buckets; and how many pairs were not looked at. The bucket of
 /// each kind has its number.
 pub(super) fn intersections(buckets: &mut Buckets, relation: &mut Relation) -> (Vec<Shared>, usize) {
     if relation.is_of_classes() {

@@ -102,7 +102,7 @@ fn possible(releases: &[Vec<Group>], closed: &BTreeSet<(String, String)>) -> Opt
     Some(possible)
 }
 
-/// The fewest values that anybody can have had at any release.
+/// Returns the fewest values that anybody can have had at any release.
 fn fewest(releases: &[Vec<Group>], pairs: &Pairs) -> Option<usize> {
     Some(possible(releases, &closure(pairs))?.values().map(BTreeSet::len).min().unwrap_or(usize::MAX))
 }

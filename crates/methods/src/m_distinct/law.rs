@@ -39,18 +39,18 @@ impl Law {
         Ok(Self { sums: sums.collect(), values: row.iter().map(|&(value, _)| value).collect() })
     }
 
-    /// Values that are possible, ascending.
+    /// Returns the values that are possible, ascending.
     #[cfg(test)]
     fn values(&self) -> &[u32] {
         &self.values
     }
 
-    /// Whether a value is possible.
+    /// Returns true if a value is possible.
     pub(super) fn has(&self, value: u32) -> bool {
         self.values.binary_search(&value).is_ok()
     }
 
-    /// A value by this law.
+    /// Returns a value by this law.
     pub(super) fn draw(&self, lots: &mut impl Lots) -> u32 {
         let whole = self.sums.last().copied().unwrap_or(1);
         let first = divisor(whole, FACTORS[0]);
@@ -61,7 +61,7 @@ impl Law {
         self.values.get(place).copied().unwrap_or_default()
     }
 
-    /// Weight of each value, and of all together.
+    /// Returns the weight of each value, and of all together.
     #[cfg(test)]
     pub(super) fn weights(&self) -> (Vec<(u32, u64)>, u64) {
         let before = std::iter::once(0).chain(self.sums.iter().copied());
@@ -130,7 +130,7 @@ impl Laws {
         })
     }
 
-    /// The number of the law of what follows a value after so many releases; after none it is the value itself. Cheapest if asked for in order of these.
+    /// Returns the number of the law of what follows a value after so many releases; after none it is the value itself. Cheapest if asked for in order of these.
     ///
     /// # Errors
     /// When probabilities do not sum to 1, which reading them has refused.
@@ -153,7 +153,7 @@ impl Laws {
         Ok(self.numbered(law, (value, releases)))
     }
 
-    /// The number of a law, which was asked for.
+    /// Returns the number of a law, which was asked for.
     fn numbered(&mut self, law: Law, asked: (u32, u32)) -> u32 {
         let new = self.list.len() as u32;
         let number = *self.numbers.entry(law).or_insert_with_key(|law| {
@@ -164,12 +164,12 @@ impl Laws {
         number
     }
 
-    /// The number of a law that was asked for before.
+    /// Returns the number of a law that was asked for before.
     pub(super) fn asked(&self, value: u32, releases: u32) -> Option<u32> {
         self.asked.get(&(value, releases)).copied()
     }
 
-    /// Bytes held, roughly.
+    /// Returns the bytes held, roughly.
     pub(super) fn bytes(&self) -> usize {
         let of_rows = |rows: usize| rows * size_of::<(u32, f64)>();
         let next: usize = self.next.iter().map(|row| of_rows(row.len()) + size_of::<Row>()).sum();
@@ -178,12 +178,12 @@ impl Laws {
         next + latest + laws + of_rows(self.asked.len() + self.sums.len())
     }
 
-    /// The law of a number.
+    /// Returns the law of a number.
     pub(super) fn law(&self, number: u32) -> &Law {
         &self.list[number as usize]
     }
 
-    /// The same a release later.
+    /// Returns the same a release later.
     fn step(&mut self, row: &[(u32, f64)]) -> Row {
         let mut values = Vec::new();
         for &(value, share) in row {

@@ -133,9 +133,9 @@ impl Possible {
 pub struct MDistinct {
     /// Least number of sensitive values in a group, at least 2.
     pub m: usize,
-    /// Whether first groups have candidate update sets with nothing in common (m-Distinct\*).
+    /// True if first groups have candidate update sets with nothing in common (m-Distinct\*).
     pub disjoint: bool,
-    /// Whether pairs that the update relation lacks to be transitive are added; else they are refused.
+    /// True if pairs that the update relation lacks to be transitive are added; else they are refused.
     pub close_updates: bool,
     /// Which updates are possible.
     #[serde(default, skip_serializing_if = "Possible::is_listed")]
@@ -144,7 +144,7 @@ pub struct MDistinct {
     pub balance: Balance,
     /// What to do with new rows that are not m-eligible.
     pub on_ineligible: OnIneligible,
-    /// Whether everybody has each value of their group with the same probability, also to a reader who knows this program and the law of changes.
+    /// True if everybody has each value of their group with the same probability, also to a reader who knows this program and the law of changes.
     /// Needs probabilities, disjoint first groups, blind balancing, and new rows that are eligible.
     #[serde(default, skip_serializing_if = "is_unset")]
     pub exact: bool,
@@ -174,7 +174,7 @@ impl MDistinct {
         with_on_ineligible(on_ineligible: OnIneligible);
     }
 
-    /// The method with its defaults.
+    /// Returns the method with its defaults.
     pub fn new(m: usize) -> Self {
         Self {
             m,
@@ -508,7 +508,7 @@ fn unlabelled() -> Error {
     Error::internal("a row with a signature and without a label")
 }
 
-/// Rows that were published before, ascending, by the kind of their signature, their value and their label; on all cores.
+/// Returns the rows that were published before, ascending, by the kind of their signature, their value and their label; on all cores.
 fn returning_rows(codes: &Codes, known: &Signatures, kind_of_signature: &[u32]) -> Result<FxHashMap<Cell, Vec<u32>>> {
     let part = codes.len().div_ceil(4 * rayon::current_num_threads()).max(1 << 14);
     let of_part = |number: usize| {

@@ -35,7 +35,7 @@ impl Places {
         self.0[row as usize].store((bucket as u64) << 32 | entry as u64, Ordering::Relaxed);
     }
 
-    /// The bucket and the entry of a row that is somewhere.
+    /// Returns the bucket and the entry of a row that is somewhere.
     #[inline]
     pub(super) fn of(&self, row: u32) -> Option<(usize, usize)> {
         let place = self.0[row as usize].load(Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl Places {
         Lists::new(starts.clone(), self.0.len(), list_of)
     }
 
-    /// Rows that are somewhere, ascending, each with its bucket and its entry.
+    /// Returns the rows that are somewhere, ascending, each with its bucket and its entry.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, (usize, usize))> + '_ {
         (0..self.0.len() as u32).filter_map(|row| Some((row, self.of(row)?)))
     }
@@ -148,7 +148,7 @@ impl Counts {
         *rows += 1;
     }
 
-    /// All of them, and begins anew.
+    /// Returns all of them, and begins anew.
     fn taken(&mut self) -> Vec<(u32, usize)> {
         let Self { rows, values } = self;
         values.drain(..).map(|value| (value, std::mem::take(&mut rows[value as usize]))).collect()

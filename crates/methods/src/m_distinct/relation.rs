@@ -17,7 +17,7 @@ pub(super) struct Relation {
 }
 
 impl Relation {
-    /// The relation over so many values. Every value can stay as it is; one without pairs can do nothing else.
+    /// Returns the relation over so many values. Every value can stay as it is; one without pairs can do nothing else.
     ///
     /// # Errors
     /// When it is not transitive and is not to be closed, or cannot be because the missing pairs have no probability.
@@ -33,7 +33,7 @@ impl Relation {
         Ok(relation)
     }
 
-    /// The same of values that change by a law: what takes several releases follows from it, and need not be listed.
+    /// Returns the same of values that change by a law: what takes several releases follows from it, and need not be listed.
     ///
     /// # Errors
     /// Never, but that it is read as other relations are.
@@ -96,7 +96,7 @@ impl Relation {
         self.set_of.len()
     }
 
-    /// Number of a value's candidate update set.
+    /// Returns the number of a value's candidate update set.
     pub(super) fn set_of(&self, value: u32) -> u32 {
         self.set_of[value as usize]
     }
@@ -106,17 +106,17 @@ impl Relation {
         self.set(self.set_of(value))
     }
 
-    /// The set of a number.
+    /// Returns the set of a number.
     pub(super) fn set(&self, number: u32) -> &[u32] {
         &self.sets[number as usize]
     }
 
-    /// Whether a value is in the set of a number.
+    /// Returns true if a value is in the set of a number.
     pub(super) fn has(&self, number: u32, value: u32) -> bool {
         self.set(number).binary_search(&value).is_ok()
     }
 
-    /// The number of a set; `set` is ascending.
+    /// Returns the number of a set; `set` is ascending.
     pub(super) fn number(&mut self, set: Vec<u32>) -> u32 {
         let set = set.into_boxed_slice();
         if let Some(&number) = self.numbers.get(&set) {
@@ -128,17 +128,17 @@ impl Relation {
         number
     }
 
-    /// The kind of a group with these values: the numbers of their candidate update sets, in the same order.
+    /// Returns the kind of a group with these values: the numbers of their candidate update sets, in the same order.
     pub(super) fn kind(&self, values: &[u32]) -> Box<[u32]> {
         values.iter().map(|&value| self.set_of(value)).collect()
     }
 
-    /// Whether any two candidate update sets are equal or have nothing in common: values change within classes.
+    /// Returns true if any two candidate update sets are equal or have nothing in common: values change within classes.
     pub(super) fn is_of_classes(&self) -> bool {
         self.classes
     }
 
-    /// Values linked by candidate update sets that overlap: the component of each value, and the values of each component,
+    /// Returns the values linked by candidate update sets that overlap: the component of each value, and the values of each component,
     /// by number. Values of different components will never be alike.
     pub(super) fn components(&mut self) -> (Vec<u32>, Vec<u32>) {
         const NONE: u32 = u32::MAX;

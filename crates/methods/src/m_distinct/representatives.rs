@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// How often a plain draw is tried before a search.
 const DRAWS: usize = 32;
 
-/// A value of each set, no value twice and none of `taken`, drawn at random: `draw(n)` is a number below `n`.
+/// Returns a value of each set, no value twice and none of `taken`, drawn at random: `draw(n)` is a number below `n`.
 ///
 /// Nearly always all systems are equally likely; where a draw rarely succeeds, the search prefers none on purpose.
 pub(super) fn draw(sets: &[&[u32]], taken: &[u32], mut draw: impl FnMut(usize) -> usize) -> Option<Vec<u32>> {
@@ -29,7 +29,7 @@ pub(super) fn draw(sets: &[&[u32]], taken: &[u32], mut draw: impl FnMut(usize) -
     search(sets, taken, &mut draw)
 }
 
-/// Whether there is such a system.
+/// Returns true if there is such a system.
 pub(super) fn exists(sets: &[&[u32]], taken: &[u32]) -> bool {
     search(sets, taken, &mut |_| 0).is_some()
 }

@@ -111,7 +111,7 @@ pub(super) fn publish(rows: &[Row], known: &Known, pairs: &Pairs, method: &MDist
     method.anonymize(microdata, &state, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed))
 }
 
-/// The groups of a release, from what is published: identifiers (`None` for counterfeits) and values.
+/// Returns the groups of a release, from what is published: identifiers (`None` for counterfeits) and values.
 pub(super) fn groups(release: &Release) -> Vec<Vec<(Option<i64>, String)>> {
     let microdata = &release.microdata;
     let people = microdata.people.as_ref().unwrap();
@@ -125,7 +125,7 @@ pub(super) fn groups(release: &Release) -> Vec<Vec<(Option<i64>, String)>> {
     (0..release.groups.len()).map(|group| release.groups.range(group).map(of).collect()).collect()
 }
 
-/// The reflexive and transitive closure, by repeated composition.
+/// Returns the reflexive and transitive closure, by repeated composition.
 pub(super) fn closure(pairs: &Pairs) -> BTreeSet<(String, String)> {
     let values: BTreeSet<&String> = pairs.iter().flat_map(|(a, b)| [a, b]).collect();
     let mut closed: BTreeSet<(String, String)> = pairs.iter().cloned().collect();
@@ -195,7 +195,7 @@ impl History {
         assert!(rows.iter().all(|row| seen.contains(&row.0) || !self.known.contains_key(&row.0)), "somebody left out");
     }
 
-    /// The joint worlds of the guarantee, one by one: whether everybody can have had, at every release, the value that is `k`
+    /// Returns the joint worlds of the guarantee, one by one: whether everybody can have had, at every release, the value that is `k`
     /// places further on than their own, in groups that hang together the same `k`.
     pub(super) fn shifts_are_legal(&self) -> bool {
         self.layers.values().all(|layers| {
@@ -248,7 +248,7 @@ fn classes(classes: &[&[&str]]) -> Pairs {
     classes.iter().flat_map(pairs).collect()
 }
 
-/// A random update relation over values `v0`, `v1`, ..: none, classes of one size, classes of several sizes, or anything.
+/// Returns a random update relation over values `v0`, `v1`, ..: none, classes of one size, classes of several sizes, or anything.
 fn relations(values: usize) -> impl Strategy<Value = (Pairs, Option<usize>)> {
     let name = |value: usize| format!("v{value}");
     let of_size = move |size: usize| -> Pairs {
@@ -271,7 +271,7 @@ pub(super) struct Chain {
     pub method: MDistinct,
 }
 
-/// Snapshots of at most so many people: they come, go and come back, quasi-identifiers change and can be NULL, and sensitive values
+/// Returns the snapshots of at most so many people: they come, go and come back, quasi-identifiers change and can be NULL, and sensitive values
 /// change along the relation.
 pub(super) fn chains(most: usize) -> impl Strategy<Value = Chain> {
     let method = (

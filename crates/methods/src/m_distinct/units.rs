@@ -53,7 +53,7 @@ impl Units {
         }
     }
 
-    /// Values that can come to the same end of fewer than `most` values are one unit, if there are others than the end's own.
+    /// Returns the values that can come to the same end of fewer than `most` values are one unit, if there are others than the end's own.
     fn by_ends(relation: &mut Relation, most: usize) -> Self {
         let values = relation.values();
         let is_end = |relation: &Relation, number: u32| {
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(Units::new(&mut relation(4, &[(2, 3), (3, 2)]), 2, false).what, What::Values);
     }
 
-    /// Whether a group can go on whatever allowed change happens to one of its people after the other.
+    /// Returns true if a group can go on whatever allowed change happens to one of its people after the other.
     fn goes_on(relation: &Relation, values: &[u32], seen: &mut std::collections::BTreeSet<Vec<u32>>) -> bool {
         if !seen.insert(values.to_vec()) {
             return true;

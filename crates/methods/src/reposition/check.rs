@@ -32,7 +32,7 @@ impl Check {
         Self { l, width, before: None, values: Vec::new() }
     }
 
-    /// Bytes held, by a value's number.
+    /// Returns the bytes held, by a value's number.
     pub(super) fn size(&self) -> usize {
         self.values.capacity() * size_of::<Published>()
     }

@@ -18,7 +18,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// Number of the snapshot that a time belongs to.
+    /// Returns the number of the snapshot that a time belongs to.
     pub fn snapshot(self, time: i64) -> i64 {
         match self {
             Self::Units(units) => time.div_euclid(units.max(1)),
@@ -39,7 +39,7 @@ impl Clock {
     }
 }
 
-/// Months since January 1970 of a day since then, in the Gregorian calendar. The calendar repeats after 400 years, and its years are
+/// Returns the months since January 1970 of a day since then, in the Gregorian calendar. The calendar repeats after 400 years, and its years are
 /// easiest counted from March (`H. Hinnant, chrono-compatible low-level date algorithms`).
 fn month_of(day: i64) -> i64 {
     let (era, of_era) =
@@ -51,7 +51,7 @@ fn month_of(day: i64) -> i64 {
     ((year + era * 400) * 12 + month + 2 - 1970 * 12) as i64
 }
 
-/// The day since 1970 that a month since January 1970 begins with.
+/// Returns the day since 1970 that a month since January 1970 begins with.
 fn first_day_of(month: i128) -> i128 {
     let from_march = month + 1970 * 12 - 2;
     let (year, month) = (from_march.div_euclid(12), from_march.rem_euclid(12));

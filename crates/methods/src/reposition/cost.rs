@@ -16,7 +16,7 @@ pub enum MoveCost {
 }
 
 impl MoveCost {
-    /// The cost of a distance, in units of the factor.
+    /// Returns the cost of a distance, in units of the factor.
     pub fn of(self, distance: usize) -> f64 {
         let d = distance as f64;
         match self {
@@ -48,7 +48,7 @@ impl Costs {
         }
     }
 
-    /// The cost of a distance inside of the window.
+    /// Returns the cost of a distance inside of the window.
     pub(super) fn of(&self, distance: i64) -> f64 {
         self.0.get(distance as usize).copied().unwrap_or(f64::INFINITY)
     }
@@ -60,7 +60,7 @@ impl Costs {
 pub struct Cost(f64);
 
 impl Cost {
-    /// The value of a parameter of this name.
+    /// Returns the value of a parameter of this name.
     ///
     /// # Errors
     /// When it is not above 0, or not finite.
@@ -71,7 +71,7 @@ impl Cost {
         }
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> f64 {
         self.0
     }

@@ -21,7 +21,7 @@ struct OfValue {
     value: Value,
     start: usize,
     end: usize,
-    /// Whether its records are in the order of their priorities.
+    /// True if its records are in the order of their priorities.
     in_order: bool,
 }
 
@@ -38,7 +38,7 @@ impl Tally {
         &mut self.0[value]
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         self.0.capacity() * size_of::<usize>()
     }
@@ -96,7 +96,7 @@ impl Home {
         Some(())
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         self.records.capacity() * size_of::<Record>() + self.values.capacity() * size_of::<OfValue>()
     }

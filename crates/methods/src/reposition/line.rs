@@ -29,7 +29,7 @@ impl Homes {
         self.0.is_empty()
     }
 
-    /// The latest original time.
+    /// Returns the latest original time.
     pub(super) fn latest(&self) -> Option<i64> {
         self.0.back().map(|&(home, _)| home)
     }

@@ -121,7 +121,7 @@ impl Stream {
         self.totals
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub fn size(&self) -> usize {
         let homes = self.homes.values().map(Home::size).sum::<usize>();
         self.window.size() + homes + self.tally.size() + self.check.size()
@@ -270,7 +270,7 @@ impl Stream {
         leave(departed)
     }
 
-    /// The records of a snapshot of the window.
+    /// Returns the records of a snapshot of the window.
     fn drawn(&mut self, left: Left) -> Result<Departed> {
         let published = left.published.iter().map(|(_, homes)| homes.len()).sum();
         let mut departed =

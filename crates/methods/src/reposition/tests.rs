@@ -33,7 +33,7 @@ impl Prices {
         self.factor * self.kind.of(distance as usize) as i64
     }
 
-    /// Information loss of all records in the window (Equation 2).
+    /// Returns the information loss of all records in the window (Equation 2).
     fn loss(&self, lines: &[Line]) -> i64 {
         let of = |(line, suppress): (&Line, &i64)| {
             let moved = line.slots.iter().flat_map(|slot| {
@@ -44,7 +44,7 @@ impl Prices {
         lines.iter().zip(&self.suppress).map(of).sum()
     }
 
-    /// The least loss over all recycle repositions of an initial solution (Definition 2), by assignment problems for each value and each
+    /// Returns the least loss over all recycle repositions of an initial solution (Definition 2), by assignment problems for each value and each
     /// number of records that join the last snapshot, put together by dynamic programming for each level.
     fn optimum(&self, l: usize, lines: &[Line], end: i64) -> i64 {
         let tables: Vec<(usize, Vec<i64>)> =
@@ -70,7 +70,7 @@ impl Prices {
         best
     }
 
-    /// Records of a value in the last snapshot, and the least loss of the value if so many join them.
+    /// Returns the records of a value in the last snapshot, and the least loss of the value if so many join them.
     fn table(&self, line: &Line, suppress: i64, end: i64) -> (usize, Vec<i64>) {
         // Original time, where it is, whether it is published.
         let mut records: Vec<(i64, i64, bool)> = Vec::new();
@@ -105,7 +105,7 @@ impl Prices {
     }
 }
 
-/// The initial solution as the paper words it.
+/// Returns the initial solution as the paper words it.
 fn initial(l: usize, counts: &[(Value, u32)]) -> Vec<u32> {
     let mut kept: Vec<u32> = counts.iter().map(|&(_, count)| count).collect();
     while let Some(most) = kept.iter().copied().max().filter(|&most| most > 0)
@@ -116,7 +116,7 @@ fn initial(l: usize, counts: &[(Value, u32)]) -> Vec<u32> {
     kept
 }
 
-/// Level and number of records of a snapshot.
+/// Returns the level and number of records of a snapshot.
 fn measure(lines: &[Line], time: i64) -> (usize, usize) {
     let sizes =
         lines.iter().map(|line| line.slots.iter().find(|slot| slot.time == time).map_or(0, |slot| slot.homes.len()));
@@ -241,7 +241,7 @@ fn parameters() -> impl Strategy<Value = Reposition> {
 /// Original time, value and published time of each row.
 type Rows = BTreeMap<u64, (i64, Value, Option<i64>)>;
 
-/// The records of a snapshot; rows are numbered through, and priorities follow from them.
+/// Returns the records of a snapshot; rows are numbered through, and priorities follow from them.
 fn records(values: &[Value], next: &mut u64, key: u64) -> Vec<Record> {
     let record = |&value: &Value| {
         *next += 1;

@@ -87,7 +87,7 @@ impl Window {
         self.snapshots.front().map(|snapshot| snapshot.time)
     }
 
-    /// Whether a suppressed record could still be published, so that a snapshot without records of its own may get some.
+    /// Returns true if a suppressed record could still be published, so that a snapshot without records of its own may get some.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -97,13 +97,13 @@ impl Window {
         self.snapshots.clear();
     }
 
-    /// All records, by value.
+    /// Returns all records, by value.
     #[cfg(test)]
     pub(super) fn lines(&self) -> &[Line] {
         &self.lines
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         let slots: usize = self.lines.iter().map(|line| line.slots.len()).sum();
         let listed: usize = self.snapshots.iter().map(|snapshot| snapshot.values.len()).sum();
@@ -225,7 +225,7 @@ impl Window {
         Some(Candidate { gain: suppress_cost - price, tie: mix(tie ^ mix(end as u64)), value })
     }
 
-    /// Number of records of a value at the end of the window.
+    /// Returns the number of records of a value at the end of the window.
     fn at_end(&self, value: Value, end: i64) -> usize {
         match self.lines[value as usize].slots.back() {
             Some(slot) if slot.time == end => slot.homes.len(),

@@ -53,7 +53,7 @@ impl Assigning<'_> {
         matrix
     }
 
-    /// Numbers of the people whom rows already are, for rows that are single values; `NONE` for others.
+    /// Returns the numbers of the people whom rows already are, for rows that are single values; `NONE` for others.
     ///
     /// By the loss metric, no assignment is better than the best of those that begin so. Let a row `x` have somebody else, `y`, and a row
     /// `b` somebody who is `x`. If they exchange, `x` loses nothing, and `b` with `y` loses at most what `b` with `x` and `x` with `y` lost, since

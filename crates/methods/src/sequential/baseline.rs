@@ -31,7 +31,7 @@ pub struct NonSequential {
 }
 
 impl NonSequential {
-    /// Every row covers `l` people.
+    /// Returns every row covers `l` people.
     pub fn new(l: usize) -> Self {
         Self { l, cuts: Cuts::default() }
     }

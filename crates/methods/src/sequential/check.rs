@@ -143,7 +143,7 @@ mod tests {
             encoded(&People { quasi: vec![Vec::new(); 2], other: vec![Vec::new()], ..People::default() }, false)
         }
 
-        /// Boxes that hold everybody.
+        /// Returns the boxes that hold everybody.
         fn wide() -> Vec<[u32; 2]> {
             VALUES.map(|values| [0, values - 1]).repeat(ROWS)
         }

@@ -40,7 +40,7 @@ struct Walked {
     end: u32,
 }
 
-/// The person of each row: the other way for each smallest set of rows to which both give the same people, if less is lost by that.
+/// Returns the person of each row: the other way for each smallest set of rows to which both give the same people, if less is lost by that.
 pub(super) fn better(one: Given, other: &Given) -> Vec<u32> {
     let rows = one.people.len();
     let steps = steps(&one, other);

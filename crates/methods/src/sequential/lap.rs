@@ -296,13 +296,13 @@ impl Search {
     }
 }
 
-/// Numbers of a row, or of columns, block by block.
+/// Returns the numbers of a row, or of columns, block by block.
 #[inline]
 fn blocks(numbers: &[f32]) -> impl Iterator<Item = Block> {
     numbers.as_chunks::<LANES>().0.iter().map(|block| Block::from(*block))
 }
 
-/// The columns of a block for which a comparison holds.
+/// Returns the columns of a block for which a comparison holds.
 #[inline]
 fn places(block: usize, holds: Block) -> impl Iterator<Item = usize> {
     let mut left = holds.to_bitmask();
@@ -314,7 +314,7 @@ fn places(block: usize, holds: Block) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The first place of a number, but for one; that one if there is no other.
+/// Returns the first place of a number, but for one; that one if there is no other.
 fn position(numbers: &[f32], what: f32, but: usize) -> usize {
     let what = Block::splat(what);
     for (number, block) in blocks(numbers).enumerate() {

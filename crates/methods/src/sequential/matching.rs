@@ -27,7 +27,7 @@ pub(super) struct Matched {
     pub people: Vec<Vec<u32>>,
 }
 
-/// The values that travel, as numbers: of each row, the class of rows with the same sensitive value and the same others.
+/// Returns the values that travel, as numbers: of each row, the class of rows with the same sensitive value and the same others.
 pub(super) fn classes(microdata: &Microdata) -> Vec<u32> {
     if microdata.sensitive.is_some() && microdata.other.is_empty() {
         let mut class_of = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn classes(microdata: &Microdata) -> Vec<u32> {
     classes
 }
 
-/// Row whose travelling values a person carries in a world.
+/// Returns the row whose travelling values a person carries in a world.
 #[inline]
 pub(super) fn carried(partners: &[u32], width: usize, world: usize, person: u32) -> u32 {
     match world {
@@ -181,7 +181,7 @@ impl Matching<'_> {
         Ok(matched)
     }
 
-    /// The person of each row in a world. Every row has the values of somebody: who carries them in this world, whom the row is *linked* to, lies near
+    /// Returns the person of each row in a world. Every row has the values of somebody: who carries them in this world, whom the row is *linked* to, lies near
     /// that person, by all columns; or rows are *matched* anew. `hopeless` classes are not matched.
     fn people_of(
         &self,
@@ -320,7 +320,7 @@ impl Matching<'_> {
         Cutting { microdata: self.microdata, measure: self.measure, most: self.p }
     }
 
-    /// Losses of rows that cover people, too.
+    /// Returns the losses of rows that cover people, too.
     fn losses(&self, boxes: &Intervals, people: &[u32]) -> Vec<f32> {
         let d = self.microdata.quasi.len();
         let mut losses: Vec<f32> = room(people.len());
@@ -356,7 +356,7 @@ impl Matching<'_> {
     }
 }
 
-/// The box of each row that holds nobody but the person with its number.
+/// Returns the box of each row that holds nobody but the person with its number.
 ///
 /// # Errors
 /// An internal one when a code is none of the table's, which is a bug.

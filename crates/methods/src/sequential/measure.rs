@@ -50,7 +50,7 @@ impl Measure {
         Self { scales: microdata.quasi.iter().enumerate().map(scale).collect() }
     }
 
-    /// Loss of the smallest published value of quasi-identifier `j` that holds the codes from `lo` to `hi`.
+    /// Returns the loss of the smallest published value of quasi-identifier `j` that holds the codes from `lo` to `hi`.
     #[inline]
     pub(super) fn of(&self, j: usize, [lo, hi]: [u32; 2]) -> f32 {
         let scale = &self.scales[j];
@@ -60,18 +60,18 @@ impl Measure {
         }
     }
 
-    /// Whether what a value loses is at most the sum of what two losses that meet in it are: the loss metric.
+    /// Returns true if what a value loses is at most the sum of what two losses that meet in it are: the loss metric.
     pub(super) fn adds_up(&self) -> bool {
         self.scales.iter().all(|scale| scale.below.is_empty())
     }
 
-    /// Sum of the losses of a box.
+    /// Returns the sum of the losses of a box.
     #[inline]
     pub(super) fn sum(&self, intervals: &[[u32; 2]]) -> f32 {
         intervals.iter().enumerate().map(|(j, &interval)| self.of(j, interval)).sum()
     }
 
-    /// Sum of the losses of the smallest box around a box and a point.
+    /// Returns the sum of the losses of the smallest box around a box and a point.
     #[inline]
     pub(super) fn with(&self, intervals: &[[u32; 2]], codes: impl Iterator<Item = u32>) -> f32 {
         let mut sum = 0.0;
@@ -81,7 +81,7 @@ impl Measure {
         sum
     }
 
-    /// The most that a row can lose.
+    /// Returns the most that a row can lose.
     pub(super) fn most(&self) -> f32 {
         let whole = |(j, scale): (usize, &Scale)| self.of(j, [0, scale.values.saturating_sub(1) as u32]);
         self.scales.iter().enumerate().map(whole).sum()

@@ -47,14 +47,14 @@ impl Near {
         copied_rows(&self.boxes, 2 * self.d, rows)
     }
 
-    /// Codes of some people, person after person.
+    /// Returns the codes of some people, person after person.
     pub(super) fn codes_of(&self, people: &[u32]) -> Vec<u32> {
         copied_rows(&self.codes, self.d, people)
     }
 }
 
 impl Parts {
-    /// Rows and people of each part.
+    /// Returns the rows and people of each part.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
         let mut start = 0;
         self.lengths.iter().map(move |&length| {
@@ -88,7 +88,7 @@ impl<const W: usize> Item<W> {
     }
 }
 
-/// Bytes of one.
+/// Returns the bytes of one.
 pub(super) fn item_bytes(quasi: usize) -> usize {
     size_of::<u32>() + fours(quasi) * size_of::<[i16; FOUR]>()
 }
@@ -168,7 +168,7 @@ impl Cutting<'_> {
         n * (pieces / 2) / pieces
     }
 
-    /// The quasi-identifier that spreads most over both sides, and from where to where; `None` if all are alike.
+    /// Returns the quasi-identifier that spreads most over both sides, and from where to where; `None` if all are alike.
     fn widest<const W: usize>(&self, rows: &Piece<'_, W>, people: &Piece<'_, W>) -> Option<(usize, [u32; 2])> {
         let mut extent = Extent::<W, i16>::NONE;
         rows.items.iter().chain(&*people.items).for_each(|item| extent.widen(&item.at));
@@ -224,7 +224,7 @@ fn in_random_order(rows: usize, rng: &mut impl Rng) -> Vec<u32> {
 }
 
 impl<'a, const W: usize> Piece<'a, W> {
-    /// The first ones, and the others. There may be none at all.
+    /// Returns the first ones, and the others. There may be none at all.
     fn split_at(self, middle: usize) -> (Self, Self) {
         let middle = middle.min(self.items.len());
         let (items, more) = self.items.split_at_mut(middle);
@@ -321,7 +321,7 @@ impl Ranks {
         }
     }
 
-    /// The rank nearest to the middle, of those not far from it, at which a value ends; the middle if there is none.
+    /// Returns the rank nearest to the middle, of those not far from it, at which a value ends; the middle if there is none.
     fn near_middle(&self, middle: usize) -> usize {
         let n = self.len();
         if middle == 0 || middle >= n {

@@ -91,7 +91,7 @@ impl People {
         }
     }
 
-    /// The first of them.
+    /// Returns the first of them.
     fn truncated(&self, rows: usize) -> Self {
         Self {
             first: self.first,
@@ -102,7 +102,7 @@ impl People {
     }
 }
 
-/// A release as the publisher sees it; with hierarchies in which every value has but the root above it if `flat`.
+/// Returns a release as the publisher sees it; with hierarchies in which every value has but the root above it if `flat`.
 fn run(
     method: &AnyMethod,
     people: &People,
@@ -179,7 +179,7 @@ fn release_of(p: usize, loss: Loss) -> AnyMethod {
     AnyMethod::SequentialRelease(SequentialRelease { p, loss })
 }
 
-/// Person to partners.
+/// Returns the person to partners.
 fn partners(worlds: &RecordBatch) -> BTreeMap<i64, Vec<i64>> {
     let ids = worlds.column(0).as_primitive::<Int64Type>();
     let lists = worlds.column_by_name("partners").unwrap().as_list::<i32>();
@@ -187,7 +187,7 @@ fn partners(worlds: &RecordBatch) -> BTreeMap<i64, Vec<i64>> {
     (0..worlds.num_rows()).map(|i| (ids.value(i), list(i))).collect()
 }
 
-/// People who are not in a ring of different values with their partners, by the checker that shares no code with the method.
+/// Returns the people who are not in a ring of different values with their partners, by the checker that shares no code with the method.
 fn outside_rings(people: &People, partners: &BTreeMap<i64, Vec<i64>>) -> usize {
     let partners: Vec<Vec<usize>> = partners.values().map(|ids| ids.iter().map(|&id| id as usize).collect()).collect();
     let values: Vec<u64> = people.sensitive.iter().map(|&value| value as u64).collect();
@@ -228,7 +228,7 @@ fn released(release: &RecordBatch, columns: &Columns) -> ReleasedRows {
     }
 }
 
-/// A world: everybody carries what `carried` has.
+/// Returns a world: everybody carries what `carried` has.
 fn world(people: &People, columns: &Columns, carried: impl Fn(i64) -> i64) -> World {
     let mut world = World::default();
     for (i, id) in people.ids().into_iter().enumerate() {

@@ -42,7 +42,7 @@ impl Worlds {
         with_cuts(cuts: Cuts);
     }
 
-    /// Partners of all rows: those that are known, and new ones for people without. Salts, for new seals.
+    /// Returns the partners of all rows: those that are known, and new ones for people without. Salts, for new seals.
     pub(super) fn extend(
         &self,
         microdata: &Microdata,
@@ -75,7 +75,7 @@ impl Worlds {
         Ok(release::Worlds { partners, width, salts, is_new: rows.map(|row| is_new(&row)).collect() })
     }
 
-    /// Partners of all rows: new ones for the `fresh` rows alone.
+    /// Returns the partners of all rows: new ones for the `fresh` rows alone.
     fn beside(
         &self,
         microdata: &Microdata,
@@ -102,7 +102,7 @@ impl Worlds {
         Ok(partners)
     }
 
-    /// Partners of all rows, row after row.
+    /// Returns the partners of all rows, row after row.
     fn draw(&self, microdata: &Microdata, what: &str, seed: [u8; 32], monitor: &Monitor) -> Result<Vec<u32>> {
         if microdata.sensitive.is_none() {
             return Err(Error::refused(format!(
@@ -196,7 +196,7 @@ impl Method for Worlds {
     }
 }
 
-/// Rings of all rows, in buckets of rows that lie close together; `what` is what the rows are called.
+/// Returns the rings of all rows, in buckets of rows that lie close together; `what` is what the rows are called.
 ///
 /// # Errors
 /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l`.

@@ -46,13 +46,13 @@ pub struct Dealt {
 }
 
 impl Dealt {
-    /// Whether a row is in a ring of an earlier release.
+    /// Returns true if a row is in a ring of an earlier release.
     #[inline]
     pub fn is_known(&self, row: u32) -> bool {
         self.known.get(row as usize).copied().unwrap_or(false)
     }
 
-    /// The rings, each with its rows and what these show.
+    /// Returns the rings, each with its rows and what these show.
     pub fn rings(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
@@ -62,7 +62,7 @@ impl Dealt {
         })
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -127,7 +127,7 @@ impl DealtReader {
         self.identifiers.append(ids)
     }
 
-    /// Bytes held, and bytes that the end needs: of each entry a place in order, where its row is, and what it shows once more.
+    /// Returns the bytes held, and bytes that the end needs: of each entry a place in order, where its row is, and what it shows once more.
     pub(super) fn size(&self) -> usize {
         let of_entry = size_of::<[i64; 2]>() + 2 * size_of::<u32>();
         let kept = self.rings.capacity() * of_entry + self.shown.capacity() * size_of::<u32>();
@@ -270,7 +270,7 @@ impl Memory {
     }
 }
 
-/// Columns of an entry between whom it is about and the release that drew its ring.
+/// Returns the columns of an entry between whom it is about and the release that drew its ring.
 pub(super) fn fields(sensitive: &FieldRef) -> [Field; 4] {
     [
         Field::new(VALUE, sensitive.data_type().clone(), false),
@@ -280,7 +280,7 @@ pub(super) fn fields(sensitive: &FieldRef) -> [Field; 4] {
     ]
 }
 
-/// The members who get an entry: people whose ring is new.
+/// Returns the members who get an entry: people whose ring is new.
 pub(super) fn members(published: &Published, known: &Dealt) -> Vec<u32> {
     published.members(|row| !known.is_known(row))
 }

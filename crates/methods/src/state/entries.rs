@@ -45,13 +45,13 @@ impl Entries {
         self.among.first.len()
     }
 
-    /// The first entry of a row's person, if there is any.
+    /// Returns the first entry of a row's person, if there is any.
     #[inline]
     pub(super) fn of(&self, row: usize) -> Option<u32> {
         self.among.first.at(row)
     }
 
-    /// The entries of everybody who has several.
+    /// Returns the entries of everybody who has several.
     pub(super) fn several(&self) -> impl Iterator<Item = &[u32]> {
         let starts = [0].into_iter().chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.several[start..end])

@@ -49,7 +49,7 @@ pub const IDENTIFIER: &str = "identifier";
 /// Column of a ledger, and optional in labelled signatures that are passed by hand: the release that an entry is from.
 pub const RELEASE: &str = "release";
 
-/// Columns of the ledger of a method with state of this kind; of one without, it has the releases' numbers only.
+/// Returns the columns of the ledger of a method with state of this kind; of one without, it has the releases' numbers only.
 ///
 /// # Errors
 /// When the layout lacks what is to be remembered, which planning should have refused.
@@ -160,7 +160,7 @@ impl StateKind {
         Ok(schema.fields().iter().filter(needed).cloned().collect())
     }
 
-    /// The entries that a release adds, as the members that get one; `known` is the state that it was made with.
+    /// Returns the entries that a release adds, as the members that get one; `known` is the state that it was made with.
     ///
     /// # Errors
     /// When that is of another kind, which is a bug.
@@ -175,7 +175,7 @@ impl StateKind {
         })
     }
 
-    /// The entries of some members, with the columns of `schema`. `number` is that of the release.
+    /// Returns the entries of some members, with the columns of `schema`. `number` is that of the release.
     ///
     /// # Errors
     /// When Arrow fails to gather values.
@@ -221,7 +221,7 @@ pub enum State {
 }
 
 impl State {
-    /// The state before the first release.
+    /// Returns the state before the first release.
     pub fn before_the_first(kind: Option<StateKind>) -> Self {
         match kind {
             None | Some(StateKind::People) => Self::Nothing,
@@ -263,7 +263,7 @@ impl State {
         }
     }
 
-    /// People who were published in this period with another value than they have now, and are again.
+    /// Returns the people who were published in this period with another value than they have now, and are again.
     pub fn held(&self) -> usize {
         match self {
             Self::Signatures(signatures) => signatures.held,
@@ -305,7 +305,7 @@ impl State {
         Error::internal("state of another kind than the method's")
     }
 
-    /// Whether it is of the whole, and says nothing of parts: of people who are together for ever, and can be in several of them.
+    /// Returns true if it is of the whole, and says nothing of parts: of people who are together for ever, and can be in several of them.
     pub(super) fn is_of_the_whole(&self) -> bool {
         matches!(self, Self::Dealt(dealt) if !dealt.is_empty())
     }
@@ -387,7 +387,7 @@ pub struct SnapshotBuilder {
 }
 
 impl SnapshotBuilder {
-    /// A builder for batches of this layout, and for a method with state of this kind.
+    /// Returns a builder for batches of this layout, and for a method with state of this kind.
     ///
     /// # Errors
     /// When a column's type cannot be grouped by.
@@ -450,7 +450,7 @@ impl SnapshotBuilder {
         }
     }
 
-    /// Bytes held, and bytes that [`finish`](Self::finish) will need to order the rows.
+    /// Returns the bytes held, and bytes that [`finish`](Self::finish) will need to order the rows.
     pub fn size(&self) -> usize {
         // Who is missing is found out before the rows are put in order, which takes as much.
         let missing = if self.kind.is_some_and(|kind| kind.facts().counted) { self.microdata.people_size() } else { 0 };
@@ -458,7 +458,7 @@ impl SnapshotBuilder {
         self.microdata.size() + missing + sealing + self.state.as_ref().map_or(0, StateReader::size)
     }
 
-    /// The rows, and the state as it concerns them. `key` orders identifiers.
+    /// Returns the rows, and the state as it concerns them. `key` orders identifiers.
     ///
     /// # Errors
     /// Those of [`MicrodataBuilder::finish_with`], and contradictory or incomplete entries.

@@ -65,7 +65,7 @@ impl OwnValues {
         Ok(())
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Unknown => 0,
@@ -139,7 +139,7 @@ impl OwnValues {
     }
 }
 
-/// The seals of some members, for a ledger.
+/// Returns the seals of some members, for a ledger.
 ///
 /// # Errors
 /// When there is no sensitive attribute, and when Arrow cannot show its values as text.

@@ -27,7 +27,7 @@ pub(super) struct Seals {
 /// A list of columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 struct Kind {
-    /// Whether there is anything, a salt at least.
+    /// True if there is anything, a salt at least.
     is_any: bool,
     seals: Vec<Seal>,
 }
@@ -70,7 +70,7 @@ impl Kind {
         self.is_any != entry.is_empty() && self.seals.iter().copied().eq(pairs_of(entry).map(Seal::of))
     }
 
-    /// Numbers that an entry has.
+    /// Returns the numbers that an entry has.
     fn items(&self) -> usize {
         usize::from(self.is_any) + self.seals.iter().filter(|seal| seal.has == Has::Commitment).count()
     }
@@ -133,12 +133,12 @@ impl Seals {
         })
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.kind_of.len()
     }
 
-    /// All names.
+    /// Returns all names.
     pub(super) fn names(&self) -> FxHashSet<i64> {
         self.kinds.iter().flat_map(|kind| &kind.seals).map(|seal| seal.name).collect()
     }
@@ -170,7 +170,7 @@ impl Seals {
         pieces.collect()
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         let kinds = self.kinds.iter().map(|kind| kind.seals.len() * size_of::<Seal>()).sum::<usize>();
         let numbers = self.numbers.capacity() * (size_of::<(Kind, u32)>() + 1);

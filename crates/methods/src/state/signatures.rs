@@ -49,7 +49,7 @@ pub struct Signatures {
 struct OfRows(Codes);
 
 impl OfRows {
-    /// Numbers below `end`, where there are some.
+    /// Returns the numbers below `end`, where there are some.
     fn new(end: u32, rows: usize, of: impl Fn(u32) -> Option<u32> + Sync + Send) -> Self {
         Self(Codes::collected(end, rows, |row| of(row).map_or(0, |number| number + 1)))
     }
@@ -69,24 +69,24 @@ const UNDATED: &str = "`previous` does not say which release its rows are from (
     since; number the releases one after the other";
 
 impl Signatures {
-    /// All signatures that were ever given, also to people who are not in the microdata.
+    /// Returns all signatures that were ever given, also to people who are not in the microdata.
     pub fn all(&self) -> &[Box<[u32]>] {
         &self.all
     }
 
-    /// The number of a row's signature, if its identifier was ever published.
+    /// Returns the number of a row's signature, if its identifier was ever published.
     #[inline]
     pub fn number_of(&self, row: usize) -> Option<u32> {
         self.number_of.of(row)
     }
 
-    /// The signature of a row, if its identifier was ever published.
+    /// Returns the signature of a row, if its identifier was ever published.
     #[inline]
     pub fn of(&self, row: usize) -> Option<&[u32]> {
         self.number_of(row).map(|number| &*self.all[number as usize])
     }
 
-    /// The place of a row's own value in its signature, from 0, if its identifier was ever published and people have labels.
+    /// Returns the place of a row's own value in its signature, from 0, if its identifier was ever published and people have labels.
     #[inline]
     pub fn label_of(&self, row: usize) -> Option<u32> {
         self.label_of.of(row)
@@ -173,7 +173,7 @@ pub(super) struct SignaturesReader {
 #[derive(Debug, Clone, Copy)]
 struct Known {
     number: u32,
-    /// Whether it has a value twice.
+    /// True if it has a value twice.
     has_one_twice: bool,
 }
 
@@ -198,7 +198,7 @@ impl Bytes {
 }
 
 impl SignaturesReader {
-    /// A builder for identifiers of the given type.
+    /// Returns a builder for identifiers of the given type.
     pub(super) fn new(identifier: DataType, says: Says) -> Self {
         Self {
             says,
@@ -345,7 +345,7 @@ impl SignaturesReader {
         }
     }
 
-    /// Numbers a signature that was not seen before.
+    /// Returns the numbers a signature that was not seen before.
     fn learn(&mut self, set: &[u32]) -> Known {
         let mut values = set.to_vec();
         values.sort_unstable();
@@ -356,7 +356,7 @@ impl SignaturesReader {
         known
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         self.identifiers.size()
             + self.signature_of.size()
@@ -520,7 +520,7 @@ impl SignaturesReader {
     }
 }
 
-/// Columns of an entry behind whom it is about, but for the release that it is from.
+/// Returns the columns of an entry behind whom it is about, but for the release that it is from.
 pub(super) fn fields(sensitive: &FieldRef, labelled: bool) -> [Field; 2] {
     let signature = Field::new(SIGNATURE, signature_type(sensitive.data_type()), false);
     let own =
@@ -528,7 +528,7 @@ pub(super) fn fields(sensitive: &FieldRef, labelled: bool) -> [Field; 2] {
     [signature, own]
 }
 
-/// The members who get an entry: people who were not published before, or, where signatures change, not with these values.
+/// Returns the members who get an entry: people who were not published before, or, where signatures change, not with these values.
 pub(super) fn members(published: &Published, known: &Signatures, change: bool) -> Vec<u32> {
     match change {
         false => published.members(|row| known.number_of(row as usize).is_none()),

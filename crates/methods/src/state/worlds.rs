@@ -59,7 +59,7 @@ impl Partners {
         self.width
     }
 
-    /// The rows whose values a row carries in each world but the true one, if it has worlds. Where partners have left, those whose
+    /// Returns the rows whose values a row carries in each world but the true one, if it has worlds. Where partners have left, those whose
     /// values the partners carried stand in for them.
     #[inline]
     pub fn of(&self, row: u32) -> Option<&[u32]> {
@@ -67,7 +67,7 @@ impl Partners {
         (partners.first()? != &NONE).then_some(partners)
     }
 
-    /// The same of all rows, row after row; of those that have none, numbers that are of no row.
+    /// Returns the same of all rows, row after row; of those that have none, numbers that are of no row.
     pub fn of_all(&self) -> &[u32] {
         &self.of
     }
@@ -88,7 +88,7 @@ impl Partners {
         }
     }
 
-    /// Whether all values of a row that travel are sealed.
+    /// Returns true if all values of a row that travel are sealed.
     pub fn is_sealed(&self, row: u32) -> bool {
         self.sealed.get(row as usize).copied().unwrap_or(false)
     }
@@ -205,7 +205,7 @@ fn refused(what: &str) -> Error {
     Error::refused(format!("`worlds` {what}"))
 }
 
-/// Columns of an entry, but for whom it is about and the release that it is from; with `values`, those that the commitments are to.
+/// Returns the columns of an entry, but for whom it is about and the release that it is from; with `values`, those that the commitments are to.
 pub(super) fn fields(identifier: &FieldRef, layout: &Layout, values: bool) -> Vec<Field> {
     let mut fields = vec![
         Field::new(PARTNERS, signature_type(identifier.data_type()), false),
@@ -219,7 +219,7 @@ pub(super) fn fields(identifier: &FieldRef, layout: &Layout, values: bool) -> Ve
     fields
 }
 
-/// The members who get an entry: people without worlds, or with values that are not sealed yet.
+/// Returns the members who get an entry: people without worlds, or with values that are not sealed yet.
 pub(super) fn members(published: &Published, known: &Partners) -> Vec<u32> {
     published.members(|row| known.of(row).is_none() || !known.is_sealed(row))
 }

@@ -16,7 +16,7 @@ fn known(groups: &[(&[i64], &[&str])]) -> Known {
     groups.iter().flat_map(of_group).collect()
 }
 
-/// The paper's example: Ken, Julia, Tom, Harry, Lily and Ben as 1 to 6.
+/// Returns the paper's example: Ken, Julia, Tom, Harry, Lily and Ben as 1 to 6.
 fn golden() -> (Vec<Row>, Known, Pairs) {
     let second = rows(&[
         (1, 14, 20, "dyspepsia"),

@@ -3,7 +3,7 @@
 use super::super::parts::{Cutting, Near};
 use super::*;
 
-/// A class of all rows, some of which are published as boxes, cut on both sides, and on one. Of both the parts.
+/// Returns a class of all rows, some of which are published as boxes, cut on both sides, and on one. Of both the parts.
 fn parts(people: &People, flat: bool) -> (Microdata, [Vec<(Vec<u32>, Vec<u32>)>; 2]) {
     let rows = people.len() as u32;
     let microdata = encoded(people, flat);

@@ -109,7 +109,7 @@ impl Series {
     }
 }
 
-/// The number of rows and of counterfeits that all rows say.
+/// Returns the number of rows and of counterfeits that all rows say.
 fn counted(release: &RecordBatch) -> [i32; 2] {
     ["group_size", "counterfeits"].map(|name| {
         let column = release.column_by_name(name).unwrap().as_primitive::<Int32Type>();
@@ -171,7 +171,7 @@ proptest! {
     }
 }
 
-/// The least person who carries what somebody of the ring has, and so on.
+/// Returns the least person who carries what somebody of the ring has, and so on.
 fn rings(partners: &BTreeMap<i64, Vec<i64>>) -> Vec<i64> {
     let mut least: Vec<i64> = partners.keys().copied().collect();
     loop {

@@ -44,12 +44,12 @@ impl Persons {
         Ok(persons)
     }
 
-    /// Whether some of them have several entries.
+    /// Returns true if some of them have several entries.
     pub(super) fn have_several(&self) -> bool {
         !self.at_rank.is_empty()
     }
 
-    /// The one whose identifier is at this place in the order.
+    /// Returns the one whose identifier is at this place in the order.
     #[inline]
     pub(super) fn at_rank(&self, rank: u32) -> u32 {
         self.at_rank.get(rank as usize).copied().unwrap_or(rank)

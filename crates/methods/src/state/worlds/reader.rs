@@ -144,7 +144,7 @@ impl WorldsReader {
         }
     }
 
-    /// Bytes held, and bytes that the end needs: of each entry and partner a number, a place and a row.
+    /// Returns the bytes held, and bytes that the end needs: of each entry and partner a number, a place and a row.
     pub(in crate::state) fn size(&self) -> usize {
         self.identifiers.size()
             + 2 * self.partners.size()
@@ -156,7 +156,7 @@ impl WorldsReader {
     }
 }
 
-/// The items of lists, and the length of each list.
+/// Returns the items of lists, and the length of each list.
 fn items(lists: &ArrayRef) -> Result<(ArrayRef, Vec<usize>)> {
     let item = match lists.data_type() {
         DataType::List(item) | DataType::LargeList(item) => item.clone(),
@@ -239,7 +239,7 @@ fn carried(
     )))
 }
 
-/// Worlds with other partners, sealed as if they had been drawn: for the examples of papers.
+/// Returns the worlds with other partners, sealed as if they had been drawn: for the examples of papers.
 #[cfg(test)]
 pub(crate) fn resealed(worlds: &RecordBatch, partners: &datafusion::arrow::array::ListArray) -> RecordBatch {
     use std::sync::Arc;
