@@ -14,20 +14,20 @@ pub struct Check {
     pub release: Option<u64>,
     /// What was checked.
     pub name: String,
-    /// Whether it is as it should be.
+    /// True if it is as it should be.
     pub passed: bool,
     /// What was found.
     pub figures: String,
 }
 
 impl Check {
-    /// A check that passes if `wrong` of the `all` things looked at is none.
+    /// Returns a check that passes if `wrong` of the `all` things looked at is none.
     pub fn none(release: Option<u64>, name: &str, wrong: usize, all: usize, what: &str) -> Self {
         let figures = format!("{} of {} {what}", thousands(wrong), thousands(all));
         Self { release, name: name.to_owned(), passed: wrong == 0, figures }
     }
 
-    /// A check with figures of its own.
+    /// Returns a check with figures of its own.
     pub fn new(release: Option<u64>, name: impl Into<String>, passed: bool, figures: impl Into<String>) -> Self {
         Self { release, name: name.into(), passed, figures: figures.into() }
     }
@@ -90,7 +90,7 @@ impl ReleaseFindings {
         [self.rows, self.groups, self.counterfeits]
     }
 
-    /// Rows of the largest group so far.
+    /// Returns the rows of the largest group so far.
     pub fn largest(&self) -> u64 {
         self.largest
     }
@@ -129,7 +129,7 @@ impl Finding {
 }
 
 impl ReleasedTable {
-    /// All checks of the table alone.
+    /// Returns all checks of the table alone.
     #[cfg(test)]
     pub(crate) fn checks(&self, release: Option<u64>, promises: &[Promise]) -> Vec<Check> {
         let mut findings = ReleaseFindings::default();
@@ -169,7 +169,7 @@ impl ReleasedTable {
         Some(Check::new(release, format!("no sensitive value beyond 1/{l}"), most * l <= self.rows(), figures))
     }
 
-    /// Number of counterfeits by what the groups say.
+    /// Returns the number of counterfeits by what the groups say.
     fn counterfeits(&self) -> u64 {
         if let Some(&[_, counterfeits]) = self.said.first() {
             return u64::try_from(counterfeits).unwrap_or(0);
@@ -246,7 +246,7 @@ impl ReleasedTable {
         Finding::none(name, wrong, self.groups(), "groups break it")
     }
 
-    /// Groups whose sensitive values are farther than `t` from those of their part.
+    /// Returns the groups whose sensitive values are farther than `t` from those of their part.
     fn far(&self, t: f64) -> usize {
         let values = self.values.as_ref().map_or(0, |values| values.len());
         let measured = self
@@ -335,7 +335,7 @@ impl ReleasedTable {
         found
     }
 
-    /// Rows of the parts in which a release was made, in the order in which they come. The order of parts is no secret; that of rows in
+    /// Returns the rows of the parts in which a release was made, in the order in which they come. The order of parts is no secret; that of rows in
     /// them is random.
     fn parts(&self) -> Vec<Vec<u32>> {
         let mut parts: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
@@ -350,7 +350,7 @@ impl ReleasedTable {
     }
 }
 
-/// A release that is made in parts (cells) says the part of a group in the upper half of its number; of others that is 0.
+/// Returns a release that is made in parts (cells) says the part of a group in the upper half of its number; of others that is 0.
 pub fn part_of(number: i64) -> i64 {
     number >> 32
 }

@@ -85,7 +85,7 @@ pub(super) struct KnownPeople {
 /// Fewest people that [`by_place`] cuts apart.
 const CELL: usize = 32;
 
-/// Order of people in space, so that chunks of them lie close together in all attributes: halves of halves, each cut across the
+/// Returns the order of people in space, so that chunks of them lie close together in all attributes: halves of halves, each cut across the
 /// attribute in which it is widest. Of chunks that were thin in one attribute and wide in all others, every one would meet most of
 /// the boxes.
 pub(super) fn by_place(known: &KnownPeople, d: usize) -> Vec<u32> {

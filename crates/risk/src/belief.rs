@@ -43,7 +43,7 @@ impl Changes {
         }
     }
 
-    /// Bytes held, roughly.
+    /// Returns the bytes held, roughly.
     pub fn size(&self) -> usize {
         self.rows
             .values()
@@ -83,7 +83,7 @@ impl Changes {
     }
 }
 
-/// The probability of each value for each member, of a group of so many values, from what it was before. `None` if there are too
+/// Returns the probability of each value for each member, of a group of so many values, from what it was before. `None` if there are too
 /// many values or members, or there is no way to give them out.
 pub(crate) fn posterior(weights: &[Vec<f64>], values: usize) -> Option<Vec<Vec<f64>>> {
     let members = weights.len();

@@ -111,14 +111,14 @@ impl DealtRings {
         Ok(())
     }
 
-    /// Bytes held, roughly.
+    /// Returns the bytes held, roughly.
     pub fn size(&self) -> usize {
         let rows: usize = self.releases.iter().map(|release| release.rows.capacity() * 16).sum();
         let entries = self.entries.capacity() * size_of::<Entry>() + self.shown.capacity() * size_of::<i64>();
         self.ids.size() + self.values.size() + entries + rows
     }
 
-    /// The checks: everybody is in one ring, of `l` people with different values at least, whose rows show each of them once in every column; and
+    /// Returns the checks: everybody is in one ring, of `l` people with different values at least, whose rows show each of them once in every column; and
     /// releases have the rows of such rings.
     pub fn checks(self, l: usize) -> Vec<Check> {
         let Self { mut entries, shown, quasi, nulls, releases, .. } = self;
@@ -202,7 +202,7 @@ mod tests {
         (5, "b", 0, 1, [1, 0], 2),
     ];
 
-    /// The checks that fail, of releases with these values and numbers of counterfeits.
+    /// Returns the checks that fail, of releases with these values and numbers of counterfeits.
     fn failing(entries: &[Row], releases: &[(&[&str], i32)]) -> Vec<String> {
         let mut rings = DealtRings::try_new(&DataType::Int64, &DataType::Utf8).unwrap();
         let column = |of: fn(&Row) -> i64| -> ArrayRef { Arc::new(entries.iter().map(of).collect::<Int64Array>()) };

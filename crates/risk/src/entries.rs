@@ -33,17 +33,17 @@ impl Entries {
         self.0.len()
     }
 
-    /// The entries themselves.
+    /// Returns the entries themselves.
     pub(super) fn into_inner(self) -> Vec<Entry> {
         self.0
     }
 
-    /// The entries of each person.
+    /// Returns the entries of each person.
     pub(super) fn of_people(&self) -> impl Iterator<Item = &[Entry]> {
         self.0.chunk_by(|a, b| a.person == b.person)
     }
 
-    /// Entries of one person that follow each other.
+    /// Returns the entries of one person that follow each other.
     pub(super) fn steps(&self) -> impl Iterator<Item = [&Entry; 2]> {
         let pairs = self.0.windows(2).map(|pair| [&pair[0], &pair[1]]);
         pairs.filter(|[before, after]| before.person == after.person)
@@ -75,7 +75,7 @@ impl Agreement {
         }
     }
 
-    /// Bytes held, roughly.
+    /// Returns the bytes held, roughly.
     pub(super) fn size(&self) -> usize {
         self.changes.values().map(|changes| changes.capacity() * size_of::<(u32, i64, u64)>()).sum()
     }

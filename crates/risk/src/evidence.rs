@@ -70,7 +70,7 @@ struct EvidenceRows {
 }
 
 impl EvidenceBuilder {
-    /// A builder for these columns. All batches must have them with these types.
+    /// Returns a builder for these columns. All batches must have them with these types.
     ///
     /// # Errors
     /// When a type cannot be grouped by.
@@ -305,7 +305,7 @@ impl EvidenceBuilder {
         self.hierarchies.get_or_insert_with(|| Hierarchies::new(names)).append(batch)
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub fn size(&self) -> usize {
         let encoders = self.quasi.iter().chain([&self.ids, &self.sensitive]).map(ColumnEncoder::size).sum::<usize>();
         let release = |rows: &EvidenceRows| {
@@ -528,7 +528,7 @@ pub(super) struct ReleaseEvidence {
 }
 
 impl Evidence {
-    /// Number of releases.
+    /// Returns the number of releases.
     pub fn releases(&self) -> usize {
         self.releases.len()
     }
@@ -539,7 +539,7 @@ impl Evidence {
         place.and_then(|place| self.times.get(place)).copied().unwrap_or(release)
     }
 
-    /// Identifiers of people by their codes.
+    /// Returns the identifiers of people by their codes.
     ///
     /// # Errors
     /// When Arrow fails to gather values.
@@ -552,7 +552,7 @@ impl Evidence {
         &self.values
     }
 
-    /// Whether all releases are private views, so that the reader knows in which group everybody is.
+    /// Returns true if all releases are private views, so that the reader knows in which group everybody is.
     pub(crate) fn shows_groups(&self) -> bool {
         self.releases.iter().all(|release| release.hosts.is_some())
     }

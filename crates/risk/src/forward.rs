@@ -65,7 +65,7 @@ mod tests {
         }
     }
 
-    /// All ways to give out places to members.
+    /// Returns all ways to give out places to members.
     fn ways(members: usize, places: usize) -> Vec<Vec<usize>> {
         (0..members).fold(vec![Vec::new()], |ways, _| {
             let longer = |way: &Vec<usize>| {

@@ -57,7 +57,7 @@ mod tests {
         false
     }
 
-    /// The paper's diseases: dyspepsia, gastritis; flu, pneumonia, lung cancer; glaucoma, cataract.
+    /// Returns the paper's diseases: dyspepsia, gastritis; flu, pneumonia, lung cancer; glaucoma, cataract.
     fn diseases() -> Updates {
         let classes: [&[u32]; 3] = [&[0, 1], &[2, 3, 4], &[5, 6]];
         let pairs = classes.iter().flat_map(|class| class.iter().flat_map(|&a| class.iter().map(move |&b| (a, b))));

@@ -25,12 +25,12 @@ pub enum AdversaryModel {
 }
 
 impl AdversaryModel {
-    /// Whether the reader knows which group holds the person.
+    /// Returns true if the reader knows which group holds the person.
     pub fn knows_groups(self) -> bool {
         matches!(self, Self::Group | Self::Joint)
     }
 
-    /// Whether the reader combines people.
+    /// Returns true if the reader combines people.
     pub fn is_joint(self) -> bool {
         matches!(self, Self::Joint | Self::JointCover)
     }
@@ -102,7 +102,7 @@ pub enum Wanted {
 }
 
 impl Sets {
-    /// Number of sets.
+    /// Returns the number of sets.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -183,17 +183,17 @@ impl Disclosure {
         Ok(disclosure)
     }
 
-    /// The releases and what is known.
+    /// Returns the releases and what is known.
     pub fn evidence(&self) -> &Evidence {
         &self.evidence
     }
 
-    /// Number of pieces, each of up to some thousand people.
+    /// Returns the number of pieces, each of up to some thousand people.
     pub fn pieces(&self) -> usize {
         self.order.len().div_ceil(self.piece)
     }
 
-    /// Bytes that a piece needs while it is looked at, about.
+    /// Returns the bytes that a piece needs while it is looked at, about.
     pub fn piece_bytes(&self) -> usize {
         self.listed_bytes() + if self.counts(self.wanted) { self.counting_bytes() } else { 0 }
     }
@@ -217,7 +217,7 @@ impl Disclosure {
         2 * most + if self.strength.knows_groups() { 0 } else { all }
     }
 
-    /// The findings of a piece. Pieces are independent of each other, and of the number of threads.
+    /// Returns the findings of a piece. Pieces are independent of each other, and of the number of threads.
     pub fn piece(&self, number: usize) -> Findings {
         let end = self.order.len().min((number + 1) * self.piece);
         let people = &self.order[number * self.piece..end];
@@ -281,7 +281,7 @@ impl Disclosure {
         }
     }
 
-    /// The findings of all pieces, in order.
+    /// Returns the findings of all pieces, in order.
     pub fn all(&self) -> Vec<Findings> {
         (0..self.pieces()).into_par_iter().map(|number| self.piece(number)).collect()
     }
@@ -297,7 +297,7 @@ impl Disclosure {
         rows.find(|&row| known.release[row] == release || known.release[row] == ALL)
     }
 
-    /// The candidates of people by one release.
+    /// Returns the candidates of people by one release.
     fn layers<'a>(&'a self, number: u64, release: &'a ReleaseEvidence, people: &[u32]) -> Layers<'a> {
         if let (true, Some(hosts)) = (self.strength.knows_groups(), &release.hosts) {
             let group = |&person: &u32| hosts[self.id(person) as usize].0;

@@ -53,7 +53,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Bytes held, roughly.
+    /// Returns the bytes held, roughly.
     fn size(&self) -> usize {
         let counts = self.marks.capacity() + self.fresh.capacity() + self.firsts.capacity() + self.steps.capacity();
         counts * 32 + self.agreement.size()
@@ -177,7 +177,7 @@ impl Histories {
         })
     }
 
-    /// Bytes held, roughly.
+    /// Returns the bytes held, roughly.
     pub fn size(&self) -> usize {
         let marks = self.releases.iter().map(|(_, shown)| shown.len()).sum::<usize>() + 2 * self.signatures.len();
         let entries = self.entries.capacity() * size_of::<(Entry, Option<u32>)>();
@@ -223,7 +223,7 @@ impl Histories {
         Ok(())
     }
 
-    /// The mark of the same values in no order.
+    /// Returns the mark of the same values in no order.
     fn shown(&mut self, mark: u32) -> u32 {
         let mut signature = self.signatures[mark as usize].clone();
         signature.sort_unstable();

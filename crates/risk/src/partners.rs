@@ -58,13 +58,13 @@ impl Partnerships {
         self.releases.push((number, rows));
     }
 
-    /// Bytes held, roughly.
+    /// Returns the bytes held, roughly.
     pub fn size(&self) -> usize {
         let partners: usize = self.entries.iter().map(|entry| entry.2.capacity()).sum();
         self.ids.size() + self.entries.capacity() * 40 + partners * size_of::<u32>()
     }
 
-    /// The checks: `worlds - 1` different partners for everybody, each world one to one among the people who came together, all worlds shifts
+    /// Returns the checks: `worlds - 1` different partners for everybody, each world one to one among the people who came together, all worlds shifts
     /// of rings, so that none looks like the true one, and no more rows in a release than people so far.
     pub fn checks(self, worlds: usize) -> Vec<Check> {
         let all = self.entries.len();

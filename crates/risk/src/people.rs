@@ -62,12 +62,12 @@ impl Appearances {
         *self.rows.entry(number).or_default() += rows;
     }
 
-    /// Bytes held, roughly.
+    /// Returns the bytes held, roughly.
     pub fn size(&self) -> usize {
         self.ids.size() + self.entries.capacity() * size_of::<u32>()
     }
 
-    /// The checks: nobody is in two releases, and every row of a release is one of the ledger's people.
+    /// Returns the checks: nobody is in two releases, and every row of a release is one of the ledger's people.
     pub fn checks(self) -> Vec<Check> {
         let twice = self.entries.iter().map(|&entries| entries.saturating_sub(1) as usize).sum::<usize>();
         let all = self.entries.iter().map(|&entries| entries as usize).sum();

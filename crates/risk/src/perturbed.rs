@@ -37,7 +37,7 @@ pub struct PerturbedDisclosure {
 }
 
 impl<'a> Perturbed<'a> {
-    /// Codes of `quasi` quasi-identifiers, row after row, as they are and as they are published for the same people in the same order; equal
+    /// Returns the codes of `quasi` quasi-identifiers, row after row, as they are and as they are published for the same people in the same order; equal
     /// codes are equal values. And a code of each person's sensitive value.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl<'a> Perturbed<'a> {
         p_match.iter().map(of).collect()
     }
 
-    /// The same of every person, for one such reader: identity and attribute disclosure.
+    /// Returns the same of every person, for one such reader: identity and attribute disclosure.
     pub fn people(&self, p_match: f64) -> Vec<[f64; 2]> {
         let weights = self.weights(p_match);
         let people: LinkedPeople =
@@ -79,14 +79,14 @@ impl<'a> Perturbed<'a> {
         people.each
     }
 
-    /// Bytes that looking at so many people needs: tallies of the parts that have threads of their own and of the path to them, and what
+    /// Returns the bytes that looking at so many people needs: tallies of the parts that have threads of their own and of the path to them, and what
     /// they number.
     pub fn people_bytes(rows: usize) -> usize {
         let tallies = (1 << PARALLEL_LEVELS) + MOST_QUASI;
         rows * (tallies * size_of::<[f64; 2]>() + rayon::current_num_threads() * MOST_QUASI * 2 * size_of::<u32>())
     }
 
-    /// Probability of each subset of so many quasi-identifiers, if it is not empty.
+    /// Returns the probability of each subset of so many quasi-identifiers, if it is not empty.
     fn weights(&self, p: f64) -> [f64; MOST_QUASI + 1] {
         let d = self.quasi;
         let something = 1.0 - (1.0 - p).powi(d as i32);
@@ -131,7 +131,7 @@ impl<'a> Perturbed<'a> {
         without.plus(&with)
     }
 
-    /// The numbers with one more quasi-identifier.
+    /// Returns the numbers with one more quasi-identifier.
     fn refine(&self, j: usize, known: &[u32], seen: &[u32]) -> (Vec<u32>, Vec<u32>) {
         let mut numbers: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         let at = |codes: &[u32], row: usize| codes[row * self.quasi + j];

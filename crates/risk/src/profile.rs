@@ -57,7 +57,7 @@ pub fn division(columns: &[Coded], set: &[usize], going_on: GoingOn<'_>) -> Resu
     divide(columns, set, 0..rows, 1, going_on)
 }
 
-/// The sets of two and of three columns that single out most rows, best first, at most five of each size. Sets grow from the best
+/// Returns the sets of two and of three columns that single out most rows, best first, at most five of each size. Sets grow from the best
 /// of the size below, so not every set is tried.
 ///
 /// `among` are the places of the columns that may be in a set.
@@ -175,7 +175,7 @@ mod tests {
         assert!(matches!(division(&columns, &[0], &cancelled), Err(Error::Cancelled)));
     }
 
-    /// The same by the definition.
+    /// Returns the same by the definition.
     fn naive(columns: &[Coded], set: &[usize]) -> Division {
         let rows = columns[0].codes.len();
         let mut groups: HashMap<Vec<u32>, usize> = HashMap::new();

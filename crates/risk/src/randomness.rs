@@ -31,7 +31,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// Both parts.
+    /// Returns both parts.
     pub(super) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Deviations { sum, count }, Self::Deviations { sum: more, count: counted }) => {
@@ -85,7 +85,7 @@ pub(super) fn position(column: impl ExactSizeIterator<Item = f64> + Clone) -> Or
     Order::Deviations { sum: correlation * (n - 1.0).max(0.0).sqrt(), count: 1.0 }
 }
 
-/// The same test of rows in several parts.
+/// Returns the same test of rows in several parts.
 pub(super) fn together(parts: impl Iterator<Item = Order>) -> Order {
     parts.fold(Order::Deviations { sum: 0.0, count: 0.0 }, Order::and)
 }
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// A thousand groups of five rows with values 0 to 4; and shuffled.
+    /// Returns a thousand groups of five rows with values 0 to 4; and shuffled.
     fn rows(shuffled: Option<u64>) -> (Vec<u32>, Vec<u32>) {
         let mut rows: Vec<(u32, u32)> = (0..5000).map(|row| (row / 5, row % 5)).collect();
         if let Some(seed) = shuffled {

@@ -22,7 +22,7 @@ pub struct TableColumns {
 /// A released table in codes.
 #[derive(Debug)]
 pub struct ReleasedTable {
-    /// Whether the groups are not published.
+    /// True if the groups are not published.
     pub(super) hidden: bool,
     /// Group of each row, numbered as they come.
     pub(super) group: Vec<u32>,
@@ -53,9 +53,9 @@ pub(super) struct Quasi {
     pub name: String,
     /// Ends of each row.
     pub ends: Vec<[u32; 2]>,
-    /// Whether it is published as intervals.
+    /// True if it is published as intervals.
     pub intervals: bool,
-    /// Whether the codes have the order of the intervals: not with hierarchies, whose order is not published.
+    /// True if the codes have the order of the intervals: not with hierarchies, whose order is not published.
     pub ordered: bool,
 }
 
@@ -113,24 +113,24 @@ impl ReleasedTable {
         Ok(table)
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.group.len()
     }
 
-    /// Number of groups.
+    /// Returns the number of groups.
     pub fn groups(&self) -> usize {
         self.histograms.len()
     }
 
-    /// Rows of each group.
+    /// Returns the rows of each group.
     pub(super) fn sizes(&self) -> Vec<u64> {
         let mut sizes = vec![0; self.groups()];
         self.group.iter().for_each(|&group| sizes[group as usize] += 1);
         sizes
     }
 
-    /// Rows of the largest group.
+    /// Returns the rows of the largest group.
     pub(super) fn largest(&self) -> u64 {
         self.sizes().into_iter().max().unwrap_or_default()
     }
@@ -203,7 +203,7 @@ impl Quasi {
     }
 }
 
-/// Codes of columns over one domain, in its order, and the domain's values.
+/// Returns the codes of columns over one domain, in its order, and the domain's values.
 fn encode(field: &FieldRef, columns: &[&ArrayRef]) -> Result<(Vec<Vec<u32>>, ArrayRef)> {
     let given = given_order(field)?;
     let field = Field::new(field.name(), columns[0].data_type().clone(), true);
@@ -217,7 +217,7 @@ fn encode(field: &FieldRef, columns: &[&ArrayRef]) -> Result<(Vec<Vec<u32>>, Arr
     Ok((ranked.collect(), ArrayRef::clone(encoded.attribute.domain.values())))
 }
 
-/// Values numbered in the order in which they come first.
+/// Returns the values numbered in the order in which they come first.
 fn as_they_come(array: &ArrayRef) -> Result<Vec<u32>> {
     let mut encoder = ColumnEncoder::try_new(Field::new("column", array.data_type().clone(), true).into())?;
     let mut codes = Vec::new();

@@ -36,7 +36,7 @@ struct Reached {
     people: Vec<usize>,
     /// For each of them, who came before by place in `people`, and in which world they are that one's partner.
     by: Vec<(usize, usize)>,
-    /// Whether all partners are people.
+    /// True if all partners are people.
     whole: bool,
 }
 
@@ -92,7 +92,7 @@ impl Reached {
         }
     }
 
-    /// Whether all people are passed on the way round that takes the first one to the one at `step` at once; then they get places by it.
+    /// Returns true if all people are passed on the way round that takes the first one to the one at `step` at once; then they get places by it.
     fn goes_round(&self, step: usize, partners: &[Vec<usize>], place: &mut [usize]) -> bool {
         // The worlds that lead there, the last one first.
         let mut path = Vec::new();
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Rings one after the other: of so many people each, with these shifts.
+    /// Returns the rings one after the other: of so many people each, with these shifts.
     fn rings(rings: &[(usize, &[usize])]) -> Vec<Vec<usize>> {
         let mut partners = Vec::new();
         for &(size, shifts) in rings {

@@ -148,7 +148,7 @@ const B: &str = "bronchitis";
 const F: &str = "flu";
 const G: &str = "gastritis";
 
-/// A group of the paper's tables, in thousands of its zip codes.
+/// Returns a group of the paper's tables, in thousands of its zip codes.
 fn group(number: i64, age: Range, zip: Range, values: &[&'static str]) -> Vec<Row> {
     values.iter().map(|value| (vec![age, zip], *value, number)).collect()
 }
@@ -283,7 +283,7 @@ fn releases_that_agree_with_two_worlds_leave_two_values() {
     }
 }
 
-/// Groups of m values that keep their members and their values; who leaves is replaced by a counterfeit. Places are near each
+/// Returns the groups of m values that keep their members and their values; who leaves is replaced by a counterfeit. Places are near each
 /// other, so that boxes overlap.
 fn invariant(m: usize) -> impl Strategy<Value = World> {
     let values = [D, B, F, G];

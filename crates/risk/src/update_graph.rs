@@ -38,7 +38,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Probability that the record has this value; 0 if it cannot.
+    /// Returns the probability that the record has this value; 0 if it cannot.
     pub fn risk(&self, value: u32) -> f64 {
         self.candidates.iter().find(|(candidate, _)| *candidate == value).map_or(0.0, |(_, risk)| *risk)
     }
@@ -68,12 +68,12 @@ struct Sums {
 }
 
 impl<'a> UpdateGraph<'a> {
-    /// A graph over the values of this relation.
+    /// Returns a graph over the values of this relation.
     pub fn new(updates: &'a Updates) -> Self {
         Self { updates, identity: updates.is_identity(), place: vec![NOWHERE; updates.values()] }
     }
 
-    /// The feasible sub-graph of a record and the risk of each of its nodes. `layers` are in ascending order of releases; the
+    /// Returns the feasible sub-graph of a record and the risk of each of its nodes. `layers` are in ascending order of releases; the
     /// release in `Layer` tells how many were missed in between, over which updates are composed: P to the power of their
     /// number and one.
     ///
@@ -124,7 +124,7 @@ impl<'a> UpdateGraph<'a> {
         self.backward(&sums)
     }
 
-    /// All values that can follow those of a layer.
+    /// Returns all values that can follow those of a layer.
     fn missed(&mut self, before: &Sums) -> Sums {
         let mut values = Vec::new();
         for (&value, _) in before.values.iter().zip(&before.reached).filter(|(_, reached)| **reached) {
@@ -247,7 +247,7 @@ mod tests {
     use super::super::Update;
     use super::*;
 
-    /// Every path through the layers with its weight, by the definition: products of nodes and edges, edges over missed
+    /// Returns every path through the layers with its weight, by the definition: products of nodes and edges, edges over missed
     /// releases by all ways through all values.
     fn paths(updates: &Updates, layers: &[Layer]) -> Vec<(Vec<u32>, f64)> {
         let Some((last, before)) = layers.split_last() else { return vec![(vec![], 1.0)] };
@@ -272,7 +272,7 @@ mod tests {
         found
     }
 
-    /// Risks by the definition: shares of the paths that pass.
+    /// Returns the risks by the definition: shares of the paths that pass.
     fn by_paths(updates: &Updates, layers: &[Layer]) -> Option<Vec<Version>> {
         let paths = paths(updates, layers);
         let total: f64 = paths.iter().map(|(_, weight)| weight).sum();

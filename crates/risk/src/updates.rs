@@ -14,12 +14,12 @@ pub struct Update {
 }
 
 impl Update {
-    /// An update of which is only known that it can happen.
+    /// Returns an update of which is only known that it can happen.
     pub fn possible(from: u32, to: u32) -> Self {
         Self { from, to, probability: None }
     }
 
-    /// An update with a known probability.
+    /// Returns an update with a known probability.
     pub fn probable(from: u32, to: u32, probability: f64) -> Self {
         Self { from, to, probability: Some(probability) }
     }
@@ -37,7 +37,7 @@ pub struct Updates {
     next: Vec<(u32, f64)>,
     /// Number of values.
     values: usize,
-    /// Whether every value can become every other, all equally probable; then the lists are empty.
+    /// True if every value can become every other, all equally probable; then the lists are empty.
     any: bool,
 }
 
@@ -52,7 +52,7 @@ impl Updates {
         Self { any: true, ..Self::identity(values) }
     }
 
-    /// A relation over the codes `0..values`. A value can always stay as it is:
+    /// Returns a relation over the codes `0..values`. A value can always stay as it is:
     ///
     /// - without probabilities, all values of a CUS, itself included, are equally probable;
     /// - with probabilities that sum to less than 1, the rest is for staying, unless staying has a row of its own;
@@ -104,18 +104,18 @@ impl Updates {
         Ok(Self { starts, next, values, any: false })
     }
 
-    /// Whether no value ever changes.
+    /// Returns true if no value ever changes.
     pub fn is_identity(&self) -> bool {
         (self.starts.is_empty() && !self.is_any())
             || (!self.any && self.next.len() == self.values && (0..self.values as u32).all(|v| self.follows(v, v)))
     }
 
-    /// Whether every value can become every other, all equally probable.
+    /// Returns true if every value can become every other, all equally probable.
     pub fn is_any(&self) -> bool {
         self.any && self.values > 1
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn values(&self) -> usize {
         self.values
     }
@@ -134,12 +134,12 @@ impl Updates {
         })
     }
 
-    /// Whether one value can follow another.
+    /// Returns true if one value can follow another.
     pub fn follows(&self, from: u32, to: u32) -> bool {
         self.is_any() || self.cus(from).any(|(next, _)| next == to)
     }
 
-    /// The least transitive relation around this one. Nothing is known of its probabilities.
+    /// Returns the least transitive relation around this one. Nothing is known of its probabilities.
     ///
     /// # Errors
     /// As for [`try_new`](Self::try_new).
@@ -164,7 +164,7 @@ impl Updates {
         Self::try_new(self.values, &rows)
     }
 
-    /// Pairs `(a, b)` with `b` in the CUS of `a` whose CUS is not a part of that of `a`: what breaks transitivity.
+    /// Returns the pairs `(a, b)` with `b` in the CUS of `a` whose CUS is not a part of that of `a`: what breaks transitivity.
     pub fn intransitive(&self) -> Vec<(u32, u32)> {
         if self.is_any() {
             return Vec::new();

@@ -21,7 +21,7 @@ pub struct World {
 const NOBODY: usize = usize::MAX;
 
 impl World {
-    /// Whether there is a one-to-one assignment of people to rows in which every row has the values of its person and its box holds the
+    /// Returns true if there is a one-to-one assignment of people to rows in which every row has the values of its person and its box holds the
     /// quasi-identifiers, of which there are `quasi`.
     ///
     /// Augmenting paths, shortest first (Hopcroft and Karp, 1973), among the people and rows with the same values. Quadratic in their

@@ -22,7 +22,7 @@ impl Candidates {
     }
 }
 
-/// Candidates of each point by the boxes of a release. The codes of the points stand one after the other; `values` is the number of
+/// Returns the candidates of each point by the boxes of a release. The codes of the points stand one after the other; `values` is the number of
 /// sensitive values.
 pub(crate) fn join(boxes: &Boxes, points: &[u32], values: usize) -> Candidates {
     let number = points.len() / boxes.quasi.max(1);
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Every point with every box.
+    /// Returns every point with every box.
     fn by_pairs(boxes: &Boxes, points: &[u32]) -> Vec<BTreeMap<u32, f64>> {
         let covers = |place: usize, point: &[u32]| {
             let ends = &boxes.ends[place * boxes.quasi..][..boxes.quasi];

@@ -105,7 +105,7 @@ impl Counts<'_> {
         }
     }
 
-    /// Bytes that this takes, about.
+    /// Returns the bytes that this takes, about.
     pub(crate) fn bytes(releases: &[&Boxes], values: usize, attributes: usize, people: usize) -> usize {
         let boxes = releases.iter().map(|boxes| boxes.group.len()).max().unwrap_or(0);
         let common = (people * values * size_of::<Common>()).min(HELD.max(FEWEST * values * size_of::<Common>()));
@@ -124,7 +124,7 @@ impl Units {
         Self((MOST_UNITS / rows).log2().floor().exp2().max(1.0))
     }
 
-    /// The weight of a share of a row; it is never nothing.
+    /// Returns the weight of a share of a row; it is never nothing.
     fn weight(self, share: f64) -> u64 {
         (share * self.0).round().max(1.0) as u64
     }
@@ -165,7 +165,7 @@ impl Common {
         }
     }
 
-    /// The product, if those with the greatest power are taken for what they are.
+    /// Returns the product, if those with the greatest power are taken for what they are.
     fn relative(&self, most: i32) -> f64 {
         self.product * if self.power == most { 1.0 } else { POWER.powi(self.power - most) }
     }

@@ -130,7 +130,7 @@ impl<'a, V: Visitor> Walk<'a, V> {
         }
     }
 
-    /// Two parts of the points of a node, some boxes of which end between them elsewhere than along the axis; so they are not all on one line.
+    /// Returns two parts of the points of a node, some boxes of which end between them elsewhere than along the axis; so they are not all on one line.
     /// Cut is the attribute in which most boxes have a border in the node: the others would go to both sides.
     fn cut<'p>(&self, points: &'p mut [u32], bounds: &[[u32; 2]], borders: &[u32]) -> (&'p mut [u32], &'p mut [u32]) {
         let wide = (0..bounds.len()).filter(|&j| Some(j) != self.axis && bounds[j][0] < bounds[j][1]);
@@ -230,7 +230,7 @@ fn by_point(
     }
 }
 
-/// The attribute without which the fewest points are left: that of the fewest and longest lines. None, if most lines would be single points; a
+/// Returns the attribute without which the fewest points are left: that of the fewest and longest lines. None, if most lines would be single points; a
 /// tree of all attributes is better then.
 fn axis(points: &[u32], attributes: usize) -> Option<usize> {
     let lines = |axis: usize| {

@@ -117,7 +117,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Whether a version can have another slot by exchanges.
+    /// Returns true if a version can have another slot by exchanges.
     fn run(&mut self, version: usize, to: usize) -> bool {
         self.shift(version, to);
         let mut next = 0;

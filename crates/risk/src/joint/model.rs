@@ -65,14 +65,14 @@ impl Model {
         }
     }
 
-    /// Bytes that the model takes, about, with what is computed from it: a slot of a version is a number here, a claim, a literal and its
+    /// Returns the bytes that the model takes, about, with what is computed from it: a slot of a version is a number here, a claim, a literal and its
     /// clauses.
     pub(super) fn bytes(&self) -> usize {
         let slots: usize = self.versions.iter().map(|version| version.slots.len() + 2).sum();
         slots * 160 + self.slots.len() * 64
     }
 
-    /// Values that a version can have, ascending.
+    /// Returns the values that a version can have, ascending.
     pub(super) fn values(&self, version: u32) -> Vec<u32> {
         let slots = &self.versions[version as usize].slots;
         let mut values: Vec<u32> = slots.iter().map(|&slot| self.slots[slot as usize].value).collect();
@@ -81,7 +81,7 @@ impl Model {
         values
     }
 
-    /// The versions of each person.
+    /// Returns the versions of each person.
     pub(super) fn people(&self) -> impl Iterator<Item = Range<usize>> {
         let mut start = 0;
         self.versions.chunk_by(|a, b| a.person == b.person).map(move |versions| {

@@ -14,12 +14,12 @@ pub(super) struct Part {
     pub linked: Vec<bool>,
     /// Slots that more versions could have than there are rows left: slot, rows left, versions.
     pub contested: Vec<(u32, u32, Vec<u32>)>,
-    /// Whether the pools and people of the part close a circle. Where they do not, filtering is exact: every slot that is left is
+    /// True if the pools and people of the part close a circle. Where they do not, filtering is exact: every slot that is left is
     /// in some assignment (E. Freuder 1982; constraints that form a tree).
     pub circular: bool,
 }
 
-/// The parts of a model that was filtered; `changes` tells whether a value says nothing about the next one.
+/// Returns the parts of a model that was filtered; `changes` tells whether a value says nothing about the next one.
 pub(super) fn parts(model: &Model, assignment: &Assignment, changes: bool) -> Vec<Part> {
     let open = |version: u32| model.versions[version as usize].slots.len() > 1;
     let values: Vec<usize> = (0..model.versions.len() as u32)

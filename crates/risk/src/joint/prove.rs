@@ -50,7 +50,7 @@ pub(super) struct Effort {
     pub decisions: u64,
 }
 
-/// The verdicts on the values of a part: of each version, values ascending.
+/// Returns the verdicts on the values of a part: of each version, values ascending.
 pub(super) fn prove(
     model: &Model,
     part: &Part,
@@ -222,7 +222,7 @@ impl<'a> Proof<'a> {
         Ok(())
     }
 
-    /// Pools in which all rows that versions of the part can have are somebody's.
+    /// Returns the pools in which all rows that versions of the part can have are somebody's.
     fn full(&self) -> FxHashSet<u32> {
         let mut rows: FxHashMap<u32, (i64, FxHashSet<u32>)> = FxHashMap::default();
         for &version in &self.part.versions {
@@ -264,7 +264,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// The claims that versions have the values to try first. The solver comes back to what it tried last.
+    /// Returns the claims that versions have the values to try first. The solver comes back to what it tried last.
     fn hints(&self) -> Vec<Lit> {
         let hint = |(&version, values): (&u32, &Vec<(u32, u32)>)| {
             let hint = self.model.versions[version as usize].hint;

@@ -17,12 +17,12 @@ impl<'a> Reach<'a> {
         Self { updates, identity: updates.is_identity(), rows: FxHashMap::default() }
     }
 
-    /// Whether nothing ever changes.
+    /// Returns true if nothing ever changes.
     pub(super) fn is_identity(&self) -> bool {
         self.identity
     }
 
-    /// Whether every value can become every other, so that histories rule out nothing.
+    /// Returns true if every value can become every other, so that histories rule out nothing.
     pub(super) fn is_any(&self) -> bool {
         self.updates.is_any()
     }

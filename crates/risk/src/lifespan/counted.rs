@@ -14,14 +14,14 @@ use super::{AdversaryModel, Disclosure, Findings, Wanted};
 const FEWEST: usize = 256;
 
 impl Disclosure {
-    /// Whether sizes are all that is needed, and can be counted: in a world where nobody's value changes.
+    /// Returns true if sizes are all that is needed, and can be counted: in a world where nobody's value changes.
     pub(super) fn counts(&self, wanted: Wanted) -> bool {
         let plain =
             self.strength == AdversaryModel::Cover && self.evidence.updates.is_identity() && self.evidence.quasi > 0;
         plain && wanted == Wanted::Sizes
     }
 
-    /// Releases that had a person.
+    /// Returns the releases that had a person.
     fn seen(&self, person: u32) -> Vec<u64> {
         (1..=self.evidence.releases.len() as u64).filter(|&release| self.row(person, release).is_some()).collect()
     }
@@ -36,7 +36,7 @@ impl Disclosure {
         self.order = places.into_iter().map(|place| self.order[place]).collect();
     }
 
-    /// Bytes of working memory for a piece, about.
+    /// Returns the bytes of working memory for a piece, about.
     pub(super) fn counting_bytes(&self) -> usize {
         let releases: Vec<&Boxes> = self.evidence.releases.iter().map(|release| &release.boxes).collect();
         // People whose quasi-identifiers change are points with those of all releases.
@@ -45,7 +45,7 @@ impl Disclosure {
         Counts::bytes(&releases, self.evidence.values().len(), attributes, self.piece)
     }
 
-    /// The sizes of a piece.
+    /// Returns the sizes of a piece.
     pub(super) fn counted(&self, people: &[u32]) -> Findings {
         let mut findings = Findings::default();
         let mut others = Vec::new();

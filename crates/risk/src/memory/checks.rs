@@ -13,7 +13,7 @@ use crate::updates::{Update, Updates};
 pub(super) const LABELLED: &str = "ledger: one label for everybody";
 
 impl Histories {
-    /// The checks: of the ledger itself, that the groups of releases are those of the ledger's people, and that people's
+    /// Returns the checks: of the ledger itself, that the groups of releases are those of the ledger's people, and that people's
     /// signatures of at least `m` values go on as promised.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Histories {
         Check::none(None, name, wrong, all, "groups are missing for that")
     }
 
-    /// The relation over all values that were seen.
+    /// Returns the relation over all values that were seen.
     fn relation(&self, close: bool) -> Result<Updates> {
         let most = self.signatures.iter().flatten().chain(self.updates.iter().flat_map(|(a, b)| [a, b])).max();
         let values = most.map_or(0, |&most| most as usize + 1);

@@ -34,7 +34,7 @@ fn release(groups: &[Group]) -> ReleasedTable {
     ReleasedTable::try_new(&batch.unwrap(), &columns).unwrap()
 }
 
-/// The checks that fail.
+/// Returns the checks that fail.
 fn failing(entries: &[Row], releases: &[&[Group]], updates: &[(i32, i32)], lineage: Lineage) -> Vec<String> {
     let mut histories = Histories::try_new(&DataType::Int64, &DataType::Int32).unwrap();
     let numbers = |of: fn(&Row) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(entries.iter().map(of))) };

@@ -84,7 +84,7 @@ impl History {
         builder.finish().unwrap()
     }
 
-    /// Sizes and risk of every person and release.
+    /// Returns the sizes and risk of every person and release.
     fn found(&self, wanted: Wanted) -> BTreeMap<(u32, u64), (usize, usize, Option<f64>)> {
         let disclosure = Disclosure::within(self.evidence(), AdversaryModel::Cover, wanted, 0, &|_| Ok(())).unwrap();
         assert_eq!(disclosure.counts(wanted), wanted == Wanted::Sizes);
