@@ -63,7 +63,7 @@ impl Covered {
         Ok(Self { groups: groups.into_values().collect(), people: people.into_iter().step_by(step).collect() })
     }
 
-    /// Identity and attribute disclosure, means over people: the reader matches each quasi-identifier with this probability, at least one.
+    /// Returns the identity and attribute disclosure, means over people: the reader matches each quasi-identifier with this probability, at least one.
     pub(super) fn disclosure(&self, p: f64) -> [f64; 2] {
         let mut sums = [0.0; 2];
         for (point, value) in &self.people {

@@ -127,7 +127,7 @@ impl People {
         })
     }
 
-    /// Values that are in pairs.
+    /// Returns the values that are in pairs.
     fn paired(&self) -> i32 {
         self.ranks.iter().max().map_or(0, |most| (most + 1) / 2 * 2)
     }
@@ -152,7 +152,7 @@ impl People {
         }
     }
 
-    /// The people of the table who are there, with their value and ward.
+    /// Returns the people of the table who are there, with their value and ward.
     fn snapshot(&self, input: &Input) -> Result<RecordBatch> {
         let people = input.at(&self.present)?;
         let paired = self.paired();
@@ -190,7 +190,7 @@ async fn law(harness: &Harness, paired: i32, wards: bool) -> Result<()> {
     harness.keep("law", &sql).await.map(drop)
 }
 
-/// A call for a release of the table `snapshot`, whose memory is the table `ledger`.
+/// Returns a call for a release of the table `snapshot`, whose memory is the table `ledger`.
 fn call(harness: &Harness, method: &str, m: usize, changes: Changes, release: usize, memory: bool) -> String {
     let input = &harness.input;
     let quasi: Vec<String> = match changes {

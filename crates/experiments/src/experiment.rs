@@ -51,7 +51,7 @@ pub struct Figure<'a> {
     pub x: &'a str,
     /// Title of the vertical axis, with its unit.
     pub y: &'a str,
-    /// Whether the axis of `y` is logarithmic.
+    /// True if the axis of `y` is logarithmic.
     pub logarithmic: bool,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Finding {
     pub(super) claim: String,
     /// What came out here.
     pub(super) here: String,
-    /// Whether it is the same; `None` where there is nothing to compare, as with another machine's seconds.
+    /// True if it is the same; `None` where there is nothing to compare, as with another machine's seconds.
     pub(super) holds: Option<bool>,
 }
 

@@ -83,7 +83,7 @@ impl Harness {
         Ok(())
     }
 
-    /// A query's columns as numbers, which must not be NULL.
+    /// Returns a query's columns as numbers, which must not be NULL.
     pub(super) async fn columns(&self, sql: &str) -> Result<Vec<Vec<f64>>> {
         let table = collect(&self.context, sql).await?;
         let column = |column: &Arc<dyn Array>| {
@@ -96,13 +96,13 @@ impl Harness {
         table.columns().iter().map(column).collect()
     }
 
-    /// A query's only row.
+    /// Returns a query's only row.
     pub(super) async fn row(&self, sql: &str) -> Result<Vec<f64>> {
         let row: Option<Vec<f64>> = self.columns(sql).await?.iter().map(|column| column.first().copied()).collect();
         row.ok_or_else(|| exec_datafusion_err!("experiment: a result is empty"))
     }
 
-    /// A query's only number.
+    /// Returns a query's only number.
     pub(super) async fn number(&self, sql: &str) -> Result<f64> {
         self.row(sql).await?.first().copied().ok_or_else(|| exec_datafusion_err!("experiment: a result is empty"))
     }
@@ -112,7 +112,7 @@ impl Harness {
         self.roles_of(&self.input.quasi, sensitive)
     }
 
-    /// The same, with some quasi-identifiers.
+    /// Returns the same, with some quasi-identifiers.
     pub(super) fn roles_of(&self, quasi: &[String], sensitive: usize) -> String {
         let quasi: Vec<String> = quasi.iter().map(|name| quoted(name)).collect();
         format!(

@@ -182,7 +182,7 @@ impl Input {
         diversities.iter().copied().filter(|&diversity| diversity < self.most[sensitive]).collect()
     }
 
-    /// Some people, by their places, as a table.
+    /// Returns some people, by their places, as a table.
     ///
     /// # Errors
     /// When there is no such place.
@@ -190,7 +190,7 @@ impl Input {
         Ok(take_record_batch(&self.people, &UInt32Array::from(places.to_vec()))?)
     }
 
-    /// A column as whole numbers, equal ones for equal values, in the order of the values.
+    /// Returns a column as whole numbers, equal ones for equal values, in the order of the values.
     ///
     /// # Errors
     /// When values cannot be compared.
@@ -223,22 +223,22 @@ impl Input {
     }
 }
 
-/// Results name files without their directories.
+/// Returns the results name files without their directories.
 fn file_name(path: &str) -> String {
     Path::new(path).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// A name in SQL.
+/// Returns a name in SQL.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A text in SQL.
+/// Returns a text in SQL.
 fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// The result of a query.
+/// Returns the result of a query.
 pub(super) async fn collect(context: &SessionContext, sql: &str) -> Result<RecordBatch> {
     let frame = context.sql(sql).await?;
     let fields: Vec<Arc<Field>> = frame.schema().fields().iter().cloned().collect();

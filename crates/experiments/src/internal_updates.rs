@@ -139,7 +139,7 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    /// The next snapshot, as the table `snapshot`.
+    /// Returns the next snapshot, as the table `snapshot`.
     fn next(&mut self, release: u64) -> Result<RecordBatch> {
         if release > 1 {
             self.people.advance();
@@ -154,7 +154,7 @@ impl Chain<'_> {
         format!("id => {}, quasi => ({}), sensitive => {VALUE}", quoted(&self.harness.input.id), quasi.join(", "))
     }
 
-    /// A call of m_distinct on the snapshot; everybody's last release is in the table `previous` (nobody returns).
+    /// Returns a call of m_distinct on the snapshot; everybody's last release is in the table `previous` (nobody returns).
     fn distinct(&self, release: u64, previous: &str) -> String {
         let previous = if release > 1 { format!("previous => {previous}, ") } else { String::new() };
         format!(

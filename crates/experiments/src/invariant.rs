@@ -40,12 +40,12 @@ impl<'a> Publisher<'a> {
         Ok(Some(self.harness.keep("published", &format!("SELECT * FROM {call}")).await?))
     }
 
-    /// Number of the last release, from 1.
+    /// Returns the number of the last release, from 1.
     pub(super) fn number(&self) -> usize {
         self.number
     }
 
-    /// Counterfeits of the last release.
+    /// Returns the counterfeits of the last release.
     pub(super) async fn counterfeits(&self) -> Result<f64> {
         self.harness.number("SELECT count(*) FILTER (WHERE counterfeit) FROM published").await
     }

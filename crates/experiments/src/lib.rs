@@ -103,7 +103,7 @@ pub async fn run(args: Args) -> Result<()> {
     }
 }
 
-/// Results of all runs; those that are stored are not repeated.
+/// Returns the results of all runs; those that are stored are not repeated.
 async fn runs(experiment: &Experiment, input: Arc<Input>, store: &Store, seed: u64) -> Result<Results> {
     let runs = (experiment.runs)(&input);
     let bar = ProgressBar::new(runs.iter().map(|run| run.steps).sum());

@@ -147,7 +147,7 @@ async fn loss(harness: &Harness, measure: &str, more: &str) -> Result<f64> {
     harness.number(&format!("SELECT {measure} FROM {call} WHERE attribute = '*'")).await
 }
 
-/// Mean and variance of relative errors; the same queries for all releases.
+/// Returns the mean and variance of relative errors; the same queries for all releases.
 async fn errors(harness: &Harness) -> Result<[f64; 2]> {
     let sql = format!(
         "SELECT avg(relative_error), var_pop(relative_error) FROM query_accuracy(people, released, queries => 1000, aggregate => 'sum', \

@@ -170,7 +170,7 @@ fn command(experiment: &Experiment, settings: &Value) -> String {
     words.join(" ")
 }
 
-/// A word of a shell's command line.
+/// Returns a word of a shell's command line.
 fn word(text: &str) -> String {
     if text.chars().all(|c| c.is_alphanumeric() || "._-/,".contains(c)) {
         return text.to_owned();

@@ -191,7 +191,7 @@ fn findings(results: &Results) -> Vec<Finding> {
     findings
 }
 
-/// Means of the first and the second half of a series.
+/// Returns the means of the first and the second half of a series.
 fn halves(series: &[(f64, f64)]) -> (f64, f64) {
     let mean = |half: &[(f64, f64)]| half.iter().map(|point| point.1).sum::<f64>() / half.len().max(1) as f64;
     let (first, second) = series.split_at(series.len().div_ceil(2));

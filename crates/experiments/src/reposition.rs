@@ -125,7 +125,7 @@ struct Record {
 const DAYS: &str = "SELECT CASE WHEN arrow_typeof(time) LIKE 'Date%' OR arrow_typeof(time) LIKE 'Timestamp%' \
                     THEN date_part('epoch', date_trunc('day', time::TIMESTAMP))::BIGINT / 86400 ELSE time::BIGINT END AS day, kind FROM records";
 
-/// The stream: the table of `--data` with `time` and `kind`, or one made of the census with `day` and `kind`.
+/// Returns the stream: the table of `--data` with `time` and `kind`, or one made of the census with `day` and `kind`.
 async fn records(input: &Input) -> Result<RecordBatch> {
     let ranks = input.ranks(&input.sensitive[0]).await?;
     if let Some(time) = input.time.as_ref().and_then(|time| input.people.column_by_name(time)) {
@@ -147,7 +147,7 @@ async fn records(input: &Input) -> Result<RecordBatch> {
     Ok(RecordBatch::try_from_iter(columns)?)
 }
 
-/// Share of days on which some kind makes up more than `1/l` of the records, in percent.
+/// Returns the share of days on which some kind makes up more than `1/l` of the records, in percent.
 fn ineligible(records: &[Record], l: usize, day: impl Fn(&Record) -> Option<i64>) -> f64 {
     let mut days: HashMap<i64, HashMap<i64, usize>> = HashMap::new();
     for record in records {
@@ -159,7 +159,7 @@ fn ineligible(records: &[Record], l: usize, day: impl Fn(&Record) -> Option<i64>
     100.0 * skewed.count() as f64 / days.len().max(1) as f64
 }
 
-/// Mean relative error of random queries with ranges of so many days.
+/// Returns the mean relative error of random queries with ranges of so many days.
 fn error(records: &[Record], days: i64, seed: u64) -> f64 {
     let mut counts: HashMap<(i64, i64), [f64; 2]> = HashMap::new();
     for record in records {

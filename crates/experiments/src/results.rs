@@ -43,7 +43,7 @@ impl Results {
         names
     }
 
-    /// A series, by ascending `x`.
+    /// Returns a series, by ascending `x`.
     pub(super) fn series(&self, figure: &str, name: &str) -> Vec<(f64, f64)> {
         let mut all: Vec<(f64, f64)> = (self.points.iter())
             .filter(|point| point.figure == figure && point.series == name)
@@ -54,19 +54,19 @@ impl Results {
         all.chunk_by(|a, b| a.0 == b.0).map(mean).collect()
     }
 
-    /// All series of a figure.
+    /// Returns all series of a figure.
     pub(super) fn all(&self, figure: &str) -> Vec<(&str, Vec<(f64, f64)>)> {
         self.names(figure).into_iter().map(|name| (name, self.series(figure, name))).collect()
     }
 
-    /// The greatest `y` of a figure, or of one series.
+    /// Returns the greatest `y` of a figure, or of one series.
     pub(super) fn greatest(&self, figure: &str, name: Option<&str>) -> f64 {
         let of = self.points.iter().filter(|p| p.figure == figure && name.is_none_or(|name| p.series == name));
         of.map(|point| point.y).fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
-/// Whether a series falls from its first to its last point, by at least this share of the first, or stays at zero.
+/// Returns true if a series falls from its first to its last point, by at least this share of the first, or stays at zero.
 pub(super) fn falls(series: &[(f64, f64)], by: f64) -> bool {
     match (series.first(), series.last()) {
         (Some(first), Some(last)) => last.1 <= first.1 * (1.0 - by),
@@ -74,7 +74,7 @@ pub(super) fn falls(series: &[(f64, f64)], by: f64) -> bool {
     }
 }
 
-/// Whether a series rises from its first to its last point, by at least this share of the first.
+/// Returns true if a series rises from its first to its last point, by at least this share of the first.
 pub(super) fn rises(series: &[(f64, f64)], by: f64) -> bool {
     match (series.first(), series.last()) {
         (Some(first), Some(last)) => last.1 >= first.1 * (1.0 + by) && last.1 > first.1,
@@ -82,7 +82,7 @@ pub(super) fn rises(series: &[(f64, f64)], by: f64) -> bool {
     }
 }
 
-/// Whether one series is nowhere above another.
+/// Returns true if one series is nowhere above another.
 pub(super) fn below(lower: &[(f64, f64)], upper: &[(f64, f64)]) -> bool {
     let at = |x: f64| upper.iter().find(|point| point.0 == x).map(|point| point.1);
     !lower.is_empty() && lower.iter().all(|&(x, y)| at(x).is_some_and(|upper| y <= upper))
@@ -96,7 +96,7 @@ pub(super) fn ends(series: &[(f64, f64)]) -> String {
     }
 }
 
-/// A number as people write it: three digits that count, thousands apart.
+/// Returns a number as people write it: three digits that count, thousands apart.
 pub fn number(value: f64) -> String {
     let size = value.abs();
     if size >= 1000.0 {

@@ -34,7 +34,7 @@ impl Series {
         &self.present
     }
 
-    /// The next snapshot, if there are people for it.
+    /// Returns the next snapshot, if there are people for it.
     pub(super) fn advance(&mut self) -> bool {
         if self.waiting.len() < self.volume {
             return false;
@@ -53,7 +53,7 @@ pub(super) fn size(people: usize, volume: f64) -> usize {
     ((people / 3) as f64 * volume).round().max(1.0) as usize
 }
 
-/// Snapshots of a series.
+/// Returns the snapshots of a series.
 pub(super) fn releases(people: usize, volume: f64) -> u64 {
     1 + ((people - people / 3) / size(people, volume)) as u64
 }

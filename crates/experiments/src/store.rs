@@ -73,7 +73,7 @@ pub(super) struct Drawn {
 }
 
 impl Store {
-    /// The directory of an experiment, made if there is none.
+    /// Returns the directory of an experiment, made if there is none.
     ///
     /// # Errors
     /// When it has results of other settings, unless those are to be discarded.
@@ -101,7 +101,7 @@ impl Store {
         self.directory.join("runs").join(format!("{name}.json"))
     }
 
-    /// Points of a run that was done before.
+    /// Returns the points of a run that was done before.
     pub(super) fn stored(&self, key: &str) -> Result<Option<Vec<Point>>> {
         Ok(read::<Stored>(&self.place(key))?.filter(|stored| stored.key == key).map(|stored| stored.points))
     }
@@ -188,7 +188,7 @@ impl Store {
     }
 }
 
-/// The report of an experiment, if it has one in this directory.
+/// Returns the report of an experiment, if it has one in this directory.
 ///
 /// # Errors
 /// When it cannot be read.

@@ -109,7 +109,7 @@ fn ten(power: i32) -> f64 {
     if power < 0 { 1.0 / 10_f64.powi(-power) } else { 10_f64.powi(power) }
 }
 
-/// The greatest power of ten that is not above a value.
+/// Returns the greatest power of ten that is not above a value.
 fn power_at_most(value: f64) -> i32 {
     let power = value.log10().floor() as i32;
     if ten(power) > value {
@@ -121,7 +121,7 @@ fn power_at_most(value: f64) -> i32 {
     }
 }
 
-/// The least of 1, 2 and 5 times a power of ten that makes at most so many steps.
+/// Returns the least of 1, 2 and 5 times a power of ten that makes at most so many steps.
 fn step(span: f64, most: f64, whole: bool) -> f64 {
     let least = if span > 0.0 { span / most } else { 1.0 };
     let power = power_at_most(least);
@@ -148,7 +148,7 @@ fn ticks(step: f64, first: f64, last: f64) -> Vec<(f64, String)> {
     (first as i64..=last as i64).map(|count| (count as f64 * step, label(count as f64))).collect()
 }
 
-/// A number as people write it: four digits that count, thousands apart, powers of ten where there would be too many zeros.
+/// Returns a number as people write it: four digits that count, thousands apart, powers of ten where there would be too many zeros.
 pub(crate) fn plain(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -167,7 +167,7 @@ pub(crate) fn plain(value: f64) -> String {
     apart(&shortest(&format!("{value:.decimals$}")))
 }
 
-/// Digits times a power of ten.
+/// Returns the digits times a power of ten.
 fn raised(digits: &str, power: i32) -> String {
     let digits = digits.replace('-', "\u{2212}");
     let power = power.to_string();

@@ -58,7 +58,7 @@ type Pixel = (i32, i32);
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Plane = Cartesian2d<RangedCoordf64, RangedCoordf64>;
 
-/// A chart of named series, each by ascending `x`.
+/// Returns a chart of named series, each by ascending `x`.
 pub fn draw(figure: &Figure<'_>, series: &[(&str, Vec<(f64, f64)>)]) -> Result<String> {
     let points = || series.iter().flat_map(|(_, points)| points);
     let y = Axis::of_y(&points().map(|point| point.1).collect::<Vec<_>>(), figure.logarithmic);

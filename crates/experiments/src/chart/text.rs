@@ -19,7 +19,7 @@ fn ems(c: char) -> f64 {
     }
 }
 
-/// Lines of at most this width, if no word is wider.
+/// Returns the lines of at most this width, if no word is wider.
 pub(super) fn lines(text: &str, size: f64, bold: bool, room: f64) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

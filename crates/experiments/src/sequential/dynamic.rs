@@ -17,7 +17,7 @@ const KNOWN: usize = 5;
 /// Shares of all people at each release.
 const PEOPLE: [f64; 4] = [0.5, 0.75, 0.9, 1.0];
 
-/// Columns of a release.
+/// Returns the columns of a release.
 fn released(input: &Input, release: usize) -> Vec<String> {
     let all = input.quasi.len();
     if all >= 7 {
@@ -32,7 +32,7 @@ fn released(input: &Input, release: usize) -> Vec<String> {
     names
 }
 
-/// Losses of the four releases of a figure: 15 (columns come), 16 (people come) or 17 (both).
+/// Returns the losses of the four releases of a figure: 15 (columns come), 16 (people come) or 17 (both).
 pub(super) async fn four(
     harness: Arc<Harness>,
     figure: &'static str,

@@ -96,7 +96,7 @@ fn arguments(harness: &Harness, quasi: &[String], seed: &str) -> String {
     format!("{}, {}{hierarchies}", harness.roles_of(quasi, 0), harness.seed(seed))
 }
 
-/// Loss of a release's columns, or of some of them.
+/// Returns the loss of a release's columns, or of some of them.
 async fn loss(harness: &Harness, original: &str, release: &str, quasi: &[String], measure: &str) -> Result<f64> {
     let quasi: Vec<String> = quasi.iter().map(|name| super::input::quoted(name)).collect();
     let hierarchies = if harness.input.hierarchies.is_some() { ", hierarchies => hierarchies" } else { "" };
@@ -112,7 +112,7 @@ fn original(harness: &Arc<Harness>, people: usize) -> Result<()> {
     harness.table("original", harness.input.people.slice(0, people))
 }
 
-/// The paper's columns (from 1) among those that there are.
+/// Returns the paper's columns (from 1) among those that there are.
 fn columns(input: &Input, numbers: &[usize]) -> Vec<String> {
     let mut places: Vec<usize> = numbers.iter().map(|number| (number - 1) % input.quasi.len()).collect();
     places.sort_unstable();
