@@ -199,7 +199,7 @@ fn set<T: ExtensionOptions>(mut of: T, options: &[&(String, String)]) -> Result<
     Ok(of)
 }
 
-/// A store in Azure: the environment's settings (`AZURE_STORAGE_ACCOUNT_NAME` and others), and options over them.
+/// Returns a store in Azure: the environment's settings (`AZURE_STORAGE_ACCOUNT_NAME` and others), and options over them.
 fn azure(url: &Url, options: &[&(String, String)]) -> Result<MicrosoftAzureBuilder> {
     let mut builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str());
     for (key, value) in options {
