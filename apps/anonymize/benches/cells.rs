@@ -89,7 +89,7 @@ fn shell(here: &Path, limit: Option<&str>, sql: &str) -> (f64, u64) {
     (start.elapsed().as_secs_f64(), peak)
 }
 
-/// The most memory that a process has had so far, in KiB.
+/// Returns the most memory that a process has had so far, in KiB.
 fn high_water(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -55,7 +55,7 @@ fn main() {
     }
 }
 
-/// A count that nobody has asked for lately.
+/// Returns a count that nobody has asked for lately.
 fn question(number: usize) -> String {
     let (age, education) = (17 + number % 50, 1 + number / 50 % 15);
     format!("SELECT count(*) FROM estimated(q1) WHERE age BETWEEN {age} AND {} AND education >= {education}", age + 12)

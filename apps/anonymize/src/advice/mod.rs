@@ -57,7 +57,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The call of the function.
+    /// Returns the call of the function.
     fn call(&self) -> String {
         let table = self.table.trim();
         let table = if table.starts_with('(') { table.to_owned() } else { format!("'{}'", table.replace('\'', "''")) };
@@ -79,7 +79,7 @@ impl Args {
     }
 }
 
-/// A column's name in SQL.
+/// Returns a column's name in SQL.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -71,7 +71,7 @@ struct Chart {
     about: &'static str,
 }
 
-/// The page of a table's advice.
+/// Returns the page of a table's advice.
 pub(super) fn render(table: &str, advice: &Advice) -> Result<String> {
     let mut charts = Vec::new();
     for (figure, measure, about) in &FIGURES {
@@ -112,7 +112,7 @@ fn broken(error: minijinja::Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// A line for each method and parameter.
+/// Returns a line for each method and parameter.
 fn series(advice: &Advice, measure: Measure) -> Vec<(String, Vec<(f64, f64)>)> {
     let mut series: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
     for row in &advice.rows {

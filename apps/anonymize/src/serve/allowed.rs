@@ -390,7 +390,7 @@ const JOINING: [&str; 18] = [
     "struct",
 ];
 
-/// Values that are put together, but for literals.
+/// Returns the values that are put together, but for literals.
 fn several(values: &[Expr]) -> usize {
     values.iter().filter(|value| !matches!(value, Expr::Value(_))).count().saturating_sub(1)
 }
@@ -399,7 +399,7 @@ fn is_literal(argument: &FunctionArg) -> bool {
     matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(_))))
 }
 
-/// Whether a call of `replace` puts a literal of at most twice the length in place of another, into what is not of its own making.
+/// Returns true if a call of `replace` puts a literal of at most twice the length in place of another, into what is not of its own making.
 fn doubles_at_most(args: &FunctionArguments) -> bool {
     let FunctionArguments::List(list) = args else { return false };
     let length = |argument: &FunctionArg| match argument {

@@ -33,7 +33,7 @@ const LISTED: [Keyword; 10] = [
     Keyword::WHEN,
 ];
 
-/// The tokens of a text, without what is between them.
+/// Returns the tokens of a text, without what is between them.
 ///
 /// # Errors
 /// When it is too much, or no SQL.

@@ -211,7 +211,7 @@ pub(super) async fn serve(tcp: TcpStream, server: Arc<Server>, mut stop: watch::
     let _ = timeout(TO_END, socket.get_mut().shutdown()).await;
 }
 
-/// The kind and length of a message that is larger than is read, if one has begun.
+/// Returns the kind and length of a message that is larger than is read, if one has begun.
 fn too_large(buffer: &BytesMut, most: usize) -> Option<(u8, usize)> {
     let (&kind, rest) = buffer.split_first()?;
     let length = u32::from_be_bytes(*rest.first_chunk()?) as usize;
@@ -229,7 +229,7 @@ fn discard(buffer: &mut BytesMut, length: usize) -> Discarded {
 }
 
 impl Discarded {
-    /// Whether all of it came.
+    /// Returns true if all of it came.
     async fn finish(self, io: &mut MaybeTls) -> bool {
         let copied = timeout(TO_END, tokio::io::copy(&mut io.take(self.0), &mut tokio::io::sink())).await;
         matches!(copied, Ok(Ok(copied)) if copied == self.0)

@@ -99,7 +99,7 @@ fn without_paths(text: &str) -> String {
     pieces.collect()
 }
 
-/// An error of planning or of execution.
+/// Returns an error of planning or of execution.
 pub(super) fn failure(error: DataFusionError) -> Failure {
     let failure = match AnonymizeError::of(&error) {
         Some(own) => of_ours(own),

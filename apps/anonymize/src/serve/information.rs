@@ -94,7 +94,7 @@ pub(super) fn register(context: &SessionContext, database: &str) -> Result<()> {
     Ok(())
 }
 
-/// A type's name in PostgreSQL.
+/// Returns a type's name in PostgreSQL.
 fn in_their_words() -> Result<Expr> {
     let name = || col("data_type");
     let begins = |with: &str| starts_with(name(), lit(with));

@@ -47,7 +47,7 @@ impl Line<'_> {
     }
 }
 
-/// The same for statements that differ in their literals only.
+/// Returns the same for statements that differ in their literals only.
 pub(super) fn fingerprint(tokens: &[Token]) -> String {
     let mut hasher = blake3::Hasher::new();
     for token in tokens {

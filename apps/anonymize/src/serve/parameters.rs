@@ -20,7 +20,7 @@ pub(super) struct Parameter {
     pub wire: Type,
 }
 
-/// The parameters of a plan, from `$1` on; those that are not used are texts.
+/// Returns the parameters of a plan, from `$1` on; those that are not used are texts.
 ///
 /// # Errors
 /// When the statement wants a parameter to be of two types.

@@ -97,7 +97,7 @@ fn is_list_access(root: &Expr, access: &[AccessExpr]) -> bool {
         && (column(root).is_some_and(list) || by_dots.into_iter().any(list))
 }
 
-/// The name of a column, without that of its table.
+/// Returns the name of a column, without that of its table.
 fn column(expr: &Expr) -> Option<&Ident> {
     match expr {
         Expr::Identifier(name) => Some(name),
@@ -139,7 +139,7 @@ fn is_missing(expr: &Expr) -> bool {
     }
 }
 
-/// Whether some of the arguments, or what is in them, is missing here.
+/// Returns true if some of the arguments, or what is in them, is missing here.
 fn lacks(list: &FunctionArgumentList) -> bool {
     let found = visit_expressions(&list.args, |expr| match is_missing(expr) {
         true => ControlFlow::Break(()),
@@ -173,7 +173,7 @@ fn null_of(data_type: DataType) -> Expr {
     Expr::Cast { kind: CastKind::Cast, expr: Box::new(null()), data_type, array: false, format: None }
 }
 
-/// The last part of a name, in lower case.
+/// Returns the last part of a name, in lower case.
 fn last(name: &ObjectName) -> String {
     let last = name.0.last().and_then(|part| part.as_ident());
     last.map(|last| last.value.to_ascii_lowercase()).unwrap_or_default()
@@ -223,7 +223,7 @@ fn is_list(list: &FunctionArgumentList) -> bool {
     column(argument).is_some_and(|column| LISTS.contains(&column.value.to_ascii_lowercase().as_str()))
 }
 
-/// The name in a text, without its schema.
+/// Returns the name in a text, without its schema.
 fn name_of(inner: &Expr) -> Option<Expr> {
     let Expr::Value(value) = inner else { return None };
     let name = value.value.clone().into_string()?;

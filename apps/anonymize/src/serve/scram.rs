@@ -58,7 +58,7 @@ impl Verifier {
         (self.iterations, STANDARD.decode(&self.salt).map_or(0, |salt| salt.len()))
     }
 
-    /// A secret that only those know who have the verifiers.
+    /// Returns a secret that only those know who have the verifiers.
     pub(super) fn secret_of(text: &str) -> Vec<u8> {
         signed(digest::digest(&SHA256, text.as_bytes()).as_ref(), b"names that nobody has")
     }

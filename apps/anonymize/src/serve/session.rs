@@ -62,7 +62,7 @@ impl Session {
         own.map_or(longest, |own| own.min(longest))
     }
 
-    /// Whether there is place for what a reader wants to have kept by this name.
+    /// Returns true if there is place for what a reader wants to have kept by this name.
     pub(super) fn has_place(&self, what: Kept, name: &str) -> bool {
         let (names, key) = (self.names(), (what, name.to_owned()));
         let most = match what {
@@ -77,7 +77,7 @@ impl Session {
         self.names().insert((what, name.to_owned()), Instant::now());
     }
 
-    /// Whether it was kept for longer than a statement may take.
+    /// Returns true if it was kept for longer than a statement may take.
     pub(super) fn is_old(&self, what: Kept, name: &str, longest: Duration) -> bool {
         self.names().get(&(what, name.to_owned())).is_some_and(|since| since.elapsed() > longest)
     }

@@ -78,7 +78,7 @@ fn unknown(name: &str) -> Failure {
 }
 
 impl Settings {
-    /// All that there are, with what they are at first.
+    /// Returns all that there are, with what they are at first.
     pub(super) fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
         KNOWN.into_iter()
     }

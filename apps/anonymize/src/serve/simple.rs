@@ -167,7 +167,7 @@ where
     }
 }
 
-/// The answer to what is no question.
+/// Returns the answer to what is no question.
 pub(super) fn command(
     session: &Session,
     allowed: &Allowed,
@@ -208,7 +208,7 @@ pub(super) fn command(
     })
 }
 
-/// The column of a setting that is shown.
+/// Returns the column of a setting that is shown.
 pub(super) fn shown(name: &str, format: &Format) -> FieldInfo {
     FieldInfo::new(name.to_owned(), None, None, Type::VARCHAR, format.format_for(0))
 }

@@ -115,7 +115,7 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
-    /// Connections that do nothing, which say something first or not. Returns the turns that the tasks would hold.
+    /// Returns the connections that do nothing, which say something first or not. Returns the turns that the tasks would hold.
     fn open(waiting: &Waiting, tasks: &mut JoinSet<u64>, address: IpAddr, speaks: bool) -> Turn {
         let mut turn = None;
         waiting.start(address, |own| {

@@ -129,7 +129,7 @@ impl Args {
         Ok(args)
     }
 
-    /// Whether statements run on the workers of a cluster.
+    /// Returns true if statements run on the workers of a cluster.
     pub(crate) fn on_workers(&self) -> bool {
         #[cfg(feature = "distributed")]
         return !self.workers.is_empty();
@@ -137,13 +137,13 @@ impl Args {
         return false;
     }
 
-    /// Whether statements come from a person (or a pipe) instead of the command line.
+    /// Returns true if statements come from a person (or a pipe) instead of the command line.
     pub(crate) fn is_interactive(&self) -> bool {
         self.steps.is_empty()
     }
 }
 
-/// Commands and files in the order of the command line.
+/// Returns the commands and files in the order of the command line.
 fn steps(matches: &ArgMatches, args: &Args) -> Vec<Step> {
     let places = |name| matches.indices_of(name).into_iter().flatten();
     let commands = places("command").zip(args.command.iter().cloned().map(Step::Command));

@@ -93,7 +93,7 @@ struct Names {
     columns: Vec<String>,
 }
 
-/// Tables of the default schema, and columns of those that a statement names.
+/// Returns the tables of the default schema, and columns of those that a statement names.
 async fn known(context: &SessionContext, line: &str) -> Names {
     let options = context.state_ref().read().config_options().catalog.clone();
     let catalog = context.catalog(&options.default_catalog);
@@ -123,12 +123,12 @@ fn word(before: &str) -> usize {
     before.char_indices().rev().take_while(|(_, c)| is_word(*c)).last().map_or(before.len(), |(at, _)| at)
 }
 
-/// Whether a text ends within single quotes.
+/// Returns true if a text ends within single quotes.
 fn is_quoted(before: &str) -> bool {
     before.matches('\'').count() % 2 == 1
 }
 
-/// Name of the function whose call a text ends in, if it does.
+/// Returns the name of the function whose call a text ends in, if it does.
 fn call(before: &str) -> Option<&str> {
     let mut depth = 0;
     let mut quoted = false;

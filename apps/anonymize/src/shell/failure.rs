@@ -6,7 +6,7 @@ use datafusion_anonymize::{AnonymizeError, function_help, internals};
 /// Function of errors that are of a statement as a whole.
 const QUERY: &str = "query";
 
-/// An error of ours as one sentence, after what was going on; of others what DataFusion says.
+/// Returns an error of ours as one sentence, after what was going on; of others what DataFusion says.
 pub(crate) fn text(error: &DataFusionError) -> String {
     let Some(own) = AnonymizeError::of(error).cloned().or_else(|| internals::about_range(error)) else {
         return with_our_functions(&without_trees(&error.strip_backtrace()));
@@ -38,7 +38,7 @@ fn with_cure(message: &str) -> String {
     }
 }
 
-/// The value of a setting that is an expression, a day without quotes for example, is printed by DataFusion as a tree.
+/// Returns the value of a setting that is an expression, a day without quotes for example, is printed by DataFusion as a tree.
 fn without_trees(text: &str) -> String {
     const TREE: &str = "Unsupported expr ";
     match text.split_once(TREE) {

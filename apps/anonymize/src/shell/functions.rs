@@ -38,7 +38,7 @@ pub(super) async fn show(context: &SessionContext, statement: &Statement, print:
     Ok(true)
 }
 
-/// The list with parameters, descriptions and examples of our functions. Lists of parameters become texts, which every format can have.
+/// Returns the list with parameters, descriptions and examples of our functions. Lists of parameters become texts, which every format can have.
 fn described(listed: &RecordBatch) -> Result<RecordBatch> {
     let schema = listed.schema();
     let (Ok(names), Ok(kinds)) = (schema.index_of("function_name"), schema.index_of("function_type")) else {

@@ -30,7 +30,7 @@ pub(super) fn too_much(limit: usize, there: usize) -> String {
     )
 }
 
-/// The same by the files of a system whose root is `root`.
+/// Returns the same by the files of a system whose root is `root`.
 fn under(root: &Path) -> Option<usize> {
     let machine = fs::read_to_string(root.join("proc/meminfo")).ok().and_then(|text| total(&text));
     machine.into_iter().chain(of_groups(root)).min()
@@ -123,7 +123,7 @@ impl Version {
     }
 }
 
-/// A path of `/proc/self/mountinfo`, where blanks and the like are three octal digits.
+/// Returns a path of `/proc/self/mountinfo`, where blanks and the like are three octal digits.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut path = parts.next().unwrap_or_default().to_owned();

@@ -73,7 +73,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     audited(&args, &context)
 }
 
-/// A session of the shell, for what is no statement.
+/// Returns a session of the shell, for what is no statement.
 ///
 /// # Errors
 /// When it cannot be set up.

@@ -72,7 +72,7 @@ pub(super) async fn print_rows(context: &SessionContext, statement: Statement, p
     Ok(true)
 }
 
-/// Whether whoever was to read the output has gone, as `head` does.
+/// Returns true if whoever was to read the output has gone, as `head` does.
 fn is_closed(error: &DataFusionError) -> bool {
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = next {

@@ -5,7 +5,7 @@ use datafusion::common::{DataFusionError, Location};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// The line that an error is about and a line of marks below it, if the error says where it is.
+/// Returns the line that an error is about and a line of marks below it, if the error says where it is.
 pub(super) fn underlined(error: &DataFusionError, sql: &str) -> Option<String> {
     let (start, end) = span(error)?;
     let line = without_values(sql, start.line)?;
@@ -22,7 +22,7 @@ pub(super) fn underlined(error: &DataFusionError, sql: &str) -> Option<String> {
     Some(format!("  {line}\n  {before}{}", "^".repeat(marks)))
 }
 
-/// A line of a statement with stars for what its literals say; `None` if it cannot be told what is one.
+/// Returns a line of a statement with stars for what its literals say; `None` if it cannot be told what is one.
 fn without_values(sql: &str, number: u64) -> Option<String> {
     let line = sql.lines().nth((number as usize).checked_sub(1)?)?;
     let mut shown: Vec<char> = line.chars().collect();

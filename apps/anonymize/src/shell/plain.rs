@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::text::Text;
 
-/// The statement with prefixed keys, if it creates a publication.
+/// Returns the statement with prefixed keys, if it creates a publication.
 pub(super) fn prefix_keys(text: &Text<'_>, tokens: &[TokenWithSpan]) -> Option<String> {
     let tokens: Vec<&TokenWithSpan> =
         tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).collect();

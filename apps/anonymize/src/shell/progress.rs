@@ -30,7 +30,7 @@ pub(super) fn on_stderr() -> Progress {
     })
 }
 
-/// A line of its own.
+/// Returns a line of its own.
 fn notice(step: Step) -> Option<String> {
     match step {
         Step::Withheld { rows, of } => Some(format!(

@@ -96,7 +96,7 @@ pub(super) async fn execute(command: &str, context: &SessionContext, print: &mut
     Ok(true)
 }
 
-/// The command behind a word that is no SQL, and that other shells know.
+/// Returns the command behind a word that is no SQL, and that other shells know.
 pub(super) fn meant(line: &str) -> Option<&'static str> {
     match line.trim().trim_end_matches([';', ' ']).to_ascii_lowercase().as_str() {
         "help" => Some("?"),

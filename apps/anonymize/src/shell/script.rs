@@ -19,7 +19,7 @@ use datafusion_cli::print_options::PrintOptions;
 use super::text::Text;
 use super::{functions, output, place, plain};
 
-/// Text of a script; `-` is standard input.
+/// Returns the text of a script; `-` is standard input.
 pub(crate) fn read(path: &str) -> Result<String> {
     let mut text = String::new();
     let result = match path {

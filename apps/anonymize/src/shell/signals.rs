@@ -192,7 +192,7 @@ impl Signals {
     }
 }
 
-/// The signals that the process ignores from its start, as what a shell runs in the background or with `nohup` does: a bit each, the first signal's
+/// Returns the signals that the process ignores from its start, as what a shell runs in the background or with `nohup` does: a bit each, the first signal's
 /// first. Known on Linux.
 #[cfg(unix)]
 fn ignored() -> u64 {

@@ -18,7 +18,7 @@ impl<'a> Text<'a> {
         self.sql
     }
 
-    /// Lines and columns count from 1, columns in characters.
+    /// Returns the lines and columns count from 1, columns in characters.
     pub(super) fn offset(&self, at: Location) -> usize {
         let start = self.lines[at.line as usize - 1];
         let line = &self.sql[start..];

@@ -60,7 +60,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     served.map_err(|error| exec_datafusion_err!("the worker has ended: {error}"))
 }
 
-/// The session of a coordinator with these workers.
+/// Returns the session of a coordinator with these workers.
 ///
 /// # Errors
 /// When a URL is none.
