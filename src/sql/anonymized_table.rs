@@ -76,23 +76,23 @@ impl AnonymizedTable {
         Ok(Self { prepared, method, view, secret, fixed, cells, names, start: None, schema })
     }
 
-    /// Whether every query sees another release.
+    /// Returns true if every query sees another release.
     pub(super) fn draws_anew(&self) -> bool {
         !self.fixed
     }
 
-    /// Columns of which it is known that no interval has NULL in it.
+    /// Returns the columns of which it is known that no interval has NULL in it.
     pub(super) fn without_null(&self) -> BTreeSet<String> {
         let certain = self.prepared.layout.quasi.iter().filter(|field| !field.is_nullable());
         certain.map(|field| field.name().clone()).collect()
     }
 
-    /// The start of the query that this table was made for with [`started`](Self::started).
+    /// Returns the start of the query that this table was made for with [`started`](Self::started).
     pub(super) fn start(&self) -> Option<QueryStart> {
         self.start
     }
 
-    /// The table as one query sees it: the release has an id of its own.
+    /// Returns the table as one query sees it: the release has an id of its own.
     pub(super) fn started(&self, start: QueryStart) -> Result<Self> {
         let release_id = start.seed(&self.names).release_id();
         let schema = release_schema(&self.prepared, &self.method, self.view, &release_id)?;
@@ -198,7 +198,7 @@ impl Relation for AnonymizedTable {
     }
 }
 
-/// The operator that makes a release with these columns.
+/// Returns the operator that makes a release with these columns.
 fn operator(
     inputs: Inputs,
     job: AnonymizeJob,

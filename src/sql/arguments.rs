@@ -27,30 +27,30 @@ pub(super) trait Scope {
     /// An argument as it was written.
     type Raw;
 
-    /// The relation that an argument names or contains.
+    /// Returns the relation that an argument names or contains.
     ///
     /// # Errors
     /// When there is no such table, or the query is wrong.
     fn relation(&mut self, raw: &Self::Raw) -> Result<LogicalPlan>;
 
-    /// The items of an argument that is a list in parentheses or brackets, `None` if it is none.
+    /// Returns the items of an argument that is a list in parentheses or brackets, `None` if it is none.
     fn items(&self, _raw: &Self::Raw) -> Option<Vec<Self::Raw>> {
         None
     }
 
-    /// The column names of an argument, `None` if it has another form.
+    /// Returns the column names of an argument, `None` if it has another form.
     fn columns(&self, raw: &Self::Raw) -> Option<Vec<String>>;
 
-    /// The constant that an argument amounts to.
+    /// Returns the constant that an argument amounts to.
     ///
     /// # Errors
     /// When it is not constant.
     fn constant(&mut self, raw: &Self::Raw) -> Result<ScalarValue>;
 
-    /// The session's settings.
+    /// Returns the session's settings.
     fn options(&self) -> AnonymizeOptions;
 
-    /// The session that the call is planned in.
+    /// Returns the session that the call is planned in.
     ///
     /// # Errors
     /// When the engine's session is of another kind than DataFusion's own.
@@ -190,7 +190,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The session that the call is planned in, for functions with a [`Kind::Release`] and calls with hierarchies.
+    /// Returns the session that the call is planned in, for functions with a [`Kind::Release`] and calls with hierarchies.
     ///
     /// # Errors
     /// When there is no such parameter, which is a bug; for hierarchies, when the engine's session is of another kind.
@@ -198,7 +198,7 @@ impl Arguments {
         self.session.as_deref().ok_or_else(|| internal_datafusion_err!("{}: planned without a session", self.function))
     }
 
-    /// Name of the called function.
+    /// Returns the name of the called function.
     pub(super) fn function(&self) -> &'static str {
         self.function
     }
@@ -208,7 +208,7 @@ impl Arguments {
         self.style
     }
 
-    /// A required relation.
+    /// Returns a required relation.
     ///
     /// # Errors
     /// When the parameter is not declared as such, which is a bug.
@@ -217,12 +217,12 @@ impl Arguments {
             .ok_or_else(|| refusal!(self.function(), argument name, "argument {name} is missing"))
     }
 
-    /// Whether the function has a reason not to take a parameter that others take.
+    /// Returns true if the function has a reason not to take a parameter that others take.
     pub(super) fn is_refused(&self, name: &str) -> bool {
         self.refused.iter().any(|(refused, _)| *refused == name)
     }
 
-    /// The method with the parameters that these arguments give it.
+    /// Returns the method with the parameters that these arguments give it.
     ///
     /// # Errors
     /// When arguments are out of range, or contradict each other.
@@ -240,7 +240,7 @@ impl Arguments {
         (method.of)(&Given::try_new(method.signature, self.style, given)?)
     }
 
-    /// An optional relation.
+    /// Returns an optional relation.
     pub(super) fn relation_if_given(&mut self, name: &str) -> Option<LogicalPlan> {
         let (name, value) = self.values.remove_entry(name)?;
         match value {
@@ -261,7 +261,7 @@ impl Arguments {
         }
     }
 
-    /// A whole number, if it was given.
+    /// Returns a whole number, if it was given.
     ///
     /// # Errors
     /// When it is out of range.
@@ -273,7 +273,7 @@ impl Arguments {
         }
     }
 
-    /// A whole number, or what holds if it was not given.
+    /// Returns a whole number, or what holds if it was not given.
     ///
     /// # Errors
     /// When it is out of range, or missing.
@@ -285,13 +285,13 @@ impl Arguments {
         }
     }
 
-    /// The refusal of a call without this argument.
+    /// Returns the refusal of a call without this argument.
     pub(super) fn missing(&self, parameter: &Parameter) -> DataFusionError {
         let (noun, name) = (self.style.noun(), parameter.name);
         refusal!(self.function, argument name, "{noun} {name} is missing")
     }
 
-    /// A number.
+    /// Returns a number.
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         match self.values.get(name) {
             Some(Value::Number(value)) => Some(*value),
@@ -299,7 +299,7 @@ impl Arguments {
         }
     }
 
-    /// A length.
+    /// Returns a length.
     pub(super) fn length(&self, name: &str) -> Option<Length> {
         match self.values.get(name) {
             Some(Value::Length(length)) => Some(*length),
@@ -307,7 +307,7 @@ impl Arguments {
         }
     }
 
-    /// A seed.
+    /// Returns a seed.
     pub(super) fn seed(&self, name: &str) -> Option<Seed> {
         match self.values.get(name) {
             Some(Value::Seed(seed)) => Some(seed.clone()),
@@ -315,12 +315,12 @@ impl Arguments {
         }
     }
 
-    /// A truth value, `false` if not given.
+    /// Returns a truth value, `false` if not given.
     pub(super) fn boolean(&self, name: &str) -> bool {
         matches!(self.values.get(name), Some(Value::Boolean(true)))
     }
 
-    /// Column names.
+    /// Returns the column names.
     pub(super) fn columns(&self, name: &str) -> Option<&[String]> {
         match self.values.get(name) {
             Some(Value::Columns(columns)) => Some(columns),
@@ -333,7 +333,7 @@ impl Arguments {
         self.values.insert(name, Value::Columns(columns));
     }
 
-    /// A word out of the declared ones.
+    /// Returns a word out of the declared ones.
     pub(super) fn word(&self, name: &str) -> Option<&str> {
         match self.values.get(name) {
             Some(Value::Word(word)) => Some(word),
@@ -436,7 +436,7 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
     }
 }
 
-/// An interval as a text, without the word and quotes that it has in SQL.
+/// Returns an interval as a text, without the word and quotes that it has in SQL.
 fn interval_text(constant: &ScalarValue) -> ScalarValue {
     let Some(text) = constant.try_as_str().flatten() else { return constant.clone() };
     let word = text.trim().get(..8).filter(|word| word.eq_ignore_ascii_case("interval"));
@@ -531,7 +531,7 @@ fn whole(constant: &ScalarValue) -> Option<i64> {
     }
 }
 
-/// A constant of the call itself, which is not microdata.
+/// Returns a constant of the call itself, which is not microdata.
 fn describe(constant: &ScalarValue) -> String {
     match constant.try_as_str().flatten() {
         Some(text) => format!("'{text}'"),

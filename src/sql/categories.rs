@@ -70,7 +70,7 @@ fn is_categorical(field: &Field) -> bool {
     matches!(field.data_type(), DataType::Dictionary(_, values) if values.is_string())
 }
 
-/// The table that a column is of, and its name there, where rows are only selected in between.
+/// Returns the table that a column is of, and its name there, where rows are only selected in between.
 fn origin(plan: &LogicalPlan, place: usize) -> Option<(&TableScan, &str)> {
     match plan {
         LogicalPlan::TableScan(scan) => Some((scan, scan.projected_schema.field(place).name())),
@@ -86,7 +86,7 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<(&TableScan, &str)> {
     }
 }
 
-/// The categories of a column of files in their order, as JSON; `None` where not all files say it, and say the same.
+/// Returns the categories of a column of files in their order, as JSON; `None` where not all files say it, and say the same.
 fn order_of(scan: &TableScan, column: &str, session: &SessionState) -> Option<String> {
     let table = source_as_provider(&scan.source).ok()?;
     let partitions = &table.downcast_ref::<ListingTable>()?.options().table_partition_cols;
@@ -113,7 +113,7 @@ fn number_of_categories(schema: &Schema, column: &str) -> Option<usize> {
     usize::try_from(said["metadata"]["num_categories"].as_u64().filter(|_| is_ordered)?).ok()
 }
 
-/// The dictionary of a column; `None` if there are several, or none.
+/// Returns the dictionary of a column; `None` if there are several, or none.
 async fn categories(
     table: &Arc<dyn TableProvider>,
     column: &str,

@@ -17,7 +17,7 @@ use super::input_plans::planned;
 use super::opaque::{OpaqueTable, Relation, Wanted};
 use crate::exec::{Computation, ComputationExec};
 
-/// The table that a computation's result is.
+/// Returns the table that a computation's result is.
 pub(super) fn computed(computation: Arc<dyn Computation>, inputs: Vec<LogicalPlan>) -> Arc<dyn TableProvider> {
     Computed::new(computation, inputs).table()
 }
@@ -35,12 +35,12 @@ impl Computed {
         Self { computation, inputs, made_with: None }
     }
 
-    /// The same about releases whose hierarchies are checked first.
+    /// Returns the same about releases whose hierarchies are checked first.
     pub(super) fn made_with(self, made_with: Option<MadeWith>) -> Self {
         Self { made_with, ..self }
     }
 
-    /// The table that its result is.
+    /// Returns the table that its result is.
     pub(super) fn table(self) -> Arc<dyn TableProvider> {
         Arc::new(OpaqueTable(self))
     }
@@ -80,7 +80,7 @@ fn computing(computation: Arc<dyn Computation>, inputs: Vec<Arc<dyn ExecutionPla
     Ok(Arc::new(ComputationExec::try_new(computation, inputs)?))
 }
 
-/// The wanted columns of a plan.
+/// Returns the wanted columns of a plan.
 pub(super) fn project(plan: Arc<dyn ExecutionPlan>, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
     let Some(columns) = projection else { return Ok(plan) };
     let schema = plan.schema();

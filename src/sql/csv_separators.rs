@@ -27,7 +27,7 @@ pub(super) fn separated(names: &[&str], plan: &LogicalPlan) -> Option<String> {
     Some(declared(&file.unwrap_or_else(|| "people.csv".to_owned()), separator, column.as_deref()))
 }
 
-/// The same of the first line of a file that cannot be read.
+/// Returns the same of the first line of a file that cannot be read.
 pub(super) fn separated_line(line: &str, file: &str) -> Option<String> {
     let count = |c: char| line.matches(c).count();
     let (_, separator) = SEPARATORS.iter().find(|(separator, _)| count(*separator) > count(','))?;

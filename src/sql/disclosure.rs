@@ -186,7 +186,7 @@ impl RelationFunction for DisclosureFunction {
     }
 }
 
-/// Releases whose rows look like rows: there are no groups and no intervals, but rows that may be somebody's.
+/// Returns the releases whose rows look like rows: there are no groups and no intervals, but rows that may be somebody's.
 fn perturbed_rows(
     arguments: &mut Arguments,
     roles: &Roles,
@@ -227,7 +227,7 @@ fn perturbed_rows(
     perturbed::table(p_match, known, release, (&roles.id, &roles.quasi, &roles.sensitive))
 }
 
-/// The releases of publications in their places, and what the only one says of itself.
+/// Returns the releases of publications in their places, and what the only one says of itself.
 #[cfg(feature = "publication")]
 fn expanded(relations: Vec<LogicalPlan>) -> Result<(Vec<LogicalPlan>, Declared)> {
     let is_alone = relations.len() == 1;
@@ -485,7 +485,7 @@ impl Columns {
         }
     }
 
-    /// Each relation with exactly the columns that the operator reads.
+    /// Returns each relation with exactly the columns that the operator reads.
     fn project(self, known: Input, releases: Vec<Input>) -> Result<Vec<LogicalPlan>> {
         let typed = |column: &Column, field: &Field, name: &str| {
             cast(Expr::Column(column.clone()), field.data_type().clone()).alias(name)
@@ -520,7 +520,7 @@ impl Columns {
     }
 }
 
-/// The sensitive attribute of a release, in lists or not.
+/// Returns the sensitive attribute of a release, in lists or not.
 fn value_of(field: &FieldRef) -> FieldRef {
     if let DataType::List(item) = field.data_type()
         && let DataType::Struct(fields) = item.data_type()

@@ -11,7 +11,7 @@ use crate::methods::state::RELEASE;
 use crate::methods::{Numbers, StateKind};
 use crate::microdata::Roles;
 
-/// The entries of all earlier releases, which are numbered in their order. Columns of the microdata get types that hold those of all of them.
+/// Returns the entries of all earlier releases, which are numbered in their order. Columns of the microdata get types that hold those of all of them.
 ///
 /// # Errors
 /// When one has not the columns that it needs, or some say numbers and others do not.
@@ -88,7 +88,7 @@ pub(super) fn check_order(
     Err(refusal!(one.function, argument one.argument, "{wrong}; {cure}"))
 }
 
-/// The numbers of a release and of one that it was made with, if that has not a lesser one.
+/// Returns the numbers of a release and of one that it was made with, if that has not a lesser one.
 fn reversed(parts: &[(i64, Followed)]) -> Option<(i64, i64)> {
     let pairs = parts.iter().flat_map(|later| parts.iter().map(move |earlier| (later, earlier)));
     let mut wrong = pairs.filter(|((number, later), (other, earlier))| number <= other && later.follows(earlier));
@@ -116,7 +116,7 @@ fn collect_numbered<'a>(plan: &'a LogicalPlan, place: usize, parts: &mut Vec<(i6
     }
 }
 
-/// An expression without the name and the type that it is given.
+/// Returns an expression without the name and the type that it is given.
 fn uncast(expr: &Expr) -> &Expr {
     match expr {
         Expr::Alias(alias) => uncast(&alias.expr),
@@ -129,7 +129,7 @@ fn has_number(one: &Input) -> bool {
     one.plan.schema().fields().iter().any(|field| field.name() == RELEASE)
 }
 
-/// The relations with a column of their places, if there are several, none has one, and numbers count.
+/// Returns the relations with a column of their places, if there are several, none has one, and numbers count.
 fn numbered(earlier: Vec<Input>, kind: StateKind) -> Result<Vec<Input>> {
     let say = earlier.iter().filter(|one| has_number(one)).count();
     if earlier.len() < 2 || say == earlier.len() || kind.facts().numbers == Numbers::Ignored {

@@ -56,7 +56,7 @@ impl AnalyzerRule for EncodeReleases {
     }
 }
 
-/// Whether a statement writes Parquet, and says nothing itself of how columns are encoded.
+/// Returns true if a statement writes Parquet, and says nothing itself of how columns are encoded.
 fn is_open(copy: &CopyTo) -> bool {
     let is_said = |option: &String| [ENCODING, DICTIONARY].iter().any(|name| option.starts_with(name));
     let plain = file_type_to_format(&copy.file_type).is_ok_and(|format| {
@@ -97,7 +97,7 @@ fn wanted(schema: &DFSchema) -> Vec<(String, &'static str)> {
 /// How often a value occurs.
 const COUNT: &str = "count";
 
-/// The columns of a histogram; none of another list.
+/// Returns the columns of a histogram; none of another list.
 fn leaves(item: &Field) -> impl Iterator<Item = &Field> {
     let fields = match item.data_type() {
         DataType::Struct(fields) if fields.iter().any(|field| field.name() == COUNT) => Some(fields),

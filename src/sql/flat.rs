@@ -108,7 +108,7 @@ fn refuse_nested((function, instead): (&str, &str), schema: &DFSchema) -> Result
     ))
 }
 
-/// The columns of a release with every range as one column for each of its parts (`age_lo`, `age_hi`); `None` if it has no ranges.
+/// Returns the columns of a release with every range as one column for each of its parts (`age_lo`, `age_hi`); `None` if it has no ranges.
 pub(super) fn flat(function: &str, schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     let mut columns: Vec<(String, Expr)> = Vec::new();
     let mut changed = false;

@@ -67,7 +67,7 @@ async fn footers(plan: &dyn ExecutionPlan, session: &SessionState) -> Result<Vec
     futures::stream::iter(footers).buffered(AT_ONCE).try_collect().await
 }
 
-/// Columns whose intervals have no NULL, according to the statistics.
+/// Returns the columns whose intervals have no NULL, according to the statistics.
 fn complete(metadata: &ParquetMetaData) -> BTreeSet<String> {
     let mut nulls: HashMap<&str, Option<u64>> = HashMap::new();
     for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {

@@ -19,10 +19,10 @@ use super::syntax::{Call, SqlScope, constant};
 
 /// A function whose value is a relation.
 pub(super) trait RelationFunction: Debug + Send + Sync + 'static {
-    /// Name and parameters.
+    /// Returns the name and parameters.
     fn signature(&self) -> &'static FunctionSignature<'static>;
 
-    /// The table that a call stands for. Reads no data.
+    /// Returns the table that a call stands for. Reads no data.
     ///
     /// # Errors
     /// Everything about the arguments that can be known at planning time.
@@ -88,7 +88,7 @@ impl FunctionPlanner {
         }
     }
 
-    /// The function of this name, bare or in the session's default schema.
+    /// Returns the function of this name, bare or in the session's default schema.
     fn find(&self, name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<&Arc<dyn RelationFunction>> {
         let reference = context.object_name_to_table_reference(name.clone()).ok()?;
         let catalog = &context.context_provider().options().catalog;

@@ -42,14 +42,14 @@ pub fn function_parameters(name: &str) -> Option<Vec<&'static str>> {
     Some(function.signature().parameters.iter().map(|parameter| parameter.name).collect())
 }
 
-/// A call of a function with the arguments that every call must have.
+/// Returns a call of a function with the arguments that every call must have.
 pub fn function_example(name: &str) -> Option<String> {
     let functions = functions();
     let function = functions.iter().find(|function| function.signature().name == name)?;
     Some(format!("SELECT * FROM {}", function.signature().example()))
 }
 
-/// The arguments of a function as a table of the reference.
+/// Returns the arguments of a function as a table of the reference.
 pub fn function_arguments(name: &str) -> Option<String> {
     let functions = functions();
     let function = functions.iter().find(|function| function.signature().name == name)?;
@@ -60,7 +60,7 @@ pub fn function_arguments(name: &str) -> Option<String> {
     Some(text)
 }
 
-/// All functions with their arguments, as JSON, for bindings that are made from it: name, kind, words, default and text of each.
+/// Returns all functions with their arguments, as JSON, for bindings that are made from it: name, kind, words, default and text of each.
 pub(crate) fn signatures() -> String {
     let functions = functions();
     let all = functions.iter().map(|function| {

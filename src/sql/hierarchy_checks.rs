@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::exec::read_hierarchies;
 use crate::microdata::{Hierarchies, Trees, trees_of};
 
-/// The hierarchies of these attributes.
+/// Returns the hierarchies of these attributes.
 ///
 /// # Errors
 /// When they are malformed, or cannot be read.

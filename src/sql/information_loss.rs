@@ -102,7 +102,7 @@ impl RelationFunction for InformationLossFunction {
     }
 }
 
-/// The identifier by which rows of a perturbed release are compared with the originals; `None` of other releases.
+/// Returns the identifier by which rows of a perturbed release are compared with the originals; `None` of other releases.
 fn paired_by(
     arguments: &Arguments,
     release: &Input,
@@ -178,7 +178,7 @@ fn measured(
     Ok(Computed::new(Arc::new(InformationLoss { attributes, pairs }), inputs))
 }
 
-/// The quasi-identifiers of a release: by their metadata, else all columns that are intervals.
+/// Returns the quasi-identifiers of a release: by their metadata, else all columns that are intervals.
 fn released_attributes(columns: &[FieldRef]) -> Result<Vec<String>> {
     let declared =
         |field: &&FieldRef| field.metadata().get(Role::KEY).and_then(|role| Role::parse(role)) == Some(Role::Quasi);
@@ -197,7 +197,7 @@ fn released_attributes(columns: &[FieldRef]) -> Result<Vec<String>> {
     Ok(attributes)
 }
 
-/// A field of an interval.
+/// Returns a field of an interval.
 pub(super) fn end_of(field: &FieldRef, name: &str) -> Option<FieldRef> {
     match field.data_type() {
         DataType::Struct(fields) => fields.iter().find(|field| field.name() == name).cloned(),

@@ -205,7 +205,7 @@ impl Input {
         Self { plan, ..self }.project(wanted)
     }
 
-    /// The value that everybody was published with, composed here if it is one of several columns. Where values must stay, private releases are read with it.
+    /// Returns the value that everybody was published with, composed here if it is one of several columns. Where values must stay, private releases are read with it.
     fn own_value(&mut self, sensitive: &FieldRef, id: &str) -> Result<InputColumn> {
         let parts = parts_of(sensitive).map_err(|error| error.in_function(self.function))?;
         let names: Vec<String> = match parts.is_empty() {
@@ -283,7 +283,7 @@ impl Input {
         self.project(vec![identifier, partners, seals])
     }
 
-    /// Columns of an update relation: a value, and what it can become.
+    /// Returns the columns of an update relation: a value, and what it can become.
     pub(super) fn update_ends(&self) -> Result<[InputColumn; 2]> {
         let first = |wanted: [&str; 2]| wanted.into_iter().find_map(|name| self.column(name).ok());
         if let (Some(from), Some(to)) = (first(["from_value", "from"]), first(["to_value", "to"])) {
@@ -298,7 +298,7 @@ impl Input {
         ))
     }
 
-    /// A value, what it can become, and the probability if there is a column of it. Values get the type of the sensitive
+    /// Returns a value, what it can become, and the probability if there is a column of it. Values get the type of the sensitive
     /// column, or both one that holds them all.
     ///
     /// # Errors
@@ -342,7 +342,7 @@ impl Input {
 }
 
 impl Input {
-    /// All values that the sensitive column can have, each as one that can become itself: what an update relation says, and says no more.
+    /// Returns all values that the sensitive column can have, each as one that can become itself: what an update relation says, and says no more.
     /// Values get the type of the sensitive column, or both one that holds them all.
     ///
     /// # Errors
@@ -462,7 +462,7 @@ impl InputColumn {
     }
 }
 
-/// A type that holds the values of both, given to the first.
+/// Returns a type that holds the values of both, given to the first.
 pub(super) fn common_type(
     function: &str,
     now: &mut InputColumn,

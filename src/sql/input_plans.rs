@@ -31,7 +31,7 @@ pub(super) async fn planned(
     hide(&physical, &Arc::new(origin))
 }
 
-/// The session without a rule by which DataFusion 55 reads other columns than were asked for: of `SELECT s['b'], -a AS a FROM t WHERE ..`
+/// Returns the session without a rule by which DataFusion 55 reads other columns than were asked for: of `SELECT s['b'], -a AS a FROM t WHERE ..`
 /// it takes `a` for the table's (<https://github.com/apache/datafusion/issues/25414>). `None` if the rule is off.
 fn without_leaf_pushdown(session: &dyn Session) -> Option<SessionState> {
     let state = session.as_any().downcast_ref::<SessionState>()?;

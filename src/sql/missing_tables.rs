@@ -158,7 +158,7 @@ fn some_files(folder: &str) -> Option<String> {
     })
 }
 
-/// The format of a file, by its name, as CREATE EXTERNAL TABLE has it, and the options that go with it.
+/// Returns the format of a file, by its name, as CREATE EXTERNAL TABLE has it, and the options that go with it.
 fn stored_as(name: &str) -> (&'static str, &'static str) {
     let name = name.to_ascii_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
@@ -176,12 +176,12 @@ fn has_known_extension(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, extension)| EXTENSIONS.contains(&extension))
 }
 
-/// Whether a name is hardly one of a table: it has a folder, or the extension of a file.
+/// Returns true if a name is hardly one of a table: it has a folder, or the extension of a file.
 fn looks_like_file(name: &str) -> bool {
     name.contains(['/', '\\']) || has_known_extension(name)
 }
 
-/// The file of the same folder that was probably meant.
+/// Returns the file of the same folder that was probably meant.
 fn suggested_file(name: &str) -> String {
     let (folder, file) =
         name.trim_end_matches('/').rsplit_once('/').map_or((None, name), |(folder, file)| (Some(folder), file));

@@ -101,7 +101,7 @@ fn functions() -> Vec<Arc<dyn RelationFunction>> {
     functions
 }
 
-/// The functions that plans of ours call by their names, wherever they run.
+/// Returns the functions that plans of ours call by their names, wherever they run.
 #[cfg(feature = "distributed")]
 pub(crate) fn shipped_functions() -> impl Iterator<Item = Arc<datafusion::logical_expr::ScalarUDF>> {
     composite::functions().into_iter()
@@ -111,7 +111,7 @@ fn planner(functions: Vec<Arc<dyn RelationFunction>>) -> Arc<dyn RelationPlanner
     Arc::new(FunctionPlanner { functions })
 }
 
-/// The rule that keeps calls of one function apart, and the tables that a release is compared with itself by.
+/// Returns the rule that keeps calls of one function apart, and the tables that a release is compared with itself by.
 fn distinct_calls(functions: &[Arc<dyn RelationFunction>]) -> Arc<distinct_calls::DistinctCalls> {
     let mut names: Vec<&'static str> = functions.iter().map(|function| function.signature().name).collect();
     names.push(estimate::ROWS_OF_GROUPS);
@@ -193,7 +193,7 @@ pub fn register_all(context: &SessionContext) -> Result<()> {
     context.register_relation_planner(planner(functions()))
 }
 
-/// The same for a session that is still being built. Keeps relation planners and table functions that are there. `COPY` and
+/// Returns the same for a session that is still being built. Keeps relation planners and table functions that are there. `COPY` and
 /// `INSERT` of files that fail leave what was there ([`WholeFiles`]), which cannot be added to a session that exists.
 #[must_use]
 pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilder {

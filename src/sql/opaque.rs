@@ -43,7 +43,7 @@ impl Wanted<'_> {
 
 /// What a call makes of its inputs, or another table that is looked up by each query.
 pub(super) trait Relation: Debug + Send + Sync + 'static {
-    /// Name of the function.
+    /// Returns the name of the function.
     fn function(&self) -> &str;
 
     /// What the rows are, as in "a release".
@@ -51,7 +51,7 @@ pub(super) trait Relation: Debug + Send + Sync + 'static {
         "its result"
     }
 
-    /// The columns.
+    /// Returns the columns.
     fn schema(&self) -> SchemaRef;
 
     /// Says what kind of table it is.
@@ -83,7 +83,7 @@ pub(super) trait Relation: Debug + Send + Sync + 'static {
 pub(super) struct OpaqueTable<R>(pub R);
 
 impl<R: Relation> OpaqueTable<R> {
-    /// The relation, if a table is one of this kind.
+    /// Returns the relation, if a table is one of this kind.
     pub(super) fn relation(table: &dyn TableProvider) -> Option<&R> {
         table.downcast_ref::<Self>().map(|Self(relation)| relation)
     }

@@ -61,12 +61,12 @@ fn names_a_release(schema: &DFSchema) -> bool {
     schema.fields().iter().any(|field| releases(field).next().is_some())
 }
 
-/// The ids of the releases that a column is of.
+/// Returns the ids of the releases that a column is of.
 fn releases(field: &Field) -> impl Iterator<Item = &str> {
     field.metadata().keys().filter_map(|key| key.strip_prefix(OWN))
 }
 
-/// The ids of releases of which a query can leave out people.
+/// Returns the ids of releases of which a query can leave out people.
 fn partial(plan: &LogicalPlan) -> BTreeSet<String> {
     let mut found: BTreeSet<String> = plan.inputs().into_iter().flat_map(partial).collect();
     let of = |input: &LogicalPlan| -> Vec<String> {
@@ -104,7 +104,7 @@ fn partial(plan: &LogicalPlan) -> BTreeSet<String> {
     found
 }
 
-/// The name of the identifier.
+/// Returns the name of the identifier.
 fn identifier(schema: &DFSchema) -> Option<&str> {
     let is_id = |field: &&Arc<Field>| field.metadata().get(Role::KEY).map(String::as_str) == Some(Role::Id.name());
     schema.fields().iter().find(is_id).map(|field| field.name().as_str())

@@ -14,7 +14,7 @@ use crate::exec::PerturbedComputation;
 use crate::methods::AnyMethod;
 use crate::release::{Description, Form};
 
-/// Whether the columns of a relation say that it is such a release.
+/// Returns true if the columns of a relation say that it is such a release.
 pub(super) fn is_perturbed(columns: &[FieldRef]) -> bool {
     let mut descriptions = columns.iter().filter_map(|field| Description::from_metadata(field.metadata()));
     let form = |description: Description| Some(AnyMethod::described(&description)?.form());

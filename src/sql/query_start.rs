@@ -21,12 +21,12 @@ impl QueryStart {
         Self(nanoseconds)
     }
 
-    /// The seed that a secret gives to the query.
+    /// Returns the seed that a secret gives to the query.
     pub(super) fn seed(self, secret: &Seed) -> Seed {
         secret.on_occasion(self.0 as u64)
     }
 
-    /// The seed that a secret gives to a query, if it is known; else one that nothing else has.
+    /// Returns the seed that a secret gives to a query, if it is known; else one that nothing else has.
     ///
     /// # Errors
     /// When there is no entropy.

@@ -113,7 +113,7 @@ fn refuse<'a>(
     }
 }
 
-/// The name of a column that is a range.
+/// Returns the name of a column that is a range.
 fn name_of_range<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<&'a str> {
     match expr {
         Expr::Column(column) => {

@@ -79,7 +79,7 @@ pub fn register_readers(context: &SessionContext) -> Result<()> {
     context.register_relation_planner(planner(functions()))
 }
 
-/// The public side of the publication at a location, as a table: aggregates over it are estimates from the newest release, and
+/// Returns the public side of the publication at a location, as a table: aggregates over it are estimates from the newest release, and
 /// `release(..)` and `releases(..)` take its name. No ledger is looked for.
 ///
 /// # Errors
@@ -90,7 +90,7 @@ pub async fn publication_for_readers(context: &SessionContext, location: &str) -
     Ok(Arc::new(PublicationTable::for_reading(public, context.runtime_env()).await?))
 }
 
-/// A released table from Parquet: a file, or a folder of files of one release.
+/// Returns a released table from Parquet: a file, or a folder of files of one release.
 ///
 /// # Errors
 /// When it is no release for the world, or cannot be read: a column that says nothing of its making can be anything, and the publisher's
@@ -173,7 +173,7 @@ pub async fn irregularities(context: &SessionContext, table: &Arc<dyn TableProvi
     Ok(found)
 }
 
-/// Columns with what the files say of them.
+/// Returns the columns with what the files say of them.
 fn as_described(table: &Arc<dyn TableProvider>, state: &SessionState) -> Result<Schema> {
     let scan = LogicalPlanBuilder::scan("release", provider_as_source(Arc::clone(table)), None)?.build()?;
     refuse_loose("release", "release", &scan, || Ok(state.clone()))?;
@@ -181,7 +181,7 @@ fn as_described(table: &Arc<dyn TableProvider>, state: &SessionState) -> Result<
     Ok(Schema::new(fields))
 }
 
-/// Whether a table of these columns is a release that is for everybody: every column says that it is of one release, and none is of the
+/// Returns true if a table of these columns is a release that is for everybody: every column says that it is of one release, and none is of the
 /// publisher's own view. Metadata of columns must be what was written: DataFusion drops it when it reads Parquet.
 pub fn is_public_release(schema: &Schema) -> bool {
     const PRIVATE: [&str; 5] = [COUNTERFEIT_MARK, SIGNATURE, LABEL, PARTNERS, COMMITMENTS];
@@ -198,7 +198,7 @@ pub fn is_public_release(schema: &Schema) -> bool {
         })
 }
 
-/// The rows of a released table, or of the newest release of a publication, with ranges as columns (`age_lo`, `age_hi`): what programs can
+/// Returns the rows of a released table, or of the newest release of a publication, with ranges as columns (`age_lo`, `age_hi`): what programs can
 /// show that know no structs. `None` for a table whose columns are plain already.
 ///
 /// # Errors

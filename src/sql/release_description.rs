@@ -26,7 +26,7 @@ pub(super) struct Described {
     pub fields: Vec<FieldRef>,
     /// Columns of which it is known that no interval has NULL in it.
     pub without_null: BTreeSet<String>,
-    /// Whether rows were chosen by what only the publisher knows: who a row is about, or that it is a counterfeit.
+    /// True if rows were chosen by what only the publisher knows: who a row is about, or that it is a counterfeit.
     pub by_person: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn describe(function: &str, plan: &LogicalPlan, session: &SessionStat
     }
 }
 
-/// The columns of a relation with what they say of the release that they are of; of what is no release they say what they say.
+/// Returns the columns of a relation with what they say of the release that they are of; of what is no release they say what they say.
 pub(super) fn released_columns(relation: &Input, session: Option<&SessionState>) -> Vec<FieldRef> {
     let columns: Vec<FieldRef> = relation.plan.schema().fields().iter().cloned().collect();
     let is_described = columns.iter().any(|field| Description::from_metadata(field.metadata()).is_some());

@@ -139,7 +139,7 @@ impl FileFormat for Releases {
     }
 }
 
-/// The schema, with what its columns say of a release; nothing else that files say.
+/// Returns the schema, with what its columns say of a release; nothing else that files say.
 fn with_description(schema: &SchemaRef, described: &Schema) -> SchemaRef {
     let field = |field: &FieldRef| -> FieldRef {
         let Ok(found) = described.field_with_name(field.name()) else { return Arc::clone(field) };

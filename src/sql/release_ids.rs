@@ -59,7 +59,7 @@ impl OptimizerRule for ReleaseIds {
     }
 }
 
-/// The release in a scan, if it does not know its query yet.
+/// Returns the release in a scan, if it does not know its query yet.
 fn unstamped(node: &LogicalPlan, start: QueryStart) -> Option<AnonymizedTable> {
     let LogicalPlan::TableScan(scan) = node else { return None };
     let provider = source_as_provider(&scan.source).ok()?;

@@ -91,7 +91,7 @@ fn renamed(plan: &LogicalPlan, names: &[String]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The column that an expression is, under another name or of another type.
+/// Returns the column that an expression is, under another name or of another type.
 fn column_of(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Column(column) => Some(&column.name),
@@ -108,7 +108,7 @@ fn below_limit(plan: &LogicalPlan) -> &LogicalPlan {
     }
 }
 
-/// Whether a LIMIT leaves some rows out, and takes others.
+/// Returns true if a LIMIT leaves some rows out, and takes others.
 fn limits(limit: &Limit) -> Result<bool> {
     let (FetchType::Literal(fetch), SkipType::Literal(skip)) = (limit.get_fetch_type()?, limit.get_skip_type()?) else {
         return Ok(true);
@@ -120,7 +120,7 @@ fn limits(limit: &Limit) -> Result<bool> {
     })
 }
 
-/// Whether the rows of a plan are in an order that leaves no choice.
+/// Returns true if the rows of a plan are in an order that leaves no choice.
 fn is_settled(plan: &LogicalPlan, unique: &[String]) -> bool {
     match plan {
         LogicalPlan::Sort(Sort { expr, input, .. }) => settle(expr, input, unique, &[]),

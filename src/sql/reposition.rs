@@ -140,7 +140,7 @@ impl RelationFunction for RepositionFunction {
     }
 }
 
-/// The method's parameters.
+/// Returns the method's parameters.
 pub(super) fn parameters(arguments: &Arguments) -> Result<Reposition> {
     let function = SIGNATURE.name;
     let named = |error: crate::error::Error| error.in_function(function);
@@ -238,7 +238,7 @@ pub(super) fn clock(arguments: &Arguments, name: &str, data_type: &DataType) -> 
     }
 }
 
-/// Snapshots of this length, of times with so many units a day.
+/// Returns the snapshots of this length, of times with so many units a day.
 fn cut(interval: IntervalMonthDayNano, day: i64) -> Option<Clock> {
     let IntervalMonthDayNano { months, days, nanoseconds } = interval;
     if months > 0 && days == 0 && nanoseconds == 0 {
@@ -259,7 +259,7 @@ fn per_second(unit: TimeUnit) -> i64 {
     }
 }
 
-/// Values of the sensitive column and what suppressing them costs. Values that are not of the column's type are none of its values.
+/// Returns the values of the sensitive column and what suppressing them costs. Values that are not of the column's type are none of its values.
 fn suppress_costs(relation: Input, mut sensitive: InputColumn) -> Result<LogicalPlan> {
     let function = relation.function;
     let (Ok(value), Ok(cost)) = (relation.column("value"), relation.column("cost")) else {

@@ -16,7 +16,7 @@ use crate::release::{View, reserved_names};
 /// More quasi-identifiers than this would be suppressed rather than generalized anyway.
 const MOST_QUASI: usize = 64;
 
-/// The roles of a call on a table with these columns.
+/// Returns the roles of a call on a table with these columns.
 pub(super) fn roles(
     arguments: &Arguments,
     options: &AnonymizeOptions,
@@ -46,7 +46,7 @@ pub(super) fn roles(
     Ok(roles)
 }
 
-/// The columns of the sensitive attribute of a call: none that are known, one, or several that are one value.
+/// Returns the columns of the sensitive attribute of a call: none that are known, one, or several that are one value.
 pub(super) fn sensitive_columns(
     arguments: &Arguments,
     options: &AnonymizeOptions,
@@ -56,7 +56,7 @@ pub(super) fn sensitive_columns(
     finder.find(Role::Sensitive, "sensitive column", "disease", false)
 }
 
-/// The sensitive attribute of a call that has no other roles.
+/// Returns the sensitive attribute of a call that has no other roles.
 pub(super) fn sensitive(arguments: &Arguments, options: &AnonymizeOptions, schema: &DFSchema) -> Result<String> {
     let finder = Finder { arguments, options, schema };
     let found = finder.single(Role::Sensitive, "the sensitive attribute", "sensitive column", "disease", true)?;

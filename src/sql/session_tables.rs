@@ -61,7 +61,7 @@ impl Relation for SessionTable {
     }
 }
 
-/// The session by way of the planner's context.
+/// Returns the session by way of the planner's context.
 ///
 /// # Errors
 /// When the session is not one of DataFusion's own kind.
@@ -82,7 +82,7 @@ pub(super) fn session_state(session: &dyn Session) -> Result<&SessionState> {
     })
 }
 
-/// The table of this name in a session.
+/// Returns the table of this name in a session.
 pub(super) fn table(session: &dyn Session, reference: &TableReference) -> Result<Arc<dyn TableProvider>> {
     let state = session_state(session)?;
     let schema = state.schema_for_ref(reference.clone())?;

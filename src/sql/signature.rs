@@ -4,7 +4,7 @@ use datafusion::common::utils::quote_identifier;
 
 pub(super) use crate::methods::parameters::{FunctionSignature, Kind, Parameter, Preset, Style};
 
-/// The candidate that a misspelled name was probably meant to be, as `; did you mean ..?`, or nothing.
+/// Returns the candidate that a misspelled name was probably meant to be, as `; did you mean ..?`, or nothing.
 pub(super) fn suggestion<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let lower = name.to_lowercase();
     let score = |candidate: &str| {
@@ -21,7 +21,7 @@ pub(super) fn suggestion<'a>(name: &str, candidates: impl IntoIterator<Item = &'
     }
 }
 
-/// The column that was probably meant. Names without quotes are read in lower case, so others are shown in theirs.
+/// Returns the column that was probably meant. Names without quotes are read in lower case, so others are shown in theirs.
 pub(super) fn suggested_column(name: &str, candidates: &[&str]) -> String {
     match candidates.iter().find(|candidate| candidate.eq_ignore_ascii_case(name)) {
         Some(candidate) => {

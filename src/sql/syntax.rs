@@ -24,7 +24,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// The name of the called function, if a table factor is a call in any of its syntactic forms.
+    /// Returns the name of the called function, if a table factor is a call in any of its syntactic forms.
     pub(super) fn name_in(relation: &TableFactor) -> Option<&ObjectName> {
         match relation {
             TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => Some(name),
@@ -33,7 +33,7 @@ impl Call {
         }
     }
 
-    /// The call in a table factor that [`name_in`](Self::name_in) found one in.
+    /// Returns the call in a table factor that [`name_in`](Self::name_in) found one in.
     pub(super) fn try_new(relation: TableFactor) -> Result<Self> {
         match relation {
             TableFactor::Table { alias, args: Some(args), sample: None, with_ordinality: false, .. } => {
@@ -52,7 +52,7 @@ impl Call {
         }
     }
 
-    /// Arguments with their names, as far as they have names.
+    /// Returns the arguments with their names, as far as they have names.
     pub(super) fn arguments(
         &self,
         function: &str,
@@ -94,7 +94,7 @@ pub(super) struct SqlScope<'a> {
 }
 
 impl SqlScope<'_> {
-    /// A table, view or CTE. CTEs and tables of the same FROM clause are known to the planner; others to the catalogs.
+    /// Returns a table, view or CTE. CTEs and tables of the same FROM clause are known to the planner; others to the catalogs.
     fn named(&mut self, name: ObjectName) -> Result<LogicalPlan> {
         if let Ok(plan) = self.context.plan(table_factor(name.clone(), None)) {
             return Ok(plan);
@@ -200,7 +200,7 @@ impl Scope for SqlScope<'_> {
     }
 }
 
-/// The value of an expression without columns.
+/// Returns the value of an expression without columns.
 pub(super) fn constant(expr: Expr) -> Result<ScalarValue> {
     let simplifier = ExprSimplifier::new(SimplifyContext::default());
     let schema = DFSchema::empty();
@@ -210,7 +210,7 @@ pub(super) fn constant(expr: Expr) -> Result<ScalarValue> {
     }
 }
 
-/// The query of `(VALUES (1, 'a'), (2, 'b'))`. Where the parser expects an expression, it takes that for a call of a function and more
+/// Returns the query of `(VALUES (1, 'a'), (2, 'b'))`. Where the parser expects an expression, it takes that for a call of a function and more
 /// rows.
 fn values(raw: &ast::Expr) -> Option<Box<ast::Query>> {
     let rows = match raw {

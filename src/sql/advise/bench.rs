@@ -65,7 +65,7 @@ impl Bench {
         Ok(())
     }
 
-    /// A query's first number.
+    /// Returns a query's first number.
     pub(super) async fn number(&self, sql: &str) -> Result<Option<f64>> {
         let table = self.table(sql).await?;
         if table.num_rows() == 0 {
@@ -89,7 +89,7 @@ impl Bench {
     }
 }
 
-/// The same rows with a number each.
+/// Returns the same rows with a number each.
 fn numbered(people: &RecordBatch) -> Result<RecordBatch> {
     let numbers: ArrayRef = Arc::new((0..people.num_rows() as i64).collect::<Int64Array>());
     let schema = people.schema();
@@ -106,7 +106,7 @@ fn numbered(people: &RecordBatch) -> Result<RecordBatch> {
 pub(super) struct TableRoles {
     /// A column of identifiers, or one that counts rows.
     pub id: String,
-    /// Whether it is the table's.
+    /// True if it is the table's.
     pub has_id: bool,
     pub quasi: Vec<String>,
     pub sensitive: Vec<String>,
@@ -117,7 +117,7 @@ pub(super) struct TableRoles {
 }
 
 impl TableRoles {
-    /// The given roles, and for those that are not given what a profile suggests.
+    /// Returns the given roles, and for those that are not given what a profile suggests.
     ///
     /// # Errors
     /// When there are no quasi-identifiers or no sensitive column, people have several rows, or sensitive values are NULL.
@@ -192,7 +192,7 @@ impl TableRoles {
         format!("{id}{}", self.others())
     }
 
-    /// The same with the numbers of rows, where there is no identifier.
+    /// Returns the same with the numbers of rows, where there is no identifier.
     pub(super) fn all_roles(&self) -> String {
         format!("{}, {}", self.named_id(), self.others())
     }
@@ -230,7 +230,7 @@ fn several_rows(id: &str, columns: &[String]) -> DataFusionError {
     )
 }
 
-/// A table that has one row of each person.
+/// Returns a table that has one row of each person.
 fn one_row(id: &str, columns: &[String]) -> String {
     let others = columns.iter().map(String::as_str).filter(|name| *name != id && *name != ROW);
     let columns: Vec<&str> = std::iter::once(id).chain(others).collect();

@@ -126,7 +126,7 @@ impl RelationFunction for AdviseFunction {
     }
 }
 
-/// Columns that their metadata, else the session's settings, give a role.
+/// Returns the columns that their metadata, else the session's settings, give a role.
 fn declared(input: &Input, role: Role, setting: Option<&str>) -> Vec<String> {
     let fields = input.plan.schema().fields();
     let has_role = |text: Option<&String>| text.and_then(|text| Role::parse(text)) == Some(role);

@@ -18,7 +18,7 @@ pub(super) fn script(setting: &Setting, table: &str, people: &TableRoles, schema
     }
 }
 
-/// A publication with the columns that have roles; `None` where its options cannot name them.
+/// Returns a publication with the columns that have roles; `None` where its options cannot name them.
 fn publication(setting: &Setting, table: &str, people: &TableRoles, schema: &Schema) -> Option<String> {
     let [sensitive] = people.sensitive.as_slice() else { return None };
     let names: Vec<&String> = std::iter::once(&people.id).chain(&people.quasi).chain([sensitive]).collect();

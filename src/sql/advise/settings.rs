@@ -30,7 +30,7 @@ impl Tried {
         all.find(|tried| tried.name() == method && tried.parameter() == parameter).unwrap()
     }
 
-    /// Name of the function.
+    /// Returns the name of the function.
     pub(super) fn name(self) -> &'static str {
         self.method.signature.name
     }
@@ -40,22 +40,22 @@ impl Tried {
         self.trial.parameter
     }
 
-    /// Whether its next release knows of this one.
+    /// Returns true if its next release knows of this one.
     pub(super) fn has_memory(self) -> bool {
         self.method.signature.parameters.iter().any(|parameter| parameter.name == Parameter::PREVIOUS.name)
     }
 
-    /// Whether a bound on the probability of each sensitive value comes with it.
+    /// Returns true if a bound on the probability of each sensitive value comes with it.
     pub(super) fn is_bounded(self) -> bool {
         self.trial.bounded
     }
 
-    /// Whether it publishes everybody's quasi-identifiers as they are.
+    /// Returns true if it publishes everybody's quasi-identifiers as they are.
     pub(super) fn is_exact(self) -> bool {
         self.trial.form == Form::Anatomy
     }
 
-    /// Whether its rows look like rows.
+    /// Returns true if its rows look like rows.
     pub(super) fn is_perturbed(self) -> bool {
         self.trial.form == Form::Perturbed
     }
@@ -90,7 +90,7 @@ pub(super) fn settings(people: &TableRoles, rows: usize) -> Vec<Setting> {
 }
 
 impl Setting {
-    /// The call on a table with these roles and further arguments.
+    /// Returns the call on a table with these roles and further arguments.
     pub(super) fn call(&self, table: &str, roles: &str, more: &str) -> String {
         let own = self.method.trial.arguments.replace("{}", &self.value.to_string());
         format!("{}({table}, {own}, {}{more})", self.method.name(), roles)

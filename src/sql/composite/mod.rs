@@ -36,7 +36,7 @@ pub(super) struct Composite {
 }
 
 impl Composite {
-    /// The columns of an input that are one value.
+    /// Returns the columns of an input that are one value.
     ///
     /// # Errors
     /// When there is no such column, one is named twice, or its values have no text.
@@ -72,7 +72,7 @@ impl Composite {
 }
 
 impl Input {
-    /// The same relation with one value of several of its columns as a further column.
+    /// Returns the same relation with one value of several of its columns as a further column.
     ///
     /// # Errors
     /// When there is no such column.
@@ -80,7 +80,7 @@ impl Input {
         self.with_value(columns, Compose::default())
     }
 
-    /// The same for a release that has the columns again.
+    /// Returns the same for a release that has the columns again.
     ///
     /// # Errors
     /// When there is no such column.

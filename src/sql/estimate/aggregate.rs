@@ -38,7 +38,7 @@ pub(super) struct AggregateQuery<'a> {
 const OWN: &str = "__estimate_";
 
 impl AggregateQuery<'_> {
-    /// The plan of the answer, over the release.
+    /// Returns the plan of the answer, over the release.
     ///
     /// # Errors
     /// When the release does not tell the answer: with the reason, and what could be asked instead.
@@ -145,7 +145,7 @@ fn own(what: &str, column: &str) -> String {
     format!("{OWN}{what}_{column}")
 }
 
-/// The columns as the nodes above expect them.
+/// Returns the columns as the nodes above expect them.
 fn named(exprs: impl Iterator<Item = Expr>, schema: &DFSchemaRef, input: &DFSchemaRef) -> Result<Vec<Expr>> {
     let exprs = exprs.zip(schema.iter()).map(|(expr, (qualifier, field))| {
         let same = expr.get_type(input.as_ref())? == *field.data_type();
@@ -165,7 +165,7 @@ struct ReleaseRows<'a> {
 }
 
 impl ReleaseRows<'_> {
-    /// The values of a column, for the functions of an estimate.
+    /// Returns the values of a column, for the functions of an estimate.
     fn axis(&self, column: &OriginalColumn) -> Arc<Axis> {
         Arc::new(Axis::asked(column, self.named.of_column(column.name())))
     }
@@ -234,7 +234,7 @@ impl ReleaseRows<'_> {
         Ok(plan)
     }
 
-    /// An expression that needs no generalized column but those that were spread, over the rows.
+    /// Returns an expression that needs no generalized column but those that were spread, over the rows.
     fn exact(&self, expr: &Expr) -> Result<Expr> {
         let exact = expr.clone().transform_up(|expr| {
             let Expr::Column(Column { name, .. }) = &expr else { return Ok(Transformed::no(expr)) };
@@ -286,15 +286,15 @@ impl ReleaseRows<'_> {
 struct Sums<'a> {
     rows: &'a ReleaseRows<'a>,
     translator: &'a Translator<'a>,
-    /// Whether the rows were chosen by values that a method has replaced at random.
+    /// True if the rows were chosen by values that a method has replaced at random.
     replaced: bool,
-    /// Whether the rows were chosen by nothing.
+    /// True if the rows were chosen by nothing.
     everybody: bool,
     exprs: Vec<Expr>,
 }
 
 impl Sums<'_> {
-    /// The column of a sum; the same sum is computed once.
+    /// Returns the column of a sum; the same sum is computed once.
     fn sum(&mut self, expr: Expr) -> Expr {
         let place = self.exprs.iter().position(|known| same_sum(known, &expr)).unwrap_or_else(|| {
             let params = AggregateFunctionParams {
@@ -315,7 +315,7 @@ impl Sums<'_> {
         Ok(self.sum(expectation))
     }
 
-    /// The answer to one aggregate among the rows that `shared` holds for.
+    /// Returns the answer to one aggregate among the rows that `shared` holds for.
     fn answer(&mut self, aggregate: &Expr, shared: &Polynomial, data_type: &DataType) -> Result<Expr> {
         let Expr::AggregateFunction(AggregateFunction { func, params }) = aggregate.clone().unalias() else {
             return internal_err!("an aggregate that is no aggregate function");
@@ -386,7 +386,7 @@ impl Sums<'_> {
         }
     }
 
-    /// A value times itself; 0 and 1 stay what they are, so only the value is squared.
+    /// Returns a value times itself; 0 and 1 stay what they are, so only the value is squared.
     fn square(&self, value: &Polynomial) -> Result<Polynomial> {
         value.times(value)
     }
@@ -409,7 +409,7 @@ impl Sums<'_> {
         })
     }
 
-    /// The variance of a sum: each row counts independently of the others.
+    /// Returns the variance of a sum: each row counts independently of the others.
     fn variance(&mut self, value: &Polynomial, square: &Polynomial) -> Result<Expr> {
         let (mean, mean_of_square) = (self.rows.expectation(value)?, self.rows.expectation(square)?);
         let variance = self.sum(mean_of_square.clone() - mean.clone() * mean);
@@ -431,7 +431,7 @@ impl Sums<'_> {
     }
 }
 
-/// A variance, or NULL where it is lost in the rounding of the squares that it is the difference of.
+/// Returns a variance, or NULL where it is lost in the rounding of the squares that it is the difference of.
 fn significant(variance: Expr, squares: Expr) -> Result<Expr> {
     const DIGITS: f64 = 1e-11;
     when(variance.clone().gt(squares.clone() * lit(DIGITS)), variance.clone())
@@ -459,7 +459,7 @@ fn same_sum(known: &Expr, expr: &Expr) -> bool {
     matches!(known, Expr::AggregateFunction(function) if function.params.args.first() == Some(expr))
 }
 
-/// An aggregate without aggregate functions: groups of equal rows.
+/// Returns an aggregate without aggregate functions: groups of equal rows.
 pub(super) fn distinct(chain: Chain, schema: &DFSchema) -> Result<LogicalPlan> {
     let groups = chain.columns().to_vec();
     // In terms of the table itself.

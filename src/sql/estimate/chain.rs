@@ -73,7 +73,7 @@ impl Chain {
         Ok(Some(chain))
     }
 
-    /// An expression over the topmost node as one over the table.
+    /// Returns an expression over the topmost node as one over the table.
     pub(super) fn resolve(&self, expr: Expr) -> Result<Expr> {
         refuse_correlated(&expr)?;
         let resolved = expr.transform_up(|expr| match &expr {
@@ -86,13 +86,13 @@ impl Chain {
         Ok(resolved?.data)
     }
 
-    /// The same conditions, for expressions that are over the table already.
+    /// Returns the same conditions, for expressions that are over the table already.
     pub(super) fn at_table(self) -> Self {
         let columns = self.schema.columns().into_iter().map(Expr::Column).collect();
         Self { columns, above: self.schema.clone(), ..self }
     }
 
-    /// The columns of the topmost node.
+    /// Returns the columns of the topmost node.
     pub(super) fn columns(&self) -> &[Expr] {
         &self.columns
     }
@@ -121,13 +121,13 @@ fn refuse_correlated(expr: &Expr) -> Result<()> {
     Ok(())
 }
 
-/// Whether a node reads a table of which only estimates are known.
+/// Returns true if a node reads a table of which only estimates are known.
 pub(super) fn is_estimated(plan: &LogicalPlan) -> bool {
     let LogicalPlan::TableScan(scan) = plan else { return false };
     source_as_provider(&scan.source).is_ok_and(|provider| is_estimate(provider.as_ref()))
 }
 
-/// Groups of equal rows.
+/// Returns the groups of equal rows.
 pub(super) fn distinct_input(plan: &LogicalPlan) -> Option<&LogicalPlan> {
     match plan {
         LogicalPlan::Distinct(Distinct::All(input)) => Some(input),

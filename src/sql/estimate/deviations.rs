@@ -22,7 +22,7 @@ pub(super) const COUNT_INTERVAL: &str = "count_interval";
 /// What says how far off an estimate can be.
 pub(super) const ERRORS: [&str; 4] = [COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV, COUNT_INTERVAL];
 
-/// All of them.
+/// Returns all of them.
 pub(in crate::sql) fn deviations() -> Vec<Arc<AggregateUDF>> {
     let function = |name| {
         let signature = match name {

@@ -38,11 +38,11 @@ pub(super) struct Bounds {
     pub variance: Expr,
     /// That of which of the rows that can fulfil the conditions are counterfeits.
     pub of_counterfeits: Expr,
-    /// Whether quasi-identifiers are exact, and the sensitive value is one of its group's.
+    /// True if quasi-identifiers are exact, and the sensitive value is one of its group's.
     pub by_group: bool,
 }
 
-/// The struct. `everybody` says that nothing was asked of the rows: their number is known.
+/// Returns the struct. `everybody` says that nothing was asked of the rows: their number is known.
 ///
 /// # Errors
 /// When an expression cannot be made.
@@ -68,7 +68,7 @@ pub(super) fn interval(bounds: Bounds, probability: f64, everybody: bool) -> Res
     Ok(named_struct(vec![lit("lo"), whole(lo), lit("hi"), whole(hi)]))
 }
 
-/// The probability that was asked for.
+/// Returns the probability that was asked for.
 ///
 /// # Errors
 /// When it is no number between 0 and 1.

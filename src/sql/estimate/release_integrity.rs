@@ -79,14 +79,14 @@ pub(super) fn intact(function: &'static str, release: &LogicalPlan) -> Result<Op
     Ok(Some(Intact::function(function).call(vec![wrong])))
 }
 
-/// Whether rows of this release are in no groups, and all say how many there are.
+/// Returns true if rows of this release are in no groups, and all say how many there are.
 fn is_alone(field: &Field) -> bool {
     let method =
         Description::from_metadata(field.metadata()).and_then(|description| AnyMethod::described(&description));
     method.is_some_and(|method| method.form() == Form::Rows)
 }
 
-/// The table below a query that selects columns and filters rows.
+/// Returns the table below a query that selects columns and filters rows.
 fn table_of(plan: &LogicalPlan) -> Option<&TableScan> {
     match plan {
         LogicalPlan::TableScan(scan) => Some(scan),

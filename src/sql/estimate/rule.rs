@@ -47,7 +47,7 @@ fn mentions_estimates(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// The node, rewritten if it is an aggregate of such a table. What is below it was looked at before.
+/// Returns the node, rewritten if it is an aggregate of such a table. What is below it was looked at before.
 fn answered(node: LogicalPlan, sources: &mut Sources) -> Result<LogicalPlan> {
     if let LogicalPlan::Aggregate(aggregate) = &node
         && let Some(chain) = Chain::below(&aggregate.input, sources)?

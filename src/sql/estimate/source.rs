@@ -34,7 +34,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// A column of the release.
+    /// Returns a column of the release.
     pub(super) fn released_column(&self, name: &str) -> Result<Expr> {
         match self.release.schema().qualified_field_with_unqualified_name(name) {
             Ok((qualifier, field)) => Ok(Expr::Column(Column::new(qualifier.cloned(), field.name()))),
@@ -42,7 +42,7 @@ impl Source {
         }
     }
 
-    /// The probability that a row stands for a person.
+    /// Returns the probability that a row stands for a person.
     pub(super) fn is_real(&self) -> Result<Expr> {
         if self.released.marked {
             return Ok(cast(not(self.released_column(COUNTERFEIT_MARK)?), DataType::Float64));
@@ -55,7 +55,7 @@ impl Source {
         Ok(real / cast(size, DataType::Float64))
     }
 
-    /// The values of a column, for the functions of an estimate.
+    /// Returns the values of a column, for the functions of an estimate.
     pub(super) fn axis(column: &OriginalColumn) -> Arc<Axis> {
         Arc::new(Axis::new(column))
     }
@@ -93,12 +93,12 @@ impl Source {
         Ok((Known::Interval, arguments))
     }
 
-    /// Whether somebody of each group is at each end of its intervals.
+    /// Returns true if somebody of each group is at each end of its intervals.
     fn has_people_at_ends(&self, column: &OriginalColumn) -> bool {
         self.released.groups && !self.released.alone && column.is_tight()
     }
 
-    /// Whether the values of a column are spread as the ends of its intervals are, or as is said elsewhere.
+    /// Returns true if the values of a column are spread as the ends of its intervals are, or as is said elsewhere.
     pub(super) fn is_fitted(&self, column: &OriginalColumn) -> bool {
         self.distribution == Distribution::Fitted
             && matches!(column.form, Form::Interval { .. })
@@ -140,7 +140,7 @@ impl Source {
         Ok(subquery(sums.aggregate(Vec::<Expr>::new(), vec![ends])?.build()?))
     }
 
-    /// The same, with shares that fit what is said elsewhere.
+    /// Returns the same, with shares that fit what is said elsewhere.
     fn raked(&self, of: &OriginalColumn, lo: &Expr, hi: &Expr, people: &Expr) -> Result<Expr> {
         let column = |name: &str| Expr::Column(Column::from_name(name));
         let list = |plan: LogicalPlanBuilder, names: &[&str]| {
@@ -163,7 +163,7 @@ impl Source {
         Ok(subquery(intervals.project(vec![raked.alias("ends")])?.build()?))
     }
 
-    /// The values of a column that shares are given for, with what else of these is wanted.
+    /// Returns the values of a column that shares are given for, with what else of these is wanted.
     fn given(&self, of: &OriginalColumn, columns: impl FnOnce(Expr) -> Vec<Expr>) -> Result<Option<LogicalPlan>> {
         let Some(prior) = &self.prior else { return Ok(None) };
         let column = |name: &str| Expr::Column(Column::from_name(name));
@@ -201,7 +201,7 @@ impl Source {
         Ok(subquery(plan))
     }
 
-    /// All rows of the hierarchies as one list.
+    /// Returns all rows of the hierarchies as one list.
     fn hierarchies(&self) -> Result<Expr> {
         let Some(plan) = &self.hierarchies else {
             return Err(refusal!(

@@ -49,7 +49,7 @@ impl Sources {
     }
 }
 
-/// The newest release of a publication.
+/// Returns the newest release of a publication.
 #[cfg(feature = "publication")]
 fn newest(publication: &PublicationTable) -> Result<Source> {
     let (release, released) = publication.newest_release()?;
@@ -60,7 +60,7 @@ fn newest(publication: &PublicationTable) -> Result<Source> {
     Ok(Source { release, released, hierarchies, prior: None, without_null, distribution, intact: None })
 }
 
-/// Whether only estimates are known of a table.
+/// Returns true if only estimates are known of a table.
 pub(super) fn is_estimate(table: &dyn TableProvider) -> bool {
     #[cfg(feature = "publication")]
     if table.is::<PublicationTable>() {

@@ -115,7 +115,7 @@ impl Followed {
         ))
     }
 
-    /// The columns of a release of this id that is made with these, so that the next one can be checked.
+    /// Returns the columns of a release of this id that is made with these, so that the next one can be checked.
     pub(super) fn noted(&self, schema: SchemaRef, release_id: &str) -> SchemaRef {
         let is_id = |field: &FieldRef| field.metadata().get(Role::KEY).map(String::as_str) == Some(Role::Id.name());
         if !schema.fields().iter().any(is_id) {
@@ -137,7 +137,7 @@ impl Followed {
     }
 }
 
-/// The ids that keys of columns end with.
+/// Returns the ids that keys of columns end with.
 fn ids(schema: &Schema, key: &str) -> BTreeSet<String> {
     let keys = schema.fields().iter().flat_map(|field| field.metadata().keys());
     keys.filter_map(|name| name.strip_prefix(key)).map(str::to_owned).collect()

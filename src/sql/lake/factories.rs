@@ -73,7 +73,7 @@ impl UrlTableFactory for DeltaFolders {
 }
 
 impl DeltaFolders {
-    /// The first line of a CSV file, if it can be read.
+    /// Returns the first line of a CSV file, if it can be read.
     async fn first_line(&self, url: &str) -> Option<String> {
         let location = ListingTableUrl::parse(url).ok().filter(|_| url.to_ascii_lowercase().ends_with(".csv"))?;
         let (runtime, _) = self.session().ok()?;

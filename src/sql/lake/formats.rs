@@ -12,7 +12,7 @@ const FORMATS: [&str; 8] = ["parquet", "csv", "tsv", "json", "ndjson", "avro", "
 /// And what may follow them.
 const COMPRESSED: [&str; 4] = [".gz", ".bz2", ".xz", ".zst"];
 
-/// The formats of a location's files, if there are several; that of most files first. Hidden and empty files count, for a session may take the format of one
+/// Returns the formats of a location's files, if there are several; that of most files first. Hidden and empty files count, for a session may take the format of one
 /// of these.
 pub(super) async fn several(
     location: &ListingTableUrl,

@@ -26,7 +26,7 @@ pub(super) struct NewestVersion {
 }
 
 impl NewestVersion {
-    /// The table at a location.
+    /// Returns the table at a location.
     ///
     /// # Errors
     /// When there is none, and when it or its store cannot be read.

@@ -28,7 +28,7 @@ use crate::sql::publication_terms::{Declared, Presence, WHO};
 
 const FUNCTION: &str = "disclosure";
 
-/// The releases of a publication, and what it says of itself; `None` if a relation is none.
+/// Returns the releases of a publication, and what it says of itself; `None` if a relation is none.
 ///
 /// # Errors
 /// When the publication cannot be read.
@@ -61,7 +61,7 @@ pub(in crate::sql) fn evidence_of(plan: &LogicalPlan) -> Result<Option<(Vec<Logi
     })
 }
 
-/// The period of each release, as far as all say theirs; else each is one.
+/// Returns the period of each release, as far as all say theirs; else each is one.
 fn times(rows: &[ReleaseRow]) -> Vec<u64> {
     let said = |row: &ReleaseRow| {
         let noted = row.record.as_ref().and_then(|record| record.period_of(record.number));

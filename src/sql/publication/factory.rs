@@ -248,7 +248,7 @@ fn refuse_clauses(command: &CreateExternalTable) -> Result<()> {
     }
 }
 
-/// The declared columns, with types that the tables can keep.
+/// Returns the declared columns, with types that the tables can keep.
 fn table_schema(declared: &DFSchema) -> Result<SchemaRef> {
     let field = |field: &Arc<Field>| match stored_type(field.data_type()) {
         Some(stored) => {
@@ -281,7 +281,7 @@ fn primary_key(command: &CreateExternalTable, table: &SchemaRef) -> Result<Optio
     }
 }
 
-/// The columns with roles.
+/// Returns the columns with roles.
 fn layout(table: &SchemaRef, roles: &Roles, function: &str) -> Result<Layout> {
     let field = |name: &String| match table.fields().find(name) {
         Some((_, field)) => Ok(Arc::clone(field)),
@@ -299,7 +299,7 @@ fn layout(table: &SchemaRef, roles: &Roles, function: &str) -> Result<Layout> {
     Layout::try_new(&columns, roles).map_err(|error| error.in_function(function))
 }
 
-/// The columns that are one sensitive value; none if it is one column.
+/// Returns the columns that are one sensitive value; none if it is one column.
 ///
 /// # Errors
 /// When there is no such column, or releases could not have them as columns.
@@ -341,7 +341,7 @@ fn parts(table: &Schema, sensitive: &[String], method: &AnyMethod, stream: bool)
     Ok(parts)
 }
 
-/// The table with the value of these columns as a further one.
+/// Returns the table with the value of these columns as a further one.
 fn with_value(table: &SchemaRef, parts: &[FieldRef]) -> SchemaRef {
     let value = (!parts.is_empty()).then(|| Arc::new(field_of_parts(parts)));
     Arc::new(Schema::new(table.fields().iter().cloned().chain(value).collect::<Vec<_>>()))
@@ -385,7 +385,7 @@ fn repositioned(arguments: &Arguments, layout: &Layout, method: &AnyMethod) -> R
     Ok(Repositioned { params, clock: clock(arguments, time.name(), time.data_type())? })
 }
 
-/// The update relation (`weighted`: with probabilities) or the domain, with values of the declared type of the sensitive column.
+/// Returns the update relation (`weighted`: with probabilities) or the domain, with values of the declared type of the sensitive column.
 fn values(relation: Input, sensitive: &FieldRef, weighted: bool) -> Result<LogicalPlan> {
     let (function, argument) = (relation.function, relation.argument);
     let mut column = InputColumn { column: Column::from_name(sensitive.name()), field: Arc::clone(sensitive) };
@@ -406,7 +406,7 @@ fn values(relation: Input, sensitive: &FieldRef, weighted: bool) -> Result<Logic
     }
 }
 
-/// The columns that releases can have.
+/// Returns the columns that releases can have.
 ///
 /// # Errors
 /// When the parameters cannot be shown, which is a bug.

@@ -48,7 +48,7 @@ impl AnalyzerRule for CheckInserts {
     }
 }
 
-/// The rows of an INSERT into a publication, if it is one that was not seen yet.
+/// Returns the rows of an INSERT into a publication, if it is one that was not seen yet.
 fn snapshot(insert: &DmlStatement) -> Result<Option<LogicalPlan>> {
     let target = source_as_provider(&insert.target).ok();
     let publishes = target.is_some_and(|table| table.downcast_ref::<PublicationTable>().is_some());

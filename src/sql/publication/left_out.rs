@@ -12,26 +12,26 @@ pub(super) const SNAPSHOT: &str = "the rows of the INSERT";
 /// Metadata key of a column of the rows that the INSERT does not name. That it has no values is no sign of it: who has a value may have left.
 const LEFT_OUT: &str = "anonymize.left_out";
 
-/// The column, marked as one that the INSERT does not name.
+/// Returns the column, marked as one that the INSERT does not name.
 pub(super) fn marked(field: &FieldRef) -> FieldRef {
     let mut metadata = field.metadata().clone();
     metadata.insert(LEFT_OUT.to_owned(), String::new());
     Arc::new(field.as_ref().clone().with_metadata(metadata))
 }
 
-/// The columns of the rows that the INSERT does not name.
+/// Returns the columns of the rows that the INSERT does not name.
 pub(super) fn marked_columns(rows: &Schema) -> Vec<String> {
     let marked = rows.fields().iter().filter(|field| field.metadata().contains_key(LEFT_OUT));
     marked.map(|field| field.name().clone()).collect()
 }
 
-/// The columns that are NULL by the words of the INSERT.
+/// Returns the columns that are NULL by the words of the INSERT.
 pub(super) fn left_out(rows: &LogicalPlan) -> Vec<String> {
     let names = rows.schema().fields().iter().map(|field| field.name().clone());
     names.enumerate().filter(|(place, _)| is_null(rows, *place)).map(|(_, name)| name).collect()
 }
 
-/// Whether a column of a relation is NULL by its words.
+/// Returns true if a column of a relation is NULL by its words.
 fn is_null(rows: &LogicalPlan, place: usize) -> bool {
     match rows {
         LogicalPlan::Projection(projection) => match value(&projection.expr[place]) {

@@ -33,7 +33,7 @@ pub(super) fn public_functions() -> [Arc<dyn RelationFunction>; 2] {
     [Arc::new(release::ReleaseByNumber), Arc::new(releases::Releases)]
 }
 
-/// The relation functions on publications.
+/// Returns the relation functions on publications.
 pub(super) fn functions() -> [Arc<dyn RelationFunction>; 4] {
     [
         Arc::new(release::ReleaseByNumber),

@@ -47,7 +47,7 @@ impl PublicReleases {
         Self { public, runtime, schema, last: Mutex::default() }
     }
 
-    /// The columns that releases have, as they described themselves when the publication was opened.
+    /// Returns the columns that releases have, as they described themselves when the publication was opened.
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -74,7 +74,7 @@ impl PublicReleases {
         found.get_or_try_init(open).await
     }
 
-    /// The newest release as a query sees it.
+    /// Returns the newest release as a query sees it.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -112,7 +112,7 @@ impl NewestRelease {
     }
 }
 
-/// Columns without metadata.
+/// Returns the columns without metadata.
 pub(super) fn plain(schema: &Schema) -> SchemaRef {
     let field = |field: &Arc<Field>| field.as_ref().clone().with_metadata(Default::default());
     Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
@@ -183,7 +183,7 @@ fn places(wanted: &Schema, release: &Schema, told: &Released) -> Result<Vec<usiz
     wanted.fields().iter().map(place).collect()
 }
 
-/// Rows of exactly this schema.
+/// Returns the rows of exactly this schema.
 pub(super) fn typed(rows: Arc<dyn ExecutionPlan>, wanted: &Schema) -> Result<Arc<dyn ExecutionPlan>> {
     let there = rows.schema();
     let columns = wanted.fields().iter().map(|field| {

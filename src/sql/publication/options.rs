@@ -48,9 +48,9 @@ pub(super) struct Options {
     pub private: Option<String>,
     /// Where the publication was to be when its first release was decided.
     pub moved_from: Option<String>,
-    /// Whether a method without a ledger may make further releases.
+    /// True if a method without a ledger may make further releases.
     pub independent: bool,
-    /// Whether the snapshot of an earlier release may be published again.
+    /// True if the snapshot of an earlier release may be published again.
     pub repeated: bool,
     /// Which period snapshots are of.
     pub period: Option<Period>,
@@ -106,7 +106,7 @@ impl Options {
         Ok(sorted)
     }
 
-    /// Whether nothing is said about how to publish: a publication that is only read.
+    /// Returns true if nothing is said about how to publish: a publication that is only read.
     pub(super) fn is_for_reading(&self) -> bool {
         let own = self.method.is_some() || self.private.is_some() || self.moved_from.is_some() || self.period.is_some();
         let missing = self.max_missing.is_some();
@@ -144,7 +144,7 @@ impl Options {
         Ok(Some(arguments))
     }
 
-    /// The method and its arguments. The column of a primary key is the identifier.
+    /// Returns the method and its arguments. The column of a primary key is the identifier.
     pub(super) fn bind(
         mut self,
         session: &dyn Session,
@@ -334,7 +334,7 @@ impl ExtensionOptions for AnyOption {
     }
 }
 
-/// The error of a statement that a publication does not do.
+/// Returns the error of a statement that a publication does not do.
 pub(super) fn refused(what: &str, instead: &str) -> datafusion::common::DataFusionError {
     refusal!("publication", "{what}; {instead}")
 }

@@ -44,7 +44,7 @@ pub(super) fn check_positions(input: &LogicalPlan, identifiers: &[String]) -> Re
     Ok(())
 }
 
-/// The column that is passed on under a name, cast or not.
+/// Returns the column that is passed on under a name, cast or not.
 fn source(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Alias(Alias { expr, .. }) | Expr::Cast(Cast { expr, .. }) => source(expr),
@@ -53,7 +53,7 @@ fn source(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The type of numbers that the INSERT itself casts to text.
+/// Returns the type of numbers that the INSERT itself casts to text.
 fn number_as_text(expr: &Expr, input: &LogicalPlan) -> Result<Option<DataType>> {
     match expr {
         Expr::Alias(Alias { expr, .. }) => number_as_text(expr, input),

@@ -20,7 +20,7 @@ use crate::error::refusal;
 use crate::publication::{Reader, introduce, provider};
 use crate::sql::opaque::{Relation, Wanted};
 
-/// The columns of a release that was not made yet, as a Delta table will have them.
+/// Returns the columns of a release that was not made yet, as a Delta table will have them.
 ///
 /// # Errors
 /// When there can be no such table.
@@ -42,7 +42,7 @@ pub(super) struct ReleaseTable {
 }
 
 impl ReleaseTable {
-    /// The release of this number, or the newest.
+    /// Returns the release of this number, or the newest.
     ///
     /// # Errors
     /// When there is none, and when the store fails.
@@ -53,7 +53,7 @@ impl ReleaseTable {
         Self::of(&reader, number).await
     }
 
-    /// The newest version that is a release.
+    /// Returns the newest version that is a release.
     ///
     /// # Errors
     /// When there is none, and when the store fails.

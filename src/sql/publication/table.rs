@@ -110,12 +110,12 @@ impl PublicationTable {
         NewestRelease::of(&self.releases)
     }
 
-    /// The columns of its releases, as they describe themselves.
+    /// Returns the columns of its releases, as they describe themselves.
     pub(super) fn released_schema(&self) -> &SchemaRef {
         self.releases.schema()
     }
 
-    /// The hierarchies that its releases are made with, if this is the publisher's and there are any.
+    /// Returns the hierarchies that its releases are made with, if this is the publisher's and there are any.
     pub(in crate::sql) fn hierarchies(&self) -> Option<&LogicalPlan> {
         self.publisher.as_ref()?.hierarchies.as_ref()
     }
@@ -130,19 +130,19 @@ impl PublicationTable {
         self.publisher.as_ref().map(|publisher| &publisher.publication.private)
     }
 
-    /// The update relation, if this is the publisher's and has one.
+    /// Returns the update relation, if this is the publisher's and has one.
     pub(super) fn updates(&self) -> Option<&LogicalPlan> {
         self.publisher.as_ref()?.updates.as_ref()
     }
 
-    /// The column of identifiers of a publication that can be published to.
+    /// Returns the column of identifiers of a publication that can be published to.
     pub(super) fn identifier(target: &Arc<dyn TableSource>) -> Vec<String> {
         let table = source_as_provider(target).ok();
         let publisher = table.as_ref().and_then(|table| table.downcast_ref::<Self>()?.publisher.as_ref());
         publisher.and_then(|publisher| publisher.publication.spec.roles.id.clone()).into_iter().collect()
     }
 
-    /// Whether a relation is a publication.
+    /// Returns true if a relation is a publication.
     pub(super) fn is(plan: &LogicalPlan) -> bool {
         Self::with(plan, "", |_| Ok(())).is_ok()
     }
@@ -336,7 +336,7 @@ impl PublicationTable {
         Ok(open)
     }
 
-    /// The columns with roles, in the order of the layout. Those sensitive ones that are remembered have any value, which is not looked at.
+    /// Returns the columns with roles, in the order of the layout. Those sensitive ones that are remembered have any value, which is not looked at.
     fn microdata(
         &self,
         publication: &Publication,
@@ -371,7 +371,7 @@ impl PublicationTable {
     }
 }
 
-/// The files that a plan reads, but for those that a Delta table has chosen.
+/// Returns the files that a plan reads, but for those that a Delta table has chosen.
 fn read_files(plan: &Arc<dyn ExecutionPlan>) -> Vec<(ObjectStoreUrl, StorePath)> {
     if plan.name().starts_with("DeltaScan") {
         return Vec::new();
@@ -386,7 +386,7 @@ fn read_files(plan: &Arc<dyn ExecutionPlan>) -> Vec<(ObjectStoreUrl, StorePath)>
     files
 }
 
-/// A plan that reads the ledger, if people are remembered and something is in it.
+/// Returns a plan that reads the ledger, if people are remembered and something is in it.
 fn ledger(
     open: &OpenPublication,
     publication: &Publication,
