@@ -28,13 +28,13 @@ pub(crate) struct QueryAccuracy {
     /// Quasi-identifiers, then the sensitive attribute if it is there.
     pub columns: Vec<OriginalColumn>,
     pub sensitive: bool,
-    /// Whether the release has numbers of groups.
+    /// True if the release has numbers of groups.
     pub numbers: bool,
-    /// Whether it has sizes and counterfeits of groups.
+    /// True if it has sizes and counterfeits of groups.
     pub counts: bool,
-    /// Whether these are of the whole release.
+    /// True if these are of the whole release.
     pub alone: bool,
-    /// Whether hierarchies, and margins from elsewhere, are among the inputs.
+    /// True if hierarchies, and margins from elsewhere, are among the inputs.
     pub hierarchies: bool,
     pub prior: bool,
     /// How values are spread over intervals.
@@ -43,7 +43,7 @@ pub(crate) struct QueryAccuracy {
 }
 
 impl QueryAccuracy {
-    /// Columns of the result: the query's number, its true answer, the estimate, and how far that is off, relative to the truth.
+    /// Returns the columns of the result: the query's number, its true answer, the estimate, and how far that is off, relative to the truth.
     pub(crate) fn schema() -> SchemaRef {
         let float = |name: &str| Field::new(name, DataType::Float64, false);
         let query = Field::new("query", DataType::Int64, false);

@@ -37,7 +37,7 @@ pub struct AnonymizeJob {
 }
 
 impl AnonymizeJob {
-    /// A method on the columns with these roles.
+    /// Returns a method on the columns with these roles.
     pub fn new(method: AnyMethod, roles: Roles, view: View, seed: Seed) -> Self {
         Self { method, roles, view, seed, order: RowOrder::Random }
     }
@@ -70,7 +70,7 @@ pub struct Anonymization {
 }
 
 impl AnonymizeExec {
-    /// An operator over these inputs, which are hidden ([`HiddenExec`](crate::HiddenExec)). `schema` lists the columns of the release that are wanted.
+    /// Returns an operator over these inputs, which are hidden ([`HiddenExec`](crate::HiddenExec)). `schema` lists the columns of the release that are wanted.
     ///
     /// # Errors
     /// When an input never ends, or the columns of the microdata are not those of the job's roles.
@@ -88,7 +88,7 @@ impl AnonymizeExec {
 }
 
 impl Anonymization {
-    /// Whether a column is that of the groups' numbers, and no other of that name.
+    /// Returns true if a column is that of the groups' numbers, and no other of that name.
     fn has_numbers_of_groups(&self, column: usize) -> bool {
         let field = self.schema.field(column);
         let is_role = |role: &String| role == GROUP_ROLES[0];

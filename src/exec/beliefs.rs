@@ -44,7 +44,7 @@ impl BeliefsStep {
         Self { before, number }
     }
 
-    /// Whether such a method leaves beliefs, if it is told how probable changes are: where nobody's value is likelier than is promised, there is nothing
+    /// Returns true if such a method leaves beliefs, if it is told how probable changes are: where nobody's value is likelier than is promised, there is nothing
     /// to be found out.
     pub(super) fn is_of(method: &AnyMethod) -> bool {
         matches!(method.as_method().changes(), ValueChanges::Listed { .. })
@@ -108,7 +108,7 @@ impl BeliefsStep {
     }
 }
 
-/// The rows of a release that are somebody's, group by group.
+/// Returns the rows of a release that are somebody's, group by group.
 fn people(release: &Release) -> impl Iterator<Item = u32> + '_ {
     release.groups.members.iter().copied().filter(|row| *row != COUNTERFEIT)
 }
@@ -117,7 +117,7 @@ fn identified(microdata: &Microdata) -> Result<&People> {
     microdata.people.as_ref().ok_or_else(|| Error::internal("beliefs about nobody"))
 }
 
-/// Columns of a file of beliefs.
+/// Returns the columns of a file of beliefs.
 fn schema(identifier: &DataType) -> SchemaRef {
     let item: FieldRef = Arc::new(Field::new_list_field(DataType::Float64, false));
     Arc::new(Schema::new(vec![

@@ -66,7 +66,7 @@ impl BufferedRows {
         }
     }
 
-    /// A batch of some rows, of which there is at least one.
+    /// Returns a batch of some rows, of which there is at least one.
     ///
     /// # Errors
     /// When one is not held, which is a bug.
@@ -89,13 +89,13 @@ impl BufferedRows {
         Ok(interleave_record_batch(&batches, &indices)?)
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         self.bytes
     }
 }
 
-/// Bytes of the rows of a batch. Batches can be parts of one, and share its memory: a table that was in memory before is cut into such.
+/// Returns the bytes of the rows of a batch. Batches can be parts of one, and share its memory: a table that was in memory before is cut into such.
 pub(super) fn bytes_of(batch: &RecordBatch) -> usize {
     let of_column = |column: &ArrayRef| match column.data_type() {
         DataType::Utf8View => column.as_string_view().total_buffer_bytes_used() + size_of::<u128>() * column.len(),
@@ -107,7 +107,7 @@ pub(super) fn bytes_of(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(of_column).sum()
 }
 
-/// A column of times as numbers of its own unit.
+/// Returns a column of times as numbers of its own unit.
 ///
 /// # Errors
 /// When there are NULLs.

@@ -16,7 +16,7 @@ use crate::microdata::sql_type;
 pub(super) struct Casts(Arc<[(String, Option<String>)]>);
 
 impl Casts {
-    /// The casts in the expressions of a node, if there are some that can fail.
+    /// Returns the casts in the expressions of a node, if there are some that can fail.
     pub(super) fn of(plan: &dyn ExecutionPlan) -> Option<Self> {
         let mut found = Vec::new();
         let mut look = |expr: &Arc<dyn PhysicalExpr>| {
@@ -43,7 +43,7 @@ impl Casts {
     }
 }
 
-/// The type of an expression over the columns that a node reads.
+/// Returns the type of an expression over the columns that a node reads.
 fn plan_type(expr: &Arc<dyn PhysicalExpr>, plan: &dyn ExecutionPlan) -> Option<DataType> {
     match plan.children().first() {
         Some(child) => expr.data_type(child.schema().as_ref()).ok(),
@@ -51,7 +51,7 @@ fn plan_type(expr: &Arc<dyn PhysicalExpr>, plan: &dyn ExecutionPlan) -> Option<D
     }
 }
 
-/// The column in an expression, if it is of one.
+/// Returns the column in an expression, if it is of one.
 fn column_of(expr: &Arc<dyn PhysicalExpr>) -> Option<String> {
     let mut names = Vec::new();
     let _ = expr.apply(|expr| {
@@ -66,7 +66,7 @@ fn column_of(expr: &Arc<dyn PhysicalExpr>) -> Option<String> {
 }
 
 impl Casts {
-    /// The columns, for "a cast .. failed".
+    /// Returns the columns, for "a cast .. failed".
     pub(super) fn columns(&self) -> String {
         let names: Vec<_> = self.0.iter().map(|(name, _)| quote_identifier(name)).collect();
         match (names.as_slice(), self.0.first()) {
@@ -76,7 +76,7 @@ impl Casts {
         }
     }
 
-    /// The SQL that makes NULL of what cannot be read, and the query that counts it.
+    /// Returns the SQL that makes NULL of what cannot be read, and the query that counts it.
     pub(super) fn cure(&self) -> Option<String> {
         let (name, to) = self.0.iter().find_map(|(name, to)| Some((quote_identifier(name), to.as_ref()?)))?;
         let tried = format!("TRY_CAST({name} AS {to})");

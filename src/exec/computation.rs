@@ -25,10 +25,10 @@ use crate::methods::Monitor;
 /// What is computed: plain parameters.
 #[async_trait]
 pub(crate) trait Computation: fmt::Debug + Send + Sync + 'static {
-    /// Name of the operator.
+    /// Returns the name of the operator.
     fn name(&self) -> &'static str;
 
-    /// Name of the SQL function, for errors.
+    /// Returns the name of the SQL function, for errors.
     fn function(&self) -> &'static str;
 
     /// What an input is called in errors.
@@ -36,13 +36,13 @@ pub(crate) trait Computation: fmt::Debug + Send + Sync + 'static {
         "an input"
     }
 
-    /// The parameters, as EXPLAIN shows them.
+    /// Returns the parameters, as EXPLAIN shows them.
     fn parameters(&self) -> String;
 
-    /// Columns of the result.
+    /// Returns the columns of the result.
     fn schema(&self) -> SchemaRef;
 
-    /// The same with only these of its columns, if that is less work.
+    /// Returns the same with only these of its columns, if that is less work.
     fn project(&self, _columns: &[usize]) -> Option<Arc<dyn Computation>> {
         None
     }

@@ -68,13 +68,13 @@ pub(crate) struct DisclosureComputation {
     pub releases: Vec<ReleaseColumns>,
     /// Places of the quasi-identifiers that each release lacks.
     pub absent: Vec<Vec<usize>>,
-    /// Whether there is an update relation.
+    /// True if there is an update relation.
     pub updates: bool,
-    /// Whether something is known of sensitive values.
+    /// True if something is known of sensitive values.
     pub facts: bool,
     /// Decisions of the solver for each part of a joint inference.
     pub budget: u64,
-    /// Whether every value can become every other.
+    /// True if every value can become every other.
     pub any_update: bool,
     /// True if what follows from several updates can happen at once.
     pub closed: bool,
@@ -87,7 +87,7 @@ pub(crate) struct DisclosureComputation {
 }
 
 impl DisclosureComputation {
-    /// The reader whose inferences are measured, as `docs/threats.md` calls them: what can be so, counted without regard to what this
+    /// Returns the reader whose inferences are measured, as `docs/threats.md` calls them: what can be so, counted without regard to what this
     /// program was likely to publish.
     fn reader(&self) -> String {
         let knows = match self.strength {
@@ -118,7 +118,7 @@ impl DisclosureComputation {
     }
 }
 
-/// The identifier as a column of the result. It says that it is one, so that a copy of the result is a private file.
+/// Returns the identifier as a column of the result. It says that it is one, so that a copy of the result is a private file.
 pub(super) fn identifier(id: &FieldRef) -> Field {
     let role = [(Role::KEY.to_owned(), Role::Id.name().to_owned())];
     Field::new(id.name(), id.data_type().clone(), false).with_metadata(role.into_iter().collect())

@@ -21,7 +21,7 @@ const NAMED: usize = 3;
 pub(super) struct Files {
     names: Arc<[String]>,
     more: usize,
-    /// Whether files are read in pieces, so that lines are counted from the beginning of a piece.
+    /// True if files are read in pieces, so that lines are counted from the beginning of a piece.
     pieces: bool,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for Files {
     }
 }
 
-/// The name that a query has for a file: of the file itself, or of a folder that it is in.
+/// Returns the name that a query has for a file: of the file itself, or of a folder that it is in.
 fn as_written(path: &str, names: &[String]) -> Option<String> {
     let mut best: Option<(usize, String)> = None;
     for name in names {
@@ -100,7 +100,7 @@ pub(super) fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> 
     plan.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()
 }
 
-/// A scan that reads every value of its files.
+/// Returns a scan that reads every value of its files.
 ///
 /// DataFusion 55 takes a column for constant if its smallest and greatest values are equal, and puts the constant in its place. In
 /// the statistics of Parquet files NaN is neither, so `[1.1, NaN, 1.1]` would be read as three 1.1. Without these
@@ -131,7 +131,7 @@ pub(super) fn with_every_value(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn Executi
     Arc::new(exec.clone().with_data_source(Arc::new(scan)))
 }
 
-/// The statistics without smallest and greatest values of columns of floating-point numbers, if there are any.
+/// Returns the statistics without smallest and greatest values of columns of floating-point numbers, if there are any.
 fn without_ends_of_floats(statistics: &Statistics) -> Option<Statistics> {
     let floats = |value: &Precision<ScalarValue>| match value {
         Precision::Exact(value) | Precision::Inexact(value) => is_float(&value.data_type()),

@@ -60,7 +60,7 @@ pub(crate) fn hide(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>) -> Resul
     hide_node(plan, origin, true)
 }
 
-/// Whether nothing of a plan is to be seen: it is hidden, below nodes that move rows and look into none.
+/// Returns true if nothing of a plan is to be seen: it is hidden, below nodes that move rows and look into none.
 fn is_hidden(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if HiddenExec::of(plan).is_some() {
         return true;
@@ -68,7 +68,7 @@ fn is_hidden(plan: &Arc<dyn ExecutionPlan>) -> bool {
     (brings_rows(plan.as_ref()) || moves_rows(plan.as_ref())) && plan.children().into_iter().all(is_hidden)
 }
 
-/// Whether a node moves rows and looks into none.
+/// Returns true if a node moves rows and looks into none.
 pub(crate) fn moves_rows(plan: &dyn ExecutionPlan) -> bool {
     plan.is::<CoalescePartitionsExec>()
         || plan.is::<CooperativeExec>()
@@ -78,7 +78,7 @@ pub(crate) fn moves_rows(plan: &dyn ExecutionPlan) -> bool {
         || plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none())
 }
 
-/// Whether rows come from elsewhere here, on a worker of a cluster: the engine must find the node, and where they come from they are hidden.
+/// Returns true if rows come from elsewhere here, on a worker of a cluster: the engine must find the node, and where they come from they are hidden.
 fn brings_rows(plan: &dyn ExecutionPlan) -> bool {
     #[cfg(feature = "distributed")]
     return datafusion_distributed::NetworkBoundaryExt::is_network_boundary(plan);
@@ -135,9 +135,9 @@ fn changed(before: &Arc<dyn ExecutionPlan>, after: Arc<dyn ExecutionPlan>) -> Tr
 pub struct HiddenExec {
     inner: Arc<dyn ExecutionPlan>,
     origin: Arc<Origin>,
-    /// Whether the operator reads from this node.
+    /// True if the operator reads from this node.
     root: bool,
-    /// Whether who looks for a node finds the one in here, as a planner that distributes plans must.
+    /// True if who looks for a node finds the one in here, as a planner that distributes plans must.
     open: bool,
     /// True if the node in here keeps its children to itself.
     whole: bool,
@@ -148,12 +148,12 @@ pub struct HiddenExec {
 }
 
 impl HiddenExec {
-    /// The plan as what hides another one, if it is. (Asked by its type, an open one says what is in it.)
+    /// Returns the plan as what hides another one, if it is. (Asked by its type, an open one says what is in it.)
     pub(crate) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<&Self> {
         (plan.as_ref() as &dyn Any).downcast_ref()
     }
 
-    /// Whether an operator reads from it, so that its errors are told without values.
+    /// Returns true if an operator reads from it, so that its errors are told without values.
     #[cfg(feature = "distributed")]
     pub(crate) fn is_root(&self) -> bool {
         self.root
@@ -164,7 +164,7 @@ impl HiddenExec {
         &self.origin
     }
 
-    /// The same, and who asks for its type is told that of the node in it.
+    /// Returns the same, and who asks for its type is told that of the node in it.
     #[cfg(feature = "distributed")]
     pub(crate) fn opened(&self) -> Arc<dyn ExecutionPlan> {
         Arc::new(Self {
@@ -180,7 +180,7 @@ impl HiddenExec {
         })
     }
 
-    /// The plan that is hidden, whole.
+    /// Returns the plan that is hidden, whole.
     ///
     /// # Errors
     /// When a node of the plan cannot take its own children.

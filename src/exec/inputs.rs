@@ -93,7 +93,7 @@ impl Inputs {
         }
     }
 
-    /// The plans in the order in which operators have them.
+    /// Returns the plans in the order in which operators have them.
     pub(super) fn into_plans(self) -> (InputKinds, Vec<Arc<dyn ExecutionPlan>>) {
         let kinds = InputKinds {
             previous: self.previous.as_ref().map(|(kind, _)| *kind),
@@ -123,12 +123,12 @@ impl InputKinds {
         there.into_iter().flatten().nth(place).unwrap_or("an input")
     }
 
-    /// Whether an input has cells where a release is made in cells, by its place: the microdata, and what earlier releases have left.
+    /// Returns true if an input has cells where a release is made in cells, by its place: the microdata, and what earlier releases have left.
     pub(super) fn has_cells(self, place: usize) -> bool {
         place == 0 || place == 1 && self.previous.is_some()
     }
 
-    /// The streams of all plans, in their order.
+    /// Returns the streams of all plans, in their order.
     ///
     /// # Errors
     /// When there are others, which is a bug.

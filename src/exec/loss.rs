@@ -25,12 +25,12 @@ const OVERALL: &str = "*";
 #[derive(Debug, Clone)]
 pub(crate) struct InformationLoss {
     pub attributes: Vec<FieldRef>,
-    /// Whether the release has originals and published values instead of intervals.
+    /// True if the release has originals and published values instead of intervals.
     pub pairs: bool,
 }
 
 impl InformationLoss {
-    /// Columns of the result: the attribute (`*` for all), the number of its values, the losses, of a perturbed release the mean
+    /// Returns the columns of the result: the attribute (`*` for all), the number of its values, the losses, of a perturbed release the mean
     /// distance instead, and for all of a release with groups their mean size and the discernibility (the sum of their
     /// squared sizes).
     fn schema() -> SchemaRef {

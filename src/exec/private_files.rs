@@ -16,7 +16,7 @@ use datafusion::parquet::file::metadata::{
 
 use crate::release::PEOPLE;
 
-/// The path of a place on a local disk; `None` elsewhere, and where files have no modes.
+/// Returns the path of a place on a local disk; `None` elsewhere, and where files have no modes.
 pub(super) fn local_path(location: &ListingTableUrl) -> Option<PathBuf> {
     match cfg!(unix) && location.scheme() == "file" {
         true => location.get_url().to_file_path().ok(),

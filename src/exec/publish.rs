@@ -59,7 +59,7 @@ pub struct PublishJob {
 }
 
 impl PublishExec {
-    /// An operator over these inputs, which get their cells here if the release is made in several. `decided` is the version of the ledger
+    /// Returns an operator over these inputs, which get their cells here if the release is made in several. `decided` is the version of the ledger
     /// that `inputs.previous` reads, 0 if there is none.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl PublishExec {
         Self::over(Arc::new(PublishJob { publication, decided, left_out, inputs, layout, count }), plans)
     }
 
-    /// The publication.
+    /// Returns the publication.
     pub fn publication(&self) -> &Publication {
         &self.the_job().publication
     }
@@ -319,7 +319,7 @@ impl Publishing {
         Ok(Some(BeliefsStep::new(before, checked.number())))
     }
 
-    /// The columns that the INSERT does not name, where people have in them what they had.
+    /// Returns the columns that the INSERT does not name, where people have in them what they had.
     fn remembered(&self) -> Vec<String> {
         match self.publication.spec.method.as_method().leaves_out() {
             LeftOut::Remembered => self.left_out.clone(),

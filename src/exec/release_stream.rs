@@ -61,7 +61,7 @@ pub(super) fn check_trees(microdata: &mut MicrodataBuilder, schema: &SchemaRef) 
     }
 }
 
-/// Whether rows with these columns say who they, or others, are about.
+/// Returns true if rows with these columns say who they, or others, are about.
 fn names_people(schema: &Schema, identifier: Option<&FieldRef>) -> bool {
     let told = identifier.map(|field| field.name().as_str()).into_iter().chain([PARTNERS, COMMITMENTS]);
     told.into_iter().any(|name| schema.column_with_name(name).is_some())

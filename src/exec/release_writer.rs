@@ -73,7 +73,7 @@ pub(super) struct Written {
     held: usize,
     /// Quasi-identifiers that were NULL for everybody so far.
     missing: Option<Vec<String>>,
-    /// Whether it is made in cells.
+    /// True if it is made in cells.
     in_cells: bool,
     /// Entries that are in no file yet.
     pending: Vec<RecordBatch>,
@@ -227,7 +227,7 @@ impl ReleaseWriter {
         self.files.blocking_send(finished).map_err(|_| Error::Cancelled)
     }
 
-    /// A file of the entries that are in none yet.
+    /// Returns a file of the entries that are in none yet.
     fn pending_file(&mut self) -> Result<Option<MadeFile>> {
         let pending = std::mem::take(&mut self.written.pending);
         if pending.is_empty() {

@@ -34,7 +34,7 @@ pub struct RepositionJob {
     pub sensitive: String,
     /// Rows of snapshots that were closed.
     pub late: Late,
-    /// Whether the last window is published at the end of the input.
+    /// True if the last window is published at the end of the input.
     pub finish: bool,
     /// Who the rows are for.
     pub view: View,
@@ -42,7 +42,7 @@ pub struct RepositionJob {
     pub seed: Seed,
 }
 
-/// Columns of the result: those of the input, with the published time in place of the original one; in the private view also the
+/// Returns the columns of the result: those of the input, with the published time in place of the original one; in the private view also the
 /// original time, and what became of the row.
 pub(crate) fn repositioned_schema(input: &Schema, time: &str, view: View) -> SchemaRef {
     let private = view == View::Private;

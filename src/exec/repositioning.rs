@@ -196,7 +196,7 @@ struct Worker {
 struct Output {
     sender: Sender<Result<RecordBatch>>,
     batch_size: usize,
-    /// Whether only published rows are shown.
+    /// True if only published rows are shown.
     public: bool,
     rows: Vec<u64>,
     /// What became of them, in the same order.
@@ -399,7 +399,7 @@ impl Output {
         self.add(departed.suppressed.iter().map(|placed| placed.record.row), None, SUPPRESSED);
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     fn size(&self) -> usize {
         let rows = self.rows.capacity() + self.hidden.capacity();
         rows * size_of::<u64>() + self.runs.capacity() * size_of::<Outgoing>()
@@ -441,7 +441,7 @@ impl Output {
     }
 }
 
-/// A batch of rows, with their published times.
+/// Returns a batch of rows, with their published times.
 fn gather(
     rows: &[u64],
     runs: &[Outgoing],

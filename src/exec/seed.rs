@@ -15,7 +15,7 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 pub struct Seed([u8; 32]);
 
 impl Seed {
-    /// A seed from the operating system's entropy.
+    /// Returns a seed from the operating system's entropy.
     ///
     /// # Errors
     /// When the operating system has none.
@@ -27,14 +27,14 @@ impl Seed {
         Ok(Self(seed))
     }
 
-    /// The seed of a reproducible run.
+    /// Returns the seed of a reproducible run.
     pub fn from_number(number: u64) -> Self {
         let mut seed = [0; 32];
         ChaCha20Rng::seed_from_u64(number).fill_bytes(&mut seed);
         Self(seed)
     }
 
-    /// The seed of a reproducible run, from a text of any length.
+    /// Returns the seed of a reproducible run, from a text of any length.
     pub fn from_text(text: &str) -> Self {
         let mut seed = [0; 32];
         for (number, half) in seed.chunks_exact_mut(16).enumerate() {
@@ -47,12 +47,12 @@ impl Seed {
         Self(seed)
     }
 
-    /// The seed itself, for generators that are not this one's.
+    /// Returns the seed itself, for generators that are not this one's.
     pub(crate) fn bytes(&self) -> [u8; 32] {
         self.0
     }
 
-    /// The seed that this secret gives to one occasion (a query's start, say): unpredictable without the secret.
+    /// Returns the seed that this secret gives to one occasion (a query's start, say): unpredictable without the secret.
     #[must_use]
     pub(crate) fn on_occasion(&self, occasion: u64) -> Self {
         let mut rng = ChaCha20Rng::from_seed(self.0);
@@ -62,19 +62,19 @@ impl Seed {
         Self(seed)
     }
 
-    /// A random name for a release, from a seed that is used for nothing else.
+    /// Returns a random name for a release, from a seed that is used for nothing else.
     pub(crate) fn release_id(&self) -> String {
         self.0[..16].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The generator of a cell.
+    /// Returns the generator of a cell.
     pub(crate) fn rng_of_cell(&self, cell: u32) -> ChaCha20Rng {
         let mut rng = self.rng();
         rng.set_stream(1 + u64::from(cell));
         rng
     }
 
-    /// The generator.
+    /// Returns the generator.
     pub(crate) fn rng(&self) -> ChaCha20Rng {
         ChaCha20Rng::from_seed(self.0)
     }

@@ -39,7 +39,7 @@ pub(crate) enum Shipped {
 }
 
 impl Shipped {
-    /// The operator with the columns that it makes, if the node is one that can be sent.
+    /// Returns the operator with the columns that it makes, if the node is one that can be sent.
     pub(crate) fn of(plan: &dyn ExecutionPlan) -> Option<(Self, SchemaRef)> {
         let shipped = if let Some(node) = plan.downcast_ref::<AnonymizeExec>() {
             let Anonymization { job, inputs, .. } = node.the_job();
@@ -58,7 +58,7 @@ impl Shipped {
         Some((shipped, plan.schema()))
     }
 
-    /// The operator, over inputs that are hidden here.
+    /// Returns the operator, over inputs that are hidden here.
     ///
     /// # Errors
     /// When the inputs are not those of the operator.
@@ -95,16 +95,16 @@ fn layout(columns: &Schema, job: &AnonymizeJob) -> Result<Layout> {
 
 /// What a planner that distributes plans has to know of one of our operators.
 pub(crate) trait Operator {
-    /// Name of the SQL function.
+    /// Returns the name of the SQL function.
     fn function(&self) -> &str;
 
     /// What an input is called in errors, by its place.
     fn argument(&self, place: usize) -> &'static str;
 
-    /// Whether it may be in several tasks at once.
+    /// Returns true if it may be in several tasks at once.
     fn is_spread(&self) -> bool;
 
-    /// The operator over these inputs, which stay as they are.
+    /// Returns the operator over these inputs, which stay as they are.
     ///
     /// # Errors
     /// When an input never ends.
@@ -129,7 +129,7 @@ impl<J: Job> Operator for WholeInputExec<J> {
     }
 }
 
-/// The node as one of our operators, if it is one.
+/// Returns the node as one of our operators, if it is one.
 pub(crate) fn as_operator(plan: &dyn ExecutionPlan) -> Option<&dyn Operator> {
     #[cfg(feature = "publication")]
     if let Some(node) = plan.downcast_ref::<super::PublishExec>() {
@@ -150,7 +150,7 @@ pub(crate) fn as_operator(plan: &dyn ExecutionPlan) -> Option<&dyn Operator> {
     }
 }
 
-/// A release in cells as several tasks make it at once, each its own cells: rows get to the task of their cell by an exchange, and stand
+/// Returns a release in cells as several tasks make it at once, each its own cells: rows get to the task of their cell by an exchange, and stand
 /// there in the order of cells; what every cell needs is given to all tasks. `None` if the node is no release in cells.
 ///
 /// # Errors

@@ -37,7 +37,7 @@ pub(super) struct People {
 }
 
 impl Snapshot {
-    /// The rows of the next release. In columns that are `remembered`, people have what they had.
+    /// Returns the rows of the next release. In columns that are `remembered`, people have what they had.
     pub(super) fn new(reading: &Reading, remembered: Vec<String>, rows: Rows) -> Self {
         Self { rows, number: reading.number(), periods: reading.periods().cloned(), remembered }
     }

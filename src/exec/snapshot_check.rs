@@ -30,11 +30,11 @@ pub(crate) struct SnapshotsCheck {
     pub id: FieldRef,
     pub sensitive: FieldRef,
     pub changes: Changes,
-    /// Whether the first input is the update relation.
+    /// True if the first input is the update relation.
     pub updates: bool,
     /// One value may have at most one in so many of the new people, if there is such a limit.
     pub m: Option<u64>,
-    /// Whether people are listed instead of counted.
+    /// True if people are listed instead of counted.
     pub people: bool,
 }
 

@@ -12,7 +12,7 @@ use super::{Origin, hide, plan_input};
 use crate::error::{Error, planning_without_values};
 use crate::microdata::Hierarchies;
 
-/// The hierarchies of these attributes, from a relation of attribute, leaf and levels.
+/// Returns the hierarchies of these attributes, from a relation of attribute, leaf and levels.
 ///
 /// # Errors
 /// When they are malformed, or cannot be read.

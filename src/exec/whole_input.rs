@@ -30,10 +30,10 @@ use crate::methods::Monitor;
 
 /// What an operator does. Plain parameters, so that a distributed engine can ship them.
 pub trait Job: fmt::Debug + Send + Sync + 'static {
-    /// Name of the operator, as EXPLAIN shows it.
+    /// Returns the name of the operator, as EXPLAIN shows it.
     fn operator(&self) -> &'static str;
 
-    /// Name of the SQL function, for errors.
+    /// Returns the name of the SQL function, for errors.
     fn function(&self) -> &str;
 
     /// What an input is called in errors, by its place.
@@ -45,10 +45,10 @@ pub trait Job: fmt::Debug + Send + Sync + 'static {
     /// When parameters cannot be shown, which is a bug.
     fn facts(&self) -> Result<Vec<String>, fmt::Error>;
 
-    /// Columns of the rows that come out.
+    /// Returns the columns of the rows that come out.
     fn schema(&self) -> SchemaRef;
 
-    /// The order in which the rows of an input must come, by its place.
+    /// Returns the order in which the rows of an input must come, by its place.
     fn input_order(&self, _place: usize, _input: &Schema) -> Option<PhysicalSortExpr> {
         None
     }
@@ -58,7 +58,7 @@ pub trait Job: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// The order in which rows come out once all inputs were read, if they come in one.
+    /// Returns the order in which rows come out once all inputs were read, if they come in one.
     fn output_order(&self) -> Option<PhysicalSortExpr> {
         None
     }
@@ -71,7 +71,7 @@ pub trait Job: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Whether it may be done in several tasks of a cluster at once, each with rows that belong to no other. The job sees to it that they do.
+    /// Returns true if it may be done in several tasks of a cluster at once, each with rows that belong to no other. The job sees to it that they do.
     fn is_spread(&self) -> bool {
         false
     }
@@ -95,7 +95,7 @@ pub struct WholeInputExec<J: Job> {
     inputs: Vec<Arc<dyn ExecutionPlan>>,
     metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
-    /// Whether a planner is at work that must see inputs as they are. They are hidden already.
+    /// True if a planner is at work that must see inputs as they are. They are hidden already.
     open: bool,
 }
 
@@ -112,7 +112,7 @@ impl<J: Job> Clone for WholeInputExec<J> {
 }
 
 impl<J: Job> WholeInputExec<J> {
-    /// A node over inputs in the order that the job expects, which are hidden.
+    /// Returns a node over inputs in the order that the job expects, which are hidden.
     ///
     /// # Errors
     /// When an input never ends, although the job needs the whole of it.
@@ -159,7 +159,7 @@ impl<J: Job> WholeInputExec<J> {
         &self.job
     }
 
-    /// The same over these inputs, as they are. They are hidden, but for nodes that a planner puts between them.
+    /// Returns the same over these inputs, as they are. They are hidden, but for nodes that a planner puts between them.
     #[cfg(feature = "distributed")]
     pub(super) fn opened(&self, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(Arc::new(Self::over_hidden(Arc::clone(&self.job), inputs, true)?))
@@ -274,7 +274,7 @@ pub(super) fn tasks(context: &TaskContext) -> usize {
     };
 }
 
-/// The stream with its rows counted.
+/// Returns the stream with its rows counted.
 pub(super) fn counted(
     schema: SchemaRef,
     rows: impl futures::Stream<Item = Result<RecordBatch>> + Send + 'static,

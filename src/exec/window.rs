@@ -35,7 +35,7 @@ pub(super) struct WindowStep {
     /// The columns of the rows.
     pub layout: Layout,
     pub late: Late,
-    /// Whether all of the window is published.
+    /// True if all of the window is published.
     pub finish: bool,
     pub batch_size: usize,
     /// Number of the release.
@@ -72,12 +72,12 @@ struct Stepped {
     left: (usize, usize),
 }
 
-/// Columns of the rows of a publication.
+/// Returns the columns of the rows of a publication.
 fn schema(layout: &Layout) -> SchemaRef {
     Arc::new(Schema::new(layout.fields().cloned().collect::<Vec<_>>()))
 }
 
-/// Columns of what is held back: those of the rows, and their places.
+/// Returns the columns of what is held back: those of the rows, and their places.
 fn held_schema(layout: &Layout) -> SchemaRef {
     let place: FieldRef = Arc::new(Field::new(PLACE, DataType::Int64, true));
     Arc::new(Schema::new(layout.fields().cloned().chain([place]).collect::<Vec<_>>()))
@@ -248,7 +248,7 @@ impl WindowStep {
         Ok(Stepped { published, held, record, left })
     }
 
-    /// The rows that are held back, in the order of a keyed hash.
+    /// Returns the rows that are held back, in the order of a keyed hash.
     fn held(&self, batches: &BufferedRows, pending: &[Pending]) -> Result<RecordBatch> {
         let schema = held_schema(&self.layout);
         if pending.is_empty() {

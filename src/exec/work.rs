@@ -25,7 +25,7 @@ pub(super) struct Work {
     pub method: AnyMethod,
     pub metrics: Metrics,
     quasi: usize,
-    /// Whether there are parts, which are copies.
+    /// True if there are parts, which are copies.
     parts: bool,
     reservation: Arc<MemoryReservation>,
     /// Bytes that are charged even while less is held.
@@ -67,7 +67,7 @@ impl Work {
         }
     }
 
-    /// The same by an INSERT into a publication.
+    /// Returns the same by an INSERT into a publication.
     pub(super) fn asked(mut self, asked: Asked) -> Self {
         self.asked = asked;
         self
@@ -119,7 +119,7 @@ impl Work {
         Ok(builder)
     }
 
-    /// A builder for a table of this layout, or for a part of one.
+    /// Returns a builder for a table of this layout, or for a part of one.
     ///
     /// # Errors
     /// When a column's type cannot be grouped by.

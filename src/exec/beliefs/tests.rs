@@ -111,7 +111,7 @@ impl Chain {
         (release, state)
     }
 
-    /// The next release: what is found, and the highest share of all that are enumerated.
+    /// Returns the next release: what is found, and the highest share of all that are enumerated.
     fn publish(&mut self, people: &[i64]) -> (Believed, f64) {
         self.change();
         self.number += 1;

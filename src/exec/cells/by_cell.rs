@@ -30,7 +30,7 @@ impl InCells {
         Self { rows, cells, next: None, last: 0 }
     }
 
-    /// The cell of the next row, if there is one.
+    /// Returns the cell of the next row, if there is one.
     ///
     /// # Errors
     /// Those of the input; when cells are not in order, which is a bug and would be a breach.
@@ -63,7 +63,7 @@ impl InCells {
         Ok(())
     }
 
-    /// Some rows of a cell, `None` if there are no more. Those of earlier cells are passed over.
+    /// Returns some rows of a cell, `None` if there are no more. Those of earlier cells are passed over.
     ///
     /// # Errors
     /// As for [`cell`](Self::cell).
@@ -93,7 +93,7 @@ pub(in crate::exec) struct ByCell {
     values: Vec<ArrayRef>,
     /// People who were in an earlier release, where nobody may be in two.
     again: usize,
-    /// Whether a cell was read, or none need be.
+    /// True if a cell was read, or none need be.
     begun: bool,
     /// For what all cells need.
     _held: MemoryReservation,
@@ -137,12 +137,12 @@ impl ByCell {
         Ok(Self { layout, microdata, previous, hierarchies, updates, values, again, begun, _held: held })
     }
 
-    /// People who were in an earlier release, where nobody may be in two.
+    /// Returns the people who were in an earlier release, where nobody may be in two.
     pub(in crate::exec) fn again(&self) -> usize {
         self.again
     }
 
-    /// Whether there are no rows.
+    /// Returns true if there are no rows.
     ///
     /// # Errors
     /// Those of the input.
@@ -240,7 +240,7 @@ fn check_identifiers(counts: &[RecordBatch], layout: &Layout) -> crate::error::R
     }
 }
 
-/// A small input.
+/// Returns a small input.
 async fn whole(rows: Option<SendableRecordBatchStream>, held: &MemoryReservation) -> Result<Option<Vec<RecordBatch>>> {
     match rows {
         Some(mut rows) => read_all(&mut rows, held).await.map(Some),

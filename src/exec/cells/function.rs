@@ -12,7 +12,7 @@ use crate::microdata::{MOST_CELLS, cells_of};
 
 const NAME: &str = "anonymize_cell";
 
-/// The function.
+/// Returns the function.
 pub(crate) fn cell_function() -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::new_from_impl(Cell::default()))
 }

@@ -97,7 +97,7 @@ pub struct Cells {
 }
 
 impl CellsExec {
-    /// An operator over these inputs, which are hidden ([`HiddenExec`](crate::HiddenExec)) and get their cells here. `schema` lists the columns of
+    /// Returns an operator over these inputs, which are hidden ([`HiddenExec`](crate::HiddenExec)) and get their cells here. `schema` lists the columns of
     /// the release that are wanted.
     ///
     /// # Errors
@@ -116,13 +116,13 @@ impl CellsExec {
     }
 }
 
-/// Rows that a plan is expected to have.
+/// Returns the rows that a plan is expected to have.
 pub(crate) fn expected_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
     statistics.ok()?.num_rows.get_value().copied()
 }
 
-/// The inputs with the cell of each row behind the columns that they have. `remembered` is whether it is for a publication.
+/// Returns the inputs with the cell of each row behind the columns that they have. `remembered` is whether it is for a publication.
 pub(super) fn in_cells(
     mut inputs: Inputs,
     job: &AnonymizeJob,
@@ -161,7 +161,7 @@ fn with_cell(plan: Arc<dyn ExecutionPlan>, by: usize, cells: u32) -> Result<Arc<
     Ok(Arc::new(ProjectionExec::try_new(columns, plan)?))
 }
 
-/// The order that an input with cells must have.
+/// Returns the order that an input with cells must have.
 pub(super) fn by_cell(input: &Schema) -> Option<PhysicalSortExpr> {
     let place = input.fields().len().checked_sub(1)?;
     let options = SortOptions { descending: false, nulls_first: false };
@@ -181,13 +181,13 @@ impl CellCount {
         Self { cells, expected_rows, reason: None }
     }
 
-    /// The same with a reason.
+    /// Returns the same with a reason.
     #[must_use]
     pub fn because(self, reason: Option<String>) -> Self {
         Self { reason, ..self }
     }
 
-    /// Bytes that are reserved for a cell before anything is read: what a cell is expected to take, and never more than half of the pool.
+    /// Returns the bytes that are reserved for a cell before anything is read: what a cell is expected to take, and never more than half of the pool.
     pub(super) fn reserved(&self, method: &AnyMethod, layout: &Layout, pool: &dyn MemoryPool) -> usize {
         let MemoryLimit::Finite(limit) = pool.memory_limit() else { return 0 };
         let half = limit / 2;
@@ -197,7 +197,7 @@ impl CellCount {
     }
 }
 
-/// Bytes that a method takes for so many rows.
+/// Returns the bytes that a method takes for so many rows.
 pub(crate) fn bytes(method: &AnyMethod, layout: &Layout, rows: usize) -> usize {
     // Codes exist twice while rows are put in order, and identifiers, too, with hashes and places.
     let codes =

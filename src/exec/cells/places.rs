@@ -83,7 +83,7 @@ impl Places {
     }
 }
 
-/// Inputs whose microdata have the cell of each row behind their columns, by place.
+/// Returns the inputs whose microdata have the cell of each row behind their columns, by place.
 ///
 /// # Errors
 /// When the survey is of another table.
@@ -118,7 +118,7 @@ pub(super) fn with_place(mut inputs: Inputs, job: &AnonymizeJob, layout: &Layout
     Ok(inputs)
 }
 
-/// The values of quasi-identifiers that were found.
+/// Returns the values of quasi-identifiers that were found.
 ///
 /// # Errors
 /// When nothing was.
@@ -263,7 +263,7 @@ impl Surveyor {
         self.method.as_method().place_principle().ok_or_else(|| Error::internal("places of a method without any"))
     }
 
-    /// The row of a sample.
+    /// Returns the row of a sample.
     fn found(&self, sampled: Sampled, hierarchies: Option<Hierarchies>) -> crate::error::Result<RecordBatch> {
         let (layout, principle) = (&self.layout, self.principle()?);
         let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;

@@ -101,7 +101,7 @@ impl Sampler {
         if compacts { self.compact() } else { Ok(()) }
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         self.kept_bytes + self.counts.capacity() * size_of::<(u64, u32, u64)>()
     }
@@ -128,7 +128,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// The sample, in the order of hashes.
+    /// Returns the sample, in the order of hashes.
     ///
     /// # Errors
     /// Never, but that rows are gathered.

@@ -25,7 +25,7 @@ const CELLS: u32 = 7;
 const ROLES: &str = "id => person_id, quasi => (age, gender, education), sensitive => occupation";
 const COLUMNS: &str = "person_id, age, gender, education, occupation";
 
-/// A session with people of two times: some are gone at the second one, others have come; and what values can become.
+/// Returns a session with people of two times: some are gone at the second one, others have come; and what values can become.
 async fn session(partitions: usize, limit: Option<usize>, people: usize) -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(partitions).with_batch_size(1000);
     let mut runtime = RuntimeEnvBuilder::new();
@@ -71,7 +71,7 @@ fn sorted(mut texts: Vec<String>) -> Vec<String> {
     texts
 }
 
-/// The union of the method's releases of the cells, each made by itself.
+/// Returns the union of the method's releases of the cells, each made by itself.
 async fn of_cells(
     context: &SessionContext,
     method: &AnyMethod,

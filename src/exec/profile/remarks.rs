@@ -101,13 +101,13 @@ impl Counted<'_> {
         Ok(remarks)
     }
 
-    /// The texts that there are, with their rows.
+    /// Returns the texts that there are, with their rows.
     fn texts(&self) -> impl Iterator<Item = (&str, usize)> {
         let texts = self.values.as_string_view().iter().zip(self.rows);
         texts.filter_map(|(text, &rows)| text.map(|text| (text, rows)))
     }
 
-    /// Values of which there are several spellings.
+    /// Returns the values of which there are several spellings.
     fn spelled(&self) -> Option<Spelled> {
         let (values, rows) = self.alike(&folded);
         if values == 0 {
@@ -128,7 +128,7 @@ impl Counted<'_> {
         several.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
     }
 
-    /// Rows of codes for no answer among texts of numbers.
+    /// Returns the rows of codes for no answer among texts of numbers.
     fn text_codes(&self) -> usize {
         let numbers = self.texts().filter_map(|(text, rows)| Some((text.trim().parse().ok()?, rows)));
         let numbers: Vec<(f64, usize)> = numbers.filter(|(number, _): &(f64, usize)| number.is_finite()).collect();
@@ -153,7 +153,7 @@ struct Spelled {
     inner: bool,
 }
 
-/// A text in lower case with one blank between words.
+/// Returns a text in lower case with one blank between words.
 fn folded(text: &str) -> String {
     text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
@@ -162,7 +162,7 @@ fn is_no_answer(text: &str) -> bool {
     text.len() < 20 && NO_ANSWER.contains(&folded(text).as_str())
 }
 
-/// Rows of numbers that stand for no answer: 99 and the like beyond all others, and the only negative ones.
+/// Returns the rows of numbers that stand for no answer: 99 and the like beyond all others, and the only negative ones.
 fn codes(numbers: &[(f64, usize)]) -> usize {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));

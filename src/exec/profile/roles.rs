@@ -25,7 +25,7 @@ pub(super) struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// A role for each column, and why. It is a suggestion.
+    /// Returns a role for each column, and why. It is a suggestion.
     pub(super) fn suggested(&self) -> Vec<Suggested> {
         let names: Vec<Named> = self.columns.iter().map(|column| Named::of(column.field.name())).collect();
         let id = if self.given(Role::Id) || self.repeated(&names).is_some() { None } else { self.identifier(&names) };
@@ -65,7 +65,7 @@ impl Table<'_> {
             && self.divisions[place].as_ref().is_some_and(|division| division.distinct * 10 >= self.rows * 9)
     }
 
-    /// The column that shows that people have several rows: their identifier, or, where rows have only a number of their own, what names people.
+    /// Returns the column that shows that people have several rows: their identifier, or, where rows have only a number of their own, what names people.
     fn repeated(&self, names: &[Named]) -> Option<usize> {
         (0..self.columns.len()).find(|&place| {
             let Some(division) = self.divisions[place].as_ref().filter(|_| self.may_identify(place)) else {
@@ -114,7 +114,7 @@ impl Table<'_> {
         (Some(Role::Id), why.to_owned())
     }
 
-    /// The role of a column that is no identifier of rows.
+    /// Returns the role of a column that is no identifier of rows.
     fn other(&self, place: usize, division: &Division, named: Named, sensitive_there: bool) -> Suggested {
         let column = &self.columns[place];
         let sensitive = named == Named::Sensitive;
@@ -183,7 +183,7 @@ fn is_time(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..))
 }
 
-/// An expression that has fewer values than the column.
+/// Returns an expression that has fewer values than the column.
 fn coarser(column: &ProfiledColumn) -> String {
     let name = quote_identifier(column.field.name());
     let data_type = column.field.data_type();
