@@ -42,7 +42,7 @@ pub(super) fn is_ours(name: &str) -> bool {
     name.starts_with(OURS)
 }
 
-/// The newest version, if there is a table.
+/// Returns the newest version, if there is a table.
 pub(super) async fn newest(log: LogStoreRef) -> Result<Option<DeltaTable>> {
     let is_local = log.root_url().scheme() == "file";
     let mut table = DeltaTable::new(log);
@@ -64,12 +64,12 @@ pub(super) async fn at_version(log: LogStoreRef, version: u64) -> Result<DeltaTa
     Ok(table)
 }
 
-/// The version of a table that is loaded.
+/// Returns the version of a table that is loaded.
 pub(super) fn version(table: &DeltaTable) -> u64 {
     table.version().unwrap_or_default()
 }
 
-/// Whether this is still the newest version.
+/// Returns true if this is still the newest version.
 pub(super) async fn is_newest(table: &DeltaTable) -> Result<bool> {
     Ok(table.log_store().get_latest_version(version(table)).await.map_err(failed)? == version(table))
 }
@@ -88,12 +88,12 @@ pub(super) struct Listed {
     pub(super) name: String,
     /// What is said of its contents.
     stats: Option<serde_json::Value>,
-    /// Whether rows of it are struck out.
+    /// True if rows of it are struck out.
     lacks_rows: bool,
 }
 
 impl Listed {
-    /// Whether the log says how many rows it has, and nothing more.
+    /// Returns true if the log says how many rows it has, and nothing more.
     pub(super) fn tells_rows_only(&self, rows: u64) -> bool {
         let stats = self.stats.as_ref().and_then(|stats| stats.as_object());
         let nothing =
@@ -106,7 +106,7 @@ impl Listed {
     }
 }
 
-/// The files that a version consists of.
+/// Returns the files that a version consists of.
 pub(super) async fn listed(table: &DeltaTable) -> Result<Vec<Listed>> {
     let log_store = table.log_store();
     let state = table.snapshot().map_err(failed)?;
@@ -119,7 +119,7 @@ pub(super) async fn listed(table: &DeltaTable) -> Result<Vec<Listed>> {
     listed.try_collect().await.map_err(failed)
 }
 
-/// Whether a version has these columns, with all that is said of them.
+/// Returns true if a version has these columns, with all that is said of them.
 pub(super) fn has_columns(table: &DeltaTable, schema: &Schema) -> Result<bool> {
     Ok(*table.snapshot().map_err(failed)?.schema() == kernel_schema(schema)?)
 }
@@ -203,7 +203,7 @@ pub(super) struct Commit {
 }
 
 impl Commit {
-    /// Whether nothing is said of files beside `stats`, and under a key nothing but this.
+    /// Returns true if nothing is said of files beside `stats`, and under a key nothing but this.
     pub(super) fn says_no_more(&self, key: &str, text: &str) -> bool {
         let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
         self.labelled == 0 && self.says(key).and_then(parsed) == parsed(text)
@@ -220,7 +220,7 @@ impl Commit {
     }
 }
 
-/// The commit of a version, if there is one.
+/// Returns the commit of a version, if there is one.
 pub(super) async fn committed(table: &DeltaTable, version: u64) -> Result<Option<Commit>> {
     let Some(bytes) = table.log_store().read_commit_entry(version).await.map_err(failed)? else { return Ok(None) };
     let actions = get_actions(version, &bytes).map_err(failed)?;
@@ -255,7 +255,7 @@ pub(super) async fn read_commit_info<T: DeserializeOwned>(
     Ok(info.map(|info| (info, commit.time)))
 }
 
-/// A setting of the table.
+/// Returns a setting of the table.
 pub(super) fn setting<'a>(table: &'a DeltaTable, key: &str) -> Option<&'a String> {
     table.snapshot().ok()?.metadata().configuration().get(key)
 }
@@ -289,7 +289,7 @@ pub(super) fn kernel_schema(schema: &Schema) -> Result<StructType> {
     schema.try_into_kernel().map_err(input_error)
 }
 
-/// The columns of a table.
+/// Returns the columns of a table.
 pub(super) fn columns(table: &DeltaTable) -> Result<SchemaRef> {
     let schema = table.snapshot().map_err(failed)?.schema();
     let columns: Schema = schema.as_ref().try_into_arrow().map_err(input_error)?;

@@ -147,7 +147,7 @@ impl DryRun {
         Ok(())
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(crate) fn size(&self) -> usize {
         self.people.size()
             + self.values.size()
@@ -157,7 +157,7 @@ impl DryRun {
             + self.reach.values().map(|to| to.capacity() * 9 + 48).sum::<usize>()
     }
 
-    /// All that was found.
+    /// Returns all that was found.
     ///
     /// # Errors
     /// When the last snapshot cannot be published at all.

@@ -63,7 +63,7 @@ impl Entries {
         futures::stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(FILES_AT_ONCE).try_collect().await
     }
 
-    /// A file's contents, if they are those that were written.
+    /// Returns a file's contents, if they are those that were written.
     async fn read(&self, kept: &LedgerFile) -> Result<Bytes> {
         let path = Path::from(kept.file.name.as_str());
         let read = intact(self.place.store().as_ref(), &path, &kept.file).await;
@@ -83,12 +83,12 @@ impl Entries {
         ))
     }
 
-    /// The contents of the files, one after the other. Errors are those of [`verify`](Self::verify).
+    /// Returns the contents of the files, one after the other. Errors are those of [`verify`](Self::verify).
     pub(super) fn contents(&self) -> impl Stream<Item = Result<Bytes>> {
         futures::stream::iter(&self.files).then(|kept| self.read(kept))
     }
 
-    /// A plan that reads columns of them.
+    /// Returns a plan that reads columns of them.
     ///
     /// # Errors
     /// When DataFusion does not take it.
@@ -151,7 +151,7 @@ fn parquet(error: datafusion::parquet::errors::ParquetError) -> DataFusionError 
     DataFusionError::ParquetError(Box::new(error))
 }
 
-/// The entries of a file in memory, some at a time; texts are views.
+/// Returns the entries of a file in memory, some at a time; texts are views.
 ///
 /// # Errors
 /// When it is no Parquet file.
@@ -159,7 +159,7 @@ pub(super) fn reader(contents: Bytes) -> Result<ParquetRecordBatchReader> {
     Views::of(contents)?.read()
 }
 
-/// The rows of a Parquet file in memory.
+/// Returns the rows of a Parquet file in memory.
 pub(super) async fn decode(contents: Bytes) -> Result<Vec<RecordBatch>> {
     let decode = move || {
         let file = ParquetRecordBatchReaderBuilder::try_new(contents).map_err(parquet)?;
@@ -169,7 +169,7 @@ pub(super) async fn decode(contents: Bytes) -> Result<Vec<RecordBatch>> {
     blocking(decode).await
 }
 
-/// The entries of a file in memory: read already where they are few, so that several files are read side by side.
+/// Returns the entries of a file in memory: read already where they are few, so that several files are read side by side.
 async fn entries(contents: Bytes) -> Result<impl Stream<Item = Result<RecordBatch>>> {
     let read = move || {
         let file = Views::of(contents)?;
@@ -215,7 +215,7 @@ impl PartitionStream for EntriesStream {
     }
 }
 
-/// Columns of a batch, with the types that they are to have.
+/// Returns the columns of a batch, with the types that they are to have.
 fn choose(batch: &RecordBatch, columns: &SchemaRef) -> Result<RecordBatch> {
     let column = |field: &FieldRef| -> Result<ArrayRef> {
         match batch.column_by_name(field.name()) {

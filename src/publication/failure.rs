@@ -22,7 +22,7 @@ pub(super) fn conflict(message: impl Into<String>) -> DataFusionError {
     AnonymizeError::new(FUNCTION, ErrorKind::Conflict, message).into()
 }
 
-/// A broken invariant.
+/// Returns a broken invariant.
 pub(super) fn breach(message: impl Into<String>) -> DataFusionError {
     AnonymizeError::new(FUNCTION, ErrorKind::Breach, message).into()
 }
@@ -37,7 +37,7 @@ pub(super) fn cancelled() -> DataFusionError {
     AnonymizeError::new(FUNCTION, ErrorKind::Cancelled, "cancelled").into()
 }
 
-/// An error that came up while something was done: one sentence that says so, and then why. It is of the kind that the error is of, and
+/// Returns an error that came up while something was done: one sentence that says so, and then why. It is of the kind that the error is of, and
 /// that of a store, which speaks of files, is about input and stays with it. What the engine says may name values, and is left out.
 pub(super) fn while_doing(doing: impl Display, error: impl Into<DataFusionError>) -> DataFusionError {
     let error = error.into();

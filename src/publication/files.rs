@@ -64,7 +64,7 @@ fn checksum(contents: &[u8]) -> String {
     blake3::hash(contents).to_hex().to_string()
 }
 
-/// A file's contents, if it is there and as it was made.
+/// Returns a file's contents, if it is there and as it was made.
 pub(super) async fn intact(store: &dyn ObjectStore, path: &Path, file: &ReleaseFile) -> EngineResult<Option<Bytes>> {
     let contents = match store.get(path).await {
         Ok(found) => found.bytes().await?,

@@ -58,7 +58,7 @@ impl Fingerprint {
         Ok(())
     }
 
-    /// The fingerprint in hexadecimal digits.
+    /// Returns the fingerprint in hexadecimal digits.
     pub(crate) fn finish(&self) -> String {
         format!("{:032x}", self.sum)
     }
@@ -113,7 +113,7 @@ impl RelationFingerprint {
         Ok(())
     }
 
-    /// The fingerprint in hexadecimal digits.
+    /// Returns the fingerprint in hexadecimal digits.
     pub(crate) fn finish(&self) -> String {
         let mut values: Vec<Option<&OwnedRow>> = vec![None; self.numbers.len()];
         self.numbers.iter().for_each(|(row, &number)| values[number as usize] = Some(row));

@@ -93,7 +93,7 @@ pub(super) async fn announcement(table: &DeltaTable, number: u64) -> Result<Opti
     }
 }
 
-/// The error that there is more than this version knows.
+/// Returns the error that there is more than this version knows.
 pub(super) fn unknown(what: impl std::fmt::Display) -> DataFusionError {
     refusal!(
         "publication",

@@ -93,7 +93,7 @@ impl LedgerMetadata {
         })
     }
 
-    /// Hash of what a ledger's table says of its publication, as it stands there. Delta tables have checksums of neither commits nor checkpoints, and by a
+    /// Returns the hash of what a ledger's table says of its publication, as it stands there. Delta tables have checksums of neither commits nor checkpoints, and by a
     /// key with another bit no snapshot would be known for one that was published.
     pub(super) fn hash(ledger: &DeltaTable) -> String {
         let mut hasher = blake3::Hasher::new();

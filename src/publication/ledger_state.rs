@@ -56,13 +56,13 @@ pub(super) struct LedgerFile {
 }
 
 impl LedgerFile {
-    /// The files that came with a release.
+    /// Returns the files that came with a release.
     pub(super) fn of(record: &Record) -> impl Iterator<Item = Self> {
         record.entries.iter().map(|file| Self { release: record.number, file: file.clone() })
     }
 }
 
-/// Hash of the names of files, in any order.
+/// Returns the hash of the names of files, in any order.
 pub(super) fn hash_of_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: BTreeSet<&str> = names.collect();
     let mut hasher = blake3::Hasher::new();
@@ -106,7 +106,7 @@ async fn read(ledger: &DeltaTable, number: u64) -> Result<Read> {
     if record.number == number { Ok(Read { record, state, commit }) } else { not_ours() }
 }
 
-/// The newest release of a ledger, if there is one, and the state after it. What it forgot, the next release would break: the
+/// Returns the newest release of a ledger, if there is one, and the state after it. What it forgot, the next release would break: the
 /// files that it names must be those of the table, and the commit before the one that it followed.
 ///
 /// # Errors
@@ -147,7 +147,7 @@ pub(super) async fn record(ledger: &DeltaTable, number: u64) -> Result<Record> {
     Ok(read(ledger, number).await?.record)
 }
 
-/// All releases that were decided, oldest first.
+/// Returns all releases that were decided, oldest first.
 ///
 /// # Errors
 /// As for [`record`].

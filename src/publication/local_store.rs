@@ -33,7 +33,7 @@ pub(super) struct LocalStore {
 }
 
 impl LocalStore {
-    /// The whole file system, of which `root` is written to. If that is `private`, it and what is in it are the owner's.
+    /// Returns the whole file system, of which `root` is written to. If that is `private`, it and what is in it are the owner's.
     pub(super) fn new(root: PathBuf, private: bool) -> Self {
         Self { inner: Arc::new(LocalFileSystem::new()), root, private }
     }

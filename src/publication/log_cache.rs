@@ -62,7 +62,7 @@ pub(super) struct CachedLog {
 }
 
 impl CachedLog {
-    /// A store of the session, with the log in a directory of it.
+    /// Returns a store of the session, with the log in a directory of it.
     pub(super) fn new(inner: Arc<dyn ObjectStore>, log: Path) -> Self {
         let mut logs = LOGS.lock().unwrap_or_else(PoisonError::into_inner);
         logs.retain(|(store, ..)| store.strong_count() > 0);
@@ -79,7 +79,7 @@ impl CachedLog {
         Self { inner, log, seen }
     }
 
-    /// Whether this is a commit or a checkpoint of the log.
+    /// Returns true if this is a commit or a checkpoint of the log.
     fn is_fixed(&self, location: &Path) -> bool {
         let name = location.filename().unwrap_or_default().as_bytes();
         let numbered = name.len() > VERSION_DIGITS && name[..VERSION_DIGITS].iter().all(u8::is_ascii_digit);

@@ -50,7 +50,7 @@ impl Observer {
         Self { key, snapshot: Arc::new(Mutex::new(snapshot)), updates: None }
     }
 
-    /// The rows of the snapshot, looked at: at their first columns, those of the layout. `left_out` are columns that the INSERT does not name; where values are
+    /// Returns the rows of the snapshot, looked at: at their first columns, those of the layout. `left_out` are columns that the INSERT does not name; where values are
     /// held, it is another snapshot that names others.
     pub(crate) fn snapshot(
         &self,
@@ -75,7 +75,7 @@ impl Observer {
         })
     }
 
-    /// The rows of the update relation, or of the domain, looked at.
+    /// Returns the rows of the update relation, or of the domain, looked at.
     pub(crate) fn update_relation(
         &mut self,
         rows: SendableRecordBatchStream,
@@ -85,23 +85,23 @@ impl Observer {
         look(rows, fingerprint, RelationFingerprint::add)
     }
 
-    /// Rows of the snapshot so far.
+    /// Returns the rows of the snapshot so far.
     pub(super) fn rows(&self) -> u64 {
         lock(&self.snapshot).rows
     }
 
-    /// Fingerprint of the snapshot, so far.
+    /// Returns the fingerprint of the snapshot, so far.
     pub(super) fn fingerprint(&self) -> String {
         lock(&self.snapshot).fingerprint.finish()
     }
 
-    /// The same of whole rows, where some columns do not count.
+    /// Returns the same of whole rows, where some columns do not count.
     pub(super) fn whole(&self) -> Option<String> {
         let snapshot = lock(&self.snapshot);
         (!snapshot.whole.is_of_nothing()).then(|| snapshot.whole.finish())
     }
 
-    /// Fingerprint of the update relation, so far.
+    /// Returns the fingerprint of the update relation, so far.
     ///
     /// # Errors
     /// When its thread is gone.

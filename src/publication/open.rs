@@ -136,7 +136,7 @@ impl OpenPublication {
         ))
     }
 
-    /// The publication, with what was left open as it was begun.
+    /// Returns the publication, with what was left open as it was begun.
     pub(crate) fn publication(&self) -> &Publication {
         &self.publication
     }
@@ -159,22 +159,22 @@ impl OpenPublication {
         self.ledger.as_ref().map(|_| self.metadata.spec.cells)
     }
 
-    /// Number of the newest release that is public.
+    /// Returns the number of the newest release that is public.
     pub(crate) fn published(&self) -> u64 {
         self.published.as_ref().map_or(0, delta::version)
     }
 
-    /// Number of the newest release that was decided, `None` if the publication was never begun.
+    /// Returns the number of the newest release that was decided, `None` if the publication was never begun.
     pub(crate) fn decided(&self) -> Option<u64> {
         self.ledger.as_ref().map(delta::version)
     }
 
-    /// The newest release that was decided.
+    /// Returns the newest release that was decided.
     pub(crate) fn newest(&self) -> Option<&Record> {
         self.newest.as_ref()
     }
 
-    /// Types of the ledger's columns, if there is one.
+    /// Returns the types of the ledger's columns, if there is one.
     ///
     /// # Errors
     /// When its schema cannot be read.
@@ -182,18 +182,18 @@ impl OpenPublication {
         self.ledger.as_ref().map(delta::columns).transpose()
     }
 
-    /// The entries of the ledger, if there is one.
+    /// Returns the entries of the ledger, if there is one.
     pub(crate) fn entries(&self) -> Option<Entries> {
         let ledger = self.ledger.clone()?;
         Some(Entries { place: self.private.clone(), ledger, files: self.state.entries.clone() })
     }
 
-    /// Key of the snapshots' fingerprints.
+    /// Returns the key of the snapshots' fingerprints.
     pub(crate) fn fingerprint_key(&self) -> [u64; 2] {
         self.metadata.key
     }
 
-    /// Whether all releases are balanced once the next one is made, of a method that balances: what the ledger is to say.
+    /// Returns true if all releases are balanced once the next one is made, of a method that balances: what the ledger is to say.
     pub(super) fn balanced(&self) -> Option<bool> {
         let balanced = self.metadata.spec.method.as_method().balanced()?;
         let before = self.newest().and_then(|newest| newest.balanced).unwrap_or(true);
@@ -217,7 +217,7 @@ impl OpenPublication {
         self.newest()?.held_back.as_ref()?.file.as_ref()
     }
 
-    /// The rows that are held back.
+    /// Returns the rows that are held back.
     ///
     /// # Errors
     /// When their file is missing or damaged, or the store fails.
@@ -252,7 +252,7 @@ impl OpenPublication {
         self.contents(self.beliefs_file(), "the probabilities that readers can put on people's values").await
     }
 
-    /// A file beside the ledger's own ones, if there is one, and what is in it.
+    /// Returns a file beside the ledger's own ones, if there is one, and what is in it.
     async fn contents(&self, file: Option<&ReleaseFile>, what: &str) -> Result<Option<Bytes>> {
         let Some(file) = file else { return Ok(None) };
         let read = intact(self.private.store().as_ref(), &Path::from(file.name.as_str()), file).await;
@@ -267,7 +267,7 @@ impl OpenPublication {
         }
     }
 
-    /// Files at the public place that the ledger does not know of.
+    /// Returns the files at the public place that the ledger does not know of.
     pub(super) fn unknown_files(&self) -> DataFusionError {
         refusal!(
             "publication",
@@ -280,7 +280,7 @@ impl OpenPublication {
         )
     }
 
-    /// A release that was begun at the public place, but is not the one of the ledger.
+    /// Returns a release that was begun at the public place, but is not the one of the ledger.
     pub(super) fn claimed_by_another(&self, number: u64) -> DataFusionError {
         let public = &self.publication.public;
         refusal!(
@@ -349,7 +349,7 @@ impl OpenPublication {
         }
     }
 
-    /// Whether the first release was decided for another place, is not public there as far as this one knows, and is declared to be
+    /// Returns true if the first release was decided for another place, is not public there as far as this one knows, and is declared to be
     /// announced here.
     fn is_moved(&self, decided: u64) -> bool {
         let from = self.publication.moved_from.as_ref().map(url::Url::as_str);

@@ -30,7 +30,7 @@ pub(crate) fn random_name() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A random name that says for which release it is, so that what is left over can be told from what is being made.
+/// Returns a random name that says for which release it is, so that what is left over can be told from what is being made.
 ///
 /// # Errors
 /// When the operating system has no randomness.
@@ -38,13 +38,13 @@ pub(crate) fn numbered(number: u64) -> Result<String> {
     Ok(format!("{number}-{}", random_name()?))
 }
 
-/// The number in a name that [`numbered`] has made.
+/// Returns the number in a name that [`numbered`] has made.
 pub(super) fn number_of(name: &str) -> Option<u64> {
     let (number, random) = name.split_once('-')?;
     if is_random(random) { number.parse().ok() } else { None }
 }
 
-/// The name of a file that is hidden from whoever lists the directory as a table, until it gets its own.
+/// Returns the name of a file that is hidden from whoever lists the directory as a table, until it gets its own.
 ///
 /// # Errors
 /// When the operating system has no randomness.
@@ -52,12 +52,12 @@ pub(super) fn unnamed() -> Result<String> {
     Ok(format!(".{}.tmp", random_name()?))
 }
 
-/// Whether a file has not got its name yet.
+/// Returns true if a file has not got its name yet.
 pub(super) fn is_unnamed(name: &str) -> bool {
     name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp")).is_some_and(is_random)
 }
 
-/// The directory of what an attempt has staged.
+/// Returns the directory of what an attempt has staged.
 pub(super) fn attempt(name: &str) -> Path {
     Path::from_iter([STAGED, name])
 }
@@ -72,7 +72,7 @@ pub(super) fn claim(number: u64) -> Path {
     Path::from_iter([CLAIMS, &number.to_string()])
 }
 
-/// A name for a probe of the public place.
+/// Returns a name for a probe of the public place.
 ///
 /// # Errors
 /// When the operating system has no randomness.
@@ -80,12 +80,12 @@ pub(super) fn probe() -> Result<Path> {
     Ok(Path::from_iter([CLAIMS, &format!("{PROBE}{}", random_name()?)]))
 }
 
-/// A name for a probe of the private place, among what the attempt stages.
+/// Returns a name for a probe of the private place, among what the attempt stages.
 pub(super) fn private_probe(attempt: &str) -> Path {
     Path::from_iter([STAGED, attempt, "probe"])
 }
 
-/// Whether a file among the claims is a probe.
+/// Returns true if a file among the claims is a probe.
 pub(super) fn is_probe(name: &str) -> bool {
     name.starts_with(PROBE)
 }

@@ -52,12 +52,12 @@ pub struct Period {
 }
 
 impl Period {
-    /// The one after it.
+    /// Returns the one after it.
     pub(super) fn next(self) -> Self {
         Self { number: self.number.saturating_add(1), ..self }
     }
 
-    /// The first day of it; `None` of numbers, and of what no calendar has.
+    /// Returns the first day of it; `None` of numbers, and of what no calendar has.
     fn first_day(self) -> Option<NaiveDate> {
         let since_1970 = |days: i64| NaiveDate::default().checked_add_signed(TimeDelta::try_days(days)?);
         let after_1970 =
@@ -73,7 +73,7 @@ impl Period {
         }
     }
 
-    /// Whether it has not begun anywhere.
+    /// Returns true if it has not begun anywhere.
     pub(super) fn is_to_come(self) -> bool {
         let tomorrow = Utc::now().date_naive().succ_opt();
         self.first_day().zip(tomorrow).is_some_and(|(first, tomorrow)| first > tomorrow)
@@ -102,7 +102,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// A day, week, month or quarter, or a whole number from 1.
+/// Returns a day, week, month or quarter, or a whole number from 1.
 ///
 /// # Errors
 /// When it is none of these, or a number that is a day, week or month without hyphens, of which a year's last is many before the next one's first.

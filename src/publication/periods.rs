@@ -19,7 +19,7 @@ fn newest_period(newest: &Record, otherwise: PeriodUnit) -> Period {
     }
 }
 
-/// The periods of earlier releases, and that of the next one, where values change from period to period and somebody says which it is.
+/// Returns the periods of earlier releases, and that of the next one, where values change from period to period and somebody says which it is.
 ///
 /// # Errors
 /// When nobody says it and a bound needs it, or earlier releases have it; or it counts something else than that of the newest release.

@@ -38,7 +38,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The directory at a URL that ends with a slash.
+    /// Returns the directory at a URL that ends with a slash.
     pub(super) fn open(url: &Url, access: Access, runtime: &RuntimeEnv) -> Result<Self> {
         let prefix = store_path(url)?;
         let local = match url.scheme() {
@@ -64,17 +64,17 @@ impl Place {
         &self.url
     }
 
-    /// Whether this is a local disk.
+    /// Returns true if this is a local disk.
     pub(super) fn is_local(&self) -> bool {
         self.local.is_some()
     }
 
-    /// An error of its store in reading.
+    /// Returns an error of its store in reading.
     pub(super) fn unreadable(&self, error: impl Into<DataFusionError>) -> DataFusionError {
         while_doing(format!("{} cannot be read", self.url), error)
     }
 
-    /// An error of its store in writing.
+    /// Returns an error of its store in writing.
     pub(super) fn unwritable(&self, error: impl Into<DataFusionError>) -> DataFusionError {
         while_doing(format!("{} cannot be written to", self.url), error)
     }
@@ -161,7 +161,7 @@ impl Place {
         local.settle(&path).await.map_err(|error| self.unwritable(error))
     }
 
-    /// The number, if somebody has claimed it here.
+    /// Returns the number, if somebody has claimed it here.
     pub(super) async fn is_claimed(&self, number: u64) -> Result<Option<u64>> {
         match self.store.head(&claim(number)).await {
             Ok(_) => Ok(Some(number)),
@@ -177,12 +177,12 @@ impl Place {
         }
     }
 
-    /// The objects in the directory.
+    /// Returns the objects in the directory.
     pub(super) fn store(&self) -> &Arc<dyn ObjectStore> {
         &self.store
     }
 
-    /// Delta Lake's view of it: a log that is committed to by creating the next numbered file, which one writer can.
+    /// Returns the delta Lake's view of it: a log that is committed to by creating the next numbered file, which one writer can.
     pub(super) fn log_store(&self) -> LogStoreRef {
         default_logstore(Arc::clone(&self.store), Arc::clone(&self.root), &self.url, &StorageConfig::default())
     }
@@ -204,7 +204,7 @@ fn unknown_store(url: &Url) -> DataFusionError {
     }
 }
 
-/// The URL of a directory, from a path or a URL. Links in local paths are followed, so that one directory has one URL.
+/// Returns the URL of a directory, from a path or a URL. Links in local paths are followed, so that one directory has one URL.
 ///
 /// # Errors
 /// When it is neither, or leads above a directory that does not exist.
@@ -244,7 +244,7 @@ fn parent(path: &StorePath) -> Option<StorePath> {
     Some(parts.into_iter().collect())
 }
 
-/// The directory in its store, without any encoding.
+/// Returns the directory in its store, without any encoding.
 fn store_path(url: &Url) -> Result<StorePath> {
     StorePath::from_url_path(url.path()).map_err(|error| refusal!("publication", "{url} is not a location: {error}"))
 }
@@ -317,7 +317,7 @@ pub(crate) fn check_apart(public: &Url, private: &Url) -> Result<()> {
     Ok(())
 }
 
-/// Whether two URLs can be of one store.
+/// Returns true if two URLs can be of one store.
 fn is_one_store(one: &Url, other: &Url) -> bool {
     // Several names of one protocol.
     let scheme = |url: &Url| match url.scheme() {

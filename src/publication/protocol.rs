@@ -43,7 +43,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// An attempt at the release of this number, without files.
+    /// Returns an attempt at the release of this number, without files.
     ///
     /// # Errors
     /// When the operating system has no randomness.

@@ -153,7 +153,7 @@ fn check_ours(open: &OpenPublication) -> Result<&DeltaTable> {
     ))
 }
 
-/// Whether the version of this number is this release.
+/// Returns true if the version of this number is this release.
 async fn is_public(open: &OpenPublication, record: &Record) -> Result<bool> {
     let Some(table) = &open.published else { return Ok(false) };
     match format::announcement(table, record.number).await? {

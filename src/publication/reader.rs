@@ -51,9 +51,9 @@ pub(crate) struct ReleaseRow {
     pub(crate) kept: bool,
     /// Says what people of the table can infer of others, beside all releases before it; `None` as above.
     pub(crate) of_participants: Option<OfParticipants>,
-    /// Whether values can change, and it or an earlier release does not say its period: that nothing was published told of values.
+    /// True if values can change, and it or an earlier release does not say its period: that nothing was published told of values.
     pub(crate) silent: bool,
-    /// Whether it says a period before that of an earlier release.
+    /// True if it says a period before that of an earlier release.
     pub(crate) before_earlier: bool,
 }
 
@@ -70,7 +70,7 @@ impl ReleaseRow {
         Some((against, if alone { method.as_method().of_participants() } else { OfParticipants::NONE }))
     }
 
-    /// The reader against whom its bound holds, in words.
+    /// Returns the reader against whom its bound holds, in words.
     pub(crate) fn reader(&self) -> Option<String> {
         self.against.map(|against| against.but(self.alone, !self.nameless, self.kept))
     }
@@ -81,7 +81,7 @@ impl ReleaseRow {
         !announcement.apart && method.is_some_and(|method| method.state().is_none())
     }
 
-    /// Whether values can change, so that silence tells something of them.
+    /// Returns true if values can change, so that silence tells something of them.
     fn changes(&self) -> bool {
         let Some(method) = AnyMethod::described(&self.announcement.description()) else { return false };
         let changes = method.as_method().changes();
@@ -91,7 +91,7 @@ impl ReleaseRow {
         changes.are_lawless()
     }
 
-    /// Whether the ledger knows it as of another period than the release says, or that values change otherwise.
+    /// Returns true if the ledger knows it as of another period than the release says, or that values change otherwise.
     pub(crate) fn announced_another_period(&self) -> bool {
         let (Some(record), Announcement { lawful, period, unit, .. }) = (&self.record, &self.announcement) else {
             return false;
@@ -101,7 +101,7 @@ impl ReleaseRow {
             || *unit != record.unit
     }
 
-    /// Whether the ledger says that this release and all before it are balanced; `None` where it says nothing.
+    /// Returns true if the ledger says that this release and all before it are balanced; `None` where it says nothing.
     pub(crate) fn balanced(&self) -> Option<bool> {
         self.record.as_ref()?.balanced
     }
@@ -126,17 +126,17 @@ impl Reader {
         Ok(table.filter(|table| delta::version(table) > 0).map(|table| Self { place, table }))
     }
 
-    /// The objects of the public place.
+    /// Returns the objects of the public place.
     pub(super) fn store(&self) -> &Arc<dyn ObjectStore> {
         self.place.store()
     }
 
-    /// Number of the newest release.
+    /// Returns the number of the newest release.
     pub(crate) fn newest(&self) -> u64 {
         delta::version(&self.table)
     }
 
-    /// A release by its number, or the newest.
+    /// Returns a release by its number, or the newest.
     ///
     /// # Errors
     /// When there is no release of this number, or the store fails.
@@ -157,7 +157,7 @@ impl Reader {
         delta::at_version(self.place.log_store(), number).await.map_err(|error| self.place.unreadable(error))
     }
 
-    /// All releases, oldest first; with a ledger, what only the publisher knows.
+    /// Returns all releases, oldest first; with a ledger, what only the publisher knows.
     ///
     /// # Errors
     /// When a version is not a release, or the public store fails. A ledger that cannot be read is left out.
@@ -166,7 +166,7 @@ impl Reader {
         versions.map(|(number, row)| row.ok_or_else(|| not_a_release(number))).collect()
     }
 
-    /// The same of all versions; `None` where one is not a release.
+    /// Returns the same of all versions; `None` where one is not a release.
     ///
     /// # Errors
     /// When the public store fails. A ledger that cannot be read is left out.
@@ -241,7 +241,7 @@ fn not_a_release(version: u64) -> DataFusionError {
     refusal!("publication", "version {version} of the public table is not a release: somebody else wrote to it")
 }
 
-/// The newest version of a Delta table of whomsoever; `None` if there is none.
+/// Returns the newest version of a Delta table of whomsoever; `None` if there is none.
 ///
 /// # Errors
 /// When the store fails, or the table needs what we cannot read.
@@ -249,7 +249,7 @@ pub(crate) async fn newest_version(location: &Url, runtime: &RuntimeEnv) -> Resu
     delta::newest(Place::open(location, Access::Public, runtime)?.log_store()).await
 }
 
-/// A version of a table for the engine; the session learns where it is.
+/// Returns a version of a table for the engine; the session learns where it is.
 ///
 /// # Errors
 /// When the version cannot be read.

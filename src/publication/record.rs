@@ -65,7 +65,7 @@ const DIGITS: usize = 16;
 const MOST: usize = 4096;
 
 impl Record {
-    /// Numbers of the releases, up to this one, that were made of a snapshot with this fingerprint and so many rows; the newest first.
+    /// Returns the numbers of the releases, up to this one, that were made of a snapshot with this fingerprint and so many rows; the newest first.
     pub(crate) fn made_of(&self, fingerprint: &str, rows: u64) -> impl Iterator<Item = u64> {
         let newest = (self.fingerprint == fingerprint && self.snapshot_rows == rows).then_some(self.number);
         let wanted = fingerprint.get(..DIGITS);
@@ -75,7 +75,7 @@ impl Record {
         newest.into_iter().chain(earlier.filter_map(move |place| self.number.checked_sub((count - place) as u64)))
     }
 
-    /// The period of a release up to this one, where they say it.
+    /// Returns the period of a release up to this one, where they say it.
     pub(crate) fn period_of(&self, release: u64) -> Option<u64> {
         self.periods.get(usize::try_from(release.checked_sub(1)?).ok()?).copied()
     }
@@ -96,7 +96,7 @@ pub(crate) struct HeldBack {
     pub(crate) newest: Option<i64>,
     /// Rows that are held back.
     pub(crate) rows: u64,
-    /// Whether all of the window was published.
+    /// True if all of the window was published.
     pub(crate) finished: bool,
     pub(crate) published: u64,
     /// Those of them that were published late, and by how many snapshots in all.

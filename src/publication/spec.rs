@@ -23,9 +23,9 @@ pub struct PublicationSpec {
     pub roles: Roles,
     /// Delta Lake's names of the types of the columns with roles, in the order of [`Roles::columns`].
     pub types: Vec<String>,
-    /// Whether values generalize along hierarchies.
+    /// True if values generalize along hierarchies.
     pub hierarchies: bool,
-    /// Whether there is an update relation, or a domain; which one, its fingerprint in the records says.
+    /// True if there is an update relation, or a domain; which one, its fingerprint in the records says.
     pub updates: bool,
     /// How rows are repositioned before the method sees them, if they are. Then the method works within the published time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub struct Repositioned {
 }
 
 impl PublicationSpec {
-    /// The parameters of the method as a JSON object; of a repositioned stream also how many snapshots are held back, for a reader
+    /// Returns the parameters of the method as a JSON object; of a repositioned stream also how many snapshots are held back, for a reader
     /// must know how late rows can be.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl PublicationSpec {
         Ok(parameters)
     }
 
-    /// The same as a text.
+    /// Returns the same as a text.
     ///
     /// # Errors
     /// When the parameters cannot be serialized, which is a bug.
@@ -90,12 +90,12 @@ impl PublicationSpec {
         self.remembers() == Some(StateKind::People)
     }
 
-    /// Whether values change by a law from period to period, so that releases have to say which one they are of.
+    /// Returns true if values change by a law from period to period, so that releases have to say which one they are of.
     pub(crate) fn counts_periods(&self) -> bool {
         self.updates && self.method.as_method().changes().are_lawful()
     }
 
-    /// Whether releases can say which period they are of: where values change.
+    /// Returns true if releases can say which period they are of: where values change.
     pub(crate) fn may_count_periods(&self) -> bool {
         self.counts_periods() || self.method.as_method().changes().are_lawless()
     }
@@ -191,13 +191,13 @@ pub struct Publication {
     /// What every release must keep to.
     #[serde(rename = "terms")]
     pub spec: PublicationSpec,
-    /// Whether a method that does not know of earlier releases may make a second one.
+    /// True if a method that does not know of earlier releases may make a second one.
     pub independent: bool,
-    /// Whether the snapshot of an earlier release may be published again, unless that is the newest.
+    /// True if the snapshot of an earlier release may be published again, unless that is the newest.
     pub repeated: bool,
     /// What becomes of rows whose snapshot an earlier INSERT has closed.
     pub late: Late,
-    /// Whether an INSERT publishes all that is held back.
+    /// True if an INSERT publishes all that is held back.
     pub finish: bool,
     /// Which period the snapshot is of, where values change from period to period; else every release is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

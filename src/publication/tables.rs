@@ -26,9 +26,9 @@ pub(super) struct Tables {
     pub(super) state: LedgerState,
     /// Names of the public Parquet files.
     pub(super) names: Vec<String>,
-    /// Whether there are public files that no release has.
+    /// True if there are public files that no release has.
     pub(super) unknown: bool,
-    /// Whether there is no ledger, but something else where it is to be.
+    /// True if there is no ledger, but something else where it is to be.
     pub(super) crowded: bool,
     /// The number that somebody has claimed without the ledger having decided it.
     pub(super) claimed: Option<u64>,
@@ -97,9 +97,9 @@ impl Tables {
 pub(super) struct PublicFiles {
     /// Names of Parquet files.
     parquet: Vec<String>,
-    /// Whether there is anything else than the log and claims.
+    /// True if there is anything else than the log and claims.
     others: bool,
-    /// Whether there are claims, or what attempts leave beside them.
+    /// True if there are claims, or what attempts leave beside them.
     claims: bool,
 }
 
@@ -120,7 +120,7 @@ impl PublicFiles {
         })
     }
 
-    /// Whether there is anything that an attempt that was killed would not leave behind.
+    /// Returns true if there is anything that an attempt that was killed would not leave behind.
     async fn has_any(&self, public: &Place) -> Result<bool> {
         if self.others || !self.parquet.is_empty() || !self.claims {
             return Ok(self.others || !self.parquet.is_empty());
@@ -136,7 +136,7 @@ impl PublicFiles {
         Ok(false)
     }
 
-    /// Whether there is a Parquet file that is of no release: of one that was decided by a newer ledger, say. Before the first
+    /// Returns true if there is a Parquet file that is of no release: of one that was decided by a newer ledger, say. Before the first
     /// release, whether there is any file.
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl PublicFiles {
     }
 }
 
-/// Whether a private place has nothing in it but what an attempt at the first release may have left there.
+/// Returns true if a private place has nothing in it but what an attempt at the first release may have left there.
 async fn only_leftovers(private: &Place) -> Result<bool> {
     let mut objects = private.store().list(None);
     while let Some(object) = objects.next().await {

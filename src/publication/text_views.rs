@@ -43,12 +43,12 @@ impl Views {
         &self.plain
     }
 
-    /// Bytes of all rows: of texts that come again, once.
+    /// Returns the bytes of all rows: of texts that come again, once.
     pub(super) fn bytes(&self) -> usize {
         self.file.metadata().row_groups().iter().map(|group| group.total_byte_size() as usize).sum()
     }
 
-    /// The rows, some at a time.
+    /// Returns the rows, some at a time.
     ///
     /// # Errors
     /// When Parquet fails.
@@ -63,13 +63,13 @@ fn parquet(error: ParquetError) -> DataFusionError {
     DataFusionError::ParquetError(Box::new(error))
 }
 
-/// The columns with texts as views, or lists of them.
+/// Returns the columns with texts as views, or lists of them.
 pub(super) fn in_views(schema: &Schema) -> Schema {
     let fields = schema.fields().iter().map(|field| Arc::new(with_view(field))).collect::<Vec<FieldRef>>();
     Schema::new_with_metadata(fields, schema.metadata().clone())
 }
 
-/// The column with texts as views, or lists of them.
+/// Returns the column with texts as views, or lists of them.
 pub(crate) fn with_view(field: &Field) -> Field {
     field.clone().with_data_type(view_type(field.data_type()))
 }
@@ -86,7 +86,7 @@ fn view_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// The rows with texts as views, in whose buffers long ones are once. `schema` is that of [`in_views`].
+/// Returns the rows with texts as views, in whose buffers long ones are once. `schema` is that of [`in_views`].
 pub(super) fn each_once(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(once).collect::<Result<Vec<_>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
@@ -129,7 +129,7 @@ fn once(column: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-/// The rows with columns of these types, in pieces that are small even where each text is written out.
+/// Returns the rows with columns of these types, in pieces that are small even where each text is written out.
 pub(super) fn written_out(
     batch: &RecordBatch,
     schema: &SchemaRef,
@@ -156,7 +156,7 @@ fn with_own_items(column: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(ListArray::try_new(FieldRef::clone(item), offsets, items, lists.nulls().cloned())?))
 }
 
-/// Bytes of a column of views, or lists of them, if each is written out.
+/// Returns the bytes of a column of views, or lists of them, if each is written out.
 fn text_bytes(column: &ArrayRef) -> usize {
     let all = |views: &[u128]| views.iter().map(|view| *view as u32 as usize).sum();
     match column.data_type() {

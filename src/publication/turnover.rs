@@ -41,12 +41,12 @@ pub(crate) struct Turnover {
 }
 
 impl Turnover {
-    /// People of the newest release who are missing, at least: of who returns, some can be of older ones.
+    /// Returns the people of the newest release who are missing, at least: of who returns, some can be of older ones.
     fn least(self) -> u64 {
         self.before.saturating_sub(self.stayed.unwrap_or(self.returned))
     }
 
-    /// The same at most: of who does not return, some can be of older ones.
+    /// Returns the same at most: of who does not return, some can be of older ones.
     fn most(self) -> u64 {
         match self.stayed {
             Some(_) => self.least(),

@@ -9,7 +9,7 @@ use super::delta;
 use crate::error::refusal;
 use crate::microdata::{Layout, name_of_parts, parts_of, published_type};
 
-/// The type that a publication's column has: a near one that Delta Lake can keep, `None` if there is none.
+/// Returns the type that a publication's column has: a near one that Delta Lake can keep, `None` if there is none.
 ///
 /// Unsigned integers become wider signed ones, other times than microseconds become microseconds, times in zones become UTC.
 pub(crate) fn stored_type(data_type: &DataType) -> Option<DataType> {

@@ -67,7 +67,7 @@ async fn delete(store: &dyn ObjectStore, gone: Vec<Path>) {
     }
 }
 
-/// Whether nobody can still be about to use it.
+/// Returns true if nobody can still be about to use it.
 fn is_old(object: &ObjectMeta) -> bool {
     chrono::Utc::now().timestamp() - object.last_modified.timestamp() > PATIENCE
 }

@@ -11,12 +11,12 @@ const TOLERANCE: f64 = 1e-9;
 /// What is said of one release after the other.
 #[derive(Debug, Default)]
 pub(super) struct BeliefAudit {
-    /// Whether the release before has the figure.
+    /// True if the release before has the figure.
     known: bool,
 }
 
 impl BeliefAudit {
-    /// The check of the next release, of which `largest` is how many rows its largest group has. That a reader gets far is no failure, for nothing else was
+    /// Returns the check of the next release, of which `largest` is how many rows its largest group has. That a reader gets far is no failure, for nothing else was
     /// promised; but where it was known once, it is known of all releases after, and it is a probability.
     pub(super) fn check(&mut self, record: &Record, promised: Remembered, largest: u64) -> Option<Check> {
         let was_known = std::mem::replace(&mut self.known, record.beliefs.is_some());

@@ -9,7 +9,7 @@ use crate::publication::record::Announcement;
 use crate::release::{COUNTERFEITS, Description, GROUP_SIZE, View, reserved_names};
 use crate::risk::Check;
 
-/// Columns of these roles, by the metadata that they carry.
+/// Returns the columns of these roles, by the metadata that they carry.
 pub(super) fn columns_of(schema: &SchemaRef, role: Role) -> Vec<String> {
     let has = |field: &&FieldRef| field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role);
     schema.fields().iter().filter(has).map(|field| field.name().clone()).collect()
@@ -30,7 +30,7 @@ pub(super) fn some_sensitive(schema: &SchemaRef, agreed: Option<&String>) -> Opt
     (!whole && there.iter().all(|name| is_part(name, agreed))).then_some(there)
 }
 
-/// Whether a column is one of those that a value is called after. Names of stored columns have no commas.
+/// Returns true if a column is one of those that a value is called after. Names of stored columns have no commas.
 fn is_part(name: &str, whole: &str) -> bool {
     let inner = whole.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or_default();
     inner.split(", ").any(|part| part == name)

@@ -58,7 +58,7 @@ impl Ledger {
         Ok(Self { metadata: LedgerMetadata::of(&table, private)?, place, table, newest, state })
     }
 
-    /// Whether nobody has added to it since.
+    /// Returns true if nobody has added to it since.
     pub(super) async fn is_newest(&self) -> bool {
         delta::is_newest(&self.table).await.unwrap_or(true)
     }
@@ -120,7 +120,7 @@ impl Ledger {
         Ok(Some(Check::new(None, check, same, figures)))
     }
 
-    /// Whether every value can become every other.
+    /// Returns true if every value can become every other.
     pub(super) fn any_update(&self) -> bool {
         self.metadata.spec.method.as_method().changes() == ValueChanges::Any
     }
@@ -204,7 +204,7 @@ const ENTRY_BYTES: usize = 256;
 /// Most times that a ledger is read.
 const MOST_PASSES: usize = 4096;
 
-/// The entries of those people whose turn it is.
+/// Returns the entries of those people whose turn it is.
 fn some_people(batch: &RecordBatch, passes: u32, pass: u32) -> Result<RecordBatch> {
     let Some(ids) = batch.column_by_name(IDENTIFIER).filter(|_| passes > 1) else { return Ok(batch.clone()) };
     let turns = cells_of(ids, passes).map_err(named)?;
@@ -297,7 +297,7 @@ impl Past {
         }
     }
 
-    /// Bytes held, roughly.
+    /// Returns the bytes held, roughly.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Unknown(_) | Self::Nothing => 0,

@@ -47,7 +47,7 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    /// All checks, release by release, and those of the ledger. Reads all releases, one after the other. `updates` are the rows
+    /// Returns all checks, release by release, and those of the ledger. Reads all releases, one after the other. `updates` are the rows
     /// of the publisher's update relation.
     ///
     /// # Errors
@@ -221,7 +221,7 @@ impl Audit {
     }
 }
 
-/// Whether a store did not answer, which tells nothing of what is in it.
+/// Returns true if a store did not answer, which tells nothing of what is in it.
 fn failed_store(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::ObjectStore(source) => !matches!(**source, object_store::Error::NotFound { .. }),
@@ -279,7 +279,7 @@ fn columns(schema: &SchemaRef) -> TableColumns {
     }
 }
 
-/// The rows, and beside several sensitive columns their value.
+/// Returns the rows, and beside several sensitive columns their value.
 fn with_sensitive_value(rows: &RecordBatch) -> crate::error::Result<RecordBatch> {
     let schema = rows.schema();
     let Some((whole, parts)) = sensitive_value(&schema) else { return Ok(rows.clone()) };

@@ -31,7 +31,7 @@ pub(super) struct Parts {
     cell: i64,
     /// What was read and is not held yet.
     next: Option<RecordBatch>,
-    /// Whether there was a part.
+    /// True if there was a part.
     taken: bool,
     memory: MemoryReservation,
     buffers: Buffers,
@@ -58,7 +58,7 @@ impl Parts {
         Ok(Self { rows, schema, whole, held, held_rows: 0, cell: 0, next: None, taken: false, memory, buffers })
     }
 
-    /// The next part. There is one at least, if only without rows.
+    /// Returns the next part. There is one at least, if only without rows.
     pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             let batch = match self.next.take() {
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// Parts of a release with these numbers of groups, as first and last numbers and rows.
+    /// Returns the parts of a release with these numbers of groups, as first and last numbers and rows.
     async fn parts(numbers: Vec<i64>, size: usize, whole: bool) -> Vec<(i64, i64, usize)> {
         let batch = |numbers: &[i64]| {
             let column: ArrayRef = Arc::new(Int64Array::from(numbers.to_vec()));

@@ -154,7 +154,7 @@ impl Checked {
         Ok(Self { reading, updates, release_id: random_name()?, attempt })
     }
 
-    /// Number of the release that is made.
+    /// Returns the number of the release that is made.
     pub(crate) fn number(&self) -> u64 {
         self.reading.number()
     }
@@ -164,7 +164,7 @@ impl Checked {
         &self.release_id
     }
 
-    /// Whether it is known what readers believed before this release: of nobody before the first, and after it if all releases say so.
+    /// Returns true if it is known what readers believed before this release: of nobody before the first, and after it if all releases say so.
     pub(crate) fn knows_beliefs(&self) -> bool {
         self.reading.open.newest().is_none_or(|newest| newest.beliefs.is_some())
     }

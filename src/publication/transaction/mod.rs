@@ -99,7 +99,7 @@ impl Completed {
         Self(completed.map(|announced| announced.number))
     }
 
-    /// The same error, after the completed release if there is one.
+    /// Returns the same error, after the completed release if there is one.
     pub(crate) fn before(self, error: DataFusionError) -> DataFusionError {
         match self.0 {
             Some(number) => while_doing(

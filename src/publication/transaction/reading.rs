@@ -52,17 +52,17 @@ impl Reading {
         Ok(Self { observer: Observer::new(opened.fingerprint_key()), open: opened, completed, periods })
     }
 
-    /// The release that was completed first.
+    /// Returns the release that was completed first.
     pub(crate) fn completed(&self) -> Completed {
         Completed::of(self.completed)
     }
 
-    /// Number of the release that is made.
+    /// Returns the number of the release that is made.
     pub(crate) fn number(&self) -> u64 {
         self.open.decided().unwrap_or(0) + 1
     }
 
-    /// Periods of earlier releases, and that of this one, where values change by a law from period to period.
+    /// Returns the periods of earlier releases, and that of this one, where values change by a law from period to period.
     pub(crate) fn periods(&self) -> Option<&(Vec<u64>, u64)> {
         self.periods.as_ref()
     }
@@ -89,7 +89,7 @@ impl Reading {
         self.open.newest()?.held_back.as_ref()
     }
 
-    /// The rows that are held back.
+    /// Returns the rows that are held back.
     ///
     /// # Errors
     /// When their file is missing or damaged, or the store fails.
@@ -97,7 +97,7 @@ impl Reading {
         self.open.held_back().await
     }
 
-    /// Whether the rows of the snapshot are published or held back already.
+    /// Returns true if the rows of the snapshot are published or held back already.
     pub(crate) fn is_known(&self) -> bool {
         self.published_before().is_some()
     }
@@ -139,7 +139,7 @@ impl Reading {
         &self.open.publication
     }
 
-    /// The release that was made of this snapshot, if there is one (of the same people with the same values that can be told, where values are held within a
+    /// Returns the release that was made of this snapshot, if there is one (of the same people with the same values that can be told, where values are held within a
     /// period): a job that was killed runs again, somebody is in doubt, or a
     /// whole script runs again. Where snapshots may be repeated, only the newest release counts, as to the first two.
     /// Where periods are counted, only those of the same period: that nothing has changed since another one must be published, too, or it would
