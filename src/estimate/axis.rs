@@ -84,7 +84,7 @@ impl Axis {
         Self::new(&OriginalColumn { field: Arc::new(Field::new("x", data_type, true)), form, metadata })
     }
 
-    /// The values in their order, without NULL, if they have to be listed: by the rows of a hierarchy, by a given order, by
+    /// Returns the values in their order, without NULL, if they have to be listed: by the rows of a hierarchy, by a given order, by
     /// value. `ends` is a list of the column's distinct values as far as they are known.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Axis {
         })
     }
 
-    /// The same, with where each value stands.
+    /// Returns the same, with where each value stands.
     ///
     /// # Errors
     /// As for [`list`](Self::list).
@@ -137,7 +137,7 @@ impl Axis {
         Ok(Some(listing))
     }
 
-    /// The values that are asked for and not among these.
+    /// Returns the values that are asked for and not among these.
     fn unknown(&self, values: &ArrayRef) -> Result<Option<ArrayRef>> {
         if self.asked.is_empty() || !self.data_type.is_string() {
             return Ok(None);
@@ -149,7 +149,7 @@ impl Axis {
         Ok((!unknown.is_empty()).then(|| cast(&unknown, &self.data_type)).transpose()?)
     }
 
-    /// The values of a hierarchy from left to right; `None` if it has none for this column.
+    /// Returns the values of a hierarchy from left to right; `None` if it has none for this column.
     fn leaves(&self, rows: &ArrayRef) -> Result<Option<ArrayRef>> {
         let mut hierarchies = Hierarchies::new(std::iter::once(&self.column));
         let rows = rows.as_struct();
@@ -195,7 +195,7 @@ impl Axis {
     }
 }
 
-/// The arguments before the first that is one value for all rows, and that one and those behind it: for
+/// Returns the arguments before the first that is one value for all rows, and that one and those behind it: for
 /// [`conditional_arguments`](datafusion::logical_expr::ScalarUDFImpl::conditional_arguments).
 ///
 /// It keeps the elimination of common subexpressions away from the latter. To take them for columns would repeat them for every row of a batch, and
@@ -206,7 +206,7 @@ pub(crate) fn with_lists_apart(args: &[Expr]) -> Option<(Vec<&Expr>, Vec<&Expr>)
     Some((before.iter().collect(), after.iter().collect()))
 }
 
-/// The items of an argument that is one list for all rows; `None` for NULL.
+/// Returns the items of an argument that is one list for all rows; `None` for NULL.
 pub(crate) fn only_list(value: &ColumnarValue) -> Result<Option<ArrayRef>> {
     let list = match value {
         ColumnarValue::Scalar(ScalarValue::List(list)) => Arc::clone(list),

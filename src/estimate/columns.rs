@@ -26,9 +26,9 @@ pub(crate) enum Form {
     Exact,
     /// As an interval that holds the value.
     Interval {
-        /// Whether intervals are nodes of a hierarchy, or can be.
+        /// True if intervals are nodes of a hierarchy, or can be.
         nodes: bool,
-        /// Whether there are numbers of NULLs.
+        /// True if there are numbers of NULLs.
         nulls: bool,
     },
     /// As the values of the row's group and how often each occurs (Anatomy).
@@ -50,7 +50,7 @@ impl OriginalColumn {
         self.field.name()
     }
 
-    /// The order of its categories, if the publisher gave one and that is known by now.
+    /// Returns the order of its categories, if the publisher gave one and that is known by now.
     pub(crate) fn order(&self) -> Option<&Vec<String>> {
         self.metadata.order(self.name())
     }
@@ -59,7 +59,7 @@ impl OriginalColumn {
         Scale::of(self.field.data_type())
     }
 
-    /// Whether it has intervals that end at values of people, as those of groups do unless they are nodes of hierarchies.
+    /// Returns true if it has intervals that end at values of people, as those of groups do unless they are nodes of hierarchies.
     pub(crate) fn is_tight(&self) -> bool {
         matches!(self.form, Form::Interval { nodes: false, .. })
     }
@@ -70,14 +70,14 @@ impl OriginalColumn {
 pub(crate) struct Released {
     /// Original columns, in the order of the release.
     pub columns: Vec<OriginalColumn>,
-    /// Whether rows carry the size of their group and the number of counterfeits in it. Where they do not, every row is a
+    /// True if rows carry the size of their group and the number of counterfeits in it. Where they do not, every row is a
     /// person.
     pub groups: bool,
-    /// Whether rows are in no groups that are told: what they carry is of the whole release, and nobody need be at an end of an interval.
+    /// True if rows are in no groups that are told: what they carry is of the whole release, and nobody need be at an end of an interval.
     pub alone: bool,
-    /// Whether rows say themselves whether they are counterfeits, as only the publisher's do.
+    /// True if rows say themselves whether they are counterfeits, as only the publisher's do.
     pub marked: bool,
-    /// Whether rows have single values that are not those of the people they stand for, and do not say which.
+    /// True if rows have single values that are not those of the people they stand for, and do not say which.
     pub perturbed: bool,
     /// The release.
     pub description: Description,
@@ -160,7 +160,7 @@ impl Released {
         Ok(Self { columns, groups, alone, marked: groups && has(COUNTERFEIT_MARK), perturbed, description })
     }
 
-    /// The same columns in a release of the same publication that is not open yet: what it says of their values is told to the
+    /// Returns the same columns in a release of the same publication that is not open yet: what it says of their values is told to the
     /// metadata that all of them share.
     #[cfg(feature = "publication")]
     pub(crate) fn of_another(&self) -> (Self, ReleaseMetadata) {
@@ -175,7 +175,7 @@ impl Released {
         self.columns.first().map(|column| &column.metadata)
     }
 
-    /// Whether a column has values that were replaced at random.
+    /// Returns true if a column has values that were replaced at random.
     pub(crate) fn is_replaced(&self, name: &str) -> bool {
         let role = |column: &OriginalColumn| {
             column.field.metadata().get(Role::KEY).and_then(|role| Role::parse(role)) == Some(Role::Quasi)
@@ -198,18 +198,18 @@ impl Released {
         }
     }
 
-    /// The column of this name.
+    /// Returns the column of this name.
     pub(crate) fn column(&self, name: &str) -> Option<&OriginalColumn> {
         self.columns.iter().find(|column| column.name() == name)
     }
 
-    /// The original table's schema.
+    /// Returns the original table's schema.
     pub(crate) fn schema(&self) -> Schema {
         Schema::new(self.columns.iter().map(|column| FieldRef::clone(&column.field)).collect::<Vec<_>>())
     }
 }
 
-/// Whether a release can have rows of people who have left, and says how many.
+/// Returns true if a release can have rows of people who have left, and says how many.
 fn says_ghosts(description: &Description) -> bool {
     AnyMethod::described(description)
         .and_then(|method| method.state())
@@ -270,7 +270,7 @@ fn original(function: &str, field: &FieldRef) -> Result<OriginalColumn> {
     Ok(OriginalColumn { field: FieldRef::new(field), form, metadata: ReleaseMetadata::default() })
 }
 
-/// The order of a column's categories, if the release says one.
+/// Returns the order of a column's categories, if the release says one.
 fn order(function: &str, field: &FieldRef) -> Result<Option<Vec<String>>> {
     match field.metadata().get(ORDER_KEY).map(|order| serde_json::from_str(order)) {
         Some(Ok(order)) => Ok(Some(order)),

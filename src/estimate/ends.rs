@@ -74,7 +74,7 @@ pub(super) fn before(counts: &[Count]) -> Vec<f64> {
     before
 }
 
-/// The share of the column before each of these values, and over all; and the weight of the even part beside it. Shares that are given
+/// Returns the share of the column before each of these values, and over all; and the weight of the even part beside it. Shares that are given
 /// count instead of the ends.
 pub(super) fn before_and_even(counts: &[Count], shares: &[f64]) -> (Vec<f64>, f64) {
     let total: f64 = shares.iter().sum();
@@ -197,7 +197,7 @@ impl Ends {
         Ok(Self { of: ArrayRef::clone(of), values, places, before, per_length, step, numbers })
     }
 
-    /// Whether they are of this list, which is the same array for all rows of a query.
+    /// Returns true if they are of this list, which is the same array for all rows of a query.
     pub(super) fn is_of(&self, list: &ArrayRef) -> bool {
         ArrayRef::ptr_eq(&self.of, list)
     }
@@ -207,7 +207,7 @@ impl Ends {
         &self.values
     }
 
-    /// The number of the end at a place.
+    /// Returns the number of the end at a place.
     fn number(&self, place: f64) -> Option<usize> {
         let first = *self.places.first()?;
         match &self.numbers {
@@ -220,7 +220,7 @@ impl Ends {
         }
     }
 
-    /// The interval between two places; `None` if it is a single value, or not between ends.
+    /// Returns the interval between two places; `None` if it is a single value, or not between ends.
     pub(super) fn span(&self, lo: f64, hi: f64) -> Option<Span> {
         let (first, last) = (self.number(lo)?, self.number(hi)?);
         let even = self.per_length * (hi - lo + self.step);
@@ -228,7 +228,7 @@ impl Ends {
         (first < last && span.ends + span.even > 0.0).then_some(span)
     }
 
-    /// The share of a value of an interval that holds it, of what is spread.
+    /// Returns the share of a value of an interval that holds it, of what is spread.
     pub(super) fn share(&self, span: &Span, place: f64) -> f64 {
         let ends = self.number(place).map_or(0.0, |number| self.before[number + 1] - self.before[number]);
         (ends + self.per_length) / (span.ends + span.even)
@@ -278,7 +278,7 @@ pub(super) mod lists {
         ScalarValue::List(Arc::new(SingleRowListArrayBuilder::new(values).build_list_array()))
     }
 
-    /// Structs of a value and numbers with these names.
+    /// Returns the structs of a value and numbers with these names.
     pub(in crate::estimate) fn of_structs(columns: &[(&str, ArrayRef)]) -> ScalarValue {
         let field = |name: &str, array: &ArrayRef| Arc::new(Field::new(name, array.data_type().clone(), true));
         let columns: Vec<_> = columns.iter().map(|(name, array)| (field(name, array), Arc::clone(array))).collect();
@@ -303,7 +303,7 @@ pub(super) mod lists {
         ScalarValue::Null
     }
 
-    /// A list of texts.
+    /// Returns a list of texts.
     pub(in crate::estimate) fn of_texts(texts: &[&str]) -> ScalarValue {
         let texts: Vec<ScalarValue> = texts.iter().map(|text| ScalarValue::from(*text)).collect();
         ScalarValue::List(ScalarValue::new_list_nullable(&texts, &DataType::Utf8))

@@ -25,12 +25,12 @@ impl Factor {
         Self { conditions: vec![condition], values: Vec::new() }
     }
 
-    /// A numeric expression.
+    /// Returns a numeric expression.
     pub(crate) fn value(value: Expr) -> Self {
         Self { conditions: Vec::new(), values: vec![value] }
     }
 
-    /// The product of two functions of the column.
+    /// Returns the product of two functions of the column.
     pub(crate) fn times(mut self, other: &Self) -> Self {
         for condition in &other.conditions {
             if !self.conditions.contains(condition) {
@@ -41,12 +41,12 @@ impl Factor {
         self
     }
 
-    /// Expressions in it.
+    /// Returns the expressions in it.
     pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expr> {
         self.conditions.iter().chain(&self.values)
     }
 
-    /// The same with other expressions.
+    /// Returns the same with other expressions.
     pub(crate) fn map(&self, mut f: impl FnMut(Expr) -> Result<Expr>) -> Result<Self> {
         let mut all = |expressions: &[Expr]| expressions.iter().cloned().map(&mut f).collect::<Result<Vec<_>>>();
         Ok(Self { conditions: all(&self.conditions)?, values: all(&self.values)? })
@@ -94,7 +94,7 @@ impl Compiled {
         Ok(all)
     }
 
-    /// The function of each of these values of the column. What the conditions exclude is not evaluated further.
+    /// Returns the function of each of these values of the column. What the conditions exclude is not evaluated further.
     ///
     /// # Errors
     /// When an expression fails.

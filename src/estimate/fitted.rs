@@ -35,7 +35,7 @@ pub(super) struct Tight<'a> {
     pub ends: &'a ColumnarValue,
     /// Of categories.
     pub listing: Option<&'a Listing>,
-    /// Whether the means know how many people have no value.
+    /// True if the means know how many people have no value.
     pub nulls_are_told: bool,
 }
 

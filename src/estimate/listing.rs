@@ -36,12 +36,12 @@ impl Listing {
         Ok(Self { order: ArrayRef::clone(order), converter, rows, sorted })
     }
 
-    /// The values in their order.
+    /// Returns the values in their order.
     pub(super) fn order(&self) -> &ArrayRef {
         &self.order
     }
 
-    /// Whether it is of this list, which is the same array for all rows of a query.
+    /// Returns true if it is of this list, which is the same array for all rows of a query.
     pub(super) fn is_of(&self, order: &ArrayRef) -> bool {
         ArrayRef::ptr_eq(&self.order, order)
     }

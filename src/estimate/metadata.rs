@@ -41,7 +41,7 @@ impl ReleaseMetadata {
         self.0.get().ok_or_else(|| internal_datafusion_err!("an estimate from a release that was not opened"))
     }
 
-    /// The order of a column's categories, as far as that is known by now.
+    /// Returns the order of a column's categories, as far as that is known by now.
     pub(super) fn order(&self, column: &str) -> Option<&Vec<String>> {
         self.0.get()?.orders.get(column)
     }

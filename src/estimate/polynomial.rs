@@ -45,7 +45,7 @@ impl Polynomial {
         Self::constant(1.0)
     }
 
-    /// Whether it is 1 whatever the row.
+    /// Returns true if it is 1 whatever the row.
     pub(crate) fn is_one(&self) -> bool {
         *self == Self::one()
     }
@@ -68,7 +68,7 @@ impl Polynomial {
         self.bounded()
     }
 
-    /// The product of both.
+    /// Returns the product of both.
     ///
     /// # Errors
     /// When it has too many terms.
@@ -114,7 +114,7 @@ struct Touched {
 }
 
 impl Touched {
-    /// Whether a single function of one column, or of columns that are released as they are.
+    /// Returns true if a single function of one column, or of columns that are released as they are.
     fn is_simple(&self) -> bool {
         self.uncertain.is_empty() || self.uncertain.len() == 1 && !self.exact
     }
@@ -142,7 +142,7 @@ impl TruthTest {
     const TRUE: Self = Self { is: true, answer: true };
     const NOT_TRUE: Self = Self { is: true, answer: false };
 
-    /// The test as a condition that is true or not; NULL is as good as false.
+    /// Returns the test as a condition that is true or not; NULL is as good as false.
     fn about(self, expr: Expr) -> Expr {
         match (self.is, self.answer) {
             (true, true) => expr,
@@ -154,7 +154,7 @@ impl TruthTest {
 }
 
 impl Translator<'_> {
-    /// Whether the expression needs nothing but columns that are released as they are.
+    /// Returns true if the expression needs nothing but columns that are released as they are.
     ///
     /// # Errors
     /// When it has columns that are not in the release.
@@ -162,7 +162,7 @@ impl Translator<'_> {
         Ok(self.touched(expr)?.uncertain.is_empty())
     }
 
-    /// Whether the expression has a column whose values a method has replaced at random.
+    /// Returns true if the expression has a column whose values a method has replaced at random.
     pub(crate) fn is_replaced(&self, expr: &Expr) -> bool {
         expr.column_refs().iter().any(|column| self.released.is_replaced(&column.name))
     }
@@ -183,7 +183,7 @@ impl Translator<'_> {
         self.event(condition, TruthTest::TRUE)
     }
 
-    /// The value, where NULL counts as 0.
+    /// Returns the value, where NULL counts as 0.
     ///
     /// # Errors
     /// When it cannot be split into functions of one generalized column each.
@@ -312,7 +312,7 @@ impl Translator<'_> {
         Ok(any)
     }
 
-    /// A condition on one column.
+    /// Returns a condition on one column.
     fn leaf(&self, condition: Expr, touched: Touched) -> Result<Polynomial> {
         if let Expr::Literal(ScalarValue::Boolean(value), _) = &condition {
             return Ok(Polynomial::constant(if *value == Some(true) { 1.0 } else { 0.0 }));
@@ -356,7 +356,7 @@ impl Translator<'_> {
         Ok(true)
     }
 
-    /// Whether a cast changes no value.
+    /// Returns true if a cast changes no value.
     fn is_harmless(&self, expr: &Expr, to: &DataType) -> Result<bool> {
         let from = expr.get_type(self.schema)?;
         Ok(match to {
@@ -395,7 +395,7 @@ impl Translator<'_> {
         Ok(touched)
     }
 
-    /// The only generalized column of a simple expression, which is evaluated on the column's values alone.
+    /// Returns the only generalized column of a simple expression, which is evaluated on the column's values alone.
     fn alone(&self, expr: &Expr, touched: Touched) -> Result<Option<String>> {
         let Some(column) = touched.uncertain.into_iter().next() else { return Ok(None) };
         let (mut subquery, mut outer) = (false, false);

@@ -35,12 +35,12 @@ impl Prior {
         Ok(())
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(crate) fn size(&self) -> usize {
         self.bytes
     }
 
-    /// The shares of these values of an attribute, 0 where none is given; `None` if none is given for any.
+    /// Returns the shares of these values of an attribute, 0 where none is given; `None` if none is given for any.
     ///
     /// # Errors
     /// When what was given is no value of the attribute's type.

@@ -41,7 +41,7 @@ impl Hash for Raked {
 }
 
 impl Raked {
-    /// The function over intervals of a column.
+    /// Returns the function over intervals of a column.
     pub(crate) fn function(axis: Arc<Axis>) -> ScalarUDF {
         ScalarUDF::new_from_impl(Self { axis, signature: Signature::variadic_any(Volatility::Immutable) })
     }
@@ -108,7 +108,7 @@ impl Raked {
         Ok(StructArray::try_new(self.fields(), columns, None)?)
     }
 
-    /// Numbers the values of intervals and margins in their order.
+    /// Returns the numbers the values of intervals and margins in their order.
     fn placed(
         &self,
         intervals: &StructArray,

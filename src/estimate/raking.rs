@@ -17,7 +17,7 @@ const ROUNDS: usize = 50;
 /// Sum of the differences from the margins, by the people, from which on they count as met.
 const MET: f64 = 1e-6;
 
-/// Weights of values for which the people of all spans, spread by these, are as many at each value as `margins` say: in shares or
+/// Returns the weights of values for which the people of all spans, spread by these, are as many at each value as `margins` say: in shares or
 /// numbers. Begins with the weights `from`. Values that the margins do not have get none; where margins and spans contradict each other,
 /// what comes nearest.
 pub(super) fn rake(spans: &[Span], margins: &[f64], from: &[f64]) -> Vec<f64> {
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// People at each value.
+    /// Returns the people at each value.
     fn spread(spans: &[Span], weights: &[f64]) -> Vec<f64> {
         let mut people = vec![0.0; weights.len()];
         for span in spans {

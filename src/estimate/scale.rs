@@ -23,7 +23,7 @@ pub(crate) enum Scale {
 }
 
 impl Scale {
-    /// The scale of a type.
+    /// Returns the scale of a type.
     pub(crate) fn of(data_type: &DataType) -> Self {
         match data_type {
             DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Self::Steps,
@@ -34,7 +34,7 @@ impl Scale {
     }
 }
 
-/// Values of a [`Scale::Steps`] column as whole numbers, dates as days.
+/// Returns the values of a [`Scale::Steps`] column as whole numbers, dates as days.
 ///
 /// # Errors
 /// When Arrow cannot convert them.
@@ -51,7 +51,7 @@ pub(crate) fn steps(values: &ArrayRef) -> Result<Int64Array> {
     })
 }
 
-/// The inverse of [`steps`]; NULL for numbers that the type has not.
+/// Returns the inverse of [`steps`]; NULL for numbers that the type has not.
 ///
 /// # Errors
 /// When Arrow cannot convert them.
@@ -68,7 +68,7 @@ pub(crate) fn from_steps(steps: Int64Array, data_type: &DataType) -> Result<Arra
     Ok(cast_with_options(&whole, data_type, &safe)?)
 }
 
-/// Values of a measured or counted column as doubles: numbers, days, ticks.
+/// Returns the values of a measured or counted column as doubles: numbers, days, ticks.
 ///
 /// # Errors
 /// When Arrow cannot convert them.
@@ -83,7 +83,7 @@ pub(crate) fn coordinates(values: &ArrayRef) -> Result<Float64Array> {
     Ok(cast_with_options(&numbers, &DataType::Float64, &safe)?.as_primitive::<Float64Type>().clone())
 }
 
-/// The inverse of [`coordinates`], rounded where the type is; NULL for numbers that the type has not.
+/// Returns the inverse of [`coordinates`], rounded where the type is; NULL for numbers that the type has not.
 ///
 /// # Errors
 /// When Arrow cannot convert them.
@@ -107,7 +107,7 @@ pub(crate) fn from_coordinates(numbers: Vec<f64>, data_type: &DataType) -> Resul
     })
 }
 
-/// The values of a type that has few.
+/// Returns the values of a type that has few.
 pub(crate) fn all_values(data_type: &DataType) -> Option<ArrayRef> {
     match data_type {
         DataType::Boolean => Some(Arc::new(BooleanArray::from(vec![false, true]))),

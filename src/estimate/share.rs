@@ -59,7 +59,7 @@ impl Hash for ShareOf {
 }
 
 impl ShareOf {
-    /// The function over an interval or a histogram of a column.
+    /// Returns the function over an interval or a histogram of a column.
     pub(crate) fn function(axis: Arc<Axis>, factor: Factor, known: Known) -> ScalarUDF {
         let means = Means::new(axis.column.clone(), axis.data_type.clone(), factor.clone());
         let signature = Signature::variadic_any(Volatility::Immutable);
@@ -212,7 +212,7 @@ pub(crate) struct ValuesOf {
 const MOST_VALUES: usize = 1 << 25;
 
 impl ValuesOf {
-    /// The function over intervals of a column that is not continuous.
+    /// Returns the function over intervals of a column that is not continuous.
     pub(crate) fn function(axis: Arc<Axis>) -> ScalarUDF {
         ScalarUDF::new_from_impl(Self { axis, signature: Signature::variadic_any(Volatility::Immutable) })
     }

@@ -38,7 +38,7 @@ impl Places {
         Ok(Self { intervals, order: Some(ArrayRef::clone(listing.order())) })
     }
 
-    /// Number of values of all intervals.
+    /// Returns the number of values of all intervals.
     pub(super) fn total(&self) -> usize {
         let length = |&(null, ends): &(bool, Option<(i64, i64)>)| {
             let values = ends.map_or(0, |(lo, hi)| hi.saturating_sub(lo).saturating_add(1));
@@ -47,7 +47,7 @@ impl Places {
         self.intervals.iter().map(length).fold(0, usize::saturating_add)
     }
 
-    /// The values, interval by interval.
+    /// Returns the values, interval by interval.
     pub(super) fn values(self, data_type: &DataType, item: FieldRef) -> Result<ListArray> {
         let mut places: Vec<Option<i64>> = Vec::with_capacity(self.total());
         let mut lengths = Vec::with_capacity(self.intervals.len());

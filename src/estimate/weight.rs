@@ -40,7 +40,7 @@ impl Hash for WeightOf {
 }
 
 impl WeightOf {
-    /// The function over intervals of a column that is not continuous.
+    /// Returns the function over intervals of a column that is not continuous.
     pub(crate) fn function(axis: Arc<Axis>) -> ScalarUDF {
         let signature = Signature::variadic_any(Volatility::Immutable);
         ScalarUDF::new_from_impl(Self { axis, ends: RwLock::new(None), signature })

@@ -16,7 +16,7 @@ pub(super) struct Bitmaps {
 }
 
 impl Bitmaps {
-    /// Bitmaps over the codes of a column's rows; `None` is NULL.
+    /// Returns the bitmaps over the codes of a column's rows; `None` is NULL.
     pub(super) fn new(codes: &[Option<u32>], values: usize) -> Self {
         let words = codes.len().div_ceil(64);
         let mut starts = vec![0_u32; values + 1];
@@ -44,7 +44,7 @@ impl Bitmaps {
         Self { order, starts, prefixes, stride }
     }
 
-    /// Bytes that bitmaps over so many rows take, at most.
+    /// Returns the bytes that bitmaps over so many rows take, at most.
     pub(super) fn size(rows: usize) -> usize {
         let words = rows.div_ceil(64) * 8;
         rows * size_of::<u32>() + (BYTES / words.max(1)).clamp(1, 256) * words + 2 * words
@@ -94,12 +94,12 @@ pub(super) fn for_each(bitmap: &[u64], start: usize, end: usize, mut f: impl FnM
     }
 }
 
-/// Number of selected rows from `start` to `end`.
+/// Returns the number of selected rows from `start` to `end`.
 pub(super) fn count(bitmap: &[u64], start: usize, end: usize) -> u32 {
     (start / 64..end.div_ceil(64)).map(|word| between(bitmap, word, start, end).count_ones()).sum()
 }
 
-/// A word without the bits of rows that are not between `start` and `end`.
+/// Returns a word without the bits of rows that are not between `start` and `end`.
 #[inline]
 fn between(bitmap: &[u64], word: usize, start: usize, end: usize) -> u64 {
     let mut bits = bitmap[word];

@@ -30,7 +30,7 @@ pub(crate) struct Collector {
     real: Vec<f64>,
     /// The people in each group; not a number where it is not told.
     sizes: Vec<f64>,
-    /// Whether rows say how likely they stand for somebody.
+    /// True if rows say how likely they stand for somebody.
     counted: bool,
     distribution: Distribution,
     people: usize,
@@ -62,12 +62,12 @@ pub(crate) struct ReleaseBatch<'a> {
     pub group: Option<&'a ArrayRef>,
     /// Size of the group and its counterfeits.
     pub counts: Option<(&'a ArrayRef, &'a ArrayRef)>,
-    /// Whether they are those of the whole release.
+    /// True if they are those of the whole release.
     pub alone: bool,
 }
 
 impl Collector {
-    /// A collector for these attributes, the sensitive one (if there is one) last. `sums` says that sums of it are asked for.
+    /// Returns a collector for these attributes, the sensitive one (if there is one) last. `sums` says that sums of it are asked for.
     ///
     /// # Errors
     /// When a type cannot be grouped by.
@@ -177,7 +177,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Bytes held, and those that [`finish`](Self::finish) will need.
+    /// Returns the bytes held, and those that [`finish`](Self::finish) will need.
     pub(crate) fn size(&self) -> usize {
         let of_column = |collected: &Collected| {
             let released = match &collected.released {
@@ -316,7 +316,7 @@ struct Known<'a> {
     prior: Option<&'a Prior>,
 }
 
-/// The shares of a column's values that are given, by their codes.
+/// Returns the shares of a column's values that are given, by their codes.
 fn given(
     prior: Option<&Prior>,
     column: &OriginalColumn,
@@ -377,7 +377,7 @@ fn intervals(
     intervals
 }
 
-/// Rows group after group: the first of each group, and the rows.
+/// Returns the rows group after group: the first of each group, and the rows.
 fn by_group(group_of: &[u32], groups: usize) -> (Vec<u32>, Vec<u32>) {
     let mut starts = vec![0; groups + 1];
     group_of.iter().for_each(|&group| starts[group as usize + 1] += 1);

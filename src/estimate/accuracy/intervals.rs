@@ -23,7 +23,7 @@ pub(super) struct Intervals {
     pub whole: Vec<f64>,
     /// Its part per unit of length, or per value; 0 for an interval without length.
     pub per_length: Vec<f64>,
-    /// Whether there are intervals without length: single values of a measured attribute.
+    /// True if there are intervals without length: single values of a measured attribute.
     pub points: bool,
     /// Of categories whose values are known only as far as they are ends of intervals: how many of those come before each.
     /// Intervals and ranges are then counted in these.
@@ -63,7 +63,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Whether it is told of all groups how many people they have.
+    /// Returns true if it is told of all groups how many people they have.
     pub(super) fn are_told(&self, groups: usize) -> bool {
         self.people.len() == groups && !self.people.iter().any(|people| people.is_nan())
     }
@@ -73,9 +73,9 @@ impl Sizes {
 #[derive(Debug)]
 pub(super) struct Values {
     pub number: usize,
-    /// Whether they are counted rather than measured.
+    /// True if they are counted rather than measured.
     pub counted: bool,
-    /// Whether they are categories.
+    /// True if they are categories.
     pub listed: bool,
     /// Their shares, if these are known from elsewhere.
     pub given: Option<Vec<f64>>,

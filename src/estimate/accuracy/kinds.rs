@@ -14,7 +14,7 @@ const FEW: usize = 1 << 11;
 /// A number for each query of a batch.
 pub(super) type Lanes = [f64; BATCH];
 
-/// The first group of each kind, and the kind of each group, if kinds are few; `alike` tells two kinds apart.
+/// Returns the first group of each kind, and the kind of each group, if kinds are few; `alike` tells two kinds apart.
 pub(super) fn kinds<K: Hash + Eq>(groups: usize, alike: impl Fn(usize) -> K) -> Option<(Vec<u32>, Vec<u32>)> {
     kinds_up_to(MOST, groups, alike)
 }
@@ -88,7 +88,7 @@ pub(super) fn join(columns: &[(&[u32], usize)]) -> Vec<Joint> {
 }
 
 impl Joint {
-    /// The shares of its columns, multiplied; `all` are those of all columns.
+    /// Returns the shares of its columns, multiplied; `all` are those of all columns.
     pub(super) fn shares<'a>(&'a self, all: &mut [Option<Shares<'a>>]) -> Option<Shares<'a>> {
         let mut shares = self.columns.iter().filter_map(|&column| all[column].take());
         let Some((first, kinds)) = &self.kinds else { return shares.next() };

@@ -72,7 +72,7 @@ pub(crate) struct Answer {
 pub(super) struct Axis {
     /// Where each value lies, ascending; values without NULL.
     places: Vec<f64>,
-    /// Whether values are counted rather than measured.
+    /// True if values are counted rather than measured.
     counted: bool,
 }
 
@@ -109,7 +109,7 @@ impl Comparison {
         Ok(answers.collect::<Result<Vec<Vec<_>>>>()?.concat())
     }
 
-    /// A query that selects somebody, and its true answer.
+    /// Returns a query that selects somebody, and its true answer.
     fn draw(&self, workload: &Workload, seed: [u8; 32], number: usize, scratch: &mut Scratch) -> Result<(Query, f64)> {
         let mut rng = ChaCha20Rng::from_seed(seed);
         rng.set_stream(number as u64);

@@ -29,7 +29,7 @@ impl Query {
 }
 
 impl Axis {
-    /// A random part of the domain of this share of its length.
+    /// Returns a random part of the domain of this share of its length.
     fn range(&self, share: f64, rng: &mut impl Rng) -> (f64, f64) {
         let (Some(&first), Some(&last)) = (self.places.first(), self.places.last()) else { return (0.0, 0.0) };
         if !self.counted {
@@ -44,7 +44,7 @@ impl Axis {
         (self.places[lo], self.places[lo + length - 1])
     }
 
-    /// The values in a range, as the first and the one after the last.
+    /// Returns the values in a range, as the first and the one after the last.
     pub(super) fn codes(&self, lo: f64, hi: f64) -> (usize, usize) {
         let first = self.places.partition_point(|&place| place < lo);
         (first, self.places.partition_point(|&place| place <= hi).max(first))

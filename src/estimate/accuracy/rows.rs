@@ -138,7 +138,7 @@ impl Rows {
         counts.into_iter().zip(sums).map(answer).take(queries.len()).collect()
     }
 
-    /// Whether queries differ in nothing but in [`shares`](Self::shares).
+    /// Returns true if queries differ in nothing but in [`shares`](Self::shares).
     fn are_told_by_kinds(&self) -> bool {
         let counted = self.cumulative.as_ref().is_some_and(|counted| counted.kinds.is_some());
         self.columns.iter().all(|column| match column {
@@ -148,7 +148,7 @@ impl Rows {
         })
     }
 
-    /// The shares that groups have of the ranges of queries, as far as they have kinds; of a cumulative column, numbers of rows.
+    /// Returns the shares that groups have of the ranges of queries, as far as they have kinds; of a cumulative column, numbers of rows.
     fn shares(&self, queries: &[Query], axes: &[Axis]) -> Vec<Shares<'_>> {
         let mut all: Vec<Shares<'_>> = Vec::new();
         for (attribute, column) in self.columns.iter().enumerate() {
@@ -188,7 +188,7 @@ impl Rows {
         joints.iter().filter_map(|joint| joint.shares(&mut all)).collect()
     }
 
-    /// The rows that lie in the ranges of exact columns, unless they have been counted ahead or there are no such ranges.
+    /// Returns the rows that lie in the ranges of exact columns, unless they have been counted ahead or there are no such ranges.
     fn selected(&self, query: &Query, axes: &[Axis], scratch: &mut Scratch) -> Option<Vec<u64>> {
         let counted = |attribute: usize| self.cumulative.as_ref().is_some_and(|counted| counted.column == attribute);
         let mut selected = None;

@@ -103,7 +103,7 @@ fn weight_of_ends(intervals: &[(f64, f64, f64)]) -> impl Fn(f64) -> f64 {
     move |at| if total > 0.0 { weight(at, &intervals) / total } else { 0.0 }
 }
 
-/// The share of an interval of `people` that lies in a range: one of them at each end, the others where the ends of all intervals are, and
+/// Returns the share of an interval of `people` that lies in a range: one of them at each end, the others where the ends of all intervals are, and
 /// evenly to 0.3 of their weight.
 fn fitted_share(interval: (f64, f64, f64), range: (f64, f64), step: f64, all: &[(f64, f64, f64)]) -> f64 {
     let ((lo, hi, people), (from, to)) = (interval, range);
@@ -128,7 +128,7 @@ fn fitted_share(interval: (f64, f64, f64), range: (f64, f64), step: f64, all: &[
     if people >= 2.0 { (inside(lo) + inside(hi) + (people - 2.0) * rest) / people } else { rest }
 }
 
-/// Number and sum of the people that a query selects, as the paper defines them or with fitted values.
+/// Returns the number and sum of the people that a query selects, as the paper defines them or with fitted values.
 fn by_definition(
     query: &Query,
     axes: &[Axis],

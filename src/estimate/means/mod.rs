@@ -64,12 +64,12 @@ impl Means {
         }
     }
 
-    /// The function of each of these values.
+    /// Returns the function of each of these values.
     pub(crate) fn evaluate(&self, values: &ArrayRef) -> Result<Vec<f64>> {
         self.compiled()?.evaluate(values)
     }
 
-    /// Means over intervals of categories in this order, which has no NULL.
+    /// Returns the means over intervals of categories in this order, which has no NULL.
     pub(crate) fn over_list(&self, intervals: &Intervals<'_>, listing: &Arc<Listing>) -> Result<Vec<f64>> {
         let order = listing.order();
         let kept = self.list.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -84,7 +84,7 @@ impl Means {
         list.means(intervals)
     }
 
-    /// Means over intervals of numbers, dates and times.
+    /// Returns the means over intervals of numbers, dates and times.
     pub(crate) fn over_numbers(&self, intervals: &Intervals<'_>) -> Result<Vec<f64>> {
         if Scale::of(&self.data_type) == Scale::Steps
             && let Some(means) = self.by_table(intervals)?
@@ -102,7 +102,7 @@ impl Means {
         Ok(Arc::clone(self.compiled.get_or_init(|| compiled)))
     }
 
-    /// The function without a value.
+    /// Returns the function without a value.
     ///
     /// # Errors
     /// When it fails.

@@ -40,7 +40,7 @@ impl Pieces {
         Some(Self { cuts, power: factor.values.len() as u8 })
     }
 
-    /// Means over the intervals from the first to the second of each pair.
+    /// Returns the means over the intervals from the first to the second of each pair.
     pub(super) fn means(&self, function: &Compiled, data_type: &DataType, ends: &[(f64, f64)]) -> Result<Vec<f64>> {
         let lowest = ends.iter().map(|ends| ends.0).filter(|x| x.is_finite()).fold(f64::INFINITY, f64::min);
         let highest = ends.iter().map(|ends| ends.1).filter(|x| x.is_finite()).fold(f64::NEG_INFINITY, f64::max);
@@ -62,7 +62,7 @@ impl Pieces {
         Ok(ends.iter().map(mean).collect())
     }
 
-    /// Mean of the power of the column.
+    /// Returns the mean of the power of the column.
     fn moment(&self, a: f64, b: f64) -> f64 {
         match self.power {
             0 => 1.0,
@@ -80,7 +80,7 @@ struct Constants<'a> {
 }
 
 impl Constants<'_> {
-    /// Whether nothing else than comparisons is in it.
+    /// Returns true if nothing else than comparisons is in it.
     fn condition(&mut self, expr: &Expr) -> bool {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) => {
@@ -136,7 +136,7 @@ fn is_comparison(op: Operator) -> bool {
     )
 }
 
-/// The column, or the column in a type that has all of its values in the same order.
+/// Returns the column, or the column in a type that has all of its values in the same order.
 fn is_column(expr: &Expr, column: &str, data_type: &DataType) -> bool {
     match expr {
         Expr::Column(found) => found.name == column,

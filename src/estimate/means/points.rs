@@ -11,7 +11,7 @@ pub(super) const POINTS: usize = 64;
 /// Multiples of it, modulo 1, are spread evenly without a period that could be that of the function.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-/// Means over the intervals from the first to the second of each pair.
+/// Returns the means over the intervals from the first to the second of each pair.
 pub(super) fn means(function: &Compiled, data_type: &DataType, ends: &[(f64, f64)]) -> Result<Vec<f64>> {
     let place = |i: usize| (0.5 + i as f64 * GOLDEN).fract();
     let points = ends.iter().flat_map(|&(lo, hi)| (0..POINTS).map(move |i| lo + (hi - lo) * place(i))).collect();

@@ -52,7 +52,7 @@ impl Table {
         self.first() <= first && last <= self.last()
     }
 
-    /// Means over the intervals, which lie in the table; where `lo` is NULL, from `least` on.
+    /// Returns the means over the intervals, which lie in the table; where `lo` is NULL, from `least` on.
     pub(super) fn means(&self, lo: &Int64Array, hi: &Int64Array, least: Option<i64>) -> Result<Vec<f64>> {
         let sum = |lo: i64, hi: i64| self.sums[(hi - self.first + 1) as usize] - self.sums[(lo - self.first) as usize];
         let mean = |lo: i64, hi: i64| sum(lo, hi) / (hi - lo + 1) as f64;
