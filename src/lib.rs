@@ -152,7 +152,7 @@ pub mod internals {
     pub use crate::microdata::{Layout, Microdata, MicrodataBuilder};
     pub use crate::release::{COUNTERFEIT, LABEL, Release};
 
-    /// All relation functions with their arguments, as JSON: the Python package's are made from it.
+    /// Returns all relation functions with their arguments, as JSON: the Python package's are made from it.
     pub fn signatures() -> String {
         crate::sql::signatures()
     }
@@ -181,7 +181,7 @@ pub mod internals {
         crate::sql::flat_rows(format, plan)
     }
 
-    /// A release by any method.
+    /// Returns a release by any method.
     ///
     /// # Errors
     /// The method's refusals.

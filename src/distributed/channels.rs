@@ -131,7 +131,7 @@ const NO_CODEC: &str = "required codec";
 /// What the engine says when a worker waits for a plan that never comes.
 const NO_PLAN: &str = "while waiting for the plan";
 
-/// The error that came from a worker, or from the way to it.
+/// Returns the error that came from a worker, or from the way to it.
 fn told(url: &Url, error: DataFusionError) -> DataFusionError {
     if let Some(own) = after_the_journey(&error).or_else(|| AnonymizeError::of(&error).cloned()) {
         return own.into();

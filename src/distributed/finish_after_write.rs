@@ -23,7 +23,7 @@ use tokio::task::unconstrained;
 #[derive(Debug)]
 struct FinishAfterWriteExec(Arc<dyn ExecutionPlan>);
 
-/// The plan, which ends with its first row if it writes.
+/// Returns the plan, which ends with its first row if it writes.
 pub(super) fn finish_after_write(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.is::<DistributedExec>() && writes(&plan) {
         true => Arc::new(FinishAfterWriteExec(plan)),

@@ -30,7 +30,7 @@ pub(super) struct GuardExec {
 pub(super) struct Guards {
     /// Whose input this is, if its errors are to be told without values.
     pub origin: Option<Arc<Origin>>,
-    /// Whether what is above is elsewhere.
+    /// True if what is above is elsewhere.
     pub travels: bool,
 }
 
@@ -131,7 +131,7 @@ impl ExecutionPlan for GuardExec {
 /// What stands before an error of ours while it travels: the engine sends errors of other crates as their text.
 const TRAVELS: &str = "datafusion-anonymize: ";
 
-/// The error, so that what kind it is arrives with it.
+/// Returns the error, so that what kind it is arrives with it.
 fn for_the_journey(error: DataFusionError) -> DataFusionError {
     match AnonymizeError::of(&error).map(AnonymizeError::to_json) {
         Some(Ok(json)) => DataFusionError::Context(format!("{TRAVELS}{json}"), Box::new(error)),
@@ -139,7 +139,7 @@ fn for_the_journey(error: DataFusionError) -> DataFusionError {
     }
 }
 
-/// The error of ours that has travelled in another one.
+/// Returns the error of ours that has travelled in another one.
 pub(super) fn after_the_journey(error: &DataFusionError) -> Option<AnonymizeError> {
     match error {
         DataFusionError::Context(text, inner) => {

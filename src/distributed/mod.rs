@@ -76,7 +76,7 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     builder.with_distributed_channel_resolver(NamedChannels::default())
 }
 
-/// A session that plans for a cluster: [`register`], the engine's planner, and ours around it. The host says which workers there are
+/// Returns a session that plans for a cluster: [`register`], the engine's planner, and ours around it. The host says which workers there are
 /// ([`with_distributed_worker_resolver`](DistributedExt::with_distributed_worker_resolver)), and then adds our functions
 /// ([`register_all`](crate::register_all)). A query planner that the builder has plans as before, for one process, and what it plans is
 /// distributed.
@@ -91,7 +91,7 @@ pub fn coordinator(builder: SessionStateBuilder) -> SessionStateBuilder {
     builder.with_query_planner(Arc::new(ClusterPlanner { local, distributed }))
 }
 
-/// The session of a worker, for [`Worker::from_session_builder`](datafusion_distributed::Worker::from_session_builder).
+/// Returns the session of a worker, for [`Worker::from_session_builder`](datafusion_distributed::Worker::from_session_builder).
 ///
 /// # Errors
 /// None; the engine wants a result.

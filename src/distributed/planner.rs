@@ -27,7 +27,7 @@ type Planner = Arc<dyn QueryPlanner + Send + Sync>;
 pub(super) struct Local;
 
 impl Local {
-    /// The host's own, or DataFusion's.
+    /// Returns the host's own, or DataFusion's.
     pub(super) fn of(host: Option<Planner>) -> Planner {
         host.unwrap_or_else(|| Arc::new(Self))
     }
@@ -178,7 +178,7 @@ impl ClusterPlanner {
     }
 }
 
-/// A setting by which functions compute other values than by its default, which is what workers have.
+/// Returns a setting by which functions compute other values than by its default, which is what workers have.
 fn unsent(options: &ConfigOptions) -> Option<&'static str> {
     let default = ExecutionOptions::default();
     if options.execution.time_zone != default.time_zone {

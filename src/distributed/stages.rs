@@ -33,7 +33,7 @@ use crate::exec::{HiddenExec, Origin, as_operator, hide, moves_rows};
 #[derive(Debug)]
 pub(super) struct Unshippable(pub String);
 
-/// The plan with guards at the top of its stages, ready to be run; or what keeps it from being sent.
+/// Returns the plan with guards at the top of its stages, ready to be run; or what keeps it from being sent.
 ///
 /// # Errors
 /// When an operator would see a part of its input, which is a bug.
@@ -151,7 +151,7 @@ impl Look {
     }
 }
 
-/// Whether files are read on workers as they are here. The engine divides them by bytes without asking, and of some formats not all that there is to know
+/// Returns true if files are read on workers as they are here. The engine divides them by bytes without asking, and of some formats not all that there is to know
 /// has an encoding (compression and line ends of CSV, arrays of JSON).
 fn is_divisible(plan: &dyn ExecutionPlan) -> bool {
     let scan = plan.downcast_ref::<DataSourceExec>();
@@ -177,7 +177,7 @@ fn first_task(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Arc::clone(plan).replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }
 
-/// The input of an operator with something on top that tells errors without values, below nodes that move rows.
+/// Returns the input of an operator with something on top that tells errors without values, below nodes that move rows.
 fn with_root(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.is_network_boundary() || HiddenExec::of(plan).is_some_and(HiddenExec::is_root) {
         return Ok(Arc::clone(plan));
@@ -191,7 +191,7 @@ fn with_root(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>) -> Result<Arc<
     Arc::clone(plan).replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }
 
-/// A scan that the engine has divided among tasks, with its parts hidden as the scan was.
+/// Returns a scan that the engine has divided among tasks, with its parts hidden as the scan was.
 fn hidden_variants(leaf: &DistributedLeafExec, origin: &Arc<Origin>) -> Result<Arc<dyn ExecutionPlan>> {
     let variants = leaf.variants().iter().map(|variant| {
         let hidden = hide(variant, origin)?;
@@ -221,7 +221,7 @@ fn check(plan: &Arc<dyn ExecutionPlan>, spread: bool, tasks: Option<usize>) -> R
     }
 }
 
-/// Whether rows come to the task of their cell, which their last column says.
+/// Returns true if rows come to the task of their cell, which their last column says.
 fn is_exchanged(input: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(sort) = input.downcast_ref::<SortExec>() else { return false };
     let Some(exchange) = sort.input().downcast_ref::<NetworkShuffleExec>() else { return false };
@@ -252,7 +252,7 @@ fn origin_of(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<Origin>> {
     }
 }
 
-/// The stage with a guard in it; the engine looks for what exchanges rows at the top.
+/// Returns the stage with a guard in it; the engine looks for what exchanges rows at the top.
 fn below_head(plan: &Arc<dyn ExecutionPlan>, origin: Option<&Arc<Origin>>) -> Result<Arc<dyn ExecutionPlan>> {
     let guard = |plan: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
         Arc::new(GuardExec::new(Arc::clone(plan), Guards { origin: origin.cloned(), travels: true }))

@@ -58,7 +58,7 @@ async fn session(servers: &mut JoinSet<()>, guarded: bool, people: &str) -> Sess
     context
 }
 
-/// Tasks of the stages that have an operator of ours.
+/// Returns the tasks of the stages that have an operator of ours.
 fn tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<usize> {
     let mut found = Vec::new();
     plan.apply(|node| {
