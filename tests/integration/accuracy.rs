@@ -105,7 +105,7 @@ async fn fitted_estimates_are_nearer_than_uniform_ones() {
     }
 }
 
-/// The values of each attribute in their order, as they are written in SQL.
+/// Returns the values of each attribute in their order, as they are written in SQL.
 async fn domains(context: &SessionContext, data: &Data) -> Vec<(&'static str, Vec<String>)> {
     let mut domains = Vec::new();
     for name in data.quasi.iter().copied().chain([data.sensitive]) {

@@ -154,7 +154,7 @@ async fn suspects(context: &SessionContext, balance: &str) -> Suspects {
     found
 }
 
-/// Weights of a logistic regression on standardized features, by gradient descent from zero: nothing random.
+/// Returns the weights of a logistic regression on standardized features, by gradient descent from zero: nothing random.
 fn train(rows: &[(Vec<f64>, bool)]) -> impl Fn(&[f64]) -> f64 + use<> {
     let width = rows[0].0.len();
     let n = rows.len() as f64;

@@ -13,7 +13,7 @@ const DECLARED: &str =
     "CREATE EXTERNAL TABLE hospital (id BIGINT, age BIGINT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'hospital/'
     OPTIONS ('method' 'm_invariant', 'm' '2', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease'";
 
-/// People of a night, of whom there are as many every night.
+/// Returns the people of a night, of whom there are as many every night.
 fn night(night: usize, people: usize) -> String {
     format!(
         "INSERT INTO hospital SELECT value AS id, 20 + (value + {night}) % 60 AS age, CASE WHEN value % 2 = 0 THEN 'a' ELSE 'b' END AS disease \
@@ -299,7 +299,7 @@ mod accounts {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// A job of somebody who is not root.
+    /// Returns a job of somebody who is not root.
     fn job_of_others(here: &Path, options: &str, insert: &str) -> Output {
         let mut command = Command::new(program());
         command.current_dir(here).args(["-q", "--format", "csv", "-c", &format!("{DECLARED}{options}); {insert}")]);
@@ -309,7 +309,7 @@ mod accounts {
         command.output().unwrap()
     }
 
-    /// A folder in another one, which is somebody's who is not root.
+    /// Returns a folder in another one, which is somebody's who is not root.
     fn folder(above: &Path) -> std::path::PathBuf {
         let here = above.join("here");
         std::fs::create_dir(&here).unwrap();

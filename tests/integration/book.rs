@@ -128,7 +128,7 @@ fn links_of(text: &str) -> impl Iterator<Item = String> {
     targets.into_iter()
 }
 
-/// Headings as links name them: lower case, without punctuation, dashes for spaces.
+/// Returns the headings as links name them: lower case, without punctuation, dashes for spaces.
 fn headings(text: &str) -> impl Iterator<Item = String> {
     text.lines().filter(|line| line.starts_with('#')).map(|line| {
         let title = line.trim_start_matches('#').trim().to_lowercase();

@@ -42,7 +42,7 @@ impl Served {
         served
     }
 
-    /// The URL of one more.
+    /// Returns the URL of one more.
     async fn add(&mut self, worker: Worker) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -54,7 +54,7 @@ impl Served {
     }
 }
 
-/// A session that plans for these workers, with stages of as many tasks as there can be.
+/// Returns a session that plans for these workers, with stages of as many tasks as there can be.
 fn cluster(urls: &[String], partitions: usize) -> SessionContext {
     let config = SessionConfig::new().with_information_schema(true).with_target_partitions(partitions);
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
@@ -72,7 +72,7 @@ fn one_process(partitions: usize) -> SessionContext {
     context
 }
 
-/// Rows as texts, in order.
+/// Returns the rows as texts, in order.
 fn sorted(batches: &[RecordBatch]) -> Vec<String> {
     let options = FormatOptions::new().with_null("NULL");
     let mut rows = Vec::new();
@@ -88,7 +88,7 @@ fn sorted(batches: &[RecordBatch]) -> Vec<String> {
     rows
 }
 
-/// The plan that a session would run.
+/// Returns the plan that a session would run.
 async fn plan(context: &SessionContext, sql: &str) -> String {
     let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
     datafusion_distributed::display_plan_ascii(plan.as_ref(), false)
@@ -163,7 +163,7 @@ async fn tables(context: &SessionContext, folder: &Path) {
 
 const ROLES: &str = "id => person_id, quasi => (age, gender, education), sensitive => occupation, private => true";
 
-/// A call of every function that makes releases, on every form of input.
+/// Returns a call of every function that makes releases, on every form of input.
 fn calls(folder: &Path) -> Vec<String> {
     let csv = format!("'{}/people.csv'", folder.display());
     let joined = "(SELECT p.person_id, p.age, p.gender, q.education, p.occupation FROM people p JOIN people q ON p.person_id = q.person_id)";

@@ -19,7 +19,7 @@ const ROUNDS: usize = 8;
 /// Sets how often shares are scaled to one for each person, and to as many of each value as the group has.
 const SCALINGS: usize = 25;
 
-/// Columns of whole numbers that a query returns.
+/// Returns the columns of whole numbers that a query returns.
 async fn columns(context: &SessionContext, sql: &str) -> Vec<Vec<i64>> {
     let batches = run(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let rows = concat_batches(&batches[0].schema(), &batches).unwrap();
@@ -63,7 +63,7 @@ impl Bayes {
         }
     }
 
-    /// Probability of quasi-identifiers given a value, smoothed.
+    /// Returns the probability of quasi-identifiers given a value, smoothed.
     fn likelihood(&self, known: &[usize], value: usize) -> f64 {
         let columns = self.with.iter().zip(&self.sizes).zip(known);
         columns
@@ -129,14 +129,14 @@ impl Group {
     }
 }
 
-/// Shares of right guesses: of the surest, and of all.
+/// Returns the shares of right guesses: of the surest, and of all.
 fn right(mut guesses: Vec<(f64, bool)>) -> [f64; 2] {
     guesses.sort_by(|a, b| b.0.total_cmp(&a.0));
     let share = |of: &[(f64, bool)]| of.iter().filter(|(_, right)| *right).count() as f64 / of.len() as f64;
     [share(&guesses[..SUREST]), share(&guesses)]
 }
 
-/// The most likely of some values.
+/// Returns the most likely of some values.
 fn best(shares: impl Iterator<Item = (usize, f64)>) -> (usize, f64) {
     shares.fold((0, -1.0), |best, next| if next.1 > best.1 { next } else { best })
 }
@@ -230,7 +230,7 @@ impl Data<'_> {
         by_groups(&people, groups.into_values().collect())
     }
 
-    /// The same from a public release of rows, of which each column is an expression.
+    /// Returns the same from a public release of rows, of which each column is an expression.
     async fn rows(&self, context: &SessionContext, relation: &str, ends: &[&dyn Fn(&str) -> String]) -> [f64; 2] {
         let (people, codes) = self.people(context).await;
         let mut learned = Vec::new();

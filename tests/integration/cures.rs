@@ -35,7 +35,7 @@ impl Here {
         std::fs::write(self.path().join(file), text).unwrap();
     }
 
-    /// Statements of one session; what the last one prints.
+    /// Returns the statements of one session; what the last one prints.
     fn printed(&self, sql: &[&str]) -> String {
         let output = shell(self.path(), &[&["-q", "--format", "csv", "-c"], sql].concat());
         assert!(output.status.success(), "{sql:?}: {}", err(&output));
@@ -50,7 +50,7 @@ impl Here {
     }
 }
 
-/// The text between two others.
+/// Returns the text between two others.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let start = text.find(before).unwrap_or_else(|| panic!("{before:?} is not in {text}")) + before.len();
     let end = text[start..].find(after).unwrap_or_else(|| panic!("{after:?} does not follow {before:?} in {text}"));

@@ -31,7 +31,7 @@ pub(super) fn delete_rows(table: &Path, version: u64, rows: &[u16]) {
     std::fs::write(log.join(format!("{version:020}.json")), text).unwrap();
 }
 
-/// A 64-bit Roaring bitmap with one array container, in the portable format, behind Delta's magic number.
+/// Returns a 64-bit Roaring bitmap with one array container, in the portable format, behind Delta's magic number.
 fn bitmap(rows: &[u16]) -> Vec<u8> {
     let mut bytes = MAGIC.to_le_bytes().to_vec();
     bytes.extend(1_u64.to_le_bytes());

@@ -27,7 +27,7 @@ const TABLES: [&str; 6] = [
 const PEOPLE: &str = "id => person_id, quasi => (age, gender, education), sensitive => occupation";
 const QUASI: &str = "quasi => (age, gender, education), sensitive => occupation";
 
-/// Name and call of each release. Those that are read again later are made into tables of their names.
+/// Returns the name and call of each release. Those that are read again later are made into tables of their names.
 fn releases() -> Vec<(&'static str, String)> {
     vec![
         ("m_invariant", format!("m_invariant(people, 4, {PEOPLE}, seed => 'a', private => true)")),

@@ -104,13 +104,13 @@ async fn walk_throughs_are_true() {
     }
 }
 
-/// Statements whose folders `lake` and `private` are in this one.
+/// Returns the statements whose folders `lake` and `private` are in this one.
 fn placed(sql: &str, here: &Path) -> String {
     let folder = |name: &str| format!("'{}/{name}/", here.display());
     sql.replace("'lake/", &folder("lake")).replace("'private/", &folder("private"))
 }
 
-/// The shell's tests run the others.
+/// Returns the shell's tests run the others.
 fn walk_throughs() -> Vec<String> {
     let files = std::fs::read_dir("sql").unwrap().map(|entry| entry.unwrap().path().display().to_string());
     let mut names: Vec<String> = files
@@ -138,7 +138,7 @@ pub(super) fn documents() -> Vec<String> {
     names
 }
 
-/// An error in lines that a page has room for.
+/// Returns an error in lines that a page has room for.
 fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -152,7 +152,7 @@ fn wrapped(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The statements of a block, without comments.
+/// Returns the statements of a block, without comments.
 fn statements(block: &str) -> Vec<String> {
     block
         .lines()

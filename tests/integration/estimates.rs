@@ -37,7 +37,7 @@ async fn make_table(context: &SessionContext, rng: &mut StdRng) {
     run(context, &sql).await.unwrap();
 }
 
-/// A release `r` of it, what to ask, and whether it is by Anatomy; and everybody whom its rows may stand for in `e`: `i` is the row, `w` the probability.
+/// Returns a release `r` of it, what to ask, and whether it is by Anatomy; and everybody whom its rows may stand for in `e`: `i` is the row, `w` the probability.
 async fn release(context: &SessionContext, rng: &mut StdRng) -> (String, bool) {
     const INTERVALS: [&str; 3] = [
         "m_invariant(t, 2, id => id, quasi => (a, b, c), sensitive => s, on_ineligible => 'counterfeit'",
@@ -146,7 +146,7 @@ async fn expand(context: &SessionContext, anatomy: bool, order: &str, fitted: bo
     run(context, &sql).await.unwrap();
 }
 
-/// A random condition.
+/// Returns a random condition.
 fn condition(rng: &mut StdRng, depth: u32) -> String {
     if depth > 0 && rng.random_bool(0.6) {
         let (left, right) = (condition(rng, depth - 1), condition(rng, depth - 1));
@@ -197,7 +197,7 @@ fn atom(rng: &mut StdRng) -> String {
     atoms.choose(rng).unwrap().clone()
 }
 
-/// An estimate and what it is by definition, `$P` standing for a condition on the rows.
+/// Returns an estimate and what it is by definition, `$P` standing for a condition on the rows.
 fn question(rng: &mut StdRng) -> (String, String) {
     let given = condition(rng, 1);
     let sum = |value: &str| (format!("sum({value})"), format!("sum(w * ({value}))"));
@@ -302,7 +302,7 @@ async fn estimates_are_what_their_definition_says() {
     assert!(refused * 20 < asked, "{refused} of {asked} queries are refused");
 }
 
-/// Texts that are ends of ranges; all, where they are published as they are or known by a hierarchy.
+/// Returns the texts that are ends of ranges; all, where they are published as they are or known by a hierarchy.
 async fn known_texts(context: &SessionContext, all: bool) -> Vec<String> {
     if all {
         return ["a", "b", "c", "d", "e", "f", "x"].map(str::to_owned).to_vec();
@@ -311,7 +311,7 @@ async fn known_texts(context: &SessionContext, all: bool) -> Vec<String> {
     known.lines().filter_map(|line| line.strip_prefix("| ")).map(|line| line[..1].to_owned()).collect()
 }
 
-/// Whether a query names a text that is not known, which then counts as one: see `estimated.slt`.
+/// Returns true if a query names a text that is not known, which then counts as one: see `estimated.slt`.
 fn names_others(sql: &str, known: &[String]) -> bool {
     ["a", "b", "c", "d", "e", "f", "x"].into_iter().any(|text| {
         let named = sql.contains(&format!("b = '{text}'"))
@@ -418,7 +418,7 @@ async fn columns_of_one_value_in_files_are_estimated_as_in_memory() {
     assert!(asked >= 50, "only {asked} questions were answered");
 }
 
-/// The rows of a query with numbers of nine digits: sums come in any order.
+/// Returns the rows of a query with numbers of nine digits: sums come in any order.
 async fn rounded(context: &SessionContext, sql: &str) -> Vec<String> {
     let mut rows = Vec::new();
     for batch in run(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}")) {

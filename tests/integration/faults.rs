@@ -163,7 +163,7 @@ impl ObjectStore for Faulty {
     }
 }
 
-/// A session whose `fault://disk/` is a directory, in which the write number `fatal` goes wrong.
+/// Returns a session whose `fault://disk/` is a directory, in which the write number `fatal` goes wrong.
 pub(super) fn faulty(directory: &FilePath, fatal: usize, fault: Fault) -> (SessionContext, Arc<Faulty>) {
     std::env::set_current_dir(path("")).unwrap();
     let inner = LocalFileSystem::new_with_prefix(directory).unwrap();
@@ -219,7 +219,7 @@ async fn recover(directory: &FilePath, first: Option<&str>, insert: &str, what: 
     assert!(candidates(&found).iter().all(|left| left.len() >= 2), "{what}: {found:?}");
 }
 
-/// Files below a directory; empty directories do not matter.
+/// Returns the files below a directory; empty directories do not matter.
 fn files_below(directory: &FilePath) -> usize {
     let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -563,7 +563,7 @@ async fn a_release_in_cells_at_any_write() {
     }
 }
 
-/// A script of the shell: a publication of made-up people, which may begin with it, and one snapshot of it.
+/// Returns a script of the shell: a publication of made-up people, which may begin with it, and one snapshot of it.
 fn script(here: &FilePath, begins: bool, rows: usize) -> PathBuf {
     let begin = if begins { "'begin' 'true', " } else { "" };
     let sql = format!(

@@ -8,7 +8,7 @@ use tempfile::{TempDir, tempdir};
 use super::publications::{Q1, Q2, count, declaration, files, from_the_root, hospital};
 use super::support::{error, number, path, run, session};
 
-/// A copy of a folder: a process reads no commit twice.
+/// Returns a copy of a folder: a process reads no commit twice.
 fn copy_of(folder: &Path) -> TempDir {
     let copy = tempdir().unwrap();
     for (file, contents) in files(folder) {

@@ -66,7 +66,7 @@ async fn chain(context: &SessionContext, name: &str, call: impl Fn(&str) -> Stri
     releases
 }
 
-/// The call of a method on what `chain` gives: a snapshot and what comes after it.
+/// Returns the call of a method on what `chain` gives: a snapshot and what comes after it.
 fn method(name: &str, first: &str, more: &str) -> impl Fn(&str) -> String {
     let (name, first, more) = (name.to_owned(), first.to_owned(), more.to_owned());
     move |input: &str| {

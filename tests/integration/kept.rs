@@ -66,7 +66,7 @@ async fn seen(context: &SessionContext, worlds: &[World], ages: [i64; PEOPLE], c
     seen
 }
 
-/// The highest probability of a value of somebody, over all that can be seen.
+/// Returns the highest probability of a value of somebody, over all that can be seen.
 fn surest(worlds: &[World], seen: impl Iterator<Item = Vec<[i64; 5]>>) -> f64 {
     let mut of: BTreeMap<Vec<[i64; 5]>, Vec<&World>> = BTreeMap::new();
     worlds.iter().zip(seen).for_each(|(world, seen)| of.entry(seen).or_default().push(world));

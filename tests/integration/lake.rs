@@ -16,7 +16,7 @@ use super::program::program;
 use super::python::environment;
 use super::support::{error, number, path, run, session};
 
-/// People with these identifiers, who have one of four values.
+/// Returns the people with these identifiers, who have one of four values.
 fn people(ids: std::ops::Range<i64>) -> RecordBatch {
     let ages = ids.clone().map(|id| 20 + id % 50);
     let diseases = ids.clone().map(|id| ["flu", "ulcer", "cold", "cough"][id as usize % 4]);
@@ -28,7 +28,7 @@ fn people(ids: std::ops::Range<i64>) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// A table that had 1,000 people and was overwritten with 100 others; then 10 were added.
+/// Returns a table that had 1,000 people and was overwritten with 100 others; then 10 were added.
 async fn begun(directory: &Path) -> DeltaTable {
     std::fs::create_dir_all(directory).unwrap();
     let location = Url::from_directory_path(directory).unwrap();

@@ -19,7 +19,7 @@ async fn people() -> SessionContext {
     context
 }
 
-/// Rows that each anonymizing operator in a plan has read.
+/// Returns the rows that each anonymizing operator in a plan has read.
 fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> Vec<usize> {
     let mut rows: Vec<usize> = plan.children().into_iter().flat_map(rows_read).collect();
     if plan.name() == "AnonymizeExec" {

@@ -68,7 +68,7 @@ fn of(shares: &BTreeMap<&str, f64>, value: &str) -> f64 {
     shares.get(value).copied().unwrap_or(0.0)
 }
 
-/// The values in the order of the numbers that they are.
+/// Returns the values in the order of the numbers that they are.
 fn by_number<'a>(values: &BTreeMap<&'a str, f64>) -> Option<Vec<&'a str>> {
     let numbers = values.keys().map(|&value| value.parse::<f64>().ok().map(|number| (number, value)));
     let mut numbers = numbers.collect::<Option<Vec<_>>>()?;

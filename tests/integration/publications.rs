@@ -43,7 +43,7 @@ pub(super) fn from_the_root() {
     std::env::set_current_dir(path("")).unwrap();
 }
 
-/// Rows that an INSERT reports.
+/// Returns the rows that an INSERT reports.
 pub(super) async fn count(context: &SessionContext, insert: &str) -> u64 {
     use datafusion::arrow::datatypes::UInt64Type;
 
@@ -51,7 +51,7 @@ pub(super) async fn count(context: &SessionContext, insert: &str) -> u64 {
     batches[0].column(0).as_primitive::<UInt64Type>().value(0)
 }
 
-/// All files below a directory with their contents.
+/// Returns all files below a directory with their contents.
 pub(super) fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut directories = vec![directory.to_owned()];

@@ -9,7 +9,7 @@ use datafusion::prelude::SessionContext;
 use super::python::environment;
 use super::support::{microdata, number, path, run, session};
 
-/// The environment's Python; the first test to ask makes the environment.
+/// Returns the environment's Python; the first test to ask makes the environment.
 fn python() -> Option<&'static PathBuf> {
     static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
     PYTHON.get_or_init(|| environment("pycanon", &["pycanon==1.3.6"], "pycanon.anonymity")).as_ref()

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// The Python of an environment with these packages, which is made if need be; `import` tells whether it works.
+/// Returns the Python of an environment with these packages, which is made if need be; `import` tells whether it works.
 pub(super) fn environment(name: &str, packages: &[&str], import: &str) -> Option<PathBuf> {
     let environment = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let python = environment.join("bin/python");

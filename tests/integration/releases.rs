@@ -90,7 +90,7 @@ async fn publish_all(context: &SessionContext, snapshots: &[String], roles: &Rol
     counterfeits
 }
 
-/// The median relative error of random COUNT queries on a release of the table `snapshot`.
+/// Returns the median relative error of random COUNT queries on a release of the table `snapshot`.
 async fn median_error(context: &SessionContext, n: usize) -> f64 {
     let errors = format!(
         "SELECT CAST(median(relative_error) * 10000 AS BIGINT)

@@ -22,7 +22,7 @@ use tempfile::tempdir;
 use super::publications::{count, files, parquet_files};
 use super::support::{err, error, microdata, number, out, run, session, shell, table};
 
-/// Columns of whole numbers; NULL is -1.
+/// Returns the columns of whole numbers; NULL is -1.
 async fn numbers(context: &SessionContext, sql: &str) -> Vec<Vec<i64>> {
     let batches = run(context, sql).await.unwrap();
     let Some(first) = batches.first() else { return Vec::new() };

@@ -12,7 +12,7 @@ use super::support::{microdata, number, run, session};
 
 const QUASI: [&str; 4] = ["age", "gender", "education", "birthplace"];
 
-/// All rows of a query, column after column, as whole numbers.
+/// Returns all rows of a query, column after column, as whole numbers.
 async fn numbers(context: &SessionContext, sql: &str) -> Vec<Vec<i64>> {
     let batches: Vec<RecordBatch> = run(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let column = |column: usize| {

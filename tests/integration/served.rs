@@ -18,7 +18,7 @@ use super::program::program;
 use super::python::environment;
 use super::support::{begun, err, out, path, run, session, shell};
 
-/// A publication, a release and what nobody is to see, in a folder.
+/// Returns a publication, a release and what nobody is to see, in a folder.
 pub(super) fn lake() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (path("data/clinic_q1.csv"), path("data/clinic_q2.csv"));
@@ -64,7 +64,7 @@ impl Server {
         Self::start_with(folder, more, &[])
     }
 
-    /// The same with more in the environment.
+    /// Returns the same with more in the environment.
     pub(super) fn start_with(folder: &Path, more: &[&str], environment: &[(&str, &Path)]) -> Self {
         static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Drop for Server {
     }
 }
 
-/// Whether there is psql. Where `ANONYMIZE_PSQL=require`, there must be.
+/// Returns true if there is psql. Where `ANONYMIZE_PSQL=require`, there must be.
 pub(super) fn psql_is_here() -> bool {
     static HERE: OnceLock<bool> = OnceLock::new();
     *HERE.get_or_init(|| {
@@ -475,7 +475,7 @@ impl Wire {
         let _ = self.0.write_all(body);
     }
 
-    /// A message; `None` at the end of the connection.
+    /// Returns a message; `None` at the end of the connection.
     pub(super) fn receive(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut head = [0; 5];
         self.0.read_exact(&mut head).ok()?;
@@ -831,7 +831,7 @@ fn a_graceful_stop() {
     assert!(TcpListener::bind(("127.0.0.1", port)).is_ok(), "somebody listens there still");
 }
 
-/// A script of `tests/serve` in an environment with the clients.
+/// Returns a script of `tests/serve` in an environment with the clients.
 fn clients(server: &Server, arguments: &[&str]) -> Option<String> {
     static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
     let packages = ["psycopg[binary]==3.2.10", "SQLAlchemy==2.0.43"];

@@ -11,7 +11,7 @@ use super::served::{Server, Wire, lake};
 /// A hundred statements at a time leave another reader's answers below this, on a machine that does nothing else.
 const ANSWERED: Duration = Duration::from_secs(1);
 
-/// Statements that compute for long, that make long values, or that grow out of what operators account for.
+/// Returns the statements that compute for long, that make long values, or that grow out of what operators account for.
 fn hostile() -> Vec<String> {
     let text = format!("'{}'", "x".repeat(4000));
     let texts = vec![text.as_str(); 200].join(", ");
@@ -35,7 +35,7 @@ fn hostile() -> Vec<String> {
     ]
 }
 
-/// Processes that the server has started.
+/// Returns the processes that the server has started.
 fn children(server: &Server) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{}/task", server.process.id())) else { return Vec::new() };
     let of_thread = |path: std::path::PathBuf| fs::read_to_string(path.join("children")).unwrap_or_default();

@@ -48,7 +48,7 @@ fn later(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
     });
 }
 
-/// A port whose connections reach the server with a delay each way. The server is connected at once, and hears nothing for a while.
+/// Returns a port whose connections reach the server with a delay each way. The server is connected at once, and hears nothing for a while.
 fn far_away(port: u16, delay: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();

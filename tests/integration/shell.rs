@@ -201,7 +201,7 @@ fn an_insert_into_files_that_fails_adds_none() {
     assert_eq!(walk(here.path()), before);
 }
 
-/// All files below a directory.
+/// Returns all files below a directory.
 fn walk(directory: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
@@ -622,7 +622,7 @@ fn a_job_that_is_told_to_end_leaves_no_rows_behind() {
     }
 }
 
-/// The shell, which hears SIGINT also where what started this test does not, as what runs in the background.
+/// Returns the shell, which hears SIGINT also where what started this test does not, as what runs in the background.
 #[cfg(unix)]
 fn hearing() -> Command {
     let shell = program();

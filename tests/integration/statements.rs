@@ -13,14 +13,14 @@ use super::support::{error, number, run, session};
 const TWICE: &str = "SELECT (SELECT count(*) FROM hospital) AS a,
                             (SELECT count(*) FILTER (WHERE disease = disease) FROM hospital) AS b";
 
-/// A snapshot of some people.
+/// Returns a snapshot of some people.
 fn first(people: usize) -> String {
     format!(
         "INSERT INTO hospital SELECT person_id, age, birthplace, occupation FROM census(300) WHERE person_id <= {people}"
     )
 }
 
-/// A session of somebody who reads what another one publishes.
+/// Returns a session of somebody who reads what another one publishes.
 async fn reader(location: &str) -> SessionContext {
     let context = session();
     run(&context, &format!("CREATE EXTERNAL TABLE hospital STORED AS PUBLICATION LOCATION '{location}'"))

@@ -54,7 +54,7 @@ impl Bucket {
         Arc::new(Self { inner: Arc::clone(inner), manner, requests: Arc::default() })
     }
 
-    /// A session that has it as `bucket://name/`.
+    /// Returns a session that has it as `bucket://name/`.
     fn session(self: &Arc<Self>) -> SessionContext {
         let context = session();
         context.register_object_store(&Url::parse("bucket://lake/").unwrap(), Arc::clone(self) as Arc<dyn ObjectStore>);
@@ -332,7 +332,7 @@ impl Moto {
         self.line().split_whitespace().map(str::to_owned).collect()
     }
 
-    /// The shell, with nothing but this server in its environment.
+    /// Returns the shell, with nothing but this server in its environment.
     fn shell(&self, sql: &str) -> Command {
         self.anonymize(&["-q", "--fail-on-audit", "--format", "csv", "-c", sql])
     }

@@ -11,7 +11,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::program::program;
 
-/// A session with our functions.
+/// Returns a session with our functions.
 pub(super) fn session() -> SessionContext {
     let config = SessionConfig::new().with_information_schema(true).with_target_partitions(4);
     let context = SessionContext::new_with_config(config).enable_url_table();
@@ -29,12 +29,12 @@ pub(super) async fn run(context: &SessionContext, sql: &str) -> Result<Vec<Recor
     }
 }
 
-/// The same, where no publication begins that does not say so.
+/// Returns the same, where no publication begins that does not say so.
 pub(super) async fn run_as_it_is(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     context.sql(sql).await?.collect().await
 }
 
-/// The declaration of a publication that begins.
+/// Returns the declaration of a publication that begins.
 pub(super) fn begun(declaration: &str) -> String {
     let place = declaration.find("OPTIONS").and_then(|start| Some(start + declaration[start..].find('(')? + 1));
     let mut text = declaration.to_owned();
@@ -42,7 +42,7 @@ pub(super) fn begun(declaration: &str) -> String {
     text
 }
 
-/// The single number that a query returns.
+/// Returns the single number that a query returns.
 pub(super) async fn number(context: &SessionContext, sql: &str) -> i64 {
     use datafusion::arrow::array::AsArray;
     use datafusion::arrow::compute::cast;
@@ -53,14 +53,14 @@ pub(super) async fn number(context: &SessionContext, sql: &str) -> i64 {
     cast(&column, &DataType::Int64).unwrap().as_primitive::<Int64Type>().value(0)
 }
 
-/// Rows as text, as the shell prints them.
+/// Returns the rows as text, as the shell prints them.
 pub(super) async fn table(context: &SessionContext, sql: &str) -> String {
     let batches = run(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let options = FormatOptions::new().with_null("NULL");
     pretty_format_batches_with_options(&batches, &options).unwrap().to_string()
 }
 
-/// The message of a query that must fail.
+/// Returns the message of a query that must fail.
 pub(super) async fn error(context: &SessionContext, sql: &str) -> String {
     match run(context, sql).await {
         Ok(_) => panic!("{sql} should fail"),
@@ -89,12 +89,12 @@ pub(super) fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Path of a file of the repository.
+/// Returns the path of a file of the repository.
 pub(super) fn path(name: &str) -> String {
     format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Path of the real microdata, which is not part of the repository, if it is there. It must be where `ANONYMIZE_MICRODATA` says.
+/// Returns the path of the real microdata, which is not part of the repository, if it is there. It must be where `ANONYMIZE_MICRODATA` says.
 pub(super) fn microdata(name: &str) -> Option<String> {
     let named = std::env::var("ANONYMIZE_MICRODATA").ok();
     let file = format!("{}/{name}", named.clone().unwrap_or_else(|| path("../shared/data")));

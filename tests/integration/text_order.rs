@@ -10,7 +10,7 @@ use datafusion_anonymize::Notices;
 
 use super::support::{err, number, path, run, shell, table};
 
-/// A session and what it was told.
+/// Returns a session and what it was told.
 fn listening() -> (SessionContext, Arc<Mutex<Vec<String>>>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&told);

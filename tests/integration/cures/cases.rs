@@ -55,7 +55,7 @@ files! {
     streams
 }
 
-/// The cases of all files.
+/// Returns the cases of all files.
 pub(super) fn all() -> Vec<Case> {
     FILES.iter().flat_map(|name| parse(&std::fs::read_to_string(path(&file(name))).unwrap())).collect()
 }

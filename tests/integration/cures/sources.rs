@@ -60,7 +60,7 @@ fn every_refusal_has_its_cure_tested() {
     assert!(wrong.is_empty(), "{} refusals:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Lines of the list, without reasons.
+/// Returns the lines of the list, without reasons.
 fn without() -> BTreeSet<String> {
     let text = std::fs::read_to_string(path("tests/cures/without.txt")).unwrap();
     assert!(text.starts_with("# "), "the list begins with a reason");

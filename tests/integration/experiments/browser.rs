@@ -20,7 +20,7 @@ const NARROWEST: usize = 500;
 /// Experiments of which screenshots are taken, which take a while.
 const PICTURED: [&str; 3] = ["internal-updates", "query-error", "muco"];
 
-/// The browser, if there is one.
+/// Returns the browser, if there is one.
 fn browser() -> Option<PathBuf> {
     let named = std::env::var_os("ANONYMIZE_CHROMIUM_BIN").filter(|name| !name.is_empty()).map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
