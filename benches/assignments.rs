@@ -117,7 +117,7 @@ async fn run(context: &SessionContext, sql: &str) -> Vec<RecordBatch> {
     context.sql(sql).await.unwrap().collect().await.unwrap()
 }
 
-/// The only number of a query.
+/// Returns the only number of a query.
 async fn number(context: &SessionContext, sql: &str) -> f64 {
     let rows = run(context, sql).await;
     let rows = rows.iter().find(|batch| batch.num_rows() > 0).unwrap();

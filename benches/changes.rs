@@ -48,7 +48,7 @@ struct Person {
     value: i32,
 }
 
-/// People of the survey in random order; occupations by their rank among all of them.
+/// Returns the people of the survey in random order; occupations by their rank among all of them.
 async fn survey() -> Option<Vec<Person>> {
     let directory = std::env::var("ANONYMIZE_MICRODATA")
         .unwrap_or_else(|_| format!("{}/../shared/data", env!("CARGO_MANIFEST_DIR")));

@@ -44,7 +44,7 @@ enum Changes {
     Everything,
 }
 
-/// Methods for it, with their options; what `m` is called.
+/// Returns the methods for it, with their options; what `m` is called.
 fn methods(changes: Changes) -> Vec<(&'static str, &'static str, &'static str)> {
     let law = "'updates' 'law'";
     match changes {
@@ -100,7 +100,7 @@ async fn run(context: &SessionContext, sql: &str) -> Vec<RecordBatch> {
     frame.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-/// The only number of a query.
+/// Returns the only number of a query.
 async fn number(context: &SessionContext, sql: &str) -> f64 {
     let rows = run(context, sql).await;
     let rows = rows.iter().find(|batch| batch.num_rows() > 0).unwrap();

@@ -128,7 +128,7 @@ impl Condition {
         }
     }
 
-    /// Share of the values from `lo` to `hi` that it holds for.
+    /// Returns the share of the values from `lo` to `hi` that it holds for.
     fn share(self, lo: i64, hi: i64) -> f64 {
         let all = (hi - lo + 1) as f64;
         match self {
@@ -145,7 +145,7 @@ impl Query {
     }
 }
 
-/// A thousand queries that find somebody.
+/// Returns a thousand queries that find somebody.
 fn workload(people: &People, seed: u64, condition: impl Fn(usize, &mut ChaCha8Rng) -> Condition) -> Vec<Query> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut queries = Vec::new();

@@ -151,7 +151,7 @@ fn excess(days: &HashMap<i64, HashMap<i64, usize>>, l: usize) -> usize {
     counts.values().sum::<usize>() - kept(level)
 }
 
-/// Mean relative errors of random queries, by length of the range.
+/// Returns the mean relative errors of random queries, by length of the range.
 fn errors(records: &[Record]) -> Vec<f64> {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     // Counts up to each day, by predicate: kind, district, kind and district, arrest.
@@ -234,7 +234,7 @@ async fn foresight(context: &SessionContext) {
     }
 }
 
-/// The least cost of a stream that is known beforehand (days, kinds and numbers of records), as far as it is found, and what it is at least.
+/// Returns the least cost of a stream that is known beforehand (days, kinds and numbers of records), as far as it is found, and what it is at least.
 /// Written without a look at the method: a variable for each kind, day and day of publication.
 fn foreseen(counts: &[Vec<i64>], l: usize) -> (f64, f64) {
     let mut problem = Problem::new(OptimizationDirection::Minimize);
@@ -312,7 +312,7 @@ async fn speed(context: &SessionContext) {
     }
 }
 
-/// Columns of whole numbers.
+/// Returns the columns of whole numbers.
 fn numbers(batches: &[RecordBatch]) -> Vec<Vec<i64>> {
     let batch = concat_batches(&batches[0].schema(), batches).unwrap();
     let column = |at: usize| {

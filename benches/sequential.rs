@@ -152,7 +152,7 @@ async fn real(context: &SessionContext, directory: &str) -> Vec<Experiment> {
 }
 
 impl Experiment {
-    /// Arguments of a call on these columns.
+    /// Returns the arguments of a call on these columns.
     fn arguments(&self, columns: &[&str], seed: usize) -> String {
         let hierarchies =
             self.hierarchies.as_ref().map_or_else(String::new, |table| format!(", hierarchies => {table}"));
@@ -201,7 +201,7 @@ impl Experiment {
         batches.iter().find(|batch| batch.num_rows() > 0).unwrap().column(0).as_primitive::<Float64Type>().value(0)
     }
 
-    /// The table of ten releases: seconds for worlds and all of them, and the losses of each, sequential and projected.
+    /// Returns the table of ten releases: seconds for worlds and all of them, and the losses of each, sequential and projected.
     async fn ten_releases(&self, context: &SessionContext, l: usize, p: usize) -> (f64, Vec<[f64; 2]>) {
         let mut all = self.worlds(context, self.table, l, "").await;
         let arguments = self.arguments(self.quasi, 1);

@@ -15,7 +15,7 @@ pub(crate) fn looks(sizes: &[u64]) {
     }
 }
 
-/// The best of five, in seconds for a row.
+/// Returns the best of five, in seconds for a row.
 fn look(rows: u64) -> f64 {
     let table: Vec<u32> = (0..rows as u32).collect();
     let mut order = table.clone();

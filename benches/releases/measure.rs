@@ -22,7 +22,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// The time and the phases of the fastest one, and the middle one of the peaks: now and then what was freed is not given back in time.
+    /// Returns the time and the phases of the fastest one, and the middle one of the peaks: now and then what was freed is not given back in time.
     pub(crate) fn of(mut all: Vec<Self>) -> Self {
         all.sort_by(|one, other| one.memory.total_cmp(&other.memory));
         let memory = all[all.len() / 2].memory;

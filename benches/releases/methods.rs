@@ -19,7 +19,7 @@ impl Method {
         format!("SELECT * FROM {}", self.call)
     }
 
-    /// The table that is published.
+    /// Returns the table that is published.
     pub(crate) fn table(&self) -> &'static str {
         FILES.iter().map(|(name, _)| *name).find(|name| self.call.split('\'').nth(1) == Some(*name)).unwrap()
     }
@@ -136,7 +136,7 @@ pub(crate) fn order(table: &str) -> &'static str {
     if table == "stream" { "tick" } else { QUASI }
 }
 
-/// A query with all that its words stand for; `file` tells where a file is.
+/// Returns a query with all that its words stand for; `file` tells where a file is.
 pub(crate) fn spelled_out(query: &str, rows: u64, file: impl Fn(&str) -> String) -> String {
     let others = rows / 10;
     let query = query
