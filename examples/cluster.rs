@@ -59,7 +59,7 @@ impl Member {
         Ok(server.serve_with_incoming(TcpListenerStream::new(listener)).await?)
     }
 
-    /// A session whose statements run on these workers.
+    /// Returns a session whose statements run on these workers.
     pub(crate) fn coordinator(&self, workers: &[String]) -> Result<SessionContext> {
         encrypt();
         // The table of this example is small, and is to be read by two tasks all the same.
@@ -126,7 +126,7 @@ pub(crate) fn table(folder: &Path) -> String {
     format!("COPY (SELECT * FROM census(20000, seed => 1)) TO '{}/people.parquet' STORED AS PARQUET", folder.display())
 }
 
-/// A release of it, by two workers that make four cells.
+/// Returns a release of it, by two workers that make four cells.
 pub(crate) fn release(folder: &Path) -> String {
     format!(
         "SELECT group_size, count(*) AS rows, sum(counterfeits) AS counterfeits
