@@ -49,7 +49,7 @@ pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Table> {
     Err(refused("expected a table: an object with __arrow_c_stream__ or __arrow_c_array__"))
 }
 
-/// A capsule with a stream of these batches.
+/// Returns a capsule with a stream of these batches.
 pub(crate) fn write<'py>(
     py: Python<'py>,
     schema: SchemaRef,

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 /// Where the classes are.
 const MODULE: &str = "datafusion_anonymize._errors";
 
-/// The exception for an error.
+/// Returns the exception for an error.
 pub(crate) fn raised(error: DataFusionError) -> PyErr {
     let error = hide_values(error);
     let Some(own) = AnonymizeError::of(&error) else {
@@ -23,12 +23,12 @@ pub(crate) fn raised(error: DataFusionError) -> PyErr {
     exception(class, &own.to_string(), Some(own.function()), own.argument())
 }
 
-/// A refusal by this package itself.
+/// Returns a refusal by this package itself.
 pub(crate) fn refused(text: &str) -> PyErr {
     exception("Refused", text, None, None)
 }
 
-/// An error of the base class.
+/// Returns an error of the base class.
 pub(crate) fn failed(text: &str) -> PyErr {
     exception("AnonymizeError", text, None, None)
 }

@@ -67,7 +67,7 @@ impl Table {
         capsule::read(data)
     }
 
-    /// The table as an Arrow stream. A schema that is asked for is not: casts are the consumer's.
+    /// Returns the table as an Arrow stream. A schema that is asked for is not: casts are the consumer's.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -78,7 +78,7 @@ impl Table {
         capsule::write(py, Arc::clone(&self.schema), self.batches.clone())
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[getter]
     fn num_rows(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
@@ -90,7 +90,7 @@ impl Table {
         self.schema.fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// Name and type of each column, and the names of its fields if it is a struct.
+    /// Returns the name and type of each column, and the names of its fields if it is a struct.
     fn columns(&self) -> Vec<(String, String, Vec<String>)> {
         let fields = |data_type: &DataType| match data_type {
             DataType::Struct(fields) => fields.iter().map(|field| field.name().clone()).collect(),
@@ -109,7 +109,7 @@ impl Table {
         }
     }
 
-    /// Some of the columns.
+    /// Returns some of the columns.
     fn select(&self, names: Vec<String>) -> PyResult<Self> {
         let places = names.iter().map(|name| self.schema.index_of(name)).collect::<Result<Vec<_>, _>>();
         let places = places.map_err(|_| refused("there is no such column"))?;
@@ -120,7 +120,7 @@ impl Table {
         Ok(Self { schema: Arc::new(schema), batches })
     }
 
-    /// The first rows.
+    /// Returns the first rows.
     fn head(&self, rows: usize) -> Self {
         let mut left = rows;
         let mut batches = Vec::new();
@@ -134,7 +134,7 @@ impl Table {
         Self { schema: Arc::clone(&self.schema), batches }
     }
 
-    /// The rows as texts, for showing.
+    /// Returns the rows as texts, for showing.
     fn texts(&self) -> PyResult<Vec<Vec<String>>> {
         let options = FormatOptions::default().with_null("NULL").with_display_error(false);
         let mut rows = Vec::new();
@@ -148,7 +148,7 @@ impl Table {
         Ok(rows)
     }
 
-    /// The rows as dictionaries. What is no number, text, truth value, list or struct is a text.
+    /// Returns the rows as dictionaries. What is no number, text, truth value, list or struct is a text.
     fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let rows = PyList::empty(py);
         for batch in &self.batches {
@@ -240,7 +240,7 @@ fn plain(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
     Ok(cast(column, field.data_type())?)
 }
 
-/// The order of a column's categories, as JSON, if they have one.
+/// Returns the order of a column's categories, as JSON, if they have one.
 fn order_of(field: &Field, place: usize, batches: &[RecordBatch]) -> Option<String> {
     let DataType::Dictionary(_, values) = field.data_type() else { return None };
     if !matches!(values.as_ref(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) {

@@ -86,7 +86,7 @@ impl Watch {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
     }
 
-    /// The notices since the last time.
+    /// Returns the notices since the last time.
     pub(crate) fn notices(&self) -> Vec<String> {
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
