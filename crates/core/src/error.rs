@@ -25,7 +25,7 @@ pub use values::{failed_cast, is_conversion, planning_without_values, spilled, t
 /// Result with the crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What the plain functions of this crate fail with. In SQL it becomes an [`AnonymizeError`] that names the function.
+/// Error of the plain functions of this crate. In SQL it becomes an [`AnonymizeError`] that names the function.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -51,7 +51,7 @@ impl Error {
         Self::Refused(Refusal::with(message, cures))
     }
 
-    /// The error as it is said where the method was asked.
+    /// Returns the error in the words of the place where the method was called.
     #[must_use]
     #[doc(hidden)]
     pub fn said(self, asked: Asked) -> Self {
@@ -66,7 +66,7 @@ impl Error {
         Self::Internal(message.into())
     }
 
-    /// As DataFusion's error, naming the function that was called. What the engine says about values stays out of it.
+    /// Converts the error into DataFusion's, with the name of the function that was called. What the engine says about values stays out of it.
     pub fn in_function(self, function: &str) -> DataFusionError {
         let error = |kind, message: String| DataFusionError::from(AnonymizeError::new(function, kind, message));
         match self {
@@ -78,9 +78,9 @@ impl Error {
     }
 }
 
-/// Why a function of this crate failed, on its way through DataFusion: inside a [`DataFusionError::External`], and there found by
-/// [`of`](Self::of). Its text has names of columns and files, counts and limits, and no values of the data; that is why operators that
-/// read from others let it pass, and hide what other errors say.
+/// Failure of a function of this crate, on its way through DataFusion. It is inside a
+/// [`DataFusionError::External`], and [`of`](Self::of) finds it there. Its text has names of columns and files,
+/// counts and limits, and no values.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AnonymizeError {
@@ -91,7 +91,7 @@ pub struct AnonymizeError {
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What kind of error it is.
+/// Kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -103,7 +103,7 @@ pub enum ErrorKind {
     Breach,
     /// The query was cancelled.
     Cancelled,
-    /// What is read failed: a cast, a file, a store. The values it failed on are left out.
+    /// A failure of the input: a cast, a file, a store. The values it failed on are left out.
     Input,
 }
 
@@ -173,12 +173,12 @@ impl AnonymizeError {
         self.argument.as_deref()
     }
 
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What is wrong, and what would do.
+    /// Returns the message: what is wrong, and what to write instead.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -263,7 +263,7 @@ impl From<ArrowError> for Error {
     }
 }
 
-/// `12,345` instead of `12345`, for the counts in messages.
+/// Formats a count for messages: `12,345` instead of `12345`.
 pub fn thousands(n: usize) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

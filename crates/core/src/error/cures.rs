@@ -25,7 +25,7 @@ pub struct Cures {
 /// Says where a method is asked for a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Asked {
-    /// In a call of its function.
+    /// Call of the method's function.
     #[default]
     Call,
     /// By the first INSERT into a publication.
@@ -60,7 +60,7 @@ impl Refusal {
         self
     }
 
-    /// The refusal as it is said where the method was asked.
+    /// Returns the refusal in the words of the place where the method was called.
     #[doc(hidden)]
     pub fn said(self, asked: Asked) -> Self {
         match self.cures {

@@ -13,7 +13,7 @@ use datafusion::parquet::errors::ParquetError;
 use super::ranges::about_range;
 use super::{AnonymizeError, ErrorKind};
 
-/// What is said instead of a value.
+/// Text that messages have in the place of a value.
 const HIDDEN: &str = "what it failed on is data, and not shown";
 const CAST: &str = "a cast";
 const PARSING: &str = "parsing";
@@ -54,7 +54,7 @@ pub fn failed_cast(function: &str, what: &str, columns: &str, cure: Option<&str>
     AnonymizeError::new(function, ErrorKind::Input, message).into()
 }
 
-/// Why something failed, in a few words.
+/// Describes in a few words why something failed.
 pub fn told(error: &DataFusionError) -> String {
     match Cause::of(error) {
         Cause::Resources => "resources are exhausted".to_owned(),
@@ -64,7 +64,7 @@ pub fn told(error: &DataFusionError) -> String {
     }
 }
 
-/// Why a table of this name cannot be opened, if it is more than a wrong name.
+/// Returns the reason why a table of this name cannot be opened, if it is more than a wrong name.
 pub fn unreadable(error: DataFusionError, name: &str) -> DataFusionError {
     if AnonymizeError::of(&error).is_some() {
         return error;
@@ -152,7 +152,7 @@ enum Cause {
     Resources,
     /// A text without values.
     Told(String),
-    /// What a file is, as it is not what it should be.
+    /// Malformed file, with the reason.
     Malformed(String),
     /// An expression.
     Failed(&'static str),
@@ -172,7 +172,7 @@ impl Cause {
         }
     }
 
-    /// What the operating system says has no data in it; what others put into such errors can have.
+    /// Keeps the message of an error of the operating system, which has no data; other messages may have.
     fn of_io(error: &std::io::Error) -> Self {
         Self::of_storage(error).unwrap_or_else(|| Self::Told(error.kind().to_string()))
     }
@@ -238,7 +238,7 @@ fn resources(error: DataFusionError, function: &str) -> DataFusionError {
     }
 }
 
-/// Where rows of a CSV file are malformed, out of the messages of `arrow-csv`, if they are that and nothing else.
+/// Finds the place of malformed rows in messages of `arrow-csv`; `None` for all other messages.
 fn csv_place(text: &str) -> Option<String> {
     const FIELDS: &str = "incorrect number of fields for line ";
     if let Some([line, expected, got]) = numbers(text, &[FIELDS, ", expected ", " got "]) {
@@ -260,8 +260,8 @@ fn csv_place(text: &str) -> Option<String> {
     Some(format!("line {line}, column {field}: {ANEW}"))
 }
 
-/// Where a value of a CSV file is not of its column's type. The message has the value and the whole row, and these can look like a
-/// place themselves; so a place is taken from it only if nothing else in it looks like one.
+/// Finds the place of a value that is not of its column's type in messages about CSV files. The message has the value and the whole
+/// row, and these can look like a place themselves; so a place is taken from it only if nothing else in it looks like one.
 fn csv_value_place(text: &str) -> Option<String> {
     if text.starts_with("Error while parsing value '") {
         // ".. for column {} at line {}. Row data: '..'"
@@ -295,7 +295,7 @@ fn only_place(text: &str, before: &str, after: &str) -> Option<String> {
     places.next().is_none().then(|| place(line, column))
 }
 
-/// Of values Arrow counts lines and columns from 0.
+/// Describes a place; Arrow counts lines and columns of values from 0.
 fn place(line: u64, column: u64) -> String {
     format!("line {}, column {}", line.saturating_add(1), column.saturating_add(1))
 }

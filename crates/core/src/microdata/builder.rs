@@ -37,13 +37,13 @@ pub struct MicrodataBuilder {
     updates: Option<UpdatesBuilder>,
 }
 
-/// What rows have in a column that stand for people who have left.
+/// Values of a column in the rows of people who have left.
 pub enum OfGhosts {
     /// No values: the column is left out.
     Nothing,
     /// These.
     Values(ArrayRef),
-    /// Those with these provisional codes.
+    /// Provisional codes of the values.
     Codes(Vec<u32>),
     /// The values of the rows whose quasi-identifiers they have.
     Beside,
@@ -53,7 +53,7 @@ pub enum OfGhosts {
 pub struct EncodedColumns<'a> {
     /// Key of the identifiers' hash.
     pub key: HashKey,
-    /// Who the rows are about, in the order in which [`MicrodataBuilder::finish`] puts the rows.
+    /// Identifiers of the rows, in the order in which [`MicrodataBuilder::finish`] puts the rows.
     pub identifiers: Option<&'a Identifiers>,
     /// The quasi-identifiers.
     pub quasi: &'a [Encoded],
@@ -109,7 +109,7 @@ impl MicrodataBuilder {
         Ok(())
     }
 
-    /// The encoders of the quasi-identifiers and of the sensitive attribute, for whatever else is to have their codes.
+    /// Returns the encoders of the quasi-identifiers and the sensitive attribute, to encode other tables alike.
     pub fn encoders(&mut self) -> (&mut [ColumnEncoder], Option<&mut ColumnEncoder>) {
         (&mut self.quasi, self.sensitive.as_mut())
     }
@@ -137,7 +137,7 @@ impl MicrodataBuilder {
         self.hierarchies.get_or_insert_with(|| Hierarchies::new(names))
     }
 
-    /// Who the rows so far are about, in the order in which [`finish`](Self::finish) puts the rows under this key.
+    /// Returns the identifiers of the rows so far, in the order of [`finish`](Self::finish) under this key.
     ///
     /// # Errors
     /// NULL or repeated identifiers; without a column of identifiers, which is a bug.
@@ -207,7 +207,7 @@ impl MicrodataBuilder {
         self.left_out = columns.to_vec();
     }
 
-    /// Whom the rows are about is told by this column.
+    /// Returns the column of the identifier.
     pub fn identifier(&self) -> Option<&FieldRef> {
         self.layout.identifier.as_ref()
     }
@@ -269,7 +269,7 @@ impl MicrodataBuilder {
         self.finish_with(key, |_| Ok(())).map(|(microdata, ())| microdata)
     }
 
-    /// The same, with what `find` finds in the encoded columns.
+    /// Finishes like [`finish`](Self::finish), and returns the result of `find` on the encoded columns.
     ///
     /// # Errors
     /// Those of [`finish`](Self::finish), and of `find`.

@@ -24,8 +24,8 @@ pub struct Census {
     seed: u64,
 }
 
-/// Columns: `person_id`, then `age` (15 to 93), `gender` (1, 2), `education` (1 to 17), `birthplace` (1 to 57),
-/// `occupation` (1 to 50) and `income` (class 1 to 50).
+/// Returns the schema: `person_id`, `age` (15 to 93), `gender` (1, 2), `education` (1 to 17), `birthplace` (1 to
+/// 57), `occupation` (1 to 50) and `income` (class 1 to 50).
 pub fn schema() -> SchemaRef {
     let names = ["age", "gender", "education", "birthplace", "occupation", "income"];
     let attributes = names.into_iter().map(|name| Field::new(name, DataType::Int32, false));
@@ -61,7 +61,7 @@ impl Census {
     }
 }
 
-/// Age, gender, education, birthplace, occupation, income.
+/// Draws a person: age, gender, education, birthplace, occupation, income.
 fn person(rng: &mut impl Rng) -> [i32; 6] {
     let mut unit = || rng.random::<f64>();
     // Sums of three uniform numbers: bell-shaped around 0, within -1..1.
@@ -87,7 +87,7 @@ fn person(rng: &mut impl Rng) -> [i32; 6] {
     ]
 }
 
-/// What leaves 0..1 comes back in, so that the ends do not pile up.
+/// Reflects a number outside of 0..1 into it, so that the ends do not pile up.
 fn reflect(x: f64) -> f64 {
     let x = x.abs() % 2.0;
     if x > 1.0 { 2.0 - x } else { x }

@@ -10,7 +10,7 @@ pub trait Code: Copy + Default + Ord + Send + Sync + 'static {
     /// The greatest code that it has room for.
     const MOST: u32;
 
-    /// That of a code which it has room for.
+    /// Converts a code that fits.
     fn of(code: u32) -> Self;
 
     /// Returns the code.
@@ -100,7 +100,7 @@ impl Codes {
         }
     }
 
-    /// These codes, in as few bytes as the greatest of them needs; on all cores.
+    /// Stores codes in as few bytes as the greatest of them needs; on all cores.
     pub fn narrowed(codes: Vec<u32>) -> Self {
         let most = codes.par_iter().copied().max().unwrap_or(0);
         match Self::bytes_of(most as usize + 1) {
@@ -130,7 +130,7 @@ impl Codes {
         self.part(0..self.len())
     }
 
-    /// Those of rows that are there, from one to before another.
+    /// Returns the codes of a range of rows.
     pub fn part(&self, rows: Range<usize>) -> impl Iterator<Item = u32> + '_ {
         // Of one width, and none of the others.
         let (bytes, short, wide): (&[u8], &[u16], &[u32]) = match self {
@@ -154,13 +154,13 @@ impl Codes {
         }
     }
 
-    /// The codes of rows that are there, each for a place of `out`, which must have room for them.
+    /// Copies the codes of some rows, each to a place of `out`, which must be as long.
     pub(super) fn gather<'a, C: Code>(&self, rows: &[u32], out: impl Iterator<Item = &'a mut C>) {
         let places = out.zip(rows);
         of_width!(self, codes => places.for_each(|(out, &row)| *out = C::of(codes[row as usize].wide())));
     }
 
-    /// The codes of rows that are there from one on, each for a place of `out`, which must have room for them.
+    /// Copies the codes of the rows from `first` on, each to a place of `out`.
     pub(super) fn copy_from<'a, C: Code>(&self, first: usize, out: impl Iterator<Item = &'a mut C>) {
         of_width!(self, codes => out.zip(&codes[first..]).for_each(|(out, &code)| *out = C::of(code.wide())));
     }

@@ -23,7 +23,7 @@ const NAMES: HashKey = [0x7365_616c_6564_2063, 0x6f6c_756d_6e73_2e2e];
 const SENSITIVE_NAMES: HashKey = [0x7365_6e73_6974_6976, 0x6520_636f_6c75_6d6e];
 /// Names of quasi-identifiers, which are not sealed.
 const QUASI_NAMES: HashKey = [0x6b6e_6f77_6e20_746f, 0x2072_6561_6465_7273];
-/// In place of the hash of a name: the seal of everybody's partners, who are in a ring with them.
+/// Name hash of the seal of a person's partners, who are in a ring with them.
 pub const PARTNERS_NAME: i64 = 0x7269_6e67_7061_7274;
 
 /// Commitments to the values of one column.
@@ -36,7 +36,7 @@ pub struct Commitments {
 }
 
 impl Commitments {
-    /// Of an attribute, which is the sensitive one or not.
+    /// Returns the commitments of an attribute, which is the sensitive one or not.
     ///
     /// # Errors
     /// When Arrow cannot show values of its type as text.
@@ -55,7 +55,7 @@ impl Commitments {
         Ok(Self { name, values: (0..values.len()).map(hash).collect::<Result<_>>()? })
     }
 
-    /// To a value, under somebody's salt.
+    /// Commits to a value under a person's salt.
     pub fn to(&self, salt: i64, code: u32) -> i64 {
         let mut hasher = SipHasher13::new_with_keys(salt as u64, self.name as u64);
         hasher.write_u64(self.values[code as usize]);
@@ -79,7 +79,7 @@ fn keyed(key: HashKey, name: &str) -> i64 {
     hasher.finish() as i64
 }
 
-/// What makes it show if somebody's partners are not those that were drawn.
+/// Commits to a person's partners, so that an audit notices other ones.
 ///
 /// # Errors
 /// When Arrow cannot show identifiers as text.

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// Metadata of a field: names, types and orders of the columns that its values were made of.
 pub const PARTS_KEY: &str = "anonymize.parts";
 
-/// What a value of these columns is called: no column of a table has such a name by chance.
+/// Returns the name of a value of these columns: no column of a table has it by chance.
 pub fn name_of_parts(columns: &[String]) -> String {
     format!("({})", columns.join(", "))
 }
@@ -57,7 +57,7 @@ pub fn can_be_part(data_type: &DataType) -> bool {
     data_type == &DataType::Null || published_type(data_type).is_some_and(|published| !is_binary(&published))
 }
 
-/// One value of each row's values; NULL where one of them is.
+/// Composes the values of each row into one; NULL where one of them is.
 ///
 /// # Errors
 /// When Arrow cannot make texts of them.
@@ -84,7 +84,7 @@ fn texts(values: &ArrayRef) -> Result<StringArray> {
     Ok(cast(&values, &DataType::Utf8)?.as_string::<i32>().clone())
 }
 
-/// Of each value the part at its place, from 0; NULL where there is none.
+/// Returns the part of each value at its place, from 0; NULL where there is none.
 ///
 /// # Errors
 /// When a value was not made by [`compose`].

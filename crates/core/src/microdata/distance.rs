@@ -1,4 +1,4 @@
-//! How far apart two values of an attribute are.
+//! Distance between two values of an attribute.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub enum Distance {
 }
 
 impl Distance {
-    /// That of an attribute.
+    /// Returns the distance of an attribute.
     ///
     /// # Errors
     /// When Arrow cannot read values as numbers although their type is numeric.
@@ -46,8 +46,8 @@ impl Distance {
         }
     }
 
-    /// First and last code of the range of these values, which ascend: all values between them, or all leaves of the smallest node that
-    /// holds them. `None` where nothing lies between values.
+    /// Returns the first and last code of the range of these ascending values. This is all values between them, or all
+    /// leaves of the smallest node that holds them. `None` where nothing lies between values.
     pub fn range(&self, codes: &[u32]) -> Option<[u32; 2]> {
         let (&first, &last) = codes.first().zip(codes.last())?;
         match self {

@@ -65,24 +65,24 @@ impl Domain {
         self.values.null_count() > 0
     }
 
-    /// Where a code's value lies between the domain's ends, 0 to 1. NULL lies below the least value.
+    /// Returns the place of a code's value between the domain's ends, 0 to 1. NULL lies below the least value.
     #[inline]
     pub fn position(&self, code: u32) -> f32 {
         self.positions[code as usize]
     }
 
-    /// Where all values lie, by code.
+    /// Returns the places of all values, by code.
     pub fn positions(&self) -> &Arc<[f32]> {
         &self.positions
     }
 
-    /// Where the values lie by value, in full precision: for measuring, where positions are for choosing.
+    /// Returns the places of all values in full precision: for measuring, where positions are for choosing.
     pub(super) fn places(&self) -> Result<Vec<f64>> {
         positions(&self.values)
     }
 
-    /// Where the values lie, in units of their own: the numbers themselves, or places between 0 and 1 where some are NULL or not
-    /// finite.
+    /// Returns the coordinates of the values in units of their own: the numbers themselves, or places between 0 and 1
+    /// if some are NULL or not finite.
     pub(super) fn coordinates(&self) -> Result<Vec<f64>> {
         let numbers = as_numbers(&self.values)?;
         let widest = numbers.last().zip(numbers.first()).map_or(0.0, |(last, first)| last - first);
@@ -107,7 +107,7 @@ impl Domain {
     }
 }
 
-/// Where each value lies in its domain, scaled to 0..=1. NULL lies one average gap below the least value.
+/// Computes the place of each value in its domain, scaled to 0..=1. NULL lies one average gap below the least value.
 fn positions(values: &ArrayRef) -> Result<Vec<f64>> {
     let n = values.len();
     let nulls = values.null_count().min(1);
@@ -147,7 +147,7 @@ fn positions(values: &ArrayRef) -> Result<Vec<f64>> {
         .collect())
 }
 
-/// Equal steps from 0 to 1.
+/// Returns `n` numbers in equal steps from 0 to 1.
 fn ranks(n: usize) -> Vec<f64> {
     let last = n.saturating_sub(1).max(1) as f64;
     (0..n).map(|rank| rank as f64 / last).collect()

@@ -25,7 +25,7 @@ pub struct ColumnEncoder {
     distinct: Box<dyn GroupValues>,
     groups: Vec<usize>,
     codes: Codes,
-    /// Those of a batch.
+    /// Codes of a batch.
     batch: Vec<u32>,
     /// Codes that need no search, while most values are among them.
     near: Option<NearNumbers>,
@@ -38,9 +38,9 @@ pub struct ColumnEncoder {
 pub enum Order<'a> {
     /// Numbers, times, texts as they compare.
     ByValue,
-    /// That of a list of texts, which must hold all values.
+    /// The order of a list of texts, which must hold all values.
     Given(&'a [String]),
-    /// That of the leaves of a hierarchy: those of a node side by side, and nodes by their least leaf.
+    /// The order of the leaves of a hierarchy: those of a node side by side, nodes by their least leaf.
     Tree(&'a Paths),
 }
 
@@ -109,7 +109,7 @@ impl ColumnEncoder {
         Ok(())
     }
 
-    /// Provisional codes of values without appending rows: they join the domain all the same.
+    /// Encodes values provisionally without appending rows: they join the domain all the same.
     ///
     /// # Errors
     /// When DataFusion's grouping fails.
@@ -176,7 +176,7 @@ impl ColumnEncoder {
         &self.field
     }
 
-    /// The same by DataFusion's grouping alone, however close together numbers lie.
+    /// Encodes by DataFusion's grouping alone, however close together numbers lie.
     ///
     /// # Errors
     /// When DataFusion's grouping fails.
@@ -190,7 +190,7 @@ impl ColumnEncoder {
         self.distinct.size() + self.codes.size() + near
     }
 
-    /// How many different values there are so far.
+    /// Returns the number of different values so far.
     pub fn values(&self) -> usize {
         self.distinct.len()
     }
@@ -247,7 +247,7 @@ impl ColumnEncoder {
         Ok(Encoded { attribute: Attribute { field, domain, hierarchy }, codes, ranks })
     }
 
-    /// Provisional codes of the leaves of a hierarchy.
+    /// Encodes the leaves of a hierarchy provisionally.
     fn intern_leaves(&mut self, paths: &Paths) -> Result<Vec<usize>> {
         let field = FieldRef::clone(&self.field);
         let (name, data_type) = (field.name(), field.data_type());
@@ -276,7 +276,7 @@ impl ColumnEncoder {
     }
 }
 
-/// How many decimals lost digits when texts were read as them.
+/// Counts the decimals that lost digits when texts were read as them.
 fn rounded(texts: &ArrayRef, values: &ArrayRef) -> Result<usize> {
     use datafusion::arrow::array::AsArray;
     use datafusion::arrow::datatypes::Float64Type;

@@ -18,7 +18,7 @@ const FEW: usize = 1 << 10;
 pub struct Hashed(u64);
 
 impl Hashed {
-    /// Of the whole hash.
+    /// Keeps the upper half of a hash beside the row.
     pub(super) fn new(hash: u64, row: u32) -> Self {
         Self(hash >> 32 << 32 | u64::from(row))
     }
@@ -44,7 +44,7 @@ pub(super) struct HashOrder<T> {
     pub has_alike: bool,
 }
 
-/// How it is found out which of the rows whose hashes begin alike have one hash.
+/// Way to tell which rows have one hash, of rows whose hashes begin alike.
 #[derive(Clone, Copy)]
 pub(super) enum Alike<'a> {
     /// By the other halves, which are kept of all rows: many rows are alike, and it takes long to hash them.

@@ -51,7 +51,7 @@ pub struct Paths {
 }
 
 impl Hierarchies {
-    /// Hierarchies of these attributes; rows of others will be ignored.
+    /// Begins hierarchies of these attributes; rows of others will be ignored.
     pub fn new<'a>(attributes: impl Iterator<Item = &'a String>) -> Self {
         Self { paths: attributes.map(|name| (name.clone(), Paths::default())).collect(), bytes: 0 }
     }

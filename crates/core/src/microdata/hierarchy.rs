@@ -3,7 +3,7 @@
 /// A generalization hierarchy. Codes follow its leaves from left to right, so every node is an interval of codes.
 #[derive(Debug)]
 pub struct Hierarchy {
-    /// What the leaves are called, by code; NULL has no name.
+    /// Names of the leaves, by code; NULL has no name.
     leaves: Vec<Option<String>>,
     /// From the level above the leaves to the root.
     levels: Vec<Level>,
@@ -82,7 +82,7 @@ impl Hierarchy {
             .map_or(self.levels.len(), |level| level + 1)
     }
 
-    /// First and last codes of the children of the smallest node that holds the codes from `lo` to `hi`.
+    /// Returns the first and last codes of the children of the smallest node with `lo` to `hi`.
     pub fn children(&self, lo: u32, hi: u32) -> Vec<[u32; 2]> {
         let Some(above) = self.levels.iter().position(|level| level.holding(lo, hi).is_some()) else {
             return Vec::new();
@@ -98,7 +98,7 @@ impl Hierarchy {
         }
     }
 
-    /// What a node is called, or a single value: as it stands in the hierarchy. `None` for NULL.
+    /// Returns the name of a node, or of a single value, as it stands in the hierarchy. `None` for NULL.
     pub fn label(&self, first: u32, last: u32) -> Option<&str> {
         if first == last {
             return self.leaves[first as usize].as_deref();

@@ -51,7 +51,7 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// Those that arrived at these places, which ascend.
+    /// Returns the identifiers that arrived at these ascending places.
     ///
     /// # Errors
     /// When Arrow fails to gather values.
@@ -212,7 +212,7 @@ pub fn salts(ids: &ArrayRef) -> Result<Vec<i64>> {
     Ok(hashes.into_iter().map(|hash| hash as i64).collect())
 }
 
-/// Who the rows of microdata are about.
+/// Identifiers of the rows of microdata.
 #[derive(Debug)]
 pub struct People {
     /// The identifiers in order of arrival; strings as views, whatever they arrived as.
@@ -260,7 +260,7 @@ impl Identifiers {
         self.values.is_empty()
     }
 
-    /// How many are NULL.
+    /// Counts the identifiers that are NULL.
     pub fn nulls(&self) -> usize {
         self.values.null_count()
     }
@@ -271,7 +271,7 @@ impl Identifiers {
         People { arrival, identifiers: self.values, data_type: self.data_type }
     }
 
-    /// Those that arrived at these places.
+    /// Returns the identifiers that arrived at these places.
     ///
     /// # Errors
     /// When Arrow fails to gather values.
@@ -306,7 +306,7 @@ impl Identifiers {
         Ok(self.order.chunk_by(move |a, b| a.beginning() == b.beginning() && equality.holds(a.row(), b.row())))
     }
 
-    /// Those runs that are of several.
+    /// Returns the runs of several identifiers.
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type.
@@ -315,7 +315,7 @@ impl Identifiers {
         Ok(runs.into_iter().flatten().filter(|run| run.len() > 1))
     }
 
-    /// How many rows repeat the identifier of another row.
+    /// Counts the rows that repeat the identifier of another row.
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type.

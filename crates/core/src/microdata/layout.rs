@@ -1,4 +1,4 @@
-//! Which column of a batch is what.
+//! Roles of the columns of a batch.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use datafusion::arrow::datatypes::{FieldRef, Schema};
 use super::{Roles, TREE_KEY, Trees};
 use crate::error::{Error, Result};
 
-/// Where the roles stand in the batches: identifier, quasi-identifiers, sensitive attribute, `within`, others, those that
-/// are kept as they are; as far as there are any.
+/// Places of the roles in the batches: identifier, quasi-identifiers, sensitive attribute, `within`, others, and
+/// those that are kept as they are. Roles may be missing.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// Identifier column.

@@ -92,7 +92,7 @@ impl LossBuilder {
         self.encoder.size() + self.original.capacity() * size_of::<u64>() + self.released.capacity() * pair
     }
 
-    /// The attribute, rows of the original by code, and rows of the release by codes of the ends.
+    /// Encodes the attribute, rows of the original by code, and rows of the release by the ends' codes.
     fn encode(self, hierarchies: Option<&Hierarchies>) -> Result<Collected> {
         let given = given_order(&self.field)?;
         let order = Order::of(self.field.name(), hierarchies, given.as_deref());
@@ -108,8 +108,8 @@ impl LossBuilder {
         Ok(Collected { attribute, original, released })
     }
 
-    /// Where what was appended as ends are the original and the published values of the same rows: number of values of the
-    /// attribute, and the mean distance over the rows, as a share of the greatest distance in the original; `None` if there are no rows.
+    /// Compares original values with published ones of the same rows, both appended as ends. Returns the number of values of the attribute,
+    /// and the mean distance over the rows, as a share of the greatest distance in the original; `None` if there are no rows.
     ///
     /// # Errors
     /// When there are not as many pairs as rows of the original.
@@ -172,14 +172,14 @@ impl LossBuilder {
     }
 }
 
-/// What was appended, under final codes.
+/// Values that were appended, under final codes.
 struct Collected {
     attribute: Attribute,
     original: Vec<u64>,
     released: Vec<([u32; 2], u64)>,
 }
 
-/// What intervals of an attribute lose.
+/// Loss of intervals of an attribute.
 struct Measure<'a> {
     attribute: &'a Attribute,
     /// Values up to each code; those that do not occur count if they are leaves.
@@ -187,7 +187,7 @@ struct Measure<'a> {
     /// Rows up to each code, and their weight in entropies.
     rows: Vec<u64>,
     weights: Vec<f64>,
-    /// Where the least and the greatest value of the original lie.
+    /// Places of the least and the greatest value of the original.
     ends: [f64; 2],
     places: Vec<f64>,
 }
@@ -221,7 +221,7 @@ impl<'a> Measure<'a> {
         self.rows[hi as usize + 1] - self.rows[lo as usize]
     }
 
-    /// LM, EM, ILoss, NCP.
+    /// Computes LM, EM, ILoss and NCP.
     fn losses(&self, lo: u32, hi: u32) -> [f64; 4] {
         let all = self.values() as f64;
         let held = (self.values[hi as usize + 1] - self.values[lo as usize]) as f64;

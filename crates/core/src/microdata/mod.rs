@@ -84,7 +84,7 @@ pub struct Attribute {
     pub field: FieldRef,
     /// The distinct values, and with a hierarchy all of its leaves.
     pub domain: Domain,
-    /// How values generalize. Without one, to intervals.
+    /// Hierarchy along which values generalize. Without one, to intervals.
     pub hierarchy: Option<std::sync::Arc<Hierarchy>>,
 }
 
@@ -101,7 +101,7 @@ impl Attribute {
 pub struct Microdata {
     /// Number of rows.
     pub rows: usize,
-    /// Who each row is about, where there is an identifier.
+    /// Identifier of each row, if there is one.
     pub people: Option<People>,
     /// The quasi-identifiers, in the order they were named in.
     pub quasi: Vec<Attribute>,
@@ -117,7 +117,7 @@ pub struct Microdata {
     pub other: Vec<Attribute>,
     /// Their codes, row after row.
     pub other_codes: Vec<u32>,
-    /// Which sensitive values can become which, where the publisher says so.
+    /// Update relation of the sensitive values, if the publisher gives one.
     pub updates: Option<std::sync::Arc<Updates>>,
 }
 

@@ -7,7 +7,7 @@ use datafusion::arrow::datatypes::{
     UInt32Type,
 };
 
-/// How far apart the least and the greatest number can lie whose codes are kept.
+/// Greatest distance between the least and the greatest number whose codes are kept.
 const SPAN: usize = 1 << 14;
 /// The code of what has none here.
 pub(super) const UNKNOWN: u32 = u32::MAX;
@@ -38,7 +38,7 @@ macro_rules! by_type {
 }
 
 impl NearNumbers {
-    /// Those of a column of this type, if it is one of whole numbers of at most 64 bits or of days.
+    /// Returns an encoder for whole numbers of at most 64 bits or days; `None` for other types.
     pub(super) fn of_type(data_type: &DataType) -> Option<Self> {
         let whole = data_type.is_integer() && *data_type != DataType::UInt64;
         (whole || *data_type == DataType::Date32).then(|| Self { least: 0, codes: Vec::new(), null: UNKNOWN })

@@ -26,7 +26,7 @@ impl Microdata {
         rows.into_par_iter().with_min_len(PIECE).map(|keyed| keyed as u32).collect()
     }
 
-    /// For each code of each quasi-identifier the bits of its place, where they stand in a key. Of more than 32, the first ones decide.
+    /// Returns for each code of each quasi-identifier the bits of its place, as they stand in a key. Of more than 32, the first ones decide.
     fn bits_of_places(&self) -> Vec<Vec<u32>> {
         let d = self.quasi.len().min(u32::BITS as usize);
         if d == 0 {
@@ -105,7 +105,7 @@ mod tests {
         builder.finish([3, 4]).unwrap()
     }
 
-    /// Everything that a row has.
+    /// Returns all that a row has.
     fn row(microdata: &Microdata, row: u32) -> (i64, Vec<u32>, u32, Vec<u32>, u32) {
         let people = microdata.people.as_ref().unwrap();
         (

@@ -88,7 +88,7 @@ impl PlaceTree {
         Ok(Self { orders, nodes })
     }
 
-    /// As bytes, to be sent along with rows.
+    /// Writes the tree as bytes, to be sent along with rows.
     ///
     /// # Errors
     /// Never, but that it is serialized.
@@ -96,7 +96,7 @@ impl PlaceTree {
         serde_json::to_vec(self).map_err(|_| Error::internal("a tree of places that cannot be written"))
     }
 
-    /// From such bytes.
+    /// Reads a tree from such bytes.
     ///
     /// # Errors
     /// When they are no tree, which is a bug.
@@ -144,7 +144,7 @@ pub struct PlaceRouter {
 }
 
 impl PlaceRouter {
-    /// For quasi-identifiers of these columns.
+    /// Makes the places for quasi-identifiers of these columns.
     ///
     /// # Errors
     /// When values cannot be compared.

@@ -1,4 +1,4 @@
-//! What a column is to the publication.
+//! Roles of columns in a publication.
 
 use serde::{Deserialize, Serialize};
 

@@ -10,8 +10,8 @@ use crate::error::Result;
 /// Rows whose bytes are together at a time, so that they stay in the nearest cache.
 const BLOCK: usize = 256;
 
-/// Where the columns of a table are in the bytes of a row: numbers as they are, of all other columns together a hash, and a bit of each
-/// number that can be NULL.
+/// Layout of a table's columns in the bytes of a row: numbers as they are, a hash of all other columns together,
+/// and a bit of each number that can be NULL.
 pub(super) struct RowBytes {
     numbers: Vec<Number>,
     /// The other columns, where their hash is, and how they are made to bytes.
@@ -30,7 +30,7 @@ struct Number {
 }
 
 impl RowBytes {
-    /// For tables of this schema. `hasher` hashes what is not numbers.
+    /// Makes the layout for tables of this schema. `hasher` hashes what is not numbers.
     ///
     /// # Errors
     /// When rows with such columns cannot be made to bytes.
@@ -68,7 +68,7 @@ impl RowBytes {
         Ok(Self { numbers, others, length })
     }
 
-    /// What `hasher` makes of each row.
+    /// Hashes each row with `hasher`.
     ///
     /// # Errors
     /// When Arrow fails to convert them.

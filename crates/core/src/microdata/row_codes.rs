@@ -40,7 +40,7 @@ pub struct RowCodes {
 }
 
 impl RowCodes {
-    /// Those of encoded columns, which are left without; row `i` is the one that arrived as number `arrival[i]`.
+    /// Takes the codes out of encoded columns. Row `i` is the one that arrived as number `arrival[i]`.
     pub(super) fn new(columns: &mut [Encoded], arrival: &[u32]) -> Self {
         let codes = match columns.iter().map(|column| column.codes.bytes()).max() {
             None => Codes::default(),
@@ -57,7 +57,7 @@ impl RowCodes {
         Self { columns, codes }
     }
 
-    /// The same in as few bytes as the greatest of them needs.
+    /// Stores codes in as few bytes as the greatest of them needs.
     pub fn narrowed(columns: usize, codes: Vec<u32>) -> Self {
         Self::from_codes(columns, codes.into_iter().collect())
     }
@@ -87,7 +87,7 @@ impl RowCodes {
         }
     }
 
-    /// Those of rows of so many columns, one after the other.
+    /// Collects the codes of rows of so many columns, one after the other.
     pub fn of_rows(columns: usize, codes: impl IntoIterator<Item = u32>) -> Self {
         Self::narrowed(columns, codes.into_iter().collect())
     }
@@ -167,7 +167,7 @@ impl RowCodes {
         }
     }
 
-    /// Those of some of the rows.
+    /// Returns the codes of some of the rows.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
         let codes = match &self.codes {
             Codes::Bytes(codes) => Codes::Bytes(copied_rows(codes, self.columns, rows)),
@@ -178,7 +178,7 @@ impl RowCodes {
     }
 }
 
-/// What is left of a row's codes.
+/// Iterator over the rest of a row's codes.
 #[derive(Clone)]
 enum OfRow<'a> {
     Bytes(std::slice::Iter<'a, u8>),

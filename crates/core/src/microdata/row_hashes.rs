@@ -28,7 +28,7 @@ pub struct RowHashes {
 }
 
 impl RowHashes {
-    /// For tables of this schema. Values are compared in the type of the column.
+    /// Makes the hashes for tables of this schema. Values are compared in the type of the column.
     ///
     /// # Errors
     /// When the rows cannot be hashed, or the values not be grouped by.
@@ -56,7 +56,7 @@ impl RowHashes {
         RowConverter::supports_fields(&[SortField::new(data_type.clone())])
     }
 
-    /// Numbers of values, given to each as it is first seen; and the tags of those that are new, in the order of their numbers.
+    /// Numbers values as each is first seen; appends the numbers, and the tags of those that are new in their order.
     ///
     /// # Errors
     /// When DataFusion's grouping fails, or there are more values than can be numbered.
@@ -85,7 +85,7 @@ impl RowHashes {
         Ok(rows.iter().map(|row| self.of_value.hash(row.as_ref())).collect())
     }
 
-    /// Tags of rows. Rows that are alike have one tag.
+    /// Computes tags of rows. Rows that are alike have one tag.
     ///
     /// # Errors
     /// When Arrow fails to convert them.

@@ -13,7 +13,7 @@ const MANY: usize = 1 << 16;
 /// Parts that rows are thrown into buckets by. Draws are by part and bucket, so that they are the same on any number of cores.
 const PARTS: usize = 64;
 
-/// What [`shuffle`] draws for so many items, if it draws that at once.
+/// Draws the seed of [`shuffle`] for so many items, if it draws at once.
 pub(crate) fn drawn_at_once(items: usize, rng: &mut impl Rng) -> Option<[u8; 32]> {
     (items >= MANY).then(|| rng.random())
 }
@@ -47,7 +47,7 @@ fn stream(seed: [u8; 32], number: usize) -> ChaCha20Rng {
     rng
 }
 
-/// Items, each in a random bucket.
+/// Throws items, each into a random bucket.
 fn thrown<T: Copy + Default>(part: &[T], rng: &mut ChaCha20Rng) -> Thrown<T> {
     let mut buckets = vec![0_u8; part.len()];
     rng.fill_bytes(&mut buckets);
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// What comes first in a short list beside a long one is uniform, by seeds and by draws from one generator.
+    /// The beginning of a short list beside a long one is uniform, by seeds and by draws from one generator.
     #[test]
     fn lists_are_in_any_order() {
         const SIZE: usize = 8;
@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    /// Where an item goes is uniform, and says nothing of where its neighbour goes.
+    /// The place of an item is uniform, and says nothing of its neighbour's.
     #[test]
     fn places_are_uniform_and_independent() {
         const ROWS: usize = 70_000;

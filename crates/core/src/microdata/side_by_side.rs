@@ -52,7 +52,7 @@ where
     }
 }
 
-/// Copies of rows of a table, each of which has `d` items; on all cores.
+/// Copies rows of a table with `d` items each; on all cores.
 pub fn copied_rows<T, U>(table: &[T], d: usize, rows: &[u32]) -> Vec<U>
 where
     T: Copy + Default + Into<U> + Sync,

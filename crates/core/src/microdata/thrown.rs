@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-/// How many buckets there are.
+/// Number of buckets.
 pub(super) const BUCKETS: usize = 256;
 
 /// A part, bucket by bucket; items of a bucket are in the order that they came in.
@@ -13,7 +13,7 @@ pub(super) struct Thrown<T> {
 }
 
 impl<T: Copy + Default> Thrown<T> {
-    /// Items, each of which has a bucket.
+    /// Throws items, each of which has a bucket.
     pub(super) fn new(part: &[T], buckets: &[u8]) -> Self {
         let mut starts = vec![0; BUCKETS + 1];
         buckets.iter().for_each(|&bucket| starts[bucket as usize + 1] += 1);
@@ -35,7 +35,7 @@ impl<T: Copy + Default> Thrown<T> {
     }
 }
 
-/// Room for so many items, taken on all cores: to be given memory by the system takes longer than to fill it.
+/// Makes room for so many items on all cores: the system takes longer to give memory than to fill it.
 pub fn room<T: Default + Send>(items: usize) -> Vec<T> {
     const ROOM: usize = 1 << 14;
     (0..items).into_par_iter().with_min_len(ROOM).map(|_| T::default()).collect()
@@ -59,7 +59,7 @@ pub(super) fn together<T: Copy + Default + Send + Sync, R: Send>(
     buckets.collect()
 }
 
-/// As [`together`], but what items are filled with is made of what parts have, after `each` has seen a bucket: it may be smaller.
+/// Fills like [`together`], but with the results of parts, after `each` has seen a bucket; it may be smaller.
 pub(super) fn made_of<T: Copy + Default + Send + Sync, U: Send, R: Send>(
     parts: &[Thrown<T>],
     items: &mut [U],
@@ -76,7 +76,7 @@ pub(super) fn made_of<T: Copy + Default + Send + Sync, U: Send, R: Send>(
     buckets.collect()
 }
 
-/// Room for each bucket.
+/// Divides room among the buckets.
 fn of_buckets<'a, T: Copy + Default, U>(parts: &[Thrown<T>], items: &'a mut [U]) -> Vec<&'a mut [U]> {
     let mut buckets = Vec::with_capacity(BUCKETS);
     let mut left = items;

@@ -1,4 +1,4 @@
-//! Which column types can be published, and as what.
+//! Column types that can be published, and their published types.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 
 use crate::error::Result;
 
-/// The type a column is encoded and published with, or `None` if its type has no order or no equality to work with.
+/// Returns the type that a column is encoded and published with, or `None` without order or equality.
 ///
 /// Dictionaries are published as their values and half floats as single ones. Unsigned integers become the next wider
 /// signed type (`DECIMAL(20, 0)` for 64 bits), because Delta Lake has no unsigned types.
@@ -74,8 +74,8 @@ pub fn is_continuous(data_type: &DataType) -> bool {
         || matches!(data_type, DataType::Timestamp(..) | DataType::Time32(_) | DataType::Time64(_))
 }
 
-/// The type a column is held in: texts as views, which can be of any total size, while the offsets of plain strings end at
-/// 2 GiB.
+/// Returns the type that a column is held in: views for texts, because plain strings end at 2
+/// GiB.
 pub fn held_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
@@ -84,7 +84,7 @@ pub fn held_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// View arrays with buffers that hold their own values and nothing else; other arrays as they are.
+/// Copies view arrays into buffers that hold only their own values; returns other arrays as they are.
 pub fn compact_views(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),
@@ -93,7 +93,7 @@ pub fn compact_views(array: ArrayRef) -> ArrayRef {
     }
 }
 
-/// A column as it is held: texts as views; of floats, one zero and one NaN, so that equal values are one value.
+/// Returns a column as it is held: texts as views; of floats, one zero and one NaN, so that equal values are one value.
 pub fn held(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         DataType::Float32 => {

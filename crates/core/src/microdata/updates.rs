@@ -12,7 +12,7 @@ use crate::error::{Error, Result, thousands};
 pub struct Updates {
     /// Ascending, each once.
     pub pairs: Vec<(u32, u32)>,
-    /// How probable each pair is, where the publisher says so; empty if of none.
+    /// Probability of each pair, where the publisher says so; empty if of none.
     pub probabilities: Vec<Option<f64>>,
 }
 
@@ -111,7 +111,7 @@ impl UpdatesBuilder {
     }
 }
 
-/// How far sums of probabilities may be off.
+/// Tolerance of sums of probabilities.
 const SLACK: f64 = 1e-9;
 
 fn refused(what: &str) -> Error {

@@ -3,7 +3,7 @@
 use super::{Form, Intervals, Perturbed, Worlds};
 use crate::error::{Error, Result};
 
-/// What the members of the groups publish. Which variant it is says how the method publishes ([`Form`]).
+/// Data that the members of the groups publish. Which variant it is says how the method publishes ([`Form`]).
 #[derive(Debug)]
 pub enum Body {
     /// Each group its intervals, beside each member's sensitive value.
@@ -17,11 +17,11 @@ pub enum Body {
     Perturbed(Perturbed),
     /// Each member, which is a group of its own, its own intervals.
     Rows {
-        /// As those of [`Grouped`](Self::Grouped).
+        /// Intervals like those of [`Grouped`](Self::Grouped).
         intervals: Intervals,
-        /// What is to be remembered of the members' worlds, if the next release is to know of them.
+        /// Worlds of the members to remember, if the next release is to know of them.
         worlds: Option<Worlds>,
-        /// How many members have left and are there for the sake of others: counterfeits, of which nobody may know which they are.
+        /// Number of members who have left and stay for the sake of others: counterfeits. Nobody may know which they are.
         ghosts: usize,
     },
     /// Nothing of the members but their worlds, for the publisher.
@@ -40,7 +40,7 @@ impl Body {
         }
     }
 
-    /// How it publishes.
+    /// Returns the form in which it publishes.
     pub fn form(&self) -> Form {
         match self {
             Self::Grouped { .. } => Form::Intervals,
@@ -51,7 +51,7 @@ impl Body {
         }
     }
 
-    /// Published intervals, where groups or members have them.
+    /// Returns the published intervals, if groups or members have them.
     pub fn intervals(&self) -> Option<&Intervals> {
         match self {
             Self::Grouped { intervals } | Self::Rows { intervals, .. } => Some(intervals),
@@ -68,7 +68,7 @@ impl Body {
         }
     }
 
-    /// What was drawn, where values are.
+    /// Returns the drawn values, if values are drawn.
     pub fn perturbed(&self) -> Option<&Perturbed> {
         match self {
             Self::Perturbed(perturbed) => Some(perturbed),
@@ -76,7 +76,7 @@ impl Body {
         }
     }
 
-    /// What is to be remembered of worlds.
+    /// Returns the worlds to remember.
     ///
     /// # Errors
     /// When nothing is, which is a bug of who asks.

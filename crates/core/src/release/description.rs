@@ -1,10 +1,10 @@
-//! How a release describes itself.
+//! Description of a release by itself.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a release says about its making, in the metadata of every column. Nothing in it depends on the data.
+/// Facts about the making of a release, in the metadata of every column. Nothing in it depends on the data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Description {
@@ -14,7 +14,7 @@ pub struct Description {
     pub parameters: String,
     /// A random number: all files of one release share it, and releases with different ones are different releases.
     pub release_id: String,
-    /// In a publication, the number of the release.
+    /// Number of the release in a publication.
     pub number: Option<u64>,
 }
 

@@ -18,8 +18,8 @@ pub struct Intervals(
 );
 
 impl Intervals {
-    /// Those of so many groups and of `d` quasi-identifiers, none of whose codes is above `most`; on all cores. `fill` is given the first of some
-    /// groups and a place for each of their intervals, all of them `[u32::MAX, 0]`. `None` if one stays empty, or has a greater code.
+    /// Makes the intervals of so many groups, on all cores, none of whose codes is above `most`. `fill` is given the first of some groups
+    /// and a place for each of their `d` intervals, all of them `[u32::MAX, 0]`. `None` if one stays empty, or has a greater code.
     pub fn made<S>(
         d: usize,
         groups: usize,
@@ -62,7 +62,7 @@ impl Intervals {
         Some(Self(RowCodes::from_codes(2 * d, ends)))
     }
 
-    /// Those of members that have their own, one member after the other.
+    /// Collects the intervals of members that have their own, one member after the other.
     ///
     /// # Errors
     /// When one is empty or has a value that is not in the domain, which no method may publish.
@@ -86,7 +86,7 @@ impl Intervals {
         self.0.change(GROUPS, |first, ends| change(first, ends.as_chunks_mut().0))
     }
 
-    /// Whether `is` holds for those of some groups at a time, looked at as by [`change`](Self::change).
+    /// Returns true if `is` holds for the intervals of some groups at a time, looked at as by [`change`](Self::change).
     pub fn all(&self, is: impl Fn(usize, &[[u32; 2]]) -> bool + Sync) -> bool {
         let pieces = (0..self.0.rows().div_ceil(GROUPS)).into_par_iter();
         let near = pieces.map_init(Vec::new, |near, piece| {
@@ -98,7 +98,7 @@ impl Intervals {
         near.all(|is| is)
     }
 
-    /// The ends of those of some groups, group after group, on all cores.
+    /// Copies the ends of some groups' intervals, group after group, on all cores.
     pub fn copied(&self, groups: &[u32]) -> Vec<u32> {
         self.0.copied(groups)
     }
@@ -108,7 +108,7 @@ impl Intervals {
         self.0.is_empty()
     }
 
-    /// Those of a group that is there, one for each quasi-identifier.
+    /// Returns the intervals of a group, one for each quasi-identifier.
     pub fn of(&self, group: u32) -> impl Iterator<Item = [u32; 2]> + Clone + '_ {
         let mut ends = self.0.of(group);
         std::iter::from_fn(move || Some([ends.next()?, ends.next()?]))
@@ -124,7 +124,7 @@ impl Intervals {
         self.0.append(more.0);
     }
 
-    /// Those of groups with `d` quasi-identifiers, one group after the other.
+    /// Collects the intervals of groups with `d` quasi-identifiers, one group after the other.
     pub fn of_groups(d: usize, intervals: &[[u32; 2]]) -> Self {
         Self(RowCodes::of_rows(2 * d, intervals.as_flattened().iter().copied()))
     }

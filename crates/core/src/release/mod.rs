@@ -32,7 +32,7 @@ pub use worlds::{Salts, Worlds};
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 
-/// In place of a row number: a counterfeit, a row that stands for nobody.
+/// Row number of a counterfeit, which stands for nobody.
 pub const COUNTERFEIT: u32 = u32::MAX;
 
 /// Groups of a release. Group `g` has the members `starts[g]..starts[g + 1]`.
@@ -72,7 +72,7 @@ impl Groups {
         ends == (0, self.members.len())
     }
 
-    /// Sensitive values of a group, ascending, each with its number of members.
+    /// Returns the sensitive values of a group, ascending, each with its number of members.
     pub fn histogram(&self, group: usize) -> Vec<(u32, u32)> {
         let mut histogram = Vec::new();
         self.for_each_value(group, |code, count| histogram.push((code, count)));
@@ -118,7 +118,7 @@ pub struct Release {
     pub microdata: Microdata,
     /// Their groups.
     pub groups: Groups,
-    /// What they publish.
+    /// Data that the members publish.
     pub body: Body,
     /// Rows that were left out and stay new for the next release.
     pub withheld: usize,

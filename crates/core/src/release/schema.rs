@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Description;
 use crate::microdata::{Layout, ORDER_KEY, Role, TREE_KEY, is_continuous, parts_of};
 
-/// Who a table is for.
+/// Audience of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum View {
     /// The world: intervals, sensitive values, group numbers and sizes, numbers of counterfeits.
@@ -18,7 +18,7 @@ pub enum View {
     Private,
 }
 
-/// How a method publishes.
+/// Form in which a method publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Form {
     /// Quasi-identifiers generalized to the intervals of the group, beside each row's sensitive value.
@@ -40,12 +40,12 @@ impl Form {
     }
 }
 
-/// What a released table looks like.
+/// Shape of a released table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Shape {
-    /// Who it is for.
+    /// Audience of the table.
     pub view: View,
-    /// How it publishes.
+    /// Form in which the method publishes.
     pub form: Form,
     /// True if the private view has the sensitive values of each row's group: for methods whose later releases need them.
     pub signatures: bool,
@@ -202,7 +202,7 @@ pub const NULLS: &str = "nulls";
 /// Last child of an interval, with hierarchies: the name of the node.
 pub const NODE: &str = "node";
 
-/// Both ends included. Nullable whatever the column is, so that all releases have one schema.
+/// Returns the fields of an interval, both of whose ends are included. Nullable whatever the column is, so that all releases have one schema.
 ///
 /// A row that is `alone` says nothing of its person beyond the interval, which holds NULL if its least value is NULL.
 fn interval_fields(data_type: &DataType, nodes: bool, alone: bool) -> Fields {
@@ -228,7 +228,7 @@ fn histogram_item(sensitive: &DataType) -> FieldRef {
     Arc::new(Field::new_list_field(DataType::Struct(Fields::from(fields)), false))
 }
 
-/// In lists no views: some readers of Parquet (pyarrow) know no lists of them.
+/// Returns the type inside of lists, which is no view: some readers of Parquet (pyarrow) know no lists of them.
 fn listed(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8View => DataType::Utf8,

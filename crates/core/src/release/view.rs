@@ -44,12 +44,12 @@ pub struct Published {
     group_of: GroupOf,
     /// Of each group, where a column tells of it.
     facts: Vec<Facts>,
-    /// What is added to the groups' numbers.
+    /// Number that is added to the groups' numbers.
     base: i64,
     /// Columns that the sensitive value was made of, if it was, and their values by its code.
     parts: Vec<FieldRef>,
     values_of_parts: OnceLock<Vec<ArrayRef>>,
-    /// What the values of each column that travels are sealed by, once some are.
+    /// Commitments to the values of each column that travels, once some are made.
     sealing: OnceLock<Vec<Commitments>>,
     /// The values of all members, in place of the groups': in as few bytes as they need, for they are looked at all over the memory.
     values: Codes,
@@ -101,7 +101,7 @@ impl Published {
         }
     }
 
-    /// As a part of a release that is made in cells: numbers of groups begin with the cell's tag, which no other cell has.
+    /// Makes the view of one cell's part of a release: numbers of groups begin with the cell's tag, which no other cell has.
     #[must_use]
     pub fn in_cell(self, tag: u32) -> Self {
         Self { base: i64::from(tag) << 32, ..self }
@@ -270,7 +270,7 @@ impl Published {
         Ok(wanted)
     }
 
-    /// The sensitive values of each row's group and how many rows of it have them.
+    /// Returns the sensitive values of each row's group with their numbers of rows.
     fn histograms(&self, sensitive: &Attribute, item: &FieldRef, near: &Near) -> Result<ArrayRef> {
         let DataType::Struct(fields) = item.data_type() else {
             return Err(Error::internal("a histogram without counts"));
@@ -322,8 +322,8 @@ impl Published {
         Ok(Arc::new(ListArray::try_new(item, offsets, values, None)?))
     }
 
-    /// Of some members whose quasi-identifiers were dealt in their group: the number of the group in the release, their place in its order, and the
-    /// places of whom they show.
+    /// Returns for members whose quasi-identifiers were dealt the number of the group in the release, their place in
+    /// its order, and the places of those whom they show.
     ///
     /// # Errors
     /// When nothing was dealt.
@@ -407,7 +407,7 @@ impl Published {
         self.signatures_of(&groups)
     }
 
-    /// Who some members are; NULL for counterfeits.
+    /// Returns the identifiers of some members; NULL for counterfeits.
     ///
     /// # Errors
     /// When there is no identifier, and when Arrow fails to gather values.

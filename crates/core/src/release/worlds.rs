@@ -1,15 +1,15 @@
-//! What a release says to the publisher about worlds.
+//! Facts about worlds that a release tells the publisher.
 
 use siphasher::sip::SipHasher24;
 
-/// Whose sensitive value, and what travels with it, the rows of microdata carry in all worlds but the true one.
+/// Sensitive values, and values that travel with them, of the rows in all worlds but the true one.
 #[derive(Debug, Default)]
 pub struct Worlds {
     /// Rows of the partners, row after row of the microdata.
     pub partners: Vec<u32>,
     /// Partners of a row.
     pub width: usize,
-    /// Whether each row's person is new, so that the partners are to be remembered; empty where nothing is.
+    /// True for each row whose person is new, so that the partners are remembered; empty where nothing is.
     pub is_new: Vec<bool>,
     /// Random numbers of rows, to seal their values with; none where nothing is to be sealed.
     pub salts: Option<Salts>,
@@ -20,12 +20,12 @@ pub struct Worlds {
 pub struct Salts(SipHasher24);
 
 impl Salts {
-    /// Those of a key, which is drawn and secret.
+    /// Makes salts from a key, which is drawn and secret.
     pub fn new(key: [u64; 2]) -> Self {
         Self(SipHasher24::new_with_keys(key[0], key[1]))
     }
 
-    /// That of a row.
+    /// Returns the salt of a row.
     pub fn of(&self, row: u32) -> i64 {
         self.0.hash(&row.to_le_bytes()) as i64
     }

@@ -1,5 +1,5 @@
-//! Which of many values each identifier is equal to, and the other way round: the entries of a ledger, of which most people have one, and the
-//! partners of everybody.
+//! Join of identifiers with many values, in both directions. The values are the entries of a ledger, of which most
+//! people have one, and the partners of everybody.
 //!
 //! To put the values in order would take memory, and more time than all the rest. They are thrown into buckets by their hashes, and a bucket's
 //! identifiers stand together, in the cache.
@@ -24,7 +24,7 @@ const TOGETHER: usize = 1 << 10;
 /// Values that are thrown at once, at least, if their ranks are what is asked for.
 const AT_ONCE: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
-/// Where identifiers are among some values.
+/// Places of identifiers among some values.
 #[derive(Debug)]
 pub struct Among {
     /// For each identifier, in hash order, the first value that is equal to it.
@@ -36,7 +36,7 @@ pub struct Among {
 }
 
 impl Identifiers {
-    /// Where these are among some values. None may be repeated; they must have been hashed under this key, and be of the same type.
+    /// Finds these identifiers among some values. None may be repeated; they must have been hashed under this key, and be of the same type.
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type, and when there are more values than have a number; when identifiers are repeated, which is a bug.
@@ -70,8 +70,8 @@ impl Identifiers {
         Ok(Among { first: all, again, elsewhere })
     }
 
-    /// For each of some values, in their order, the rank of an equal identifier, if there is one. Identifiers must have been hashed under this
-    /// key, and be of the same type. Values are given up as they are looked up.
+    /// Returns for each value, in order, the rank of an equal identifier, if any. Identifiers must have been hashed
+    /// under this key, and be of the same type. Values are given up as they are looked up.
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type, and when there are more values than have a number.
@@ -143,7 +143,7 @@ impl Identifiers {
         Ok(Values { chunks: beside, parts: parts.into_par_iter().map(throw).collect::<Result<_>>()? })
     }
 
-    /// These, by the first byte of their hashes.
+    /// Returns the identifiers by the first byte of their hashes.
     fn buckets(&self) -> impl Iterator<Item = Bucket<'_>> {
         let (mut left, mut start) = (self.order.as_slice(), 0);
         (0..BUCKETS).map(move |number| {

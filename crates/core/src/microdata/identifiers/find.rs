@@ -1,4 +1,4 @@
-//! Where identifiers are among others.
+//! Search of identifiers among others.
 
 use rayon::iter::repeat_n;
 use rayon::prelude::*;
@@ -14,25 +14,25 @@ use crate::microdata::hash_order::Hashed;
 pub struct Found(pub(super) Vec<u32>);
 
 impl Found {
-    /// There is no such identifier. No place has this number, for there are fewer rows than that.
+    /// Rank that says that no identifier is equal. No place has this number, for there are fewer rows than that.
     pub(super) const NONE: u32 = u32::MAX;
 
     pub(super) fn none(len: usize) -> Self {
         Self(repeat_n(Self::NONE, len).with_min_len(CHUNK).collect())
     }
 
-    /// How many identifiers were looked for.
+    /// Returns the number of identifiers that were looked for.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Where the one is that is equal to the one at `place`, if there is one.
+    /// Returns the rank of the identifier equal to the one at `place`, or `None`.
     #[inline]
     pub fn at(&self, place: usize) -> Option<u32> {
         Self::read(self.0[place])
     }
 
-    /// Where each of them is.
+    /// Returns the rank of each of them.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<u32>> + '_ {
         self.0.iter().map(|&place| Self::read(place))
     }
@@ -54,8 +54,8 @@ impl Found {
 }
 
 impl Identifiers {
-    /// For each of these identifiers, in hash order, the place of arrival of an equal one in `other`, if there is one.
-    /// Both must have been hashed under the same key and be of the same type. Takes linear time.
+    /// Finds for each identifier, in hash order, the place of arrival of an equal one in `other`. Both must have been
+    /// hashed under the same key and be of the same type. Takes linear time.
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type.
@@ -63,7 +63,7 @@ impl Identifiers {
         self.find(other, |rank| other.order[rank as usize].row())
     }
 
-    /// As [`find_in`](Self::find_in), but the ranks of the equal ones: of several, of the first.
+    /// Finds like [`find_in`](Self::find_in), but returns ranks: of several equal ones that of the first.
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type.
@@ -71,7 +71,7 @@ impl Identifiers {
         self.find(other, |rank| rank)
     }
 
-    /// What `say` makes of the rank of the first equal one.
+    /// Returns the result of `say` on the rank of each first equal one.
     fn find(&self, other: &Self, say: impl Fn(u32) -> u32 + Sync) -> Result<Found> {
         let equality = Equality::between(&self.values, &other.values)?;
         let is_equal = |hashed: &Hashed, rank: u32| equality.holds(hashed.row(), other.order[rank as usize].row());

@@ -15,7 +15,7 @@ use crate::error::Result;
 /// Values that are looked at together.
 const NEAR: usize = 64;
 
-/// Whether values of one column are equal to those of another.
+/// Comparison of values of one column with those of another.
 pub(super) enum Equality {
     /// Numbers of one width, as they are in memory.
     Bits32(ScalarBuffer<u32>, ScalarBuffer<u32>),
@@ -38,8 +38,8 @@ impl Equality {
         Ok(Self::Any(make_comparator(one, other, SortOptions::default())?))
     }
 
-    /// Of each of these pairs whether they are equal. Values are all over the memory, and the fewer instructions there are between a look and the next, the
-    /// more of them a processor asks for at once: what is to be compared is put side by side first.
+    /// Appends for each of these pairs whether they are equal. Values are all over the memory, and the fewer instructions there are
+    /// between a look and the next, the more of them a processor asks for at once: what is to be compared is put side by side first.
     pub(super) fn append(&self, pairs: impl Iterator<Item = (u32, u32)>, all: &mut Vec<bool>) {
         fn of<T: Copy + Default + PartialEq>(
             one: &[T],
@@ -86,15 +86,15 @@ impl Equality {
     }
 }
 
-/// The numbers of an array as they are in memory, which must be of this width; `None` if some are NULL.
+/// Returns the numbers of an array as they are in memory, of this width; `None` if some are NULL.
 pub(super) fn numbers_of<T: ArrowNativeType>(column: &ArrayRef) -> Option<ScalarBuffer<T>> {
     let data = column.to_data();
     let numbers = |buffer: &Buffer| ScalarBuffer::new(buffer.clone(), data.offset(), data.len());
     if column.null_count() > 0 { None } else { data.buffers().first().map(numbers) }
 }
 
-/// Keyed hashes of values from a row on. Row format makes this work for every type, and equal values hash alike
-/// on every platform.
+/// Computes keyed hashes of the values from a row on. Row format makes this work for every type, and equal values
+/// hash alike on every platform.
 pub(super) fn hash(values: &ArrayRef, start: usize, key: HashKey, hashes: &mut [u64]) -> Result<()> {
     let chunk = values.slice(start, hashes.len());
     let hasher = SipHasher13::new_with_keys(key[0], key[1]);

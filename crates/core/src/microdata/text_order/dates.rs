@@ -20,7 +20,7 @@ use Part::{Day, Month, Year};
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 impl Pattern {
-    /// The pattern as `to_date` takes it.
+    /// Returns the pattern as `to_date` takes it.
     pub(super) fn format(&self) -> String {
         let part = |part: &Part| match part {
             Day => "%d",

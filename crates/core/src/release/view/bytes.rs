@@ -19,9 +19,9 @@ const ITEMS: usize = 1 << 19;
 /// Mean bytes of the texts of a row, by where they are.
 #[derive(Debug, Default)]
 pub(super) struct RowBytes {
-    /// In columns of the release, as far as they are wanted.
+    /// Bytes in the wanted columns of the release.
     of_release: usize,
-    /// In an entry of the ledger, at most.
+    /// Bytes in an entry of the ledger, at most.
     of_entry: usize,
 }
 
@@ -140,12 +140,12 @@ fn mean(lengths: impl ExactSizeIterator<Item = u32>) -> usize {
     lengths.map(|length| length as usize).sum::<usize>() / count
 }
 
-/// Lengths of an attribute's values, by code, if some are long.
+/// Returns the lengths of an attribute's values, by code, if some are long.
 fn lengths(attribute: &Attribute) -> Option<Vec<u32>> {
     lengths_of(attribute.domain.values())
 }
 
-/// Lengths of texts, if some are longer than a view has room for. Texts are held as views.
+/// Returns the lengths of texts, if some are longer than a view has room for. Texts are held as views.
 fn lengths_of(values: &ArrayRef) -> Option<Vec<u32>> {
     const INLINE: u32 = 12;
     let views = match values.data_type() {

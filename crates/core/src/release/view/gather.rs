@@ -46,7 +46,7 @@ fn each_once(values: &ArrayRef, places: &UInt32Array) -> Result<ArrayRef> {
 
 /// Codes whose values are wanted.
 pub(super) trait Wanted {
-    /// What is made of each of them.
+    /// Returns the results of `of_code` on each of them.
     fn each<T>(self, of_code: impl Fn(u32) -> T) -> Vec<T>;
 }
 
@@ -56,7 +56,7 @@ impl<I: ExactSizeIterator<Item = u32>> Wanted for I {
     }
 }
 
-/// Those of some members.
+/// Codes of some members.
 pub(super) struct Members<'a> {
     pub codes: &'a Codes,
     pub members: &'a [u32],
@@ -68,8 +68,8 @@ impl Wanted for Members<'_> {
     }
 }
 
-/// Those in some parts of codes, one part after the other. Where the parts are is known before they are looked at: they are all over the memory, and a
-/// loop that does little waits for many at once.
+/// Codes in some parts, one part after the other. Where the parts are is known before they are looked at: they are
+/// all over the memory, and a loop that does little waits for many at once.
 pub(super) struct Parts<'a> {
     pub codes: &'a Codes,
     pub parts: &'a [Range<usize>],
@@ -85,7 +85,7 @@ impl Wanted for Parts<'_> {
     }
 }
 
-/// The codes of each of some parts.
+/// Calls `each` with the codes of each part.
 fn each_part<C: Code>(codes: &[C], parts: &[Range<usize>], mut each: impl FnMut(&[C])) {
     /// Parts that are looked at together.
     const PARTS: usize = 64;

@@ -1,4 +1,4 @@
-//! What rows that leave together tell of their groups, side by side.
+//! Facts about the groups of rows that leave together, side by side.
 //!
 //! Rows leave in random order, so that every look at a group goes somewhere else in the memory, and costs more than all that is
 //! made of what is there. So groups are looked at once for all columns.
@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::release::{Groups, Intervals};
 
-/// What is published of a group beside intervals and values.
+/// Facts that are published of a group beside intervals and values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
     /// Its first member.
@@ -46,7 +46,7 @@ impl Near {
         Self { groups, facts, ends, d }
     }
 
-    /// Where the members of each row's group are.
+    /// Returns the ranges of the members of each row's group.
     pub(super) fn parts(&self, groups: &Groups) -> Vec<Range<usize>> {
         match self.facts.is_empty() {
             true => self.groups.iter().map(|&group| groups.range(group as usize)).collect(),

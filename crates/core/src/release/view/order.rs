@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::microdata::{drawn_at_once, room, shuffle};
 use crate::release::Groups;
 
-/// In which order the rows of a release leave.
+/// Order in which the rows of a release leave.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RowOrder {
     /// All orders are equally likely.
@@ -30,7 +30,7 @@ impl RowOrder {
     }
 }
 
-/// What a row of a release stands for.
+/// Index by which leaving rows are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leaves {
     /// A place in a group.
@@ -51,7 +51,7 @@ impl Leaves {
 /// A member and its group, side by side: to look groups up by members in random order would cost more than all that is made of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Leaving {
-    /// Or its row.
+    /// The member, or its row.
     pub member: u32,
     pub group: u32,
 }
@@ -61,12 +61,12 @@ pub(super) struct Leaving {
 pub(super) enum Order {
     /// All of them in one group, of number 0.
     Alone(Vec<u32>),
-    /// In any.
+    /// Members of several groups.
     InGroups(Vec<Leaving>),
 }
 
 impl Order {
-    /// How many leave.
+    /// Returns the number of rows that leave.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Alone(members) => members.len(),
@@ -79,7 +79,7 @@ impl Order {
         self.part(0..self.len())
     }
 
-    /// Those from one place to before another.
+    /// Returns the rows from one place to before another.
     pub(super) fn part(&self, places: Range<usize>) -> impl Iterator<Item = Leaving> + Clone + '_ {
         // Of one kind, and none of the other.
         let (alone, leaving): (&[u32], &[Leaving]) = match self {
@@ -112,7 +112,7 @@ impl GroupOf {
         Self(of_blocks)
     }
 
-    /// That of a member of these groups.
+    /// Returns the group of a member.
     pub(super) fn at(&self, groups: &Groups, member: u32) -> u32 {
         let mut group = self.0[member as usize / BLOCK];
         while groups.starts[group as usize + 1] <= member {
@@ -167,7 +167,7 @@ fn in_turn(numbers: &[u32]) -> Vec<u32> {
     groups
 }
 
-/// The members of groups, one group after the other; `then` puts those of some groups, which have a number, in order.
+/// Lists the members of groups, one group after the other; `then` puts those of some groups, which have a number, in order.
 fn listed(
     groups: &Groups,
     leaves: Leaves,
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// In groups, each member comes first as often as any other.
+    /// Each member of a group comes first as often as any other.
     #[test]
     fn members_of_a_group_come_in_any_order() {
         for number in [20_000, 60_000] {

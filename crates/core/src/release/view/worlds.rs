@@ -1,4 +1,4 @@
-//! What the publisher's memory has of worlds: partners, and commitments.
+//! Columns of worlds in the ledger: partners, and commitments.
 
 use datafusion::arrow::array::{Int64Array, ListArray, UInt32Array};
 use datafusion::arrow::buffer::OffsetBuffer;
@@ -76,7 +76,8 @@ impl Published {
         Ok(codes.zip(salts).map(|(code, salt)| sealing.to(salt, code)).collect())
     }
 
-    /// What the values of each column that travels are sealed by, the sensitive one first: made once, for there may be as many values as people.
+    /// Returns the commitments to the values of each column that travels, the sensitive one first. They are made once, for there may be as many values as
+    /// people.
     fn sealing(&self) -> Result<&[Commitments]> {
         if let Some(sealing) = self.sealing.get() {
             return Ok(sealing);
